@@ -1,0 +1,80 @@
+"""The architecture record: what is searched over, the same network on every task."""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, fields, replace
+
+from search_spaces.mistake import Mistake, unknown
+from search_spaces.spec import Spec, split_top_level
+
+_LEAST = {"depth": 1, "width": 1, "heads": 0, "head_dim": 0, "hidden": 1}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Architecture:
+    """One network, as flat JSON scalars.
+
+    Attributes:
+        depth: Blocks.
+        width: Features of the residual stream, D.
+        heads: Attention heads of a block; 0 where the network has no attention.
+        head_dim: Features of one head; heads * head_dim need not be the width. 0 where there are no heads.
+        hidden: Features inside a feed-forward layer.
+        topology: How the blocks are wired, a name with options: "resnet", "dca(k=2)".
+
+    Raises:
+        Mistake: A number is too small or not an integer, only one of heads and head_dim is 0, or the
+            topology's text cannot be read. Whether that topology exists is not asked here.
+    """
+
+    depth: int
+    width: int
+    hidden: int
+    heads: int = 0
+    head_dim: int = 0
+    topology: str = "resnet"
+
+    def __post_init__(self) -> None:
+        for name, least in _LEAST.items():
+            value = getattr(self, name)
+            if type(value) is not int or value < least:
+                raise Mistake(f"{name} must be an integer of at least {least}, got {value!r}.")
+        if (self.heads == 0) != (self.head_dim == 0):
+            raise Mistake(f"heads and head_dim are both 0 or neither is, got {self.heads} and {self.head_dim}.")
+        object.__setattr__(self, "topology", str(Spec.parse(self.topology)))
+
+    @property
+    def key(self) -> str:
+        """Ten hex digits, equal for equal architectures on every machine and in every version."""
+        text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:10]
+
+    def __str__(self) -> str:
+        return ",".join(f"{field.name}={getattr(self, field.name)}" for field in fields(self))
+
+
+def parse_architecture(text: str, base: Architecture) -> Architecture:
+    """Read "depth=7,heads=16,topology=dca(k=2)"; what is not named is taken from `base`.
+
+    Raises:
+        Mistake: An unknown field, a field named twice, or a value that a field cannot have.
+    """
+    known = [field.name for field in fields(Architecture)]
+    changes: dict[str, int | str] = {}
+    for part in split_top_level(text):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals:
+            raise Mistake(f"expected FIELD=VALUE, got {part.strip()!r}. Fields: {', '.join(known)}.")
+        if name not in known:
+            raise unknown("architecture field", name, known)
+        if name in changes:
+            raise Mistake(f"field {name!r} stands twice in {text!r}.")
+        changes[name] = value if name == "topology" else _integer(name, value)
+    return replace(base, **changes)  # type: ignore[arg-type]  # a mapping of mixed field types
+
+
+def _integer(name: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise Mistake(f"{name} must be an integer, got {text!r}.") from None

@@ -1,0 +1,75 @@
+"""Names with options, as people type them: "resnet", "dca(k=2)", "ancre(temperature=0.01,direction=outgoing)"."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from search_spaces.mistake import Mistake
+
+Scalar = bool | int | float | str
+
+_SPEC = re.compile(r"\s*([A-Za-z][\w.-]*)\s*(?:\((.*)\))?\s*")
+_WORD = re.compile(r"[A-Za-z][\w.-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A name and its options. Its text is canonical: options in alphabetical order, no spaces."""
+
+    name: str
+    options: Mapping[str, Scalar] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, text: str) -> "Spec":
+        """Read "name" or "name(option=value,...)". Raises Mistake where the text is neither."""
+        match = _SPEC.fullmatch(text)
+        if match is None:
+            raise Mistake(f"expected NAME or NAME(option=value,...), got {text!r}.")
+        name, inside = match.groups()
+        options: dict[str, Scalar] = {}
+        for part in split_top_level(inside or ""):
+            option, equals, value = (piece.strip() for piece in part.partition("="))
+            if not equals or not _WORD.fullmatch(option) or not value:
+                raise Mistake(f"expected option=value inside {text!r}, got {part!r}.")
+            if option in options:
+                raise Mistake(f"option {option!r} stands twice in {text!r}.")
+            options[option] = parse_scalar(value)
+        return cls(name, options)
+
+    def __str__(self) -> str:
+        inside = ",".join(f"{option}={format_scalar(self.options[option])}" for option in sorted(self.options))
+        return f"{self.name}({inside})" if inside else self.name
+
+
+def split_top_level(text: str) -> list[str]:
+    """Split at the commas that stand outside parentheses; no empty parts."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part for part in parts if part.strip()]
+
+
+def parse_scalar(text: str) -> Scalar:
+    """Read true, false, an integer, a finite number or a word. Raises Mistake for anything else."""
+    if text in ("true", "false"):
+        return text == "true"
+    for read in (int, float):
+        try:
+            number = read(text)
+        except ValueError:
+            continue
+        if number - number == 0:  # neither infinite nor NaN
+            return number
+        break
+    if not _WORD.fullmatch(text):
+        raise Mistake(f"expected a number, true, false or a word, got {text!r}.")
+    return text
+
+
+def format_scalar(value: Scalar) -> str:
+    """Write a scalar so that `parse_scalar` reads it back."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,1 @@
+"""Residual topologies: how each layer's inputs are composed from what came before it."""

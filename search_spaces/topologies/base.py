@@ -1,0 +1,114 @@
+"""The residual stream: what a topology owns and the four moves on it.
+
+A network is a run of layers f_0 .. f_{L-1} between an embedding and a head. The topology owns the
+memory between them, its *state*:
+
+    state = topology.open(x)                        # embedding        -> state
+    inputs, state = topology.read(t, state)         # state            -> the inputs of layer t
+    state = topology.write(t, state, f_t(*inputs))  # layer t's output -> state
+    y = topology.close(state)                       # state            -> what the head reads
+
+State is passed, never kept on the module: two forwards are equal, checkpointing and torch.compile work.
+
+Shapes: ... = any leading axes ([B, N] for tokens, [B] without a token axis), D = width.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from torch import Tensor, nn
+
+from search_spaces.architecture import Architecture
+from search_spaces.count import Count
+
+Delivery = Literal["shared", "per-port", "heads"]
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where one layer meets the stream.
+
+    Attributes:
+        ports: Names of the layer's inputs, in call order: ("q", "k", "v") or ("x",).
+        inner: Features of each input, and of the output, in head space: heads * head_dim for attention, D else.
+        opens_block: Whether the layer is the first of its block (attention is, its feed-forward layer is not).
+    """
+
+    ports: tuple[str, ...]
+    inner: int
+    opens_block: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Wiring:
+    """What a topology is built for.
+
+    Attributes:
+        sites: One for each layer, in order.
+        width: Features of the stream, D.
+        head_dim: Features of one head; 0 in a network without heads.
+        parts: How many embeddings make the network's input (2: tokens and positions).
+    """
+
+    sites: tuple[Site, ...]
+    width: int
+    head_dim: int
+    parts: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class NoOptions:
+    """The options of a topology that has none."""
+
+
+class Topology(nn.Module, ABC):
+    """How a run of layers is wired. One instance wires one network.
+
+    A subclass takes `(wiring, options)`, is final, and says in its docstring the equation, the source and,
+    after "Parameters:", how many it adds.
+    """
+
+    Options: ClassVar[type] = NoOptions
+    """A frozen dataclass: the options that stand in brackets behind the name. Raises Mistake for bad values."""
+
+    delivers: ClassVar[Delivery] = "shared"
+    """What `read` hands a layer, and so what is left for the layer to do:
+
+    "shared"    one tensor [..., D] for all ports: the layer norms it once and projects it;
+    "per-port"  one tensor [..., D] for each port: the layer norms and projects each;
+    "heads"     one tensor [..., inner] for each port, normed and in head space: the layer does neither, and its
+                output stays in head space. What `close` returns is normed too.
+    """
+
+    granularity: ClassVar[Literal["layer", "block"]] = "layer"
+    """Whether the topology wires every layer, or whole blocks that keep their inner skip (see PerBlock)."""
+
+    equals_resnet: ClassVar[bool] = False
+    """Whether the network computes what the plain residual network with the same layers does, before training."""
+
+    @classmethod
+    def refusal(cls, architecture: Architecture, options: Any) -> str | None:
+        """Why this architecture cannot be wired so, or None where it can."""
+        return None
+
+    @classmethod
+    @abstractmethod
+    def count(cls, wiring: Wiring, options: Any) -> Count:
+        """Closed form: the topology's own parameters, and its MACs at one position."""
+
+    @abstractmethod
+    def open(self, *parts: Tensor) -> Any:
+        """Start a state from the embeddings, each [..., D], whose sum is the network's input."""
+
+    @abstractmethod
+    def read(self, t: int, state: Any) -> tuple[tuple[Tensor, ...], Any]:
+        """Return layer t's inputs (one for all ports, or one for each) and the state."""
+
+    @abstractmethod
+    def write(self, t: int, state: Any, y: Tensor) -> Any:
+        """Store layer t's output and return the new state."""
+
+    @abstractmethod
+    def close(self, state: Any) -> Tensor:
+        """Return what the head reads, [..., D]."""

@@ -1,0 +1,1 @@
+"""What is learnt: data, objective, training and metric. One file a task."""

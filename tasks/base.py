@@ -1,0 +1,105 @@
+"""What a task is: the contract between the search and whatever is learnt."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from torch import Tensor, nn
+
+from search_spaces.architecture import Architecture
+from search_spaces.count import Count
+from search_spaces.registry import Registry
+
+TASKS = Registry("nas.tasks", "task")
+
+Report = Callable[[int, Mapping[str, float]], None]
+"""Called by `fit` with the step and the validation metrics there; may raise to end the training."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """What a task measures on its validation and test splits.
+
+    Attributes:
+        name: Column in the results; its standard error, where there is one, is `<name>_se`.
+        unit: "share", "nats", "steps" ...
+        goal: Whether more or less of it is better.
+    """
+
+    name: str
+    unit: str
+    goal: Literal["max", "min"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted:
+    """What training one architecture gave.
+
+    Attributes:
+        steps: Optimiser steps taken.
+        data: Fingerprint of the data.
+        validation: Metric -> value, with `<metric>_se` where there is a standard error.
+        test: The same on the test split.
+    """
+
+    steps: int
+    data: str
+    validation: Mapping[str, float]
+    test: Mapping[str, float] = field(default_factory=dict)
+
+
+class Diverged(RuntimeError):
+    """Training gave a loss that is not finite."""
+
+
+class Task(ABC):
+    """Something to learn. A subclass is one file; it is constructed as `Task(data)` once for each process.
+
+    Attributes:
+        name: How people ask for it; a revised task takes a new version.
+        version: Rows of different versions are never compared.
+        metrics: What it measures, the first one being what people mean by "how good".
+        base: The architecture that spaces are laid out around.
+        presets: Name -> settings of a training run, a frozen dataclass whose `str` is one line. "smoke" takes
+            a few seconds of one core and "proxy" about a minute; "paper" is the published recipe.
+        data: The folder or name given by `--data`, or None for the default.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int]
+    metrics: ClassVar[tuple[Metric, ...]]
+    base: ClassVar[Architecture]
+    presets: ClassVar[Mapping[str, Any]]
+
+    def __init__(self, data: Path | None = None) -> None:
+        self.data = data
+
+    @abstractmethod
+    def build(self, architecture: Architecture) -> nn.Module:
+        """The network, on the default device. `embedding.` and `.topology.` in parameter names mark those parts."""
+
+    @abstractmethod
+    def example(self) -> tuple[Tensor, ...]:
+        """Inputs of the network for one example, on the default device: what costs are counted with."""
+
+    def closed_form(self, architecture: Architecture) -> Count | None:
+        """The network's parameters and MACs for one example by arithmetic, or None where nobody has worked them out."""
+        return None
+
+    @abstractmethod
+    def fit(
+        self, architecture: Architecture, preset: str, seed: int, folder: Path | None, report: Report
+    ) -> Fitted:
+        """Train and measure one architecture: a pure function of its first three arguments and the data.
+
+        `folder` is where checkpoints may be kept; a checkpoint found there is continued. None keeps none.
+
+        Raises:
+            Diverged: The loss is not finite.
+        """
+
+    def baselines(self, preset: str) -> Mapping[str, Mapping[str, float]]:
+        """Name of a simple method -> its metrics, as columns ("accuracy", "test_accuracy"), to hold results against."""
+        return {}
