@@ -62,9 +62,9 @@ def parse_scalar(text: str) -> Scalar:
             number = read(text)
         except ValueError:
             continue
-        if number - number == 0:  # neither infinite nor NaN
-            return number
-        break
+        if number - number != 0:
+            raise Mistake(f"expected a finite number, got {text!r}.")
+        return number
     if not _WORD.fullmatch(text):
         raise Mistake(f"expected a number, true, false or a word, got {text!r}.")
     return text

@@ -15,8 +15,10 @@ Shapes: ... = any leading axes ([B, N] for tokens, [B] without a token axis), D 
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, ClassVar, Literal
 
+import torch
 from torch import Tensor, nn
 
 from search_spaces.architecture import Architecture
@@ -65,14 +67,17 @@ class NoOptions:
 class Topology(nn.Module, ABC):
     """How a run of layers is wired. One instance wires one network.
 
-    A subclass takes `(wiring, options)`, is final, and says in its docstring the equation, the source and,
-    after "Parameters:", how many it adds.
+    A subclass takes `(wiring, options)`, is final, and says in its docstring the equation, the source, the reading
+    taken of it and, after "Parameters:", how many it adds: a Python expression in `blocks`, `layers`, `sites` (one for
+    each layer), `ports` (inputs of a block's first layer), `width`, `head_dim`, `parts` and the options by their names.
+
+    Linear maps are held as nn.Linear and mixing weights as bare parameters: weight decay goes by that (see decay.py).
     """
 
     Options: ClassVar[type] = NoOptions
     """A frozen dataclass: the options that stand in brackets behind the name. Raises Mistake for bad values."""
 
-    delivers: ClassVar[Delivery] = "shared"
+    delivers: Delivery = "shared"
     """What `read` hands a layer, and so what is left for the layer to do:
 
     "shared"    one tensor [..., D] for all ports: the layer norms it once and projects it;
@@ -112,3 +117,8 @@ class Topology(nn.Module, ABC):
     @abstractmethod
     def close(self, state: Any) -> Tensor:
         """Return what the head reads, [..., D]."""
+
+
+def total(parts: tuple[Tensor, ...]) -> Tensor:
+    """The network's input x_0, where a topology keeps the embeddings as their sum."""
+    return reduce(torch.add, parts)

@@ -1,0 +1,1 @@
+"""The layers that topologies wire, and the one loop over them."""

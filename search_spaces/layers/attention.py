@@ -1,0 +1,101 @@
+"""Multi-head attention whose queries, keys and values may come from different places.
+
+Shapes: B = batch, N = tokens, D = width, H = heads, K = head dim; H * K need not be D.
+"""
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from search_spaces.count import Count, linear
+from search_spaces.layers.norm import Norm
+from search_spaces.topologies.base import Delivery, Site
+
+
+class SoftmaxAttention(nn.Module):
+    """softmax(q k^T / sqrt(K)) v, exact (Vaswani et al., 2017, equation 1)."""
+
+    def __init__(self, *, causal: bool) -> None:
+        super().__init__()
+        self.causal = causal
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Attend: three [B, H, N, K] to one."""
+        return F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
+
+
+class SharedProjection(nn.Module):
+    """Norm once and project once: one input [B, N, D] to queries, keys and values [B, N, H*K]."""
+
+    def __init__(self, width: int, inner: int, norm: Norm, bias: bool) -> None:
+        super().__init__()
+        self.norm = norm.build(width)
+        self.qkv = nn.Linear(width, 3 * inner, bias=bias)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        """Project [B, N, D]."""
+        return self.qkv(self.norm(x)).chunk(3, dim=-1)
+
+
+class PortProjection(nn.Module):
+    """Norm and project each input by itself: three [B, N, D] to three [B, N, H*K]."""
+
+    def __init__(self, width: int, inner: int, norm: Norm, bias: bool) -> None:
+        super().__init__()
+        self.norms = nn.ModuleList(norm.build(width) for _ in range(3))
+        self.projections = nn.ModuleList(nn.Linear(width, inner, bias=bias) for _ in range(3))
+
+    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
+        """Project three [B, N, D]."""
+        return tuple(project(norm(x)) for project, norm, x in zip(self.projections, self.norms, inputs, strict=True))
+
+
+class NoProjection(nn.Module):
+    """Inputs that come normed and in head space are taken as they are."""
+
+    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
+        """Return the three [B, N, H*K]."""
+        return inputs
+
+
+class Attention(nn.Module):
+    """A pre-norm attention layer, the first layer of its block.
+
+    What it does with its inputs follows from how the topology delivers them (see Topology.delivers).
+    """
+
+    def __init__(
+        self, width: int, heads: int, head_dim: int, attend: nn.Module, norm: Norm, delivers: Delivery, *, bias: bool
+    ) -> None:
+        super().__init__()
+        inner = heads * head_dim
+        self.heads = heads
+        self.site = Site(("q", "k", "v"), inner, opens_block=True)
+        self.attend = attend
+        self.project: nn.Module
+        match delivers:
+            case "shared":
+                self.project = SharedProjection(width, inner, norm, bias)
+            case "per-port":
+                self.project = PortProjection(width, inner, norm, bias)
+            case "heads":
+                self.project = NoProjection()
+        self.out = nn.Identity() if delivers == "heads" else nn.Linear(inner, width, bias=bias)
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        """Map one [B, N, D], or one for each of q, k and v, to [B, N, D]; in head space, [B, N, H*K] throughout."""
+        q, k, v = (x.unflatten(-1, (self.heads, -1)).transpose(-3, -2) for x in self.project(*inputs))  # [B, H, N, K]
+        y = self.attend(q, k, v)
+        return self.out(y.transpose(-3, -2).flatten(-2))  # type: ignore[no-any-return]  # nn.Module returns Any
+
+
+def count_attention(
+    width: int, heads: int, head_dim: int, tokens: int, norm: Norm, delivers: Delivery, *, bias: bool
+) -> Count:
+    """Closed form of an Attention layer with SoftmaxAttention, causal or not: attention is counted in full."""
+    inner = heads * head_dim
+    scores_and_values = Count(macs=2 * tokens * tokens * inner)
+    if delivers == "heads":
+        return scores_and_values
+    norms = Count(params=norm.params(width) * (1 if delivers == "shared" else 3))
+    projections = linear(width, 3 * inner, bias=bias) + linear(inner, width, bias=bias)
+    return norms + projections.times(tokens) + scores_and_values

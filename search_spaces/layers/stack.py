@@ -1,0 +1,64 @@
+"""The one loop over layers: every model is an embedding, a Stack and a head."""
+
+from collections.abc import Sequence
+
+from torch import Tensor, nn
+
+from search_spaces.architecture import Architecture
+from search_spaces.count import Count
+from search_spaces.layers.norm import Norm
+from search_spaces.mistake import Mistake
+from search_spaces.topologies import build as topologies
+from search_spaces.topologies.base import Site, Topology, Wiring
+from search_spaces.topologies.registry import load, refusal
+
+
+class Stack(nn.Module):
+    """Layers and the topology that wires them; the embeddings go in, what the head reads comes out."""
+
+    def __init__(self, layers: Sequence[nn.Module], topology: Topology, norm: nn.Module) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+        self.topology = topology
+        self.norm = norm
+
+    def forward(self, *parts: Tensor) -> Tensor:
+        """Map embeddings [..., D], whose sum is the network's input, to normed features [..., D]."""
+        state = self.topology.open(*parts)
+        for t, layer in enumerate(self.layers):
+            inputs, state = self.topology.read(t, state)
+            state = self.topology.write(t, state, layer(*inputs))
+        return self.norm(self.topology.close(state))  # type: ignore[no-any-return]  # nn.Module returns Any
+
+
+def build_stack(architecture: Architecture, layers: Sequence[nn.Module], norm: Norm, *, parts: int) -> Stack:
+    """Wire layers, each with its `site`, by the architecture's topology.
+
+    Raises:
+        Mistake: The topology cannot wire this architecture.
+    """
+    reason = refusal(architecture)
+    if reason is not None:
+        raise Mistake(reason)
+    kind, _ = load(architecture.topology)
+    sites = tuple(_site(layer) for layer in layers)
+    topology = topologies.build(architecture.topology, Wiring(sites, architecture.width, architecture.head_dim, parts))
+    # A topology that delivers in head space norms what it returns: it works on a matrix, not on features.
+    final = nn.Identity() if kind.delivers == "heads" else norm.build(architecture.width)
+    return Stack(layers, topology, final)
+
+
+def count_stack(
+    architecture: Architecture, sites: Sequence[Site], layers: Count, norm: Norm, *, positions: int, parts: int
+) -> Count:
+    """Closed form of a Stack: `layers` is the count of all its layers at all positions."""
+    kind, _ = load(architecture.topology)
+    wiring = Wiring(tuple(sites), architecture.width, architecture.head_dim, parts)
+    final = Count(params=0 if kind.delivers == "heads" else norm.params(architecture.width))
+    return layers + topologies.count(architecture.topology, wiring).times(positions) + final
+
+
+def _site(layer: nn.Module) -> Site:
+    site = layer.site
+    assert isinstance(site, Site)
+    return site

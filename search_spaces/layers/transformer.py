@@ -1,0 +1,81 @@
+"""The transformer's stack: blocks of an attention layer and a feed-forward layer.
+
+Shapes: N = tokens, D = width.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from torch import nn
+
+from search_spaces.architecture import Architecture
+from search_spaces.count import Count
+from search_spaces.layers.attention import Attention, count_attention
+from search_spaces.layers.feed_forward import FeedForward, count_feed_forward
+from search_spaces.layers.norm import Norm
+from search_spaces.layers.stack import Stack, build_stack, count_stack
+from search_spaces.mistake import Mistake
+from search_spaces.topologies.base import Site
+from search_spaces.topologies.registry import load
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What a family of transformers has in common, fixed by the task and not searched.
+
+    Attributes:
+        norm: Before each layer and at the end.
+        bias: Whether linear maps have one.
+        parts: How many embeddings make the input: 2 where positions are learned, 1 where they are not.
+    """
+
+    norm: Norm
+    bias: bool
+    parts: int
+
+
+def build_transformer(
+    architecture: Architecture,
+    dialect: Dialect,
+    attend: Callable[[], nn.Module],
+    wrap: Callable[[int, nn.Module], nn.Module] = lambda block, layer: layer,
+) -> Stack:
+    """Blocks of attention and feed-forward layers, wired by the architecture's topology.
+
+    `attend` makes what maps queries, keys and values to outputs, once a block; `wrap` may put something
+    around a layer of that block (drop path), and keeps its `site`.
+
+    Raises:
+        Mistake: An architecture without heads, or one that its topology cannot wire.
+    """
+    if architecture.heads == 0:
+        raise Mistake(f"a transformer needs heads and head_dim of at least 1, got {architecture}.")
+    kind, _ = load(architecture.topology)
+    layers = []
+    for block in range(architecture.depth):
+        attention = Attention(
+            architecture.width,
+            architecture.heads,
+            architecture.head_dim,
+            attend(),
+            dialect.norm,
+            kind.delivers,
+            bias=dialect.bias,
+        )
+        feed_forward = FeedForward(
+            architecture.width, architecture.hidden, dialect.norm, kind.delivers, bias=dialect.bias
+        )
+        layers += [wrap(block, attention), wrap(block, feed_forward)]
+    return build_stack(architecture, layers, dialect.norm, parts=dialect.parts)
+
+
+def count_transformer(architecture: Architecture, dialect: Dialect, tokens: int) -> Count:
+    """Closed form of that stack with softmax attention, for one sequence of `tokens`."""
+    kind, _ = load(architecture.topology)
+    width, heads, head_dim = architecture.width, architecture.heads, architecture.head_dim
+    attention = count_attention(width, heads, head_dim, tokens, dialect.norm, kind.delivers, bias=dialect.bias)
+    feed_forward = count_feed_forward(width, architecture.hidden, dialect.norm, kind.delivers, bias=dialect.bias)
+    block = attention + feed_forward.times(tokens)
+    layers = Count(block.params * architecture.depth, block.macs * architecture.depth)
+    sites = [Site(("q", "k", "v"), heads * head_dim, True), Site(("x",), width, False)] * architecture.depth
+    return count_stack(architecture, sites, layers, dialect.norm, positions=tokens, parts=dialect.parts)

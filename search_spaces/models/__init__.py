@@ -1,0 +1,1 @@
+"""Models: an embedding, a stack of wired layers and a head."""

@@ -1,0 +1,101 @@
+"""The vision transformer (Dosovitskiy et al., 2021), equal to timm's `vit_*` when the topology is resnet.
+
+Shapes: B = batch, C = channels, P = patch side, N = tokens (patches and one class token), D = width.
+"""
+
+import math
+
+import torch
+from timm.layers import DropPath, trunc_normal_
+from torch import Tensor, nn
+
+from search_spaces.architecture import Architecture
+from search_spaces.count import Count, linear
+from search_spaces.layers.attention import SoftmaxAttention
+from search_spaces.layers.norm import Norm
+from search_spaces.layers.transformer import Dialect, build_transformer, count_transformer
+
+VIT = Dialect(norm=Norm("layer", 1e-6), bias=True, parts=2)
+
+
+class PatchTokens(nn.Module):
+    """Images to tokens: a linear map of each patch, a class token in front, and learned positions beside."""
+
+    def __init__(self, image: tuple[int, int, int], patch: int, width: int) -> None:
+        super().__init__()
+        channels, height, breadth = image
+        self.patch = patch
+        # timm's PatchEmbed is the same map as a strided convolution, which cannot be traced on the meta device.
+        self.project = nn.Linear(channels * patch * patch, width)
+        tokens = (height // patch) * (breadth // patch) + 1
+        self.first = nn.Parameter(torch.empty(1, 1, width))
+        self.positions = nn.Parameter(torch.empty(1, tokens, width))
+        nn.init.normal_(self.first, std=1e-6)
+        trunc_normal_(self.positions, std=0.02)
+
+    def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """Map [B, C, height, breadth] to tokens [B, N, D] and positions [1, N, D]; their sum is the embedding."""
+        grid = images.unflatten(3, (-1, self.patch)).unflatten(2, (-1, self.patch))  # [B, C, rows, P, columns, P]
+        patches = self.project(grid.permute(0, 2, 4, 1, 3, 5).flatten(3).flatten(1, 2))  # [B, N - 1, D]
+        return torch.cat((self.first.expand(patches.shape[0], -1, -1), patches), dim=1), self.positions
+
+
+class DroppedLayer(nn.Module):
+    """A layer whose output is zeroed for a share of the examples while training (stochastic depth)."""
+
+    def __init__(self, layer: nn.Module, share: float) -> None:
+        super().__init__()
+        self.layer, self.site = layer, layer.site
+        self.drop = DropPath(share)
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        """Map inputs as the layer does."""
+        return self.drop(self.layer(*inputs))  # type: ignore[no-any-return]  # nn.Module returns Any
+
+
+class ViT(nn.Module):
+    """Patch tokens, a transformer stack, and a linear classifier of the class token."""
+
+    def __init__(self, embedding: PatchTokens, stack: nn.Module, head: nn.Linear) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.stack = stack
+        self.head = head
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Map [B, C, height, breadth] to class scores [B, classes]."""
+        return self.head(self.stack(*self.embedding(images))[:, 0])  # type: ignore[no-any-return]
+
+
+def build_vit(
+    architecture: Architecture, image: tuple[int, int, int], patch: int, classes: int, *, drop_path: float = 0.0
+) -> ViT:
+    """A ViT for images of (channels, height, breadth), initialised as timm does.
+
+    `drop_path` is the share of examples that the last block drops; earlier blocks drop less, linearly.
+
+    Raises:
+        Mistake: The architecture has no heads, or its topology cannot wire it.
+    """
+
+    def wrap(block: int, layer: nn.Module) -> nn.Module:
+        share = drop_path * block / max(1, architecture.depth - 1)
+        return DroppedLayer(layer, share) if share else layer
+
+    stack = build_transformer(architecture, VIT, lambda: SoftmaxAttention(causal=False), wrap)
+    model = ViT(PatchTokens(image, patch, architecture.width), stack, nn.Linear(architecture.width, classes))
+    for module in (*stack.layers.modules(), model.head):
+        if isinstance(module, nn.Linear):
+            trunc_normal_(module.weight, std=0.02)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+    return model
+
+
+def count_vit(architecture: Architecture, image: tuple[int, int, int], patch: int, classes: int) -> Count:
+    """Closed form of that network for one image."""
+    channels, height, breadth = image
+    width, patches = architecture.width, math.prod((height // patch, breadth // patch))
+    tokens = patches + 1
+    embedding = linear(channels * patch * patch, width).times(patches) + Count(params=width + tokens * width)
+    return embedding + count_transformer(architecture, VIT, tokens) + linear(width, classes)

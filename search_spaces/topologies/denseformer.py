@@ -1,0 +1,99 @@
+"""DenseFormer: after each block, a weighted average over the depth.
+
+Legend: x_0 = the network's input, x_{i+1} = what block i = 0 .. makes of y_{i-1}, its skip included; y_{-1} = x_0.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, final
+
+import torch
+from torch import Tensor, nn
+
+from search_spaces.count import Count
+from search_spaces.mistake import Mistake
+from search_spaces.topologies.base import Topology, Wiring, total
+
+State = tuple[dict[int, Tensor], Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class DenseFormerOptions:
+    """Which blocks are followed by an average, and over what.
+
+    Attributes:
+        dilation: An average takes every so many-th state, counted back from the latest.
+        period: An average stands after every so many-th block.
+    """
+
+    dilation: int = 1
+    period: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("dilation", "period"):
+            if getattr(self, name) < 1:
+                raise Mistake(f"{name} must be at least 1, got {getattr(self, name)}.")
+
+
+@final
+class DenseFormer(Topology):
+    """y_i = sum_j alpha_ij x_j over j <= i + 1, j = i + 1 (mod dilation), where (i + 1) % period == 0; else x_{i+1}.
+
+    The weight of the latest state is 1 at the start and those of the others 0. The head reads the last y.
+
+    Source: Pagliardini et al., DenseFormer (2024), "depth-weighted average", and the official code (epfml/DenseFormer).
+    Undilated with period 1 it spans what GRN-v1 does, in states instead of outputs.
+
+    The state is ({j: x_j} of those that a later average takes, y).
+
+    Parameters: `sum((i + 1 + dilation) // dilation for i in range(blocks) if (i + 1) % period == 0)`
+    """
+
+    Options: ClassVar[type] = DenseFormerOptions
+    granularity: ClassVar[Literal["layer", "block"]] = "block"
+    equals_resnet: ClassVar[bool] = True
+
+    def __init__(self, wiring: Wiring, options: DenseFormerOptions) -> None:
+        super().__init__()
+        self.sources = _sources(len(wiring.sites), options)
+        self.needed = [set().union(*self.sources[t:]) for t in range(len(self.sources) + 1)]
+        self.alpha = nn.ParameterList(
+            nn.Parameter(torch.eye(len(sources), 1).flatten()) for sources in self.sources if sources
+        )
+        self.period = options.period
+
+    @classmethod
+    def count(cls, wiring: Wiring, options: DenseFormerOptions) -> Count:
+        """The weights; averaging is elementwise."""
+        return Count(params=sum(map(len, _sources(len(wiring.sites), options))))
+
+    def open(self, *parts: Tensor) -> State:
+        """Start with x_0."""
+        x = total(parts)
+        return {0: x} if 0 in self.needed[0] else {}, x
+
+    def read(self, t: int, state: State) -> tuple[tuple[Tensor, ...], State]:
+        """Give y_{t-1}."""
+        return (state[1],), state
+
+    def write(self, t: int, state: State, y: Tensor) -> State:
+        """Form x_{t+1} and y_t."""
+        earlier, x = state
+        x = x + y
+        states = {**earlier, t + 1: x}
+        kept = {j: states[j] for j in states if j in self.needed[t + 1]}
+        if not self.sources[t]:
+            return kept, x
+        first, *others = self.alpha[(t + 1) // self.period - 1].unbind()
+        average = first * x
+        for weight, j in zip(others, self.sources[t][1:], strict=True):
+            average = torch.addcmul(average, states[j], weight)
+        return kept, average
+
+    def close(self, state: State) -> Tensor:
+        """Return the last y."""
+        return state[1]
+
+
+def _sources(blocks: int, options: DenseFormerOptions) -> list[range]:
+    """Which states each block's average takes, latest first; none where there is no average."""
+    return [range(i + 1, -1, -options.dilation) if (i + 1) % options.period == 0 else range(0) for i in range(blocks)]

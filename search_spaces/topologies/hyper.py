@@ -1,0 +1,128 @@
+"""Hyper-connections: several parallel residual streams, mixed before and after each layer.
+
+Shapes: ... = any leading axes, D = width, N = streams; H is the streams, [..., N, D].
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from search_spaces.count import Count
+from search_spaces.mistake import Mistake
+from search_spaces.topologies.base import Topology, Wiring, total
+
+
+@dataclass(frozen=True, slots=True)
+class HyperOptions:
+    """How wide the residual stream is, and whether its mixing depends on the input.
+
+    Attributes:
+        streams: Parallel streams, n.
+        dynamic: Add to the learned matrices what a linear map makes of the streams.
+    """
+
+    streams: int = 4
+    dynamic: bool = True
+
+    def __post_init__(self) -> None:
+        if self.streams < 1:
+            raise Mistake(f"streams must be at least 1, got {self.streams}.")
+
+
+class Connection(nn.Module):
+    """The matrices of one layer: A = [A_m | A_r], [N, N + 1], and B, [N], side by side.
+
+    At the start A_m = e_{t mod N}, A_r = I and B = 1. Dynamic: A + s_a tanh(norm(H) W_a), B + s_b tanh(norm(H) w_b),
+    with W = 0 and s = 0.01 at the start (equations 10 to 14).
+    """
+
+    def __init__(self, t: int, width: int, options: HyperOptions) -> None:
+        super().__init__()
+        n = options.streams
+        read = F.one_hot(torch.tensor([t % n]), n).mT
+        self.static = nn.Parameter(torch.cat((read, torch.eye(n), torch.ones(n, 1)), dim=1))
+        self.dynamic = Dynamic(width, n) if options.dynamic else None
+
+    def forward(self, streams: Tensor) -> Tensor:
+        """Return [A | B], [..., N, N + 2], for streams [..., N, D]."""
+        if self.dynamic is None:
+            return self.static.expand(*streams.shape[:-1], -1)
+        return self.static + self.dynamic(streams)  # type: ignore[no-any-return]  # nn.Module returns Any
+
+
+class Dynamic(nn.Module):
+    """What the input adds to [A | B]: s * tanh(norm(H) W), where A and B have an s of their own."""
+
+    def __init__(self, width: int, streams: int) -> None:
+        super().__init__()
+        self.project = nn.Linear(width, streams + 2, bias=False)
+        nn.init.zeros_(self.project.weight)
+        self.scale_a = nn.Parameter(torch.tensor(0.01))
+        self.scale_b = nn.Parameter(torch.tensor(0.01))
+
+    def forward(self, streams: Tensor) -> Tensor:
+        """Map [..., N, D] to [..., N, N + 2]."""
+        mix = torch.tanh(self.project(F.layer_norm(streams, streams.shape[-1:])))
+        scale = torch.cat((self.scale_a.expand(mix.shape[-1] - 1), self.scale_b.expand(1)))
+        return scale * mix
+
+
+@final
+class HyperConnections(Topology):
+    """With H the streams: the layer reads A_m^T H, and then H' = A_r^T H + B^T f(A_m^T H). The head reads mean(H).
+
+    H starts as n copies of the network's input. The state is H, [..., N, D]; between `read` and `write` it is
+    (A_r^T H, B).
+
+    Source: Zhu et al., Hyper-Connections (2024), equations 1 to 14 and algorithm 2. Readings taken:
+
+    * The published end is the sum of the streams, in front of a final norm. The mean is that sum over n, a factor which
+      the norm takes out again, forward and backward (up to its epsilon); so behind a norm this is the published
+      network. Where no norm follows, the sum would start n times as large as the residual network, and the mean starts
+      as it. Hence the mean, and hence `equals_resnet`.
+    * norm(H) normalises each stream without parameters, as in the paper's OLMo models: theirs is the count for which
+      the paper prints digits (394,048 for 16 blocks, width 2048, 4 streams). A scale would be absorbed by W.
+    * Static matrices are not weight-decayed, W is (section 4). The paper's extra scaling of the layers' own output maps
+      by sqrt(n) at the start is left out: layers are the same under every topology.
+
+    Parameters: `layers * (streams * (streams + 2) + (width * (streams + 2) + 2 if dynamic else 0))`
+    """
+
+    Options: ClassVar[type] = HyperOptions
+    equals_resnet: ClassVar[bool] = True
+
+    def __init__(self, wiring: Wiring, options: HyperOptions) -> None:
+        super().__init__()
+        self.streams = options.streams
+        self.connections = nn.ModuleList(Connection(t, wiring.width, options) for t in range(len(wiring.sites)))
+
+    @classmethod
+    def count(cls, wiring: Wiring, options: HyperOptions) -> Count:
+        """A, B and W; the products A^T H and norm(H) W. Adding B times the layer's output is elementwise."""
+        n, layers = options.streams, len(wiring.sites)
+        mix = Count(params=n * (n + 2), macs=n * (n + 1) * wiring.width)
+        dynamic = Count(params=(n + 2) * wiring.width + 2, macs=n * (n + 2) * wiring.width)
+        each = mix + dynamic if options.dynamic else mix
+        return Count(each.params * layers, each.macs * layers)
+
+    def open(self, *parts: Tensor) -> Tensor:
+        """Copy the network's input to every stream."""
+        return torch.stack((total(parts),) * self.streams, dim=-2)  # [..., N, D]
+
+    def read(self, t: int, state: Tensor) -> tuple[tuple[Tensor, ...], Any]:
+        """Give the mixed input, and carry the mixed streams and the weights of the output."""
+        matrices = self.connections[t](state)
+        mixed = matrices[..., :-1].mT @ state  # [..., N + 1, D]
+        return (mixed[..., 0, :],), (mixed[..., 1:, :], matrices[..., -1:])
+
+    def write(self, t: int, state: Any, y: Tensor) -> Tensor:
+        """Add the weighted output to each stream."""
+        carried, b = state
+        return torch.addcmul(carried, b, y.unsqueeze(-2))
+
+    def close(self, state: Tensor) -> Tensor:
+        """Return the mean stream."""
+        return state.mean(-2)

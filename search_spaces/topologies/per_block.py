@@ -1,0 +1,94 @@
+"""Block granularity: any topology, applied to whole blocks instead of single layers."""
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, final
+
+from torch import Tensor
+
+from search_spaces.count import Count
+from search_spaces.topologies.base import Topology, Wiring
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    """What wires the blocks.
+
+    Attributes:
+        topology: The class; it sees one site for each block, that of the block's first layer.
+        options: Its options.
+    """
+
+    topology: type[Topology]
+    options: Any
+
+
+@final
+class PerBlock(Topology):
+    """Wire blocks by an inner topology; inside a block keep the ordinary pre-norm skip.
+
+    With layers l_1 .. l_n in the block and x what the inner topology lets l_1 read (for the queries, where ports
+    read different things):
+
+        a_1 = l_1(x ...),  a_i = l_i(x + a_1 + ... + a_{i-1}),  output of the block = a_1 + ... + a_n
+
+    The block's input is in the inputs of all its layers but not in its output (DeepCrossAttention, section 3.2 and
+    figure 4), so an inner topology that sums all it is given is the standard pre-norm transformer.
+
+    The state is (inner state, x, a_1 + ...); the last two are None where no later layer of the block needs them.
+
+    Raises:
+        ValueError: The first layer opens no block, or the inner topology delivers in head space, where x cannot be
+            added to a layer's output.
+    """
+
+    Options: ClassVar[type] = Inner
+
+    def __init__(self, wiring: Wiring, options: Inner) -> None:
+        super().__init__()
+        sites = wiring.sites
+        if not sites or not sites[0].opens_block:
+            raise ValueError("the first layer must open a block.")
+        if options.topology.delivers == "heads":
+            raise ValueError(f"{options.topology.__name__} delivers in head space and cannot wire whole blocks.")
+        self.opens = [site.opens_block for site in sites]
+        self.closes = [*self.opens[1:], True]
+        self.block = [sum(self.opens[: t + 1]) - 1 for t in range(len(sites))]
+        self.delivers = options.topology.delivers
+        self.copies = [len(site.ports) if self.delivers == "per-port" else 1 for site in sites]
+        self.inner = options.topology(openings(wiring), options.options)
+
+    @classmethod
+    def count(cls, wiring: Wiring, options: Inner) -> Count:
+        """What the inner topology counts: the sums inside a block are elementwise."""
+        return options.topology.count(openings(wiring), options.options)
+
+    def open(self, *parts: Tensor) -> Any:
+        """Open the inner topology."""
+        return self.inner.open(*parts), None, None
+
+    def read(self, t: int, state: Any) -> tuple[tuple[Tensor, ...], Any]:
+        """Read as the inner topology does at the start of a block, x and the outputs so far inside it."""
+        inner, base, partial = state
+        if self.opens[t]:
+            inputs, inner = self.inner.read(self.block[t], inner)
+            base = inputs[0]
+        else:
+            inputs = (base + partial,) * self.copies[t]
+        return inputs, (inner, None if self.closes[t] else base, partial)
+
+    def write(self, t: int, state: Any, y: Tensor) -> Any:
+        """Add to the outputs so far, and hand their sum on at the end of the block."""
+        inner, base, partial = state
+        output = y if partial is None else partial + y
+        if self.closes[t]:
+            return self.inner.write(self.block[t], inner, output), None, None
+        return inner, base, output
+
+    def close(self, state: Any) -> Tensor:
+        """Close the inner topology."""
+        return self.inner.close(state[0])
+
+
+def openings(wiring: Wiring) -> Wiring:
+    """The same network as the inner topology sees it: one site for each block."""
+    return replace(wiring, sites=tuple(site for site in wiring.sites if site.opens_block))

@@ -1,0 +1,91 @@
+"""With topology resnet the ViT is timm's: the same weights give the same logits."""
+
+import pytest
+import timm
+import torch
+from torch import nn
+
+from search_spaces.architecture import Architecture
+from search_spaces.mistake import Mistake
+from search_spaces.models.vit import ViT, build_vit, count_vit
+from search_spaces.topologies.registry import TOPOLOGIES
+
+SHAPES = {
+    "vit_tiny_patch16_224": Architecture(depth=12, width=192, heads=3, head_dim=64, hidden=768),
+    "vit_small_patch16_224": Architecture(depth=12, width=384, heads=6, head_dim=64, hidden=1536),
+    "vit_base_patch16_224": Architecture(depth=12, width=768, heads=12, head_dim=64, hidden=3072),
+}
+IMAGE, PATCH, CLASSES = (3, 224, 224), 16, 1000
+
+
+def copy_from_timm(model: ViT, reference: nn.Module) -> None:
+    """Give the model timm's weights; every one of both must be used."""
+    theirs = reference.state_dict()
+    names = {
+        "embedding.first": "cls_token",
+        "embedding.positions": "pos_embed",
+        "embedding.project.weight": "patch_embed.proj.weight",
+        "embedding.project.bias": "patch_embed.proj.bias",
+    }
+    for kind in ("weight", "bias"):
+        names |= {f"stack.norm.{kind}": f"norm.{kind}", f"head.{kind}": f"head.{kind}"}
+        for block in range(len(reference.blocks)):
+            attention, feed_forward = f"stack.layers.{2 * block}", f"stack.layers.{2 * block + 1}"
+            names |= {
+                f"{attention}.project.norm.{kind}": f"blocks.{block}.norm1.{kind}",
+                f"{attention}.project.qkv.{kind}": f"blocks.{block}.attn.qkv.{kind}",
+                f"{attention}.out.{kind}": f"blocks.{block}.attn.proj.{kind}",
+                f"{feed_forward}.norm.{kind}": f"blocks.{block}.norm2.{kind}",
+                f"{feed_forward}.up.{kind}": f"blocks.{block}.mlp.fc1.{kind}",
+                f"{feed_forward}.down.{kind}": f"blocks.{block}.mlp.fc2.{kind}",
+            }
+    assert set(names.values()) == set(theirs)
+    shapes = {name: parameter.shape for name, parameter in model.named_parameters()}
+    model.load_state_dict({ours: theirs[name].reshape(shapes[ours]) for ours, name in names.items()})
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_the_resnet_vit_is_timms(name: str) -> None:
+    torch.manual_seed(0)
+    reference = timm.create_model(name, pretrained=False).eval()
+    model = build_vit(SHAPES[name], IMAGE, PATCH, CLASSES).eval()
+    copy_from_timm(model, reference)
+    images = torch.randn(2, *IMAGE)
+    with torch.no_grad():
+        torch.testing.assert_close(model(images), reference(images), rtol=0, atol=1e-5)
+
+
+def test_patches_and_class_token_start_as_timms() -> None:
+    torch.manual_seed(0)
+    ours = build_vit(SHAPES["vit_tiny_patch16_224"], IMAGE, PATCH, CLASSES)
+    theirs = timm.create_model("vit_tiny_patch16_224", pretrained=False)
+    for mine, their in (
+        (ours.embedding.project.weight, theirs.patch_embed.proj.weight),
+        (ours.embedding.positions, theirs.pos_embed),
+        (ours.stack.layers[0].project.qkv.weight, theirs.blocks[0].attn.qkv.weight),
+        (ours.stack.layers[1].down.weight, theirs.blocks[0].mlp.fc2.weight),
+        (ours.head.weight, theirs.head.weight),
+    ):
+        torch.testing.assert_close(mine.std(), their.std(), rtol=0.05, atol=1e-3)
+
+
+def test_drop_path_grows_linearly_over_the_blocks_as_in_timm() -> None:
+    architecture = Architecture(depth=3, width=8, heads=2, head_dim=4, hidden=8)
+    model = build_vit(architecture, (1, 8, 8), 2, 10, drop_path=0.2)
+    shares = [getattr(layer, "drop", None) for layer in model.stack.layers]
+    assert [drop.drop_prob if drop else 0.0 for drop in shares] == pytest.approx([0, 0, 0.1, 0.1, 0.2, 0.2])
+    assert model(torch.randn(2, 1, 8, 8)).shape == (2, 10)
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES.names())
+def test_every_topology_wires_a_vit_whose_heads_do_not_divide_the_width(topology: str) -> None:
+    architecture = Architecture(depth=2, width=24, heads=5, head_dim=8, hidden=20, topology=topology)
+    model = build_vit(architecture, (1, 8, 8), 2, 10)
+    assert model(torch.randn(3, 1, 8, 8)).shape == (3, 10)
+    expected = count_vit(architecture, (1, 8, 8), 2, 10)
+    assert sum(parameter.numel() for parameter in model.parameters()) == expected.params
+
+
+def test_a_vit_without_heads_is_refused_with_its_reason() -> None:
+    with pytest.raises(Mistake, match="needs heads"):
+        build_vit(Architecture(depth=2, width=24, hidden=20), (1, 8, 8), 2, 10)

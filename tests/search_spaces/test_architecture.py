@@ -1,0 +1,54 @@
+import os
+import subprocess
+import sys
+from dataclasses import asdict
+
+import pytest
+
+from search_spaces.architecture import Architecture, parse_architecture
+from search_spaces.mistake import Mistake
+
+BASE = Architecture(depth=4, width=32, heads=4, head_dim=8, hidden=128)
+
+
+def test_the_key_is_pinned_for_ever() -> None:
+    # Stored rows are found by this key: if it changes, old results can no longer be matched.
+    assert BASE.key == "83d6424056"
+
+
+def test_equal_architectures_have_equal_keys_however_they_are_spelt() -> None:
+    one = parse_architecture("topology=hyper(streams=2,dynamic=false)", BASE)
+    other = parse_architecture("topology= hyper( dynamic=false , streams=2)", BASE)
+    assert one == other
+    assert one.key == other.key
+    assert one.key != BASE.key
+
+
+def test_the_key_does_not_depend_on_hash_randomisation() -> None:
+    script = f"from search_spaces import Architecture; print(Architecture(**{asdict(BASE)}).key)"
+    for seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        printed = subprocess.check_output([sys.executable, "-c", script], text=True, env=environment)
+        assert printed.strip() == BASE.key
+
+
+def test_the_text_reads_back() -> None:
+    architecture = parse_architecture("depth=7,heads=16,topology=dca(k=2)", BASE)
+    assert parse_architecture(str(architecture), BASE) == architecture
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("depht=7", "depth"),
+        ("depth", "FIELD=VALUE"),
+        ("depth=7,depth=8", "twice"),
+        ("depth=seven", "integer"),
+        ("depth=0", "at least 1"),
+        ("heads=0", "both 0"),
+        ("topology=dca(k", "NAME"),
+    ],
+)
+def test_a_wrong_architecture_says_what_is_wrong(text: str, says: str) -> None:
+    with pytest.raises(Mistake, match=says):
+        parse_architecture(text, BASE)
