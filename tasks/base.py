@@ -89,9 +89,7 @@ class Task(ABC):
         return None
 
     @abstractmethod
-    def fit(
-        self, architecture: Architecture, preset: str, seed: int, folder: Path | None, report: Report
-    ) -> Fitted:
+    def fit(self, architecture: Architecture, preset: str, seed: int, folder: Path | None, report: Report) -> Fitted:
         """Train and measure one architecture: a pure function of its first three arguments and the data.
 
         `folder` is where checkpoints may be kept; a checkpoint found there is continued. None keeps none.

@@ -3,6 +3,9 @@
 Shapes: B = batch, N = tokens, D = width, H = heads, K = head dim; H * K need not be D.
 """
 
+import math
+from collections.abc import Mapping
+
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -12,15 +15,20 @@ from search_spaces.topologies.base import Delivery, Site
 
 
 class SoftmaxAttention(nn.Module):
-    """softmax(q k^T / sqrt(K)) v, exact (Vaswani et al., 2017, equation 1)."""
+    """softmax(q k^T / (temperature sqrt(K))) v, exact (Vaswani et al., 2017, equation 1, where temperature is 1).
 
-    def __init__(self, *, causal: bool) -> None:
+    Whatever the inputs' precision, all of torch's kernels form the logits, scale them and normalise them in fp32.
+    """
+
+    def __init__(self, *, causal: bool, temperature: float = 1.0) -> None:
         super().__init__()
         self.causal = causal
+        self.temperature = temperature
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Attend: three [B, H, N, K] to one."""
-        return F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
+        scale = 1 / (self.temperature * math.sqrt(q.shape[-1]))
+        return F.scaled_dot_product_attention(q, k, v, is_causal=self.causal, scale=scale)
 
 
 class SharedProjection(nn.Module):
@@ -33,7 +41,8 @@ class SharedProjection(nn.Module):
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         """Project [B, N, D]."""
-        return self.qkv(self.norm(x)).chunk(3, dim=-1)
+        q, k, v = self.qkv(self.norm(x)).chunk(3, dim=-1)
+        return q, k, v
 
 
 class PortProjection(nn.Module):
@@ -47,6 +56,16 @@ class PortProjection(nn.Module):
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         """Project three [B, N, D]."""
         return tuple(project(norm(x)) for project, norm, x in zip(self.projections, self.norms, inputs, strict=True))
+
+
+def split_ports(shared: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """A SharedProjection's weights as those of the PortProjection that computes the same from three equal inputs."""
+    split = {}
+    for name, tensor in shared.items():
+        module, kind = name.split(".")
+        for port, part in enumerate(tensor.chunk(3) if module == "qkv" else (tensor,) * 3):
+            split[f"{'projections' if module == 'qkv' else 'norms'}.{port}.{kind}"] = part
+    return split
 
 
 class NoProjection(nn.Module):

@@ -3,6 +3,10 @@
 Shapes: ... = any leading axes, D = width, F = hidden features.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -11,22 +15,53 @@ from search_spaces.layers.norm import Norm
 from search_spaces.topologies.base import Delivery, Site
 
 
-class FeedForward(nn.Module):
-    """down(gelu(up(norm(x)))), the second layer of its block. Inputs in head space come normed already."""
+@dataclass(frozen=True, slots=True)
+class Activation:
+    """What stands between the two maps of a feed-forward layer.
 
-    def __init__(self, width: int, hidden: int, norm: Norm, delivers: Delivery, *, bias: bool) -> None:
+    Attributes:
+        function: Maps [..., maps * hidden] to [..., hidden].
+        maps: Features it takes for each one it gives: 2 where one half gates the other.
+    """
+
+    function: Callable[[Tensor], Tensor]
+    maps: int = 1
+
+
+def _swiglu(x: Tensor) -> Tensor:
+    gate, value = x.chunk(2, dim=-1)
+    return F.silu(gate) * value
+
+
+RELU = Activation(F.relu)
+GELU = Activation(F.gelu)
+GELU_TANH = Activation(partial(F.gelu, approximate="tanh"))
+"""The approximation by tanh that GPT-2 was trained with."""
+SWIGLU = Activation(_swiglu, maps=2)
+"""silu(gate) * value (Shazeer, 2020), the gate's features first."""
+
+
+class FeedForward(nn.Module):
+    """down(activation(up(norm(x)))), the second layer of its block. Inputs in head space come normed already."""
+
+    def __init__(
+        self, width: int, hidden: int, activation: Activation, norm: Norm, delivers: Delivery, *, bias: bool
+    ) -> None:
         super().__init__()
         self.site = Site(("x",), width, opens_block=False)
         self.norm = nn.Identity() if delivers == "heads" else norm.build(width)
-        self.up = nn.Linear(width, hidden, bias=bias)
+        self.up = nn.Linear(width, activation.maps * hidden, bias=bias)
+        self.activation = activation.function
         self.down = nn.Linear(hidden, width, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map [..., D] to [..., D]."""
-        return self.down(F.gelu(self.up(self.norm(x))))  # type: ignore[no-any-return]  # nn.Module returns Any
+        return self.down(self.activation(self.up(self.norm(x))))  # type: ignore[no-any-return]  # nn.Module returns Any
 
 
-def count_feed_forward(width: int, hidden: int, norm: Norm, delivers: Delivery, *, bias: bool) -> Count:
+def count_feed_forward(
+    width: int, hidden: int, activation: Activation, norm: Norm, delivers: Delivery, *, bias: bool
+) -> Count:
     """Closed form of a FeedForward layer at one position."""
     norms = Count(params=0 if delivers == "heads" else norm.params(width))
-    return norms + linear(width, hidden, bias=bias) + linear(hidden, width, bias=bias)
+    return norms + linear(width, activation.maps * hidden, bias=bias) + linear(hidden, width, bias=bias)

@@ -11,16 +11,19 @@ class Norm:
     """Which normalisation a network uses before its layers and at its end.
 
     Attributes:
-        kind: "layer" has a scale and a shift, "rms" (Zhang and Sennrich, 2019) a scale only.
+        kind: "layer" has a scale and a shift, "layer-scale" is the same without the shift, and "rms" (Zhang and
+            Sennrich, 2019), which does not centre either, has a scale only.
         eps: Added to the variance, or the mean square.
     """
 
-    kind: Literal["layer", "rms"]
+    kind: Literal["layer", "layer-scale", "rms"]
     eps: float
 
     def build(self, width: int) -> nn.Module:
         """The module for [..., width]."""
-        return nn.LayerNorm(width, self.eps) if self.kind == "layer" else nn.RMSNorm(width, self.eps)
+        if self.kind == "rms":
+            return nn.RMSNorm(width, self.eps)
+        return nn.LayerNorm(width, self.eps, bias=self.kind == "layer")
 
     def params(self, width: int) -> int:
         """How many parameters that module has."""

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count
@@ -14,20 +15,26 @@ from search_spaces.topologies.registry import load, refusal
 
 
 class Stack(nn.Module):
-    """Layers and the topology that wires them; the embeddings go in, what the head reads comes out."""
+    """Layers and the topology that wires them; the embeddings go in, what the head reads comes out.
+
+    Attributes:
+        recompute: Whether layers are computed again in the backward pass, which saves most of their memory.
+    """
 
     def __init__(self, layers: Sequence[nn.Module], topology: Topology, norm: nn.Module) -> None:
         super().__init__()
         self.layers = nn.ModuleList(layers)
         self.topology = topology
         self.norm = norm
+        self.recompute = False
 
     def forward(self, *parts: Tensor) -> Tensor:
         """Map embeddings [..., D], whose sum is the network's input, to normed features [..., D]."""
         state = self.topology.open(*parts)
         for t, layer in enumerate(self.layers):
             inputs, state = self.topology.read(t, state)
-            state = self.topology.write(t, state, layer(*inputs))
+            y = checkpoint(layer, *inputs, use_reentrant=False) if self.recompute else layer(*inputs)
+            state = self.topology.write(t, state, y)
         return self.norm(self.topology.close(state))  # type: ignore[no-any-return]  # nn.Module returns Any
 
 

@@ -11,7 +11,7 @@ from torch import nn
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count
 from search_spaces.layers.attention import Attention, count_attention
-from search_spaces.layers.feed_forward import FeedForward, count_feed_forward
+from search_spaces.layers.feed_forward import Activation, FeedForward, count_feed_forward
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import Stack, build_stack, count_stack
 from search_spaces.mistake import Mistake
@@ -25,25 +25,29 @@ class Dialect:
 
     Attributes:
         norm: Before each layer and at the end.
-        bias: Whether linear maps have one.
+        activation: Inside feed-forward layers.
+        attention_bias: Whether the linear maps of attention layers have one.
+        feed_forward_bias: Whether those of feed-forward layers have one.
         parts: How many embeddings make the input: 2 where positions are learned, 1 where they are not.
     """
 
     norm: Norm
-    bias: bool
+    activation: Activation
+    attention_bias: bool
+    feed_forward_bias: bool
     parts: int
 
 
 def build_transformer(
     architecture: Architecture,
     dialect: Dialect,
-    attend: Callable[[], nn.Module],
+    attend: Callable[[int], nn.Module],
     wrap: Callable[[int, nn.Module], nn.Module] = lambda block, layer: layer,
 ) -> Stack:
     """Blocks of attention and feed-forward layers, wired by the architecture's topology.
 
-    `attend` makes what maps queries, keys and values to outputs, once a block; `wrap` may put something
-    around a layer of that block (drop path), and keeps its `site`.
+    `attend` makes what maps queries, keys and values to outputs, given the block's number from 0; `wrap` may put
+    something around a layer of that block (drop path), and keeps its `site`.
 
     Raises:
         Mistake: An architecture without heads, or one that its topology cannot wire.
@@ -57,13 +61,18 @@ def build_transformer(
             architecture.width,
             architecture.heads,
             architecture.head_dim,
-            attend(),
+            attend(block),
             dialect.norm,
             kind.delivers,
-            bias=dialect.bias,
+            bias=dialect.attention_bias,
         )
         feed_forward = FeedForward(
-            architecture.width, architecture.hidden, dialect.norm, kind.delivers, bias=dialect.bias
+            architecture.width,
+            architecture.hidden,
+            dialect.activation,
+            dialect.norm,
+            kind.delivers,
+            bias=dialect.feed_forward_bias,
         )
         layers += [wrap(block, attention), wrap(block, feed_forward)]
     return build_stack(architecture, layers, dialect.norm, parts=dialect.parts)
@@ -73,8 +82,12 @@ def count_transformer(architecture: Architecture, dialect: Dialect, tokens: int)
     """Closed form of that stack with softmax attention, for one sequence of `tokens`."""
     kind, _ = load(architecture.topology)
     width, heads, head_dim = architecture.width, architecture.heads, architecture.head_dim
-    attention = count_attention(width, heads, head_dim, tokens, dialect.norm, kind.delivers, bias=dialect.bias)
-    feed_forward = count_feed_forward(width, architecture.hidden, dialect.norm, kind.delivers, bias=dialect.bias)
+    attention = count_attention(
+        width, heads, head_dim, tokens, dialect.norm, kind.delivers, bias=dialect.attention_bias
+    )
+    feed_forward = count_feed_forward(
+        width, architecture.hidden, dialect.activation, dialect.norm, kind.delivers, bias=dialect.feed_forward_bias
+    )
     block = attention + feed_forward.times(tokens)
     layers = Count(block.params * architecture.depth, block.macs * architecture.depth)
     sites = [Site(("q", "k", "v"), heads * head_dim, True), Site(("x",), width, False)] * architecture.depth

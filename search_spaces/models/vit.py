@@ -12,10 +12,11 @@ from torch import Tensor, nn
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count, linear
 from search_spaces.layers.attention import SoftmaxAttention
+from search_spaces.layers.feed_forward import GELU
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.transformer import Dialect, build_transformer, count_transformer
 
-VIT = Dialect(norm=Norm("layer", 1e-6), bias=True, parts=2)
+VIT = Dialect(Norm("layer", 1e-6), GELU, attention_bias=True, feed_forward_bias=True, parts=2)
 
 
 class PatchTokens(nn.Module):
@@ -82,7 +83,7 @@ def build_vit(
         share = drop_path * block / max(1, architecture.depth - 1)
         return DroppedLayer(layer, share) if share else layer
 
-    stack = build_transformer(architecture, VIT, lambda: SoftmaxAttention(causal=False), wrap)
+    stack = build_transformer(architecture, VIT, lambda block: SoftmaxAttention(causal=False), wrap)
     model = ViT(PatchTokens(image, patch, architecture.width), stack, nn.Linear(architecture.width, classes))
     for module in (*stack.layers.modules(), model.head):
         if isinstance(module, nn.Linear):

@@ -26,11 +26,11 @@ from search_spaces.count import Count
 from search_spaces.mistake import Mistake
 from search_spaces.topologies.base import Delivery, Topology, Wiring, total
 
-Stack = tuple[Tensor, ...]
+Entries = tuple[Tensor, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class StackOptions:
+class GRNOptions:
     """What the stack holds.
 
     Attributes:
@@ -47,7 +47,7 @@ class StackOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class GatedOptions(StackOptions):
+class GatedOptions(GRNOptions):
     """What the stack holds, and how its weights depend on the input.
 
     Attributes:
@@ -66,7 +66,7 @@ class StaticSum(nn.Module):
         super().__init__()
         self.b = nn.Parameter(torch.ones(entries, *features))
 
-    def forward(self, stack: Stack) -> Stack:
+    def forward(self, stack: Entries) -> Entries:
         """Sum S tensors [..., D] to one."""
         return (_weighted(self.b.unbind(), stack),)
 
@@ -80,7 +80,7 @@ class GatedSum(nn.Module):
         self.b = nn.Parameter(torch.ones(sums, entries, width))
         self.w = nn.Parameter(torch.zeros(entries if options.per_entry else 1, sums, width))
 
-    def forward(self, stack: Stack) -> Stack:
+    def forward(self, stack: Entries) -> Entries:
         """Sum S tensors [..., D] to P of them."""
         w = self.w.expand(len(stack), -1, -1)
         # One product an entry serves all sums: it is read once.
@@ -99,7 +99,7 @@ class GatedSum(nn.Module):
 class GeneralisedResidual(Topology):
     """What GRN-v1, -v2, -v3 and DCA share. The state is the stack, oldest first, a tuple of [..., D]."""
 
-    Options: ClassVar[type] = StackOptions
+    Options: ClassVar[type] = GRNOptions
     granularity: ClassVar[Literal["layer", "block"]] = "block"
     equals_resnet: ClassVar[bool] = True
 
@@ -127,22 +127,22 @@ class GeneralisedResidual(Topology):
         """Closed form of `build_sum`."""
 
     @classmethod
-    def _shapes(cls, wiring: Wiring, options: StackOptions) -> Iterator[tuple[int, int]]:
+    def _shapes(cls, wiring: Wiring, options: GRNOptions) -> Iterator[tuple[int, int]]:
         """Sums and entries where each layer reads, and last where the head does."""
         most = len(wiring.sites) + 1 if options.k is None else options.k + 2
         for t, site in enumerate(wiring.sites, start=1):
             yield len(site.ports) if cls.delivers == "per-port" else 1, min(t, most)
         yield 1, min(len(wiring.sites) + 1, most)
 
-    def open(self, *parts: Tensor) -> Stack:
+    def open(self, *parts: Tensor) -> Entries:
         """Start the stack with e_0, the sum of the embeddings."""
         return (total(parts),)
 
-    def read(self, t: int, state: Stack) -> tuple[Stack, Stack]:
+    def read(self, t: int, state: Entries) -> tuple[Entries, Entries]:
         """Give the sums of the stack."""
         return self.sums[t](state), state
 
-    def write(self, t: int, state: Stack, y: Tensor) -> Stack:
+    def write(self, t: int, state: Entries, y: Tensor) -> Entries:
         """Put the output on the stack; beyond k + 2 entries the oldest that stands alone joins the middle."""
         stack = (*state, y)
         if self.k is not None and len(stack) > self.k + 2:
@@ -150,7 +150,7 @@ class GeneralisedResidual(Topology):
             stack = (first, middle + oldest, *recent)
         return stack
 
-    def close(self, state: Stack) -> Tensor:
+    def close(self, state: Entries) -> Tensor:
         """Return y."""
         y: Tensor
         (y,) = self.sums[-1](state)
@@ -165,12 +165,12 @@ class GRNv1(GeneralisedResidual):
     """
 
     @staticmethod
-    def build_sum(sums: int, entries: int, width: int, options: StackOptions) -> nn.Module:
+    def build_sum(sums: int, entries: int, width: int, options: GRNOptions) -> nn.Module:
         """One StaticSum with a number for each entry."""
         return StaticSum(entries)
 
     @staticmethod
-    def count_sum(sums: int, entries: int, width: int, options: StackOptions) -> Count:
+    def count_sum(sums: int, entries: int, width: int, options: GRNOptions) -> Count:
         """One number an entry."""
         return Count(params=entries)
 
@@ -183,12 +183,12 @@ class GRNv2(GeneralisedResidual):
     """
 
     @staticmethod
-    def build_sum(sums: int, entries: int, width: int, options: StackOptions) -> nn.Module:
+    def build_sum(sums: int, entries: int, width: int, options: GRNOptions) -> nn.Module:
         """One StaticSum with a number for each entry and feature."""
         return StaticSum(entries, width)
 
     @staticmethod
-    def count_sum(sums: int, entries: int, width: int, options: StackOptions) -> Count:
+    def count_sum(sums: int, entries: int, width: int, options: GRNOptions) -> Count:
         """One number an entry and feature."""
         return Count(params=entries * width)
 
@@ -251,7 +251,7 @@ class DCA(InputDependent):
     delivers: Delivery = "per-port"
 
 
-def _weighted(weights: Iterable[Tensor], stack: Stack) -> Tensor:
+def _weighted(weights: Iterable[Tensor], stack: Entries) -> Tensor:
     """sum_s weight_s * e_s, one entry after the other: torch.stack would write the whole stack out first."""
     mixed: Tensor | None = None
     for weight, e in zip(weights, stack, strict=True):

@@ -98,14 +98,14 @@ class RMT(Topology):
     Source: Mak and Flanigan, Residual Matrix Transformers (2025); numbers above are its equations. Readings taken:
 
     * Equation 25 stops short of h = R by one; all R vectors are read.
-    * Keys start Xavier-normal, as the paper's analysis of variance assumes (table 2, with the three ports of an
-      attention layer as one map of fan-out 3R). Those by which layers store are then multiplied by 1 / sqrt(layers),
-      the paper's "inverse layer scaling on layer outputs from GPT2" (C.1), where the official code has it too. Those
-      by which embeddings are stored are not. Official code draws from N(0, 0.02^2 / fan-in), to be retuned by muP;
-      behind a norm the scale of what is stored makes no difference to what is read, but that of loads does.
-    * `norm=layer` is the paper's, `norm=rms` the official code's. Both have a gain for each entry (not in the paper's
-      parameter count) and no bias.
-    * Keys are weight-decayed: the paper exempts norms, embedding and unembedding only (C.1).
+    * Keys start Xavier-normal, which the paper's analysis of variance assumes (table 2: 1.14 for attention's loads is
+      fan-out 3R, so the three ports are one map). Those by which layers store are multiplied by 1 / sqrt(layers), the
+      "inverse layer scaling on layer outputs from GPT2" of C.1, at the place where the official code has it; embeddings
+      are stored without. The official code draws from N(0, 0.02^2 / fan-in) and leaves the scale to muP.
+    * `norm=layer` is the paper's, `norm=rms` the official code's. Both have a gain for each entry, which the paper's
+      parameter count leaves out, and no bias.
+    * Keys are weight-decayed: C.1 exempts norms, embedding and unembedding only.
+    * Under bf16 autocast X is kept in bf16, as in the official code; the sums of other topologies stay in float32.
 
     The state is X, [..., V, K].
 

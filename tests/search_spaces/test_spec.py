@@ -31,7 +31,9 @@ def test_options_keep_their_types() -> None:
     }
 
 
-@pytest.mark.parametrize("text", ["", "1a", "a(", "a)", "a(b)", "a(b=)", "a(=1)", "a(b=1,b=2)", "a(b=nan)", "a(b=inf)", "a;b"])
+@pytest.mark.parametrize(
+    "text", ["", "1a", "a(", "a)", "a(b)", "a(b=)", "a(=1)", "a(b=1,b=2)", "a(b=nan)", "a(b=inf)", "a;b"]
+)
 def test_what_is_no_spec_is_a_mistake(text: str) -> None:
     with pytest.raises(Mistake):
         Spec.parse(text)

@@ -1,0 +1,1 @@
+"""The engine: search, budgets, costs, workers, reports, and the `nas` command."""

@@ -1,0 +1,179 @@
+"""Hard budgets: bounds on what a network costs, and the architectures of a space that keep them.
+
+A budget is text such as "params<=100k", "20M<=params<=24M" or "params<=100k,flops<=50M"; it is kept by
+counting every architecture of the space before anything is trained.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from math import ceil, floor, inf
+
+from search_spaces.architecture import Architecture
+from search_spaces.mistake import Mistake, unknown
+from search_spaces.space import SearchSpace
+
+QUANTITIES = ("params", "macs", "flops")
+"""What a budget can bound. Units are those of `results.row.Costs`: a FLOP is half a MAC's work."""
+
+Counts = Mapping[str, int]
+"""Quantity -> how much of it one architecture has."""
+
+_SUFFIXES = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_OPERATOR = re.compile(r"\s*(<=|>=|<|>)\s*")
+_NUMBER = re.compile(r"(.*?)\s*([kKMGT]?)")
+_MIRRORED = {"<=": ">=", ">=": "<=", "<": ">", ">": "<"}
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The integers that a bounded quantity may have, both ends included. An end that is infinite is open."""
+
+    low: float = -inf
+    high: float = inf
+
+    def __and__(self, other: "Range") -> "Range":
+        return Range(max(self.low, other.low), min(self.high, other.high))
+
+    def __contains__(self, count: int) -> bool:
+        return self.low <= count <= self.high
+
+    def excess(self, count: int) -> float:
+        """How far outside a count is, as a share of the end that it is beyond; 0 inside."""
+        return max(0.0, count / max(self.high, 1) - 1, 1 - count / self.low if self.low > 0 else 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Bounds that every trained network keeps. Its text is canonical, and empty where nothing is bounded.
+
+    Attributes:
+        bounds: Quantity -> its range, in the order of QUANTITIES.
+    """
+
+    bounds: Mapping[str, Range] = field(default_factory=dict)
+
+    def allows(self, counts: Counts) -> bool:
+        """Whether every bounded quantity is within its range."""
+        return all(counts[quantity] in bound for quantity, bound in self.bounds.items())
+
+    def __str__(self) -> str:
+        return ",".join(_text(quantity, bound) for quantity, bound in self.bounds.items())
+
+
+@dataclass(frozen=True)
+class Feasible:
+    """The architectures of a space that keep a budget, in the space's order.
+
+    Attributes:
+        space: Where they are from.
+        architectures: At least one.
+    """
+
+    space: SearchSpace
+    architectures: tuple[Architecture, ...]
+
+    def __len__(self) -> int:
+        return len(self.architectures)
+
+    def __iter__(self) -> Iterator[Architecture]:
+        return iter(self.architectures)
+
+
+def parse_budget(texts: Iterable[str]) -> Budget:
+    """Read bounds, one or several (with commas) in each text; all of them are to be kept.
+
+    A bound is QUANTITY<=NUMBER or NUMBER<=QUANTITY<=NUMBER with any of <=, <, >=, >. A number may be written
+    100k, 1.5M, 2G, 1T or 1e6.
+
+    Raises:
+        Mistake: Text that is no bound, an unknown quantity, a number that is none, or bounds that nothing keeps.
+    """
+    ranges: dict[str, Range] = {}
+    for bound in (part.strip() for text in texts for part in text.split(",") if part.strip()):
+        for quantity, operator, number in _comparisons(bound):
+            ranges[quantity] = ranges.get(quantity, Range()) & _range(operator, number)
+    for quantity, allowed in ranges.items():
+        if allowed.low > allowed.high:
+            raise Mistake(f"no number is within {_text(quantity, allowed)}: the lower bound is above the upper one.")
+    return Budget({quantity: ranges[quantity] for quantity in QUANTITIES if quantity in ranges})
+
+
+def feasible(space: SearchSpace, counts: Callable[[Architecture], Counts], budget: Budget) -> Feasible:
+    """The architectures of a space that keep a budget; `counts` is asked only where something is bounded.
+
+    Raises:
+        Mistake: No architecture does. The message names the nearest one and what it has.
+    """
+    if not budget.bounds:
+        return Feasible(space, tuple(space))
+    counted = {architecture: counts(architecture) for architecture in space}
+    inside = tuple(architecture for architecture, found in counted.items() if budget.allows(found))
+    if inside:
+        return Feasible(space, inside)
+
+    def excess(architecture: Architecture) -> float:
+        return sum(bound.excess(counted[architecture][quantity]) for quantity, bound in budget.bounds.items())
+
+    nearest = min(counted, key=excess)
+    has = ", ".join(f"{quantity}={counted[nearest][quantity]}" for quantity in budget.bounds)
+    only_caps = len(budget.bounds) == 1 and all(bound.low == -inf for bound in budget.bounds.values())
+    raise Mistake(
+        f"no architecture of space {space.name!r} is within {budget}: the {'smallest' if only_caps else 'nearest'} "
+        f"has {has} ({nearest}). Change the bound, or the base architecture with --arch."
+    )
+
+
+def _comparisons(bound: str) -> Sequence[tuple[str, str, str]]:
+    """ "a<=params<b" -> (params, >=, a), (params, <, b)."""
+    pieces = _OPERATOR.split(bound)
+    match pieces:
+        case [left, operator, right] if _names_quantity(left):
+            found = [(left, operator, right)]
+        case [left, operator, right]:
+            found = [(right, _MIRRORED[operator], left)]
+        case [left, first, quantity, second, right] if first[0] == second[0]:
+            found = [(quantity, _MIRRORED[first], left), (quantity, second, right)]
+        case _:
+            raise Mistake(f"a bound is QUANTITY<=NUMBER or NUMBER<=QUANTITY<=NUMBER, got {bound!r}.")
+    for quantity, _, _ in found:
+        if quantity not in QUANTITIES:
+            raise unknown("budget quantity", quantity, QUANTITIES)
+    return found
+
+
+def _names_quantity(text: str) -> bool:
+    return text[:1].isalpha()
+
+
+def _range(operator: str, text: str) -> Range:
+    """The integers for which a comparison with a number holds."""
+    number = _number(text)
+    match operator:
+        case "<=":
+            return Range(high=floor(number))
+        case "<":
+            return Range(high=ceil(number) - 1)
+        case ">=":
+            return Range(low=ceil(number))
+        case _:
+            return Range(low=floor(number) + 1)
+
+
+def _number(text: str) -> Decimal:
+    match = _NUMBER.fullmatch(text)
+    try:
+        number = Decimal(match[1]) * _SUFFIXES[match[2]] if match else Decimal("nan")
+    except InvalidOperation:
+        number = Decimal("nan")
+    if not number.is_finite() or number < 0:
+        raise Mistake(f"a bound must be a number such as 100k, 1.5M, 2G, 1T or 1e6, got {text!r}.")
+    return number
+
+
+def _text(quantity: str, bound: Range) -> str:
+    low = f"{bound.low:.0f}<={quantity}" if bound.high != inf else f"{quantity}>={bound.low:.0f}"
+    if bound.low == -inf:
+        return f"{quantity}<={bound.high:.0f}"
+    return low if bound.high == inf else f"{low}<={bound.high:.0f}"

@@ -1,0 +1,142 @@
+"""The `nas` command: thin, and quick to start. What a command needs is imported when it runs."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from nas import options
+from nas.options import Format, Kind
+from search_spaces.mistake import Mistake
+
+app = typer.Typer(
+    name="nas",
+    help="Search network architectures under hard budgets, and query what was found.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+DEFAULT_STORE = "sqlite:///nas-runs/studies.db"
+
+
+def main() -> None:
+    """Run the command line; a user's mistake is one line and exit status 2."""
+    try:
+        app()
+    except Mistake as mistake:
+        print(f"nas: {mistake}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("nas: interrupted; the same command goes on from here.", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.exit(0)
+
+
+@app.command()
+def search(
+    task: options.TaskName,
+    space: options.Space = "joint",
+    arch: options.Arch = "",
+    budget: options.Budget = [],  # noqa: B006  # typer reads it, nobody changes it
+    objectives: options.Objectives = None,
+    trials: options.Trials = 24,
+    preset: options.Preset = "proxy",
+    seed: options.Seed = 0,
+    sampler: options.Sampler = "",
+    workers: options.WorkerCount = 1,
+    data: options.Data = None,
+    study: options.Study = None,
+    storage: options.Storage = DEFAULT_STORE,
+    plot: options.Plot = None,
+) -> None:
+    """Search TASK for the Pareto front of its objectives inside a budget; the same command continues a search."""
+    from nas.commands.search import Request, run
+
+    run(
+        Request(
+            task=task,
+            space=space,
+            arch=arch,
+            budget=budget,
+            objectives=objectives,
+            trials=trials,
+            preset=preset,
+            seed=seed,
+            sampler=sampler,
+            workers=workers,
+            data=data,
+            study=study,
+            storage=storage,
+            plot=plot,
+        )
+    )
+
+
+@app.command()
+def evaluate(
+    task: options.TaskName,
+    arch: options.Arch = "",
+    preset: options.Preset = "proxy",
+    seed: options.Seed = 0,
+    data: options.Data = None,
+    format: options.OutputFormat = Format.TABLE,
+    output: options.Output = None,
+) -> None:
+    """Train one architecture and print its Row."""
+    from nas.commands.evaluate import run
+
+    run(task, arch, preset, seed, data, format, output)
+
+
+@app.command()
+def cost(
+    task: options.TaskName,
+    arch: options.Arch = "",
+    data: options.Data = None,
+    format: options.OutputFormat = Format.TABLE,
+) -> None:
+    """Count the parameters, MACs and FLOPs of one architecture, without training it."""
+    from nas.commands.cost import run
+
+    run(task, arch, data, format)
+
+
+@app.command()
+def results(
+    where: options.Where = None,
+    pareto: options.Pareto = None,
+    columns: options.Columns = None,
+    format: options.OutputFormat = Format.TABLE,
+    output: options.Output = None,
+    study: options.Study = None,
+    storage: options.Storage = DEFAULT_STORE,
+) -> None:
+    """Query the Rows of a study."""
+    from nas.commands.results import run
+
+    run(where, pareto, columns, format, output, study, storage)
+
+
+@app.command()
+def front(
+    plot: options.Plot = None,
+    study: options.Study = None,
+    storage: options.Storage = DEFAULT_STORE,
+) -> None:
+    """Print and draw the Pareto front of a study."""
+    from nas.commands.results import show_front
+
+    show_front(study, storage, plot)
+
+
+@app.command(name="list")
+def list_(
+    kind: Annotated[Kind | None, typer.Argument(help="What to list; everything installed without it.")] = None,
+    storage: options.Storage = DEFAULT_STORE,
+) -> None:
+    """List tasks, spaces, topologies, presets, samplers and studies, with a line each."""
+    from nas.commands.listing import run
+
+    run(kind, storage)

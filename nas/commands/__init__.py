@@ -1,0 +1,1 @@
+"""What each command does, a file a command; imported only when it runs."""

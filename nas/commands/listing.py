@@ -1,0 +1,72 @@
+"""`nas list`: what is installed, with a line each."""
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from nas import store
+from nas.options import Kind
+from nas.sampling import SAMPLERS
+from search_spaces.catalog import SPACES
+from search_spaces.mistake import Mistake
+from search_spaces.registry import Registry
+from search_spaces.topologies.registry import TOPOLOGIES
+from tasks.base import TASKS
+
+Lines = Iterator[tuple[str, str]]
+
+
+def run(kind: Kind | None, storage: str) -> None:
+    """Print one kind, or all but studies."""
+    console = Console()
+    listed: dict[Kind, Callable[[], Lines]] = {
+        Kind.TASKS: lambda: _registered(TASKS),
+        Kind.PRESETS: _presets,
+        Kind.SPACES: lambda: _registered(SPACES),
+        Kind.TOPOLOGIES: lambda: _registered(TOPOLOGIES),
+        Kind.SAMPLERS: lambda: iter(SAMPLERS.items()),
+        Kind.STUDIES: lambda: _studies(storage),
+    }
+    for one in [kind] if kind else [k for k in listed if k is not Kind.STUDIES]:
+        table = Table(title=one.value, title_justify="left", box=None, show_header=False, padding=(0, 2, 0, 0))
+        table.add_column(no_wrap=True)
+        table.add_column(overflow="fold")
+        for name, line in listed[one]():
+            table.add_row(name, line)
+        console.print(table)
+
+
+def _registered(registry: Registry) -> Lines:
+    """A broken plug-in is named with its reason and takes nothing else down."""
+    for name in registry.names():
+        try:
+            yield name, _first_line(registry.load(name))
+        except Mistake as mistake:
+            yield name, f"broken: {mistake}"
+
+
+def _first_line(entry: Any) -> str:
+    return (inspect.getdoc(entry) or "").partition("\n")[0]
+
+
+def _presets() -> Lines:
+    for name in TASKS.names():
+        try:
+            presets = TASKS.load(name).presets
+        except Mistake:
+            continue  # said where tasks are listed
+        for preset, settings in presets.items():
+            yield f"{name} {preset}", str(settings)
+
+
+def _studies(url: str) -> Lines:
+    storage = store.open_storage(url)
+    with store.clear_errors(url):
+        for name in store.study_names(storage):
+            study = store.load_study(storage, name)
+            settings = store.settings_of(study)
+            searched = f"{settings.task}, {settings.space}, {settings.preset}, {', '.join(settings.objectives)}"
+            yield name, f"{len(store.rows_of(study))} rows; {searched}; {settings.budget or 'no budget'}"

@@ -1,0 +1,107 @@
+"""`nas search`: from what was asked for to a study, a front, a table and a picture."""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from rich.console import Console
+
+from nas import store
+from nas.budget import Budget, feasible, parse_budget
+from nas.commands.results import show_front
+from nas.cost import cheap_counts
+from nas.evaluate import task_of
+from nas.objectives import resolve
+from nas.progress import Progress
+from nas.sampling import SAMPLERS, BudgetSampler
+from nas.search import search
+from nas.store import Settings
+from nas.workers import workers
+from results.row import Goal
+from search_spaces.architecture import parse_architecture
+from search_spaces.catalog import SPACES
+from search_spaces.mistake import unknown
+from search_spaces.space import SearchSpace
+from tasks.base import Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What a search command asked for; the fields are the options of that name."""
+
+    task: str
+    space: str
+    arch: str
+    budget: list[str]
+    objectives: str | None
+    trials: int
+    preset: str
+    seed: int
+    sampler: str
+    workers: int
+    data: Path | None
+    study: str | None
+    storage: str
+    plot: Path | None
+
+
+def run(request: Request) -> None:
+    """Search, then show the front."""
+    console = Console()
+    task = task_of(request.task, str(request.data) if request.data else None)
+    space = space_of(task, request.space, request.arch)
+    budget = parse_budget(request.budget)
+    settings = settings_for(request, task, space, budget)
+    members = feasible(space, lambda architecture: cheap_counts(task, architecture), budget)
+    name = request.study or default_name(settings)
+    within = f"{len(members)} of {len(space)} architectures of space {space.name!r} are within {budget}"
+    console.print(f"study {name}: {within if str(budget) else f'{len(space)} architectures in space {space.name!r}'}")
+    storage = store.open_storage(request.storage)
+    sampler = BudgetSampler(members, inner=settings.sampler, seed=request.seed)
+    with store.only_writer(request.storage, name), store.clear_errors(request.storage):
+        study = store.open_study(storage, name, settings, sampler)
+        done = store.rows_of(study)
+        folder = Path("nas-runs", store.slug(name))
+        with Progress(settings, done, request.trials) as progress, workers(request.workers) as pool:
+            search(study, settings, sampler, request.trials, pool, folder, progress.add)
+        if not sampler.remaining(study):
+            console.print("every architecture within the budget has been tried")
+    show_front(name, request.storage, request.plot)
+
+
+def space_of(task: Task, name: str, arch: str) -> SearchSpace:
+    """A named space around the task's base architecture, changed by `--arch`."""
+    space = SPACES.load(name)(parse_architecture(arch, task.base))
+    assert isinstance(space, SearchSpace)
+    return space
+
+
+def settings_for(request: Request, task: Task, space: SearchSpace, budget: Budget) -> Settings:
+    """The settings of a study. Raises Mistake for an unknown objective, preset or sampler."""
+    metrics: dict[str, Goal] = {metric.name: metric.goal for metric in task.metrics}
+    named = request.objectives.split(",") if request.objectives else [task.metrics[0].name, "flops"]
+    if request.preset not in task.presets:
+        raise unknown(f"preset of task {task.name!r}", request.preset, task.presets)
+    if request.sampler not in SAMPLERS:
+        raise unknown("sampler", request.sampler, SAMPLERS)
+    return Settings(
+        task=request.task,
+        task_version=task.version,
+        space=space.name,
+        base=str(space.base),
+        budget=str(budget),
+        objectives=resolve([name.strip() for name in named], metrics),
+        preset=request.preset,
+        seed=request.seed,
+        sampler=request.sampler,
+        data=str(request.data) if request.data else None,
+        metrics=metrics,
+        baselines=task.baselines(request.preset),
+    )
+
+
+def default_name(settings: Settings) -> str:
+    """The task and a digest of the settings: the same command finds its study again."""
+    asked = asdict(replace(settings, baselines={}))
+    return f"{store.slug(settings.task)}-{hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:6]}"

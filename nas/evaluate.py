@@ -1,0 +1,174 @@
+"""One architecture on one task -> one Row, whatever happens.
+
+A pure function of its Job, so that it gives the same Row in this process, in a local worker or elsewhere.
+"""
+
+import math
+import os
+import platform
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import torch
+from tasks.load import load_task
+
+from nas import cost
+from results.row import Costs, Row
+from search_spaces.architecture import Architecture
+from search_spaces.mistake import Mistake
+from tasks.base import Diverged, Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What to evaluate. Plain data: it travels to other processes.
+
+    Attributes:
+        task: Name, or FILE.py:CLASS.
+        architecture: What to evaluate.
+        preset: The task's preset.
+        seed: Seed of initialisation, data order and augmentation.
+        data: What `--data` said, or None.
+        space: Name of the search space, or None.
+        folder: Where the evaluation keeps its checkpoint, and its Row once it has one; None keeps neither.
+    """
+
+    task: str
+    architecture: Architecture
+    preset: str
+    seed: int
+    data: str | None = None
+    space: str | None = None
+    folder: str | None = None
+
+
+@lru_cache(maxsize=4)
+def task_of(reference: str, data: str | None) -> Task:
+    """The task of this process: data is read once however many architectures are evaluated."""
+    return load_task(reference, None if data is None else Path(data))
+
+
+def evaluate(job: Job) -> Row:
+    """Build, count, train and measure. A failure is a Row with its reason.
+
+    Where the job's folder holds a Row, an earlier evaluation finished and was not recorded: that Row is returned.
+
+    Raises:
+        Mistake: What was asked for cannot be done for any architecture (missing data, unknown task).
+    """
+    kept = Path(job.folder, "row.json") if job.folder else None
+    if kept is not None and kept.exists():
+        return Row.from_json(kept.read_text())
+    start = time.perf_counter()
+    task = task_of(job.task, job.data)
+    row = Row(
+        task=task.name,
+        task_version=task.version,
+        space=job.space,
+        architecture=job.architecture,
+        seed=job.seed,
+        preset=job.preset,
+        status="failed",
+        versions=_versions(),
+    )
+    with _one_thread():
+        row = _train(task, job, row)
+    row = replace(row, wall_s=time.perf_counter() - start)
+    if kept is not None:
+        _write(kept, row.to_json())
+    return row
+
+
+def _train(task: Task, job: Job, row: Row) -> Row:
+    curve: list[Mapping[str, float]] = []
+
+    def report(step: int, metrics: Mapping[str, float]) -> None:
+        curve.append({"step": step, **metrics})
+
+    costs = Costs()
+    try:
+        costs = cost.count(task, job.architecture)
+        folder = Path(job.folder) if job.folder else None
+        fitted = task.fit(job.architecture, job.preset, job.seed, folder, report)
+        _check_finite({**fitted.validation, **{f"test_{name}": value for name, value in fitted.test.items()}})
+    except Mistake:
+        raise
+    except Exception as error:  # a trial may fail in any way; the search goes on
+        points = tuple(point for point in curve if all(map(math.isfinite, point.values())))
+        return replace(row, costs=costs, curve=points, error=_reason(error))
+    return replace(
+        row,
+        status="complete",
+        costs=costs,
+        curve=tuple(curve),
+        steps=fitted.steps,
+        data=fitted.data,
+        validation=dict(fitted.validation),
+        test=dict(fitted.test),
+    )
+
+
+def failed(job: Job, reason: str) -> Row:
+    """The Row of an evaluation that could not even report its failure."""
+    task = task_of(job.task, job.data)
+    return Row(
+        task=task.name,
+        task_version=task.version,
+        space=job.space,
+        architecture=job.architecture,
+        seed=job.seed,
+        preset=job.preset,
+        status="failed",
+        error=reason,
+        versions=_versions(),
+    )
+
+
+def _check_finite(metrics: Mapping[str, float]) -> None:
+    for name, value in metrics.items():
+        if not math.isfinite(value):
+            raise Diverged(f"{name} is {value}")
+
+
+def _reason(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """One thread an evaluation: how many workers there are must not change a sum's order."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@lru_cache(maxsize=1)
+def _versions() -> Mapping[str, str]:
+    found: dict[str, Any] = {"python": platform.python_version()}
+    for package in ("nas-bench-wiring", "torch", "lightning", "timm", "optuna", "fvcore"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _write(path: Path, text: str) -> None:
+    """Write whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial")
+    with partial.open("w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)

@@ -1,0 +1,28 @@
+"""What can be searched for: a task's validation metrics, and what an architecture costs."""
+
+from collections.abc import Mapping, Sequence
+
+from results.row import Goal
+from search_spaces.mistake import Mistake, unknown
+
+COSTS = ("params", "macs", "flops", "topology_params", "embedding_params")
+
+
+def resolve(names: Sequence[str], metrics: Mapping[str, Goal]) -> dict[str, Goal]:
+    """Objective -> "max" or "min", from names; costs are always to be small.
+
+    Raises:
+        Mistake: An unknown or repeated objective, none at all, or a test metric, which is never searched on.
+    """
+    if not names:
+        raise Mistake(f"--objectives needs at least one of {', '.join((*metrics, *COSTS))}.")
+    goals: dict[str, Goal] = {**metrics}
+    goals.update(dict.fromkeys(COSTS, "min"))
+    for name in names:
+        if name.removeprefix("test_") in metrics and name.startswith("test_"):
+            raise Mistake(f"objective {name!r} is measured on the test split, which is reported and never searched on.")
+        if name not in goals:
+            raise unknown("objective", name, goals)
+        if names.count(name) > 1:
+            raise Mistake(f"objective {name!r} stands twice in --objectives.")
+    return {name: goals[name] for name in names}

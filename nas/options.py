@@ -1,0 +1,69 @@
+"""The options of the `nas` command, each with one meaning everywhere."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Format(StrEnum):
+    """How results are printed."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+    PARQUET = "parquet"
+
+
+class Kind(StrEnum):
+    """What `nas list` can list."""
+
+    TASKS = "tasks"
+    SPACES = "spaces"
+    TOPOLOGIES = "topologies"
+    PRESETS = "presets"
+    SAMPLERS = "samplers"
+    STUDIES = "studies"
+
+
+TaskName = Annotated[str, typer.Argument(metavar="TASK", help="A task by name (`nas list tasks`), or FILE.py:CLASS.")]
+Study = Annotated[
+    str | None, typer.Option("--study", metavar="NAME", help="Name of the study. Default: the newest, or a new one.")
+]
+Storage = Annotated[
+    str, typer.Option("--storage", metavar="URL", help="Database of the studies: sqlite:///FILE, postgresql://...")
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the search and of every training run.")]
+WorkerCount = Annotated[int, typer.Option("--workers", min=1, help="Evaluations at once; above 1 in own processes.")]
+Preset = Annotated[str, typer.Option("--preset", help="How thoroughly to train: smoke, proxy or paper.")]
+Data = Annotated[
+    Path | None, typer.Option("--data", metavar="PATH", help="Folder or name of the data, where a task needs one.")
+]
+Sampler = Annotated[str, typer.Option("--sampler", help="What proposes architectures.")]
+Space = Annotated[str, typer.Option("--space", help="A search space by name (`nas list spaces`).")]
+Arch = Annotated[
+    str,
+    typer.Option(
+        "--arch", metavar="FIELD=VALUE,...", help="Changes to the task's base architecture: depth=7,heads=16."
+    ),
+]
+Budget = Annotated[
+    list[str],
+    typer.Option("--budget", help='Bounds that every trained network keeps: "params<=100k", "20M<=params<=24M".'),
+]
+Objectives = Annotated[
+    str | None,
+    typer.Option("--objectives", metavar="A,B", help="What to search for. Default: the task's metric, flops."),
+]
+Trials = Annotated[int, typer.Option("--trials", min=1, help="Architectures the study is to hold in all.")]
+Where = Annotated[
+    str | None, typer.Option("--where", metavar="SQL", help='Condition on columns: "flops < 2e6 and depth > 2".')
+]
+Pareto = Annotated[
+    str | None, typer.Option("--pareto", metavar="A,B", help="Keep the rows that nothing beats in these columns.")
+]
+Columns = Annotated[str | None, typer.Option("--columns", metavar="A,B", help="Columns to print, or `all`.")]
+OutputFormat = Annotated[Format, typer.Option("--format", help="How to print.")]
+Output = Annotated[Path | None, typer.Option("--output", metavar="FILE", help="Write there instead of the terminal.")]
+Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE.png", help="Where to draw the front.")]

@@ -1,0 +1,51 @@
+"""What a search shows on the way: a bar in a terminal, a line a trial elsewhere."""
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+import rich.progress
+from rich.console import Console
+
+from nas.store import Settings
+from results.row import Row
+
+
+class Progress:
+    """A context that is told of each Row as it comes, and writes to standard error."""
+
+    def __init__(self, settings: Settings, done: Sequence[Row], trials: int) -> None:
+        self._console = Console(stderr=True)
+        self._bar = rich.progress.Progress(
+            rich.progress.TextColumn("{task.description}"),
+            rich.progress.BarColumn(),
+            rich.progress.MofNCompleteColumn(),
+            rich.progress.TimeElapsedColumn(),
+            rich.progress.TimeRemainingColumn(),
+            rich.progress.TextColumn("{task.fields[last]}"),
+            console=self._console,
+            disable=not self._console.is_terminal,
+        )
+        self._objectives, self._trials, self._number = settings.objectives, trials, len(done)
+        self._task = self._bar.add_task(settings.task, total=trials, completed=len(done), last="")
+
+    def add(self, row: Row) -> None:
+        """Show that a trial has ended and how."""
+        self._number += 1
+        columns = row.columns()
+        scores = " ".join(f"{name} {columns[name]:.4g}" for name in self._objectives if name in columns)
+        last = f"{row.architecture.topology} {scores if row.status == 'complete' else row.error}"
+        self._bar.update(self._task, completed=self._number, last=last)
+        if row.status == "failed" or not self._console.is_terminal:
+            state = "" if row.status == "complete" else f"{row.status}: "
+            shown = f"{self._number}/{self._trials} {state}{row.architecture} {scores} {row.error or ''}"
+            self._console.print(shown.rstrip(), highlight=False, soft_wrap=True, markup=False)
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()

@@ -1,0 +1,108 @@
+"""What people see: the front as a table and a picture, a Row, the lists. Loads no torch."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from results.row import Goal
+
+SHAPE_COLUMNS = ("topology", "depth", "heads", "head_dim")
+
+
+def front_columns(objectives: Sequence[str], metrics: Sequence[str]) -> list[str]:
+    """The columns a front is shown with: architecture, costs, objectives, validation and test metrics apart."""
+    first = metrics[0]
+    wanted = ("key", *SHAPE_COLUMNS, "params", "flops", *objectives, first, f"{first}_se", f"test_{first}")
+    return list(dict.fromkeys((*wanted, f"test_{first}_se")))
+
+
+def print_records(console: Console, records: Sequence[Mapping[str, Any]], columns: Sequence[str], title: str) -> None:
+    """Print records as a table; a metric and its standard error share a cell."""
+    shown = [column for column in columns if not column.endswith("_se")]
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    for column in shown:
+        numbers = all(isinstance(record.get(column), int | float | None) for record in records)
+        table.add_column(column, justify="right" if numbers else "left", no_wrap=column in ("topology", "key"))
+    for record in records:
+        table.add_row(*(_cell(record, column) for column in shown))
+    console.print(table)
+
+
+def _cell(record: Mapping[str, Any], column: str) -> str:
+    value, error = record.get(column), record.get(f"{column}_se")
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.4f} ± {error:.4f}" if isinstance(error, float) else f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) and value >= 10_000 else str(value)
+
+
+def print_record(console: Console, record: Mapping[str, Any]) -> None:
+    """Print one record, a line a column; what was not measured is left out."""
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for column in record:
+        if not column.endswith("_se") and record[column] is not None:
+            table.add_row(column, _cell(record, column))
+    console.print(table)
+
+
+def baseline_lines(baselines: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """One line for each simple method that results are held against."""
+    lines = []
+    for name, columns in baselines.items():
+        cells = (f"{column} {_cell(columns, column)}" for column in columns if not column.endswith("_se"))
+        lines.append(f"{name}: {', '.join(cells)}")
+    return lines
+
+
+def plot_front(
+    path: Path, records: Sequence[Mapping[str, Any]], front: Sequence[str], objectives: Mapping[str, Goal], title: str
+) -> None:
+    """Draw every architecture, coloured by topology, and the front through those whose keys are in `front`.
+
+    The cost, or the second objective, is the x axis; error bars are standard errors.
+    """
+    from matplotlib.figure import Figure  # half a second that only a picture needs
+
+    y_name, x_name = [*objectives, *objectives][:2]
+    points = [record for record in records if record.get(x_name) is not None and record.get(y_name) is not None]
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes = figure.add_subplot()
+    names = sorted({record["topology"] for record in points})
+    colours = {name: f"C{i % 10}" for i, name in enumerate(names)}
+    markers = {name: "osD^vP*X<>"[(i // 10 + i) % 10] for i, name in enumerate(names)}
+    for name in names:
+        own = [record for record in points if record["topology"] == name]
+        axes.errorbar(
+            [record[x_name] for record in own],
+            [record[y_name] for record in own],
+            yerr=[record.get(f"{y_name}_se") or 0 for record in own],
+            fmt=markers[name],
+            color=colours[name],
+            elinewidth=0.6,
+            alpha=0.85,
+            label=name,
+        )
+    best = sorted((record for record in points if record["key"] in front), key=lambda record: record[x_name])
+    axes.step(
+        [record[x_name] for record in best],
+        [record[y_name] for record in best],
+        where="post",
+        color="black",
+        linewidth=1,
+        label="front",
+    )
+    span = [record[x_name] for record in points]
+    if span and min(span) > 0 and max(span) / min(span) > 5:
+        axes.set_xscale("log")
+    axes.set_xlabel(x_name)
+    axes.set_ylabel(f"{y_name} (validation)")
+    axes.set_title(title, loc="left", fontsize=10)
+    axes.grid(alpha=0.25)
+    axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)

@@ -1,0 +1,149 @@
+"""A condition on columns, typed by anybody: "flops < 2e6 and topology like 'dca%'".
+
+It is a boolean SQL expression that reads nothing but the table. Its text never reaches DuckDB: it is taken apart
+here, each piece has to be known (a column, a value, an operator, one of a few functions), and the query is written
+anew from those pieces. To judge what DuckDB's own parser makes of the text would not do: 400 characters of nested WITH
+keep that parser busy for hours, and it heeds no interrupt.
+
+The query then runs where there is nothing to reach: in memory, beside a copy of the columns it names, with files,
+network and settings locked, and with bounds on its length, nesting, memory and time.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from threading import Timer
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from search_spaces.mistake import Mistake, unknown
+
+MAX_LENGTH, MAX_NESTING = 4000, 20
+
+KEYWORDS = ("and", "or", "not", "in", "like", "ilike", "between", "is", "null", "true", "false")
+FUNCTIONS = (
+    *("abs", "ceil", "exp", "floor", "greatest", "least", "ln", "log10", "log2", "pow", "round", "sqrt"),
+    *("coalesce", "contains", "length", "lower", "regexp_matches", "starts_with", "upper"),
+)
+
+_PIECE = re.compile(
+    r"""(?P<space>\s+)
+    | (?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
+    | (?P<text>'(?:[^']|'')*')
+    | (?P<quoted>"(?:[^"]|"")+")
+    | (?P<word>[^\W\d]\w*)
+    | (?P<comment>~~~)
+    | (?P<symbol><=|>=|<>|!=|//|\*\*|[-+*/%^=<>(),])
+    | (?P<other>.)""",
+    re.VERBOSE,
+)
+
+_CONFIG: Mapping[str, Any] = {
+    "allow_community_extensions": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "enable_external_access": "false",
+    "lock_configuration": "true",
+    "max_expression_depth": "100",  # a sum of 500 terms takes seconds to plan, of 800 half a minute
+    "memory_limit": "1GB",
+    "python_enable_replacements": "false",
+    "temp_directory": "",
+    "threads": "1",
+}
+
+
+def select(table: pa.Table, condition: str, seconds: float = 10) -> pa.Table:
+    """The rows of a table that meet a condition; a row where it is null does not.
+
+    Names of columns and functions have no case. A name that is no word stands in double quotes, text in single ones.
+
+    Raises:
+        Mistake: The text is no condition, is made of more than columns, values, comparisons and simple functions,
+            names an unknown column, compares what cannot be compared, or takes longer than `seconds`.
+    """
+    expression, used = _rewrite(condition, table.column_names)
+    query = f"SELECT ({expression}) FROM rows"  # noqa: S608  # made of known pieces
+    with duckdb.connect(":memory:", config=dict(_CONFIG)) as connection:
+        try:
+            connection.register("given", table.select(used or table.column_names[:1]))
+            connection.execute("CREATE TABLE rows AS FROM given")
+            connection.unregister("given")
+            return table.filter(_mask(connection, query, condition, seconds))
+        except duckdb.InterruptException as error:
+            raise _refusal(condition, f"it took longer than {seconds:g} s") from error
+        except duckdb.Error as error:
+            raise _refusal(condition, str(error).partition(": ")[2]) from error
+
+
+def _rewrite(condition: str, known: Sequence[str]) -> tuple[str, list[str]]:
+    """The condition in pieces of ours, and the columns it reads."""
+    if not condition.strip():
+        raise _refusal(condition, "it is empty")
+    if len(condition) > MAX_LENGTH:
+        raise _refusal(condition, f"it has {len(condition)} characters, and may have {MAX_LENGTH}")
+    pieces = list(_pieces(condition))
+    sql: list[str] = []
+    used: dict[str, None] = {}
+    nesting = 0
+    for (kind, piece), (_, after) in zip(pieces, [*pieces[1:], ("", "")], strict=True):
+        nesting += (piece == "(") - (piece == ")")
+        if not 0 <= nesting <= MAX_NESTING:
+            raise _refusal(condition, f"its brackets do not match, or nest deeper than {MAX_NESTING}")
+        if kind == "word" and after == "(" and piece.lower() not in KEYWORDS:
+            sql.append(_function(piece))
+        elif kind == "quoted" or (kind == "word" and piece.lower() not in KEYWORDS):
+            column = _column(piece if kind == "word" else piece[1:-1].replace('""', '"'), known)
+            used[column] = None
+            if after == "(":
+                raise _refusal(condition, f"column {column!r} is no function")
+            sql.append('"' + column.replace('"', '""') + '"')
+        else:
+            sql.append(piece)
+    if nesting:
+        raise _refusal(condition, "its brackets do not match")
+    return " ".join(sql), list(used)  # spaces, so that no two pieces become one
+
+
+def _pieces(condition: str) -> Iterator[tuple[str, str]]:
+    for match in _PIECE.finditer(condition):
+        kind, piece = str(match.lastgroup), match.group()
+        if kind in ("comment", "other") or (kind != "space" and not "".join(piece.split()).isprintable()):
+            what = "a quote that is not closed" if piece in "'\"" else f"{piece!r}"
+            raise _refusal(condition, f"{what} may not be in it")
+        if kind != "space":
+            yield kind, piece
+
+
+def _function(name: str) -> str:
+    if name.lower() not in FUNCTIONS:
+        raise Mistake(f"{unknown('function', name, FUNCTIONS)} A condition may use {', '.join(FUNCTIONS)}.")
+    return name.lower()
+
+
+def _column(name: str, known: Sequence[str]) -> str:
+    meant = [column for column in known if column.lower() == name.lower()]
+    if not meant:
+        raise Mistake(f"{unknown('column', name, known)} Text stands in single quotes.")
+    if len(meant) > 1:
+        raise Mistake(f"column {name!r} could be {' or '.join(meant)}, which a condition cannot tell apart.")
+    return meant[0]
+
+
+def _mask(connection: duckdb.DuckDBPyConnection, query: str, condition: str, seconds: float) -> pa.ChunkedArray:
+    timer = Timer(seconds, connection.interrupt)
+    timer.start()
+    try:
+        answer = connection.sql(query)
+        if answer.types != ["BOOLEAN"]:
+            raise _refusal(condition, f"it gives {answer.types[0]}, not true or false")
+        return answer.to_arrow_table().column(0)
+    finally:
+        timer.cancel()
+
+
+def _refusal(condition: str, reason: str) -> Mistake:
+    line = reason.partition("\n")[0].partition(" Use ")[0]  # DuckDB's advice is for those who may change settings
+    line = "".join(character for character in line if character.isprintable())
+    shown = condition if len(condition) <= 100 else f"{condition[:100]}..."
+    return Mistake(f"condition {shown!r} cannot be used: {line.rstrip('.')}.")

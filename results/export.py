@@ -1,0 +1,73 @@
+"""A table as CSV, JSON or Parquet, in full precision: nothing is rounded and no row left out."""
+
+import json
+import re
+import sys
+from collections.abc import Callable, Mapping
+from io import BytesIO
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import compute
+
+from search_spaces.mistake import Mistake, unknown
+
+_FORMULA = "^([=+@\t\r-])"
+"""How text begins that a spreadsheet would run."""
+
+
+def write(table: pa.Table, form: str, path: Path | None = None) -> None:
+    """Write a table as "csv", "json" or "parquet", to a file or, where there is no path, to standard output.
+
+    Raises:
+        Mistake: An unknown form, a file that cannot be written, or Parquet, which is no text, on a terminal.
+    """
+    if form not in FORMS:
+        raise unknown("form of a table", form, FORMS)
+    if path is None and form == "parquet" and sys.stdout.isatty():
+        raise Mistake("Parquet is no text for a terminal. Name a file, or choose csv or json.")
+    content = FORMS[form](table)
+    if path is None:
+        sys.stdout.flush()  # what was printed before comes before
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+        return
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise Mistake(f"{str(path)!r} cannot be written: {error.strerror}.") from error
+
+
+def to_csv(table: pa.Table) -> bytes:
+    """A line a row under a line of names, null as nothing; text that a spreadsheet would run has a ' before it."""
+    from pyarrow import csv
+
+    names = [re.sub(_FORMULA, r"'\1", name) for name in table.column_names]
+    plain = pa.table(list(map(_disarmed, table.columns)), names=names)
+    file = BytesIO()
+    csv.write_csv(plain, file)
+    return file.getvalue()
+
+
+def to_json(table: pa.Table) -> bytes:
+    """An array with an object a row, each on its line. Raises ValueError where a number is not finite."""
+    lines = [json.dumps(record, allow_nan=False, ensure_ascii=False) for record in table.to_pylist()]
+    return "\n".join(("[", ",\n".join(lines), "]", "")).encode()
+
+
+def to_parquet(table: pa.Table) -> bytes:
+    """What `results.table.read` reads: every column with its type."""
+    from pyarrow import parquet
+
+    file = BytesIO()
+    parquet.write_table(table, file, compression="zstd")
+    return file.getvalue()
+
+
+FORMS: Mapping[str, Callable[[pa.Table], bytes]] = {"csv": to_csv, "json": to_json, "parquet": to_parquet}
+
+
+def _disarmed(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if not pa.types.is_string(column.type):
+        return column
+    return compute.replace_substring_regex(column, pattern=_FORMULA, replacement=r"'\1")

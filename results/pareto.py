@@ -1,0 +1,130 @@
+"""The Pareto front: the rows that no other row beats in every objective at once.
+
+Shapes: n = rows, m = objectives.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from results.row import Goal
+from results.table import keep, require
+from search_spaces.mistake import Mistake
+
+_COMPARABLE = ("task", "task_version", "data")
+"""Rows that differ in one of these are never held against each other."""
+
+
+def front(table: pa.Table, objectives: Mapping[str, Goal]) -> pa.Table:
+    """The rows of a table that stand on its front, in the table's order.
+
+    Equal rows all stay. Only complete rows with a number in every objective take part. Rows of different tasks, task
+    versions or data are not comparable, so each such group has a front of its own.
+
+    Raises:
+        Mistake: No objective, an unknown one, one that holds no numbers, or a goal that is neither max nor min.
+    """
+    if not objectives:
+        raise Mistake("a front needs at least one objective.")
+    require(table, objectives)
+    for name, goal in objectives.items():
+        if goal not in ("max", "min"):
+            raise Mistake(f"the goal of objective {name!r} must be max or min, got {goal!r}.")
+        if not (pa.types.is_floating(table[name].type) or pa.types.is_integer(table[name].type)):
+            raise Mistake(f"objective {name!r} must be a column of numbers, got {table[name].type}.")
+    candidates = _candidates(table, objectives)
+    if not len(candidates):
+        return candidates
+    signs = [-1.0 if goal == "max" else 1.0 for goal in objectives.values()]
+    columns = [_numbers(candidates[name]) for name in objectives]
+    values = np.stack(columns, axis=1) * signs  # [n, m]
+    mask = np.zeros(len(values), dtype=bool)
+    for members in _groups(candidates):
+        mask[members] = non_dominated(values[members])
+    return keep(candidates, mask)
+
+
+def non_dominated(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether each of n points is on the front where less is better in each of m values: [n, m] -> [n].
+
+    A point is dominated where another is no worse in every value and better in one, so equal points stand or fall
+    together. A point with a NaN is not on the front and dominates nothing.
+
+    Two values take a sort and a scan, O(n log n); more take O(n f) for a front of f points, which is n^2 at worst.
+    """
+    if values.ndim != 2 or values.shape[1] == 0:
+        raise ValueError(f"values must have the shape [n, m] with m > 0, got {values.shape}.")
+    mask = np.zeros(len(values), dtype=bool)
+    numbers = np.flatnonzero(~np.isnan(values).any(axis=1))
+    if numbers.size:
+        values = values[numbers]
+        mask[numbers] = _of_two(values) if values.shape[1] == 2 else _of_many(values)
+    return mask
+
+
+def _of_two(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    order = np.argsort(values[:, 0])
+    first, second = values[order].T  # [n] each
+    opens = np.flatnonzero(np.r_[True, first[1:] > first[:-1]])  # where a run of equal first values begins
+    best = np.minimum.reduceat(second, opens)  # the least second value of each run
+    stands = np.r_[True, best[1:] < np.minimum.accumulate(best)[:-1]]
+    lengths = np.diff(np.r_[opens, len(first)])
+    mask = np.empty(len(values), dtype=bool)
+    mask[order] = np.repeat(stands, lengths) & (second == np.repeat(best, lengths))
+    return mask
+
+
+def _of_many(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    order = np.lexsort(values.T[::-1])
+    points = np.ascontiguousarray(values[order].T)  # [m, n]
+    opens = np.r_[True, (points[:, 1:] != points[:, :-1]).any(axis=0)]  # equal points are neighbours: take one of each
+    left = points[:, opens]
+    numbers = np.arange(left.shape[1])
+    stands = np.zeros(left.shape[1], dtype=bool)
+    while numbers.size:
+        # The first point left, in dictionary order, is dominated by none of the others; those it dominates go.
+        stands[numbers[0]] = True
+        better = np.zeros(numbers.size, dtype=bool)
+        for value in left[1:]:
+            better |= value < value[0]
+        stay = np.flatnonzero(better)
+        if stay.size == numbers.size - 1:
+            left, numbers = left[:, 1:], numbers[1:]  # a view: nothing but the point itself went
+        else:
+            left, numbers = left.take(stay, axis=1), numbers[stay]
+    mask = np.empty(len(values), dtype=bool)
+    mask[order] = stands[np.cumsum(opens) - 1]
+    return mask
+
+
+def _candidates(table: pa.Table, objectives: Mapping[str, Goal]) -> pa.Table:
+    mask = np.ones(len(table), dtype=bool)
+    for name in objectives:
+        mask &= _numbers(table[name].is_null(nan_is_null=True)) == 0
+    if "status" in table.column_names:
+        codes, names = _codes(table["status"])
+        mask &= codes == (names.index("complete") if "complete" in names else -1)
+    return keep(table, mask)
+
+
+def _groups(table: pa.Table) -> Iterator[NDArray[np.intp]]:
+    codes = [_codes(table[name])[0] for name in _COMPARABLE if name in table.column_names]
+    _, group = np.unique(np.stack([np.zeros(len(table)), *codes]), axis=1, return_inverse=True)
+    for number in range(group.max() + 1):
+        yield np.flatnonzero(group == number)
+
+
+def _codes(column: pa.ChunkedArray) -> tuple[NDArray[np.float64], list[Any]]:
+    """The number of each value, null being a value too, and the values by number."""
+    coded = column.combine_chunks().dictionary_encode("encode")
+    return _numbers(coded.indices), coded.dictionary.to_pylist()
+
+
+def _numbers(column: pa.Array | pa.ChunkedArray) -> NDArray[np.float64]:
+    # Not to_numpy, which imports pandas: that takes longer than all the rest of a query.
+    array = column.cast(pa.float64())
+    contiguous = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    return np.asarray(np.from_dlpack(contiguous), dtype=np.float64)

@@ -1,0 +1,126 @@
+"""Trained networks on disk: a folder of weights.safetensors and architecture.json. Nothing is unpickled."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from search_spaces.architecture import Architecture
+from search_spaces.mistake import Mistake
+from search_spaces.spec import Scalar
+
+WEIGHTS, RECORD = "weights.safetensors", "architecture.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """What a checkpoint says of itself: enough to build its network again.
+
+    Attributes:
+        task: The task that it was trained on.
+        task_version: That task's version.
+        architecture: The network.
+        step: Optimiser steps that the weights have behind them.
+        settings: What else the task builds the network from, or wants to know of it: preset, vocabulary, data.
+    """
+
+    task: str
+    task_version: int
+    architecture: Architecture
+    step: int
+    settings: Mapping[str, Scalar] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """One JSON object."""
+        return json.dumps(asdict(self), indent=2)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Record":
+        """Read what `to_json` wrote. Raises ValueError, TypeError or KeyError where the text is anything else."""
+        values = json.loads(text)
+        return cls(**{**values, "architecture": Architecture(**values["architecture"])})
+
+
+def weights_of(model: nn.Module) -> dict[str, Tensor]:
+    """All that a network has learned, by name; what has two names (a tied head) stands under the first."""
+    first: dict[int, str] = {}
+    state = model.state_dict(keep_vars=True)
+    return {name: tensor.detach() for name, tensor in state.items() if first.setdefault(id(tensor), name) == name}
+
+
+def load_weights(model: nn.Module, weights: Mapping[str, Tensor], source: str) -> None:
+    """Copy weights into a network that has just these.
+
+    Raises:
+        Mistake: They do not fit; names the first that does not. `source` says whose they are.
+    """
+    own = weights_of(model)
+    for name, tensor in own.items():
+        if name not in weights:
+            raise _misfit(source, f"it has no {name}")
+        if weights[name].shape != tensor.shape:
+            shapes = f"{list(weights[name].shape)} and {list(tensor.shape)} in the network"
+            raise _misfit(source, f"its {name} is {shapes}")
+    for name in weights:
+        if name not in own:
+            raise _misfit(source, f"the network has no {name}")
+    with torch.no_grad():
+        for name, tensor in own.items():
+            tensor.copy_(weights[name])
+
+
+def save_checkpoint(folder: Path, model: nn.Module, record: Record) -> None:
+    """Write a checkpoint; an earlier one there is replaced, each of its files whole or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    weights = {name: tensor.contiguous() for name, tensor in weights_of(model).items()}
+    partial = folder / f"{WEIGHTS}.partial"
+    save_file(weights, partial, metadata=_stamp(record))
+    _settle(partial, folder / WEIGHTS)
+    partial = folder / f"{RECORD}.partial"
+    partial.write_text(record.to_json())
+    _settle(partial, folder / RECORD)
+
+
+def read_record(folder: Path) -> Record:
+    """What a checkpoint says of itself. Raises Mistake where there is none that can be read."""
+    path = folder / RECORD
+    try:
+        return Record.from_json(path.read_text())
+    except FileNotFoundError:
+        raise Mistake(f"a checkpoint is a folder of {WEIGHTS} and {RECORD}; {folder} has no {RECORD}.") from None
+    except (KeyError, TypeError, ValueError, OSError) as error:
+        raise Mistake(f"{path} cannot be read as a checkpoint's record: {error!r}.") from error
+
+
+def read_weights(folder: Path) -> dict[str, Tensor]:
+    """A checkpoint's weights by name, on the CPU. Raises Mistake where they cannot be read, or are of another step."""
+    path, record = folder / WEIGHTS, read_record(folder)
+    try:
+        with safe_open(path, framework="pt") as file:
+            stamp, weights = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise Mistake(f"{path} cannot be read: {error}. Take another checkpoint.") from error
+    if stamp != _stamp(record):
+        raise Mistake(f"{path} and {RECORD} beside it are not of one checkpoint: {stamp} and {_stamp(record)}.")
+    return weights
+
+
+def _stamp(record: Record) -> dict[str, str]:
+    """What both files of a checkpoint hold, so that two halves of different ones are told apart."""
+    return {"architecture": record.architecture.key, "step": str(record.step)}
+
+
+def _settle(partial: Path, path: Path) -> None:
+    with partial.open("rb+") as file:
+        os.fsync(file.fileno())
+    partial.replace(path)
+
+
+def _misfit(source: str, difference: str) -> Mistake:
+    return Mistake(f"{source} does not fit the network: {difference}. Was it another architecture or vocabulary?")

@@ -1,0 +1,46 @@
+"""Rotary positions: queries and keys are turned, so that their products depend on how far apart they stand.
+
+Shapes: B = batch, H = heads, N = tokens, K = head dim, P = pairs of features, K // 2.
+"""
+
+import torch
+from torch import Tensor, nn
+
+
+class Rotary(nn.Module):
+    """Turn pairs of features by angles that grow with the position (Su et al., RoFormer, 2021, equation 15).
+
+    Features p and P + p are a pair, as in Hugging Face's LLaMA, and turn by n / base^(p / P) at position n. Where K is
+    odd, the last feature has no pair and is left as it is.
+    """
+
+    cos: Tensor
+    sin: Tensor
+
+    def __init__(self, head_dim: int, tokens: int, base: float = 1e4) -> None:
+        super().__init__()
+        pairs = head_dim // 2
+        self.split = (pairs, pairs, head_dim - 2 * pairs)
+        angles = torch.outer(torch.arange(tokens).float(), base ** -(torch.arange(pairs) / pairs))  # [N, P]
+        self.register_buffer("cos", angles.cos(), persistent=False)
+        self.register_buffer("sin", angles.sin(), persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Turn [B, H, N, K], which starts at position 0."""
+        cos, sin = self.cos[: x.shape[-2]], self.sin[: x.shape[-2]]
+        first, second, rest = x.split(self.split, dim=-1)
+        turned = first * cos - second * sin, second * cos + first * sin
+        return torch.cat((*turned, rest), dim=-1).type_as(x)
+
+
+class RotaryAttention(nn.Module):
+    """Attend with queries and keys turned by their positions."""
+
+    def __init__(self, rotary: Rotary, attend: nn.Module) -> None:
+        super().__init__()
+        self.rotary = rotary
+        self.attend = attend
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Attend: three [B, H, N, K] to one."""
+        return self.attend(self.rotary(q), self.rotary(k), v)  # type: ignore[no-any-return]  # nn.Module returns Any

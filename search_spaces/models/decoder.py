@@ -1,0 +1,189 @@
+"""Decoders of text: with topology resnet the dialect `llama` is Hugging Face's LLaMA, and `gpt2` their GPT-2.
+
+Shapes: B = batch, N = tokens, C = context (the most tokens there can be), V = vocabulary, D = width.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from search_spaces.architecture import Architecture
+from search_spaces.count import Count, linear
+from search_spaces.layers.attention import SharedProjection, SoftmaxAttention
+from search_spaces.layers.embedding import Embedding, Tokens, TokensAndPositions, TokensOnWaves
+from search_spaces.layers.feed_forward import GELU, GELU_TANH, RELU, SWIGLU
+from search_spaces.layers.norm import Norm
+from search_spaces.layers.rotary import Rotary, RotaryAttention
+from search_spaces.layers.stack import Stack
+from search_spaces.layers.transformer import Dialect, build_transformer, count_transformer
+from search_spaces.mistake import Mistake, unknown
+
+
+class Decoder(nn.Module):
+    """Embeddings of token ids, a causal transformer stack, and a linear map to scores of the token that follows."""
+
+    def __init__(self, embedding: Embedding, stack: Stack, head: nn.Linear, context: int) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.stack = stack
+        self.head = head
+        self.context = context
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Map ids [B, N] to logits [B, N, V]. Raises Mistake for more tokens than the decoder has positions."""
+        if ids.shape[-1] > self.context:
+            raise Mistake(f"the decoder has {self.context} positions, got {ids.shape[-1]} tokens. Shorten the text.")
+        return self.head(self.stack(*self.embedding(ids)))  # type: ignore[no-any-return]  # nn.Module returns Any
+
+
+Attend = Callable[[int], nn.Module]
+
+
+@dataclass(frozen=True, slots=True)
+class DecoderDialect:
+    """What a family of decoders has in common.
+
+    Attributes:
+        layers: The transformer's layers.
+        embedding: Made with vocabulary, context and width; gives as many embeddings as `layers` has parts.
+        attend: Given head dim and context, says what attends in each block.
+        head_bias: Whether the map to the vocabulary has a bias.
+        initialise: Draws a decoder's weights, but not its topology's, which has drawn them itself.
+    """
+
+    layers: Dialect
+    embedding: Callable[[int, int, int], Embedding]
+    attend: Callable[[int, int], Attend]
+    head_bias: bool
+    initialise: Callable[[Decoder], None]
+
+
+def build_decoder(
+    architecture: Architecture, dialect: str, vocabulary: int, context: int, *, tied: bool = False
+) -> Decoder:
+    """A decoder over `vocabulary` ids and at most `context` tokens; `tied` scores tokens by their own embeddings.
+
+    Raises:
+        Mistake: An unknown dialect, an architecture without heads, or one that its topology cannot wire.
+    """
+    family = _dialect(dialect)
+    stack = build_transformer(architecture, family.layers, family.attend(architecture.head_dim, context))
+    embedding = family.embedding(vocabulary, context, architecture.width)
+    head = nn.Linear(architecture.width, vocabulary, bias=family.head_bias)
+    model = Decoder(embedding, stack, head, context)
+    family.initialise(model)
+    if tied:
+        head.weight = embedding.tokens.weight
+    return model
+
+
+def count_decoder(
+    architecture: Architecture, dialect: str, vocabulary: int, context: int, *, tied: bool = False
+) -> Count:
+    """Closed form of that network for one text of `context` tokens: attention in full, with the map to the vocabulary.
+
+    Raises:
+        Mistake: As `build_decoder`.
+    """
+    family = _dialect(dialect)
+    width = architecture.width
+    positions = family.layers.parts - 1  # each embedding but the first is a table of positions
+    tables = Count(params=vocabulary * width + positions * context * width)
+    head = linear(width, vocabulary, bias=family.head_bias).times(context) + Count(params=-tied * vocabulary * width)
+    return tables + count_transformer(architecture, family.layers, context) + head
+
+
+def _dialect(name: str) -> DecoderDialect:
+    if name not in DIALECTS:
+        raise unknown("dialect", name, DIALECTS)
+    return DIALECTS[name]
+
+
+def _softmax(head_dim: int, context: int) -> Attend:
+    return lambda block: SoftmaxAttention(causal=True)
+
+
+def _rotary(head_dim: int, context: int) -> Attend:
+    rotary = Rotary(head_dim, context)  # one table serves all blocks
+    return lambda block: RotaryAttention(rotary, SoftmaxAttention(causal=True))
+
+
+def _cooled_by_depth(head_dim: int, context: int) -> Attend:
+    return lambda block: SoftmaxAttention(causal=True, temperature=block + 1)
+
+
+def _normal(model: Decoder) -> None:
+    """N(0, 0.02) everywhere, biases 0."""
+    for table in model.embedding.parameters():
+        nn.init.normal_(table, std=0.02)
+    for module in _linear_maps(model):
+        nn.init.normal_(module.weight, std=0.02)
+        if module.bias is not None:
+            nn.init.zeros_(module.bias)
+
+
+def _normal_by_depth(model: Decoder) -> None:
+    """The same, and maps that write to the stream scaled by 1 / sqrt(layers) (Radford et al., 2019, section 2.3)."""
+    _normal(model)
+    if model.stack.topology.delivers == "heads":
+        return  # what writes to the stream is the topology's, and the topology has scaled it
+    for name, module in model.stack.layers.named_modules():
+        if isinstance(module, nn.Linear) and name.endswith((".out", ".down")):
+            nn.init.normal_(module.weight, std=0.02 / math.sqrt(len(model.stack.layers)))
+
+
+def _xavier(model: Decoder) -> None:
+    """Maps Xavier-uniform, biases N(0, 1e-6), embeddings N(0, 1)."""
+    for table in model.embedding.parameters():
+        nn.init.normal_(table)
+    for module in _linear_maps(model):
+        nn.init.xavier_uniform_(module.weight)
+        if module.bias is not None:
+            nn.init.normal_(module.bias, std=1e-6)
+    for projection in model.stack.layers.modules():
+        if isinstance(projection, SharedProjection):  # three maps in one, each with a fan-out of its own
+            for weight in projection.qkv.weight.detach().chunk(3):
+                nn.init.xavier_uniform_(weight)
+
+
+def _linear_maps(model: Decoder) -> list[nn.Linear]:
+    return [module for module in (*model.stack.layers.modules(), model.head) if isinstance(module, nn.Linear)]
+
+
+DIALECTS: Mapping[str, DecoderDialect] = {
+    # Touvron et al. (2023), with GaLore's and ANCRe's numbers.
+    "llama": DecoderDialect(
+        Dialect(Norm("rms", 1e-6), SWIGLU, attention_bias=False, feed_forward_bias=False, parts=1),
+        Tokens,
+        _rotary,
+        head_bias=False,
+        initialise=_normal,
+    ),
+    # Radford et al. (2019).
+    "gpt2": DecoderDialect(
+        Dialect(Norm("layer", 1e-5), GELU_TANH, attention_bias=True, feed_forward_bias=True, parts=2),
+        TokensAndPositions,
+        _softmax,
+        head_bias=False,
+        initialise=_normal_by_depth,
+    ),
+    # The paper on residual matrix transformers and its baselines (Mak and Flanigan, 2025, section 2 and appendix C.1):
+    # GPT-2 without biases, its attention logits in fp32 and divided by the block's number from 1.
+    "rmt": DecoderDialect(
+        Dialect(Norm("layer-scale", 1e-6), GELU, attention_bias=False, feed_forward_bias=False, parts=2),
+        TokensAndPositions,
+        _cooled_by_depth,
+        head_bias=False,
+        initialise=_normal_by_depth,
+    ),
+    # Flax's example of that name, the base of DeepCrossAttention's ablations (Heddes et al., 2025, table 6).
+    "lm1b": DecoderDialect(
+        Dialect(Norm("layer", 1e-6), RELU, attention_bias=False, feed_forward_bias=True, parts=1),
+        TokensOnWaves,
+        _softmax,
+        head_bias=True,
+        initialise=_xavier,
+    ),
+}

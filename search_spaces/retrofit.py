@@ -1,0 +1,79 @@
+"""From a trained residual network to another topology that computes the same, and can learn more.
+
+Source: Heddes et al., DeepCrossAttention (2025), table 4. A topology that starts as the residual network does so with
+whatever weights its layers have: they are taken over, and what the topology adds starts as in a new network. Where it
+hands queries, keys and values their own inputs, each takes a copy of the norm, and its part of the projection.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from torch import Tensor, nn
+
+from search_spaces.architecture import Architecture
+from search_spaces.checkpoint import Record, load_weights, read_record, read_weights, save_checkpoint
+from search_spaces.layers.attention import PortProjection, split_ports
+from search_spaces.mistake import Mistake
+from search_spaces.topologies.base import Topology
+from search_spaces.topologies.registry import load
+
+Build = Callable[[Architecture], nn.Module]
+
+
+def retrofit(weights: Mapping[str, Tensor], architecture: Architecture, topology: str, build: Build) -> nn.Module:
+    """A network of that topology which computes what the residual network with these weights does.
+
+    `architecture` is the residual network's, and `build` makes the network of an architecture (a task's `build`).
+
+    Raises:
+        Mistake: `architecture` is no residual network, the topology does not start as one, or the weights do not fit.
+    """
+    refused = refusal(architecture, topology)
+    if refused is not None:
+        raise Mistake(refused)
+    model = build(replace(architecture, topology=topology))
+    load_weights(model, {**_of_topologies(model), **_as_delivered(weights, model)}, "the checkpoint")
+    return model
+
+
+def retrofit_checkpoint(source: Path, topology: str, build: Build, target: Path) -> Record:
+    """Retrofit the checkpoint in one folder into another, at the same step. Raises Mistake as `retrofit` does."""
+    record = read_record(source)
+    model = retrofit(read_weights(source), record.architecture, topology, build)
+    record = replace(record, architecture=replace(record.architecture, topology=topology))
+    save_checkpoint(target, model, record)
+    return record
+
+
+def refusal(architecture: Architecture, topology: str) -> str | None:
+    """Why a network cannot be retrofitted, or None where it can. Raises Mistake for a topology that does not exist."""
+    kind, _ = load(topology)
+    if architecture.topology != "resnet":
+        return f"only a residual network can be retrofitted, got topology {architecture.topology!r}."
+    if kind.delivers == "heads":
+        return f"{topology!r} reads and writes in head space: its layers have no projections to take the weights of."
+    if not kind.equals_resnet:
+        return f"{topology!r} does not start as the residual network, whatever weights its layers have."
+    return None
+
+
+def _of_topologies(model: nn.Module) -> dict[str, Tensor]:
+    """What is new in the network: its topology's own weights."""
+    return {
+        name: tensor
+        for prefix, module in model.named_modules()
+        if isinstance(module, Topology)
+        for name, tensor in module.state_dict(prefix=f"{prefix}.").items()
+    }
+
+
+def _as_delivered(weights: Mapping[str, Tensor], model: nn.Module) -> dict[str, Tensor]:
+    """The weights by the names that they have in a network whose topology delivers otherwise."""
+    renamed = dict(weights)
+    for name, module in model.named_modules():
+        if isinstance(module, PortProjection):
+            inside = {key: renamed.pop(key) for key in weights if key.startswith(f"{name}.")}
+            split = split_ports({key.removeprefix(f"{name}."): tensor for key, tensor in inside.items()})
+            renamed |= {f"{name}.{key}": tensor for key, tensor in split.items()}
+    return renamed

@@ -1,0 +1,75 @@
+"""From what somebody typed to a task: an installed name, or FILE.py:CLASS."""
+
+import hashlib
+import importlib.util
+import inspect
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from search_spaces.mistake import Mistake, unknown
+from tasks.base import TASKS, Task
+
+
+def load_task(reference: str, data: Path | None = None) -> Task:
+    """The task called `reference`, on the data at `data`, or on its own where that is None.
+
+    Raises:
+        Mistake: No such name, file or class; a plug-in or file that cannot be imported; a class that is no Task
+            or lacks something; or data that is missing.
+    """
+    kind = _from_file(reference) if ".py" in reference else TASKS.load(reference)
+    _check(reference, kind)
+    task = kind(data)
+    assert isinstance(task, Task)
+    return task
+
+
+def _from_file(reference: str) -> Any:
+    text, _, name = reference.rpartition(":")
+    path = Path(text or name)
+    if not path.is_file():
+        raise Mistake(f"a task's file must exist, got {str(path)!r}. Give FILE.py:CLASS.")
+    module = _imported(path)
+    known = [key for key, value in vars(module).items() if inspect.isclass(value) and value.__module__ == module.__name__]
+    if not text:
+        raise Mistake(f"expected FILE.py:CLASS, got {reference!r}. Classes there: {', '.join(known) or 'none'}.")
+    if name not in vars(module):
+        raise unknown(f"class of {path}", name, known)
+    return vars(module)[name]
+
+
+def _imported(path: Path) -> ModuleType:
+    path = path.resolve()
+    # The name is the file's own, so that two files of the same name, or one called random.py, disturb nothing.
+    name = f"task_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:10]}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))  # for what lies beside it
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Mistake:
+        raise
+    except Exception as error:  # somebody's file may fail in any way, and that is not ours to trace
+        del sys.modules[name]
+        raise Mistake(f"{path} could not be imported: {type(error).__name__}: {error}") from error
+    return module
+
+
+def _check(reference: str, kind: Any) -> None:
+    if not (inspect.isclass(kind) and issubclass(kind, Task)):
+        raise Mistake(f"a task must be a subclass of tasks.base.Task, got {reference!r}, which is {kind!r}.")
+    declared = {
+        name
+        for parent in kind.__mro__
+        for name, hint in inspect.get_annotations(parent).items()
+        if "ClassVar" in str(hint)
+    }
+    missing = sorted(declared - set(dir(kind))) + sorted(kind.__abstractmethods__)
+    if missing:
+        raise Mistake(f"task {reference!r} lacks {', '.join(missing)}. See tasks.base.Task for what each is.")

@@ -1,0 +1,118 @@
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from nas.cost import Miscount, cheap_counts, count, count_macs
+from search_spaces.architecture import Architecture
+from search_spaces.count import Count
+from search_spaces.models.vit import build_vit, count_vit
+from search_spaces.topologies.registry import TOPOLOGIES
+from toy_tasks import Toy
+
+SHAPES = [
+    Architecture(depth=1, width=16, heads=1, head_dim=8, hidden=8),
+    Architecture(depth=3, width=24, heads=5, head_dim=8, hidden=20),
+    Architecture(depth=5, width=32, heads=2, head_dim=16, hidden=64),
+]
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES.names())
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"depth{shape.depth}")
+@pytest.mark.parametrize("side", [8, 32])
+def test_fvcore_torch_and_the_closed_form_agree_to_the_unit(topology: str, shape: Architecture, side: int) -> None:
+    architecture = Architecture(
+        depth=shape.depth,
+        width=shape.width,
+        heads=shape.heads,
+        head_dim=shape.head_dim,
+        hidden=shape.hidden,
+        topology=topology,
+    )
+    with torch.device("meta"):
+        model, image = build_vit(architecture, (3, side, side), 2, 10), torch.zeros(1, 3, side, side)
+    macs, _ = count_macs(model, (image,))
+    with FlopCounterMode(display=False) as counter:
+        model(image)
+    params = sum(parameter.numel() for parameter in model.parameters())
+    assert Count(params, macs) == count_vit(architecture, (3, side, side), 2, 10)
+    assert counter.get_total_flops() == 2 * macs
+
+
+class Attend(nn.Module):
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return F.scaled_dot_product_attention(q, k, v)
+
+
+class Multiply(nn.Module):
+    def forward(self, a: Tensor, b: Tensor) -> Tensor:
+        return a @ b
+
+
+def test_attention_is_counted_in_full_with_its_own_value_width() -> None:
+    q, k, v = torch.empty(2, 3, 5, 7), torch.empty(2, 3, 11, 7), torch.empty(2, 3, 11, 13)
+    assert count_macs(Attend(), (q, k, v))[0] == 2 * 3 * 5 * 11 * (7 + 13)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "macs"),
+    [
+        ((4, 5), (5, 6), 4 * 5 * 6),
+        ((4, 5), (2, 3, 5, 6), 2 * 3 * 4 * 5 * 6),
+        ((2, 4, 5), (5,), 2 * 4 * 5),
+        ((5,), (5,), 5),
+    ],
+)
+def test_matrix_products_are_counted_with_every_batch(a: tuple[int, ...], b: tuple[int, ...], macs: int) -> None:
+    assert count_macs(Multiply(), (torch.empty(a), torch.empty(b)))[0] == macs
+    assert macs == math.prod((torch.empty(a) @ torch.empty(b)).shape) * a[-1]
+
+
+def test_norms_hold_no_macs() -> None:
+    model = nn.Sequential(nn.LayerNorm(8), nn.RMSNorm(8), nn.BatchNorm1d(8), nn.Linear(8, 3))
+    assert count_macs(model, (torch.zeros(2, 8),))[0] == 2 * 8 * 3
+
+
+class Kronecker(nn.Module):
+    def forward(self, a: Tensor) -> Tensor:
+        return torch.linalg.inv(a)
+
+
+def test_an_operator_that_nobody_counts_is_an_error_that_names_it() -> None:
+    with pytest.raises(Miscount, match="linalg"):
+        count_macs(Kronecker(), (torch.eye(3),))
+
+
+def test_counting_leaves_the_model_in_its_mode() -> None:
+    model = nn.Linear(2, 2).train()
+    count_macs(model, (torch.zeros(1, 2),))
+    assert model.training
+
+
+class Wrong(Toy):
+    """A task whose arithmetic is off by one."""
+
+    def closed_form(self, architecture: Architecture) -> Count:
+        return Count(count(Toy(), architecture).params + 1, count(Toy(), architecture).macs)
+
+
+def test_a_closed_form_that_disagrees_is_an_error() -> None:
+    with pytest.raises(Miscount, match="disagree"):
+        count(Wrong(), Wrong.base)
+
+
+class Uncounted(Toy):
+    """A task whose arithmetic nobody has worked out."""
+
+    def closed_form(self, architecture: Architecture) -> None:
+        return None
+
+
+@pytest.mark.parametrize("task", [Toy, Uncounted])
+def test_a_budget_is_held_against_the_closed_form_or_else_the_counter(task: type[Toy]) -> None:
+    costs = count(task(), Toy.base)
+    assert cheap_counts(task(), Toy.base) == {"params": costs.params, "macs": costs.macs, "flops": costs.flops}
+    assert costs.macs == 4 * 2 * 8 * 32

@@ -1,0 +1,32 @@
+"""The flags of the command line: adding one is a decision, not an accident."""
+
+import typer
+from typer.main import get_command
+
+from nas.cli import app
+
+FLAGS = {
+    "search": {
+        "--arch", "--budget", "--data", "--objectives", "--plot", "--preset", "--sampler", "--seed", "--space",
+        "--storage", "--study", "--trials", "--workers",
+    },
+    "evaluate": {"--arch", "--data", "--format", "--output", "--preset", "--seed"},
+    "cost": {"--arch", "--data", "--format"},
+    "results": {"--columns", "--format", "--output", "--pareto", "--storage", "--study", "--where"},
+    "front": {"--plot", "--storage", "--study"},
+    "list": {"--storage"},
+}  # fmt: skip
+
+
+def test_the_flags_are_these_and_mean_the_same_everywhere() -> None:
+    group = get_command(app)
+    context = typer.Context(group)
+    found, helps = {}, {}
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        options = [parameter for parameter in command.params if parameter.param_type_name == "option"]
+        found[name] = {flag for option in options for flag in option.opts} - {"--help"}
+        for option in options:
+            helps.setdefault(option.name, set()).add(option.help)
+    assert found == FLAGS
+    assert all(len(texts) == 1 for texts in helps.values()), helps

@@ -1,0 +1,157 @@
+"""What conditions mean, and what is said of a slip."""
+
+import contextlib
+import threading
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+
+from results.condition import select
+from results.row import Row
+from results.table import from_rows
+from search_spaces.mistake import Mistake
+
+MakeRow = Callable[..., Row]
+
+
+def refused(table: pa.Table, text: str) -> str:
+    """The Mistake that a text gives, which is one line without control characters."""
+    with pytest.raises(Mistake) as caught:
+        select(table, text)
+    assert str(caught.value).isprintable()
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "depths"),
+    [
+        ("flops < 2e6", [1]),
+        ("flops <= 2e6 and topology like 'dca%'", [2]),
+        ("topology like 'dca%'", [2, 3]),
+        ("topology not like 'dca%'", [1, 4, 5, 6]),
+        ("topology ilike 'DCA%'", [2, 3]),
+        ("topology in ('none', 'resnet')", [1, 6]),
+        ("depth not in (1, 2, 3)", [4, 5, 6]),
+        ("topology = 'rmt(keys=64)'", [4]),
+        ("topology <> 'resnet' and not topology = 'none'", [2, 3, 4, 5]),
+        ("regexp_matches(topology, '^(dca|rmt)')", [2, 3, 4]),
+        ("starts_with(upper(topology), 'GRN') or contains(topology, 'keys')", [4, 5]),
+        ("accuracy between 0.2 and 0.5", [2, 3, 5]),
+        ("accuracy is null", [4]),
+        ("accuracy is not null", [1, 2, 3, 5, 6]),
+        ("accuracy > 0", [1, 2, 3, 5, 6]),
+        ("not accuracy > 0.2", [1, 2]),
+        ("coalesce(accuracy, 0) = 0", [4]),
+        ("flops / depth = 1e6 and depth % 2 = 0", [2, 4, 6]),
+        ("abs(depth - 3) <= 1", [2, 3, 4]),
+        ("-depth > -2", [1]),
+        ("log10(flops) > 6.6", [4, 5, 6]),
+        ("FLOPS < 2e6 AND Depth = 1", [1]),
+        ('"depth" = 1', [1]),
+        ("depth=1or depth=2", [1, 2]),
+        ("(topology)like('dca%')and-depth<-2", [3]),
+        ("depth = 3 - -1", [4]),
+        ("depth in ((1), ((2)))", [1, 2]),
+        ("least(depth, 3) = greatest(depth, 3)", [3]),
+        ("round(sqrt(depth)) = 2 and depth ** 2 <> 9 and depth // 2 = 2", [4, 5]),
+        ("length(topology) = 4", [6]),
+        ("accuracy > .15 and accuracy < 3.", [2, 3, 5, 6]),
+        ("depth = 1\n or\tdepth = 2", [1, 2]),
+        ("(depth = 1) or (depth = 2)", [1, 2]),
+        ("true", [1, 2, 3, 4, 5, 6]),
+        ("1 = 2", []),
+        ("depth in (" + ",".join(map(str, range(3, 900))) + ")", [3, 4, 5, 6]),
+        (" or ".join(f"depth = {i}" for i in range(3, 200)), [3, 4, 5, 6]),
+    ],
+)
+def test_a_condition_chooses_its_rows_in_order(table: pa.Table, text: str, depths: list[int]) -> None:
+    found = select(table, text)
+    assert found["depth"].to_pylist() == depths
+    assert found.schema == table.schema
+
+
+def test_text_in_a_condition_is_only_text(table: pa.Table) -> None:
+    assert len(select(table, "error = '1) UNION SELECT * FROM read_csv(''x''); --' or depth = 1")) == 1
+
+
+def test_a_condition_works_on_no_rows(make_row: MakeRow) -> None:
+    assert len(select(from_rows([]), "flops < 2e6")) == 0
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["rows", "given", "rowid", "select", "and", "abs", "a b", "a.b", 'a"b', "top5-accuracy", "é", "1", "--", ";"],
+)
+def test_a_column_may_have_any_name(make_row: MakeRow, name: str) -> None:
+    table = from_rows([make_row(validation={name: 1.0}), make_row(validation={name: 2.0})])
+    quoted = name.replace('"', '""')
+    assert select(table, f'"{quoted}" > 1')[name].to_pylist() == [2.0]
+
+
+def test_columns_that_differ_in_case_alone_are_refused(make_row: MakeRow) -> None:
+    table = from_rows([make_row(validation={"loss": 1.0, "Loss": 2.0})])
+    assert "loss or Loss" in refused(table, "loss > 0")
+    assert len(select(table, "depth > 0")) == 1
+
+
+@pytest.mark.parametrize("name", ["é", "select", "union", "with", "from", "integer", "date", "current_user"])
+def test_a_column_that_is_a_word_needs_no_quotes(make_row: MakeRow, name: str) -> None:
+    table = from_rows([make_row(validation={name: 1.0}), make_row(validation={name: 2.0})])
+    assert select(table, f"{name} > 1 and {name.upper()} > 1")[name].to_pylist() == [2.0]
+
+
+@pytest.mark.parametrize("name", ["getenv", "read_text", "random", "error"])
+@pytest.mark.parametrize("text", ["{}('x') = ''", "\"{}\"('x') = ''", "{} ( 'x' ) = ''", "{}\n('x') = ''"])
+def test_a_column_named_like_a_function_does_not_open_the_function(make_row: MakeRow, name: str, text: str) -> None:
+    refused(from_rows([make_row(validation={name: 1.0})]), text.format(name))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "empty"),
+        (" \n", "empty"),
+        ("flop < 2e6", "unknown column 'flop'. Did you mean 'flops'?"),
+        ("toplogy = 'dca'", "Did you mean 'topology'?"),
+        ('topology = "resnet"', "Text stands in single quotes"),
+        ("topology = resnet", "Text stands in single quotes"),
+        ("lowr(topology) = 'dca'", "unknown function 'lowr'. Did you mean 'lower'?"),
+        ("depth", "BIGINT, not true or false"),
+        ("topology", "VARCHAR, not true or false"),
+        ("null", "not true or false"),
+        ("depth > 'deep'", "Could not convert string 'deep'"),
+        ("topology > 1", "Cannot compare"),
+        ("abs(topology) > 1", "abs(VARCHAR)"),
+        ("depth like '1%'", "BIGINT"),
+        ("depth % 0 = 1", "Division by zero"),
+        ("depth + 9223372036854775807 + accuracy * 0 > 0", "Overflow"),
+        ("regexp_matches(topology, '(')", "missing )"),
+        ("depth = 1 or", "syntax error"),
+        ("depth > > 1", "syntax error"),
+        ("flops < 100k", "unknown column 'k'"),
+        ("topology = 'dca", "a quote that is not closed"),
+        ('"depth = 1', "a quote that is not closed"),
+        ("(depth = 1", "brackets do not match"),
+        ("depth = 1)", "brackets do not match"),
+        ("depth = 1 -- my favourite", "'--' may not be in it"),
+        ("depth = 1; depth = 2", "';' may not be in it"),
+    ],
+)
+def test_a_slip_gets_one_line_that_says_what_is_wrong(table: pa.Table, text: str, words: str) -> None:
+    assert words in refused(table, text)
+
+
+def test_a_condition_that_takes_too_long_is_stopped() -> None:
+    table = pa.table({"topology": ["dca(k=2)" * 10] * 1_000_000})
+    long = " or ".join(f"regexp_matches(topology, 'a.*b.*c{i}')" for i in range(60))
+    with pytest.raises(Mistake, match="took longer than"):
+        select(table, long, seconds=0.5)
+
+
+@pytest.mark.parametrize("text", ["true", "depth", "(", "depth % 0 = 1"])
+def test_no_timer_is_left_running(table: pa.Table, text: str) -> None:
+    before = threading.active_count()
+    with contextlib.suppress(Mistake):
+        select(table, text)
+    assert threading.active_count() == before

@@ -1,0 +1,119 @@
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from results.pareto import front, non_dominated
+from results.row import Row
+from results.table import from_records, from_rows
+from search_spaces.mistake import Mistake
+
+MakeRow = Callable[..., Row]
+
+
+def naive(values: NDArray[np.float64]) -> list[bool]:
+    """The definition, pair by pair."""
+
+    def beats(p: NDArray[np.float64], q: NDArray[np.float64]) -> bool:
+        return all(a <= b for a, b in zip(p, q, strict=True)) and any(a < b for a, b in zip(p, q, strict=True))
+
+    numbers = [not any(np.isnan(point)) for point in values]
+    return [numbers[i] and not any(numbers[j] and beats(values[j], values[i]) for j in range(len(values))) for i in
+            range(len(values))]  # fmt: skip
+
+
+@pytest.mark.parametrize("m", [1, 2, 3, 5])
+@pytest.mark.parametrize("levels", [2, 4, 1000])
+def test_the_front_is_that_of_the_definition(m: int, levels: int) -> None:
+    generator = np.random.default_rng(m * levels)
+    for n in (0, 1, 2, 3, 17, 80):
+        values = generator.integers(0, levels, (n, m)).astype(float)  # few levels: many ties and equal points
+        assert non_dominated(values).tolist() == naive(values)
+
+
+@pytest.mark.parametrize("m", [1, 2, 3])
+def test_values_that_are_not_finite_follow_the_definition(m: int) -> None:
+    generator = np.random.default_rng(m)
+    for _ in range(30):
+        values = generator.choice([-np.inf, -1.0, 0.0, -0.0, 1.0, np.inf, np.nan], (20, m))
+        assert non_dominated(values).tolist() == naive(values)
+
+
+@pytest.mark.parametrize("m", [2, 3])
+def test_where_nothing_beats_anything_all_stand(m: int) -> None:
+    first = np.random.default_rng(0).permutation(500).astype(float)
+    values = np.stack([first, -first, np.zeros(500)][:m], axis=1)
+    assert non_dominated(values).all()
+
+
+@pytest.mark.parametrize("m", [1, 2, 4])
+def test_equal_points_stand_or_fall_together(m: int) -> None:
+    values = np.zeros((6, m))
+    assert non_dominated(values).all()
+    values[0] = -1
+    assert non_dominated(values).tolist() == [True] + [False] * 5
+
+
+def test_values_without_objectives_are_refused() -> None:
+    with pytest.raises(ValueError, match="shape"):
+        non_dominated(np.zeros((3, 0)))
+
+
+def keys(make_row: MakeRow, points: list[tuple[float, int]], **changes: object) -> list[Row]:
+    return [make_row(depth=i + 1, validation={"accuracy": a}, flops=f, **changes) for i, (a, f) in enumerate(points)]
+
+
+def test_goals_say_which_way_is_better(make_row: MakeRow) -> None:
+    table = from_rows(keys(make_row, [(0.9, 30), (0.8, 20), (0.7, 25), (0.9, 40)]))
+    assert front(table, {"accuracy": "max", "flops": "min"})["depth"].to_pylist() == [1, 2]
+    assert front(table, {"accuracy": "max", "flops": "max"})["depth"].to_pylist() == [4]
+    assert front(table, {"accuracy": "min", "flops": "min"})["depth"].to_pylist() == [2, 3]
+    assert front(table, {"accuracy": "max"})["depth"].to_pylist() == [1, 4]
+
+
+def test_a_front_keeps_every_column_and_the_order_of_rows(make_row: MakeRow) -> None:
+    table = from_rows(keys(make_row, [(0.1, 1), (0.9, 9), (0.5, 5), (0.4, 6)]))
+    assert front(table, {"accuracy": "max", "flops": "min"}).equals(table.slice(0, 3))
+
+
+def test_rows_without_a_number_take_no_part(make_row: MakeRow) -> None:
+    rows = [*keys(make_row, [(0.5, 5), (float("nan"), 1)]), make_row(flops=1), make_row(validation={"accuracy": 1.0})]
+    assert front(from_rows(rows), {"accuracy": "max", "flops": "min"})["depth"].to_pylist() == [1]
+
+
+@pytest.mark.parametrize("status", ["pruned", "over-budget", "failed"])
+def test_only_complete_rows_stand_on_a_front(make_row: MakeRow, status: str) -> None:
+    rows = [*keys(make_row, [(0.5, 5)]), *keys(make_row, [(0.9, 1)], status=status)]
+    assert front(from_rows(rows), {"accuracy": "max", "flops": "min"})["status"].to_pylist() == ["complete"]
+    assert len(front(from_rows(rows[1:]), {"accuracy": "max"})) == 0
+
+
+@pytest.mark.parametrize("change", [{"task": "other"}, {"task_version": 2}, {"data": "d2"}])
+def test_rows_that_are_not_comparable_have_fronts_of_their_own(make_row: MakeRow, change: dict[str, object]) -> None:
+    rows = [*keys(make_row, [(0.5, 5), (0.4, 6)]), *keys(make_row, [(0.9, 1), (0.8, 2)], **change)]
+    found = front(from_rows(rows), {"accuracy": "max", "flops": "min"})
+    assert found["accuracy"].to_pylist() == [0.5, 0.9]
+
+
+def test_a_table_needs_no_status_to_have_a_front() -> None:
+    table = from_records([{"x": 1.0, "y": 2.0}, {"x": 2.0, "y": 3.0}])
+    assert front(table, {"x": "min", "y": "min"})["x"].to_pylist() == [1.0]
+
+
+def test_no_rows_have_an_empty_front() -> None:
+    assert len(front(from_rows([]), {"flops": "min"})) == 0
+
+
+@pytest.mark.parametrize(
+    ("objectives", "words"),
+    [
+        ({}, "at least one"),
+        ({"flop": "min"}, "Did you mean 'flops'"),
+        ({"topology": "min"}, "column of numbers"),
+        ({"flops": "less"}, "max or min"),
+    ],
+)
+def test_objectives_that_cannot_be_are_a_mistake(objectives: dict[str, str], words: str) -> None:
+    with pytest.raises(Mistake, match=words):
+        front(from_rows([]), objectives)  # type: ignore[arg-type]  # wrong goals are the point

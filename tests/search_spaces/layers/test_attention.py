@@ -1,0 +1,36 @@
+"""Softmax attention against its formula."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from search_spaces.layers.attention import SoftmaxAttention
+
+
+def naive(q: Tensor, k: Tensor, v: Tensor, temperature: float, causal: bool) -> Tensor:
+    logits = torch.einsum("bhnk,bhmk->bhnm", q, k) / temperature / math.sqrt(q.shape[-1])
+    later = torch.ones(q.shape[2], k.shape[2]).triu(1).bool()
+    return torch.softmax(logits.masked_fill(later, -math.inf) if causal else logits, dim=-1) @ v
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("temperature", [1.0, 3.0])
+def test_softmax_attention_is_its_formula(temperature: float, causal: bool) -> None:
+    torch.manual_seed(0)
+    q, k, v = torch.randn(3, 2, 3, 7, 4).unbind()
+    actual = SoftmaxAttention(causal=causal, temperature=temperature)(q, k, v)
+    torch.testing.assert_close(actual, naive(q, k, v, temperature, causal))
+
+
+def test_attention_logits_stay_in_fp32_when_inputs_are_bf16() -> None:
+    torch.manual_seed(0)
+    q, k, v = (scale * torch.randn(1, 2, 32, 16).bfloat16() for scale in (16, 16, 1))
+    expected = naive(q.float(), k.float(), v.float(), 3, True)
+    logits = (q.float() @ k.float().mT / math.sqrt(16) / 3).bfloat16().float()
+    later = torch.ones(32, 32).triu(1).bool()
+    rounded = torch.softmax(logits.masked_fill(later, -math.inf), dim=-1) @ v.float()
+    actual = SoftmaxAttention(causal=True, temperature=3)(q, k, v).float()
+    assert (actual - expected).abs().max() < 0.02
+    assert (rounded - expected).abs().max() > 0.04  # what bf16 logits would give

@@ -1,0 +1,284 @@
+"""With topology resnet the decoders are Hugging Face's: the same weights give the same logits."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor, nn
+from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
+
+from search_spaces.architecture import Architecture
+from search_spaces.mistake import Mistake
+from search_spaces.models.decoder import DIALECTS, Decoder, build_decoder, count_decoder
+from search_spaces.topologies.registry import TOPOLOGIES
+
+VOCABULARY, CONTEXT = 97, 16
+SQUARE = Architecture(depth=3, width=24, heads=3, head_dim=8, hidden=40)  # heads * head_dim is the width
+OBLONG = Architecture(depth=2, width=24, heads=4, head_dim=8, hidden=20)  # and here it is not
+
+
+def ids(*shape: int) -> Tensor:
+    return torch.randint(VOCABULARY, shape or (2, CONTEXT), generator=torch.Generator().manual_seed(1))
+
+
+def spread(model: nn.Module) -> None:
+    """Move all weights away from where they start, so that none is 0 or 1 by chance."""
+    torch.manual_seed(0)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+
+
+def load(model: Decoder, weights: dict[str, Tensor]) -> None:
+    """Give the decoder all of its weights."""
+    tied = {"head.weight": model.head.weight} if model.head.weight is model.embedding.tokens.weight else {}
+    model.load_state_dict({**weights, **tied})
+
+
+def llama(architecture: Architecture) -> LlamaForCausalLM:
+    config = LlamaConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=architecture.width,
+        intermediate_size=architecture.hidden,
+        num_hidden_layers=architecture.depth,
+        num_attention_heads=architecture.heads,
+        head_dim=architecture.head_dim,
+        max_position_embeddings=CONTEXT,
+        rms_norm_eps=1e-6,
+        tie_word_embeddings=False,
+    )
+    return LlamaForCausalLM(config).eval()
+
+
+def gpt2(architecture: Architecture, **options: object) -> GPT2LMHeadModel:
+    config = GPT2Config(
+        vocab_size=VOCABULARY,
+        n_positions=CONTEXT,
+        n_embd=architecture.width,
+        n_layer=architecture.depth,
+        n_head=architecture.heads,
+        n_inner=architecture.hidden,
+        **options,
+    )
+    return GPT2LMHeadModel(config).eval()
+
+
+def from_llama(reference: nn.Module) -> dict[str, Tensor]:
+    """Their weights by our names; every one is used."""
+    theirs = dict(reference.named_parameters())
+    ours = {
+        "embedding.tokens.weight": theirs.pop("model.embed_tokens.weight"),
+        "stack.norm.weight": theirs.pop("model.norm.weight"),
+        "head.weight": theirs.pop("lm_head.weight"),
+    }
+    for block in range(reference.config.num_hidden_layers):
+        layer, attention, feed_forward = (
+            f"model.layers.{block}",
+            f"stack.layers.{2 * block}",
+            f"stack.layers.{2 * block + 1}",
+        )
+        q, k, v = (theirs.pop(f"{layer}.self_attn.{port}_proj.weight") for port in "qkv")
+        gate, up = (theirs.pop(f"{layer}.mlp.{name}_proj.weight") for name in ("gate", "up"))
+        ours |= {
+            f"{attention}.project.norm.weight": theirs.pop(f"{layer}.input_layernorm.weight"),
+            f"{attention}.project.qkv.weight": torch.cat((q, k, v)),
+            f"{attention}.out.weight": theirs.pop(f"{layer}.self_attn.o_proj.weight"),
+            f"{feed_forward}.norm.weight": theirs.pop(f"{layer}.post_attention_layernorm.weight"),
+            f"{feed_forward}.up.weight": torch.cat((gate, up)),
+            f"{feed_forward}.down.weight": theirs.pop(f"{layer}.mlp.down_proj.weight"),
+        }
+    assert not theirs
+    return ours
+
+
+def from_gpt2(reference: nn.Module) -> dict[str, Tensor]:
+    """Their weights by our names; every one is used. Their maps are stored as [inputs, outputs]."""
+    theirs = dict(reference.named_parameters())
+    names = {"wte.weight": "embedding.tokens.weight", "wpe.weight": "embedding.positions"}
+    for kind in ("weight", "bias"):
+        names[f"ln_f.{kind}"] = f"stack.norm.{kind}"
+        for block in range(reference.config.n_layer):
+            attention, feed_forward = f"stack.layers.{2 * block}", f"stack.layers.{2 * block + 1}"
+            names |= {
+                f"h.{block}.ln_1.{kind}": f"{attention}.project.norm.{kind}",
+                f"h.{block}.attn.c_attn.{kind}": f"{attention}.project.qkv.{kind}",
+                f"h.{block}.attn.c_proj.{kind}": f"{attention}.out.{kind}",
+                f"h.{block}.ln_2.{kind}": f"{feed_forward}.norm.{kind}",
+                f"h.{block}.mlp.c_fc.{kind}": f"{feed_forward}.up.{kind}",
+                f"h.{block}.mlp.c_proj.{kind}": f"{feed_forward}.down.{kind}",
+            }
+    ours = {}
+    if "lm_head.weight" in theirs:  # else it is tied
+        ours["head.weight"] = theirs.pop("lm_head.weight")
+    for name, weight in theirs.items():
+        name = name.removeprefix("transformer.")
+        ours[names.pop(name)] = weight.mT if ".c_" in name and weight.ndim == 2 else weight
+    assert not names
+    return ours
+
+
+@pytest.mark.parametrize("architecture", [SQUARE, OBLONG], ids=str)
+def test_the_resnet_llama_is_hugging_faces(architecture: Architecture) -> None:
+    reference = llama(architecture)
+    spread(reference)
+    model = build_decoder(architecture, "llama", VOCABULARY, CONTEXT)
+    load(model, from_llama(reference))
+    with torch.no_grad():
+        torch.testing.assert_close(model(ids()), reference(ids()).logits, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_the_resnet_gpt2_is_hugging_faces(tied: bool) -> None:
+    reference = gpt2(SQUARE, tie_word_embeddings=tied)
+    spread(reference)
+    model = build_decoder(SQUARE, "gpt2", VOCABULARY, CONTEXT, tied=tied)
+    load(model, from_gpt2(reference))
+    with torch.no_grad():
+        torch.testing.assert_close(model(ids()), reference(ids()).logits, rtol=0, atol=1e-4)
+
+
+def test_the_resnet_rmt_dialect_is_hugging_faces_gpt2_with_mistrals_tweaks_and_without_biases() -> None:
+    reference = gpt2(
+        SQUARE,
+        tie_word_embeddings=False,
+        activation_function="gelu",
+        layer_norm_epsilon=1e-6,
+        reorder_and_upcast_attn=True,
+        scale_attn_by_inverse_layer_idx=True,
+        attn_implementation="eager",
+    )
+    spread(reference)
+    weights = from_gpt2(reference)
+    biases = {name for name in weights if name.endswith(".bias")}
+    for name in biases:
+        nn.init.zeros_(weights[name])
+    model = build_decoder(SQUARE, "rmt", VOCABULARY, CONTEXT)
+    load(model, {name: weight for name, weight in weights.items() if name not in biases})
+    with torch.no_grad():
+        torch.testing.assert_close(model(ids()), reference(ids()).logits, rtol=0, atol=1e-4)
+
+
+def test_the_resnet_lm1b_is_a_pre_norm_encoder_under_a_causal_mask_on_flaxs_waves() -> None:
+    model = build_decoder(SQUARE, "lm1b", VOCABULARY, CONTEXT)
+    spread(model)
+    width, half = SQUARE.width, SQUARE.width // 2
+    waves = torch.zeros(CONTEXT, width)
+    for n in range(CONTEXT):
+        for i in range(half):
+            angle = n * math.exp(i * -math.log(10_000.0) / (half - 1))
+            waves[n, i], waves[n, half + i] = math.sin(angle), math.cos(angle)
+    x = model.embedding.tokens.weight[ids()] + waves
+    for block in range(SQUARE.depth):
+        layer = nn.TransformerEncoderLayer(
+            width, SQUARE.heads, SQUARE.hidden, 0.0, "relu", 1e-6, batch_first=True, norm_first=True
+        )
+        attention, feed_forward = model.stack.layers[2 * block], model.stack.layers[2 * block + 1]
+        weights = {
+            "self_attn.in_proj_weight": attention.project.qkv.weight,
+            "self_attn.in_proj_bias": torch.zeros(3 * width),
+            "self_attn.out_proj.weight": attention.out.weight,
+            "self_attn.out_proj.bias": torch.zeros(width),
+        }
+        for theirs, ours in {
+            "norm1": attention.project.norm,
+            "norm2": feed_forward.norm,
+            "linear1": feed_forward.up,
+            "linear2": feed_forward.down,
+        }.items():
+            weights |= {f"{theirs}.weight": ours.weight, f"{theirs}.bias": ours.bias}
+        layer.load_state_dict(weights)
+        x = layer(x, src_mask=nn.Transformer.generate_square_subsequent_mask(CONTEXT), is_causal=True)
+    expected = nn.functional.linear(model.stack.norm(x), model.head.weight, model.head.bias)
+    torch.testing.assert_close(model(ids()), expected, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES.names())
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_no_position_sees_what_follows(dialect: str, topology: str) -> None:
+    model = build_decoder(replace(OBLONG, topology=topology), dialect, VOCABULARY, CONTEXT).eval()
+    spread(model)
+    whole = ids(2, 12)
+    changed = torch.cat((whole[:, :7], (whole[:, 7:] + 1) % VOCABULARY), dim=1)
+    with torch.no_grad():
+        expected = model(whole)
+        torch.testing.assert_close(model(changed)[:, :7], expected[:, :7], rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(model(whole[:, :7]), expected[:, :7], rtol=1e-4, atol=1e-4)
+        assert not torch.allclose(model(changed)[:, 7:], expected[:, 7:], atol=1e-2)
+
+
+def test_gpt2_starts_as_hugging_faces() -> None:
+    architecture = Architecture(depth=8, width=64, heads=4, head_dim=16, hidden=256)
+    torch.manual_seed(0)
+    ours = dict(build_decoder(architecture, "gpt2", VOCABULARY, CONTEXT, tied=True).named_parameters())
+    theirs = from_gpt2(gpt2(architecture))
+    assert ours.keys() == theirs.keys()
+    for name, weight in theirs.items():
+        torch.testing.assert_close(ours[name].std(), weight.std(), rtol=0.1, atol=0, msg=name)
+        torch.testing.assert_close(ours[name].mean(), weight.mean(), rtol=0, atol=2e-3, msg=name)
+
+
+def test_llama_starts_as_hugging_faces() -> None:
+    architecture = Architecture(depth=2, width=64, heads=4, head_dim=16, hidden=96)
+    torch.manual_seed(0)
+    ours = dict(build_decoder(architecture, "llama", VOCABULARY, CONTEXT).named_parameters())
+    theirs = from_llama(llama(architecture))
+    assert ours.keys() == theirs.keys()
+    for name, weight in theirs.items():
+        torch.testing.assert_close(ours[name].std(), weight.std(), rtol=0.1, atol=0, msg=name)
+
+
+def test_lm1b_starts_xavier_uniform_with_each_port_a_map_of_its_own() -> None:
+    architecture = Architecture(depth=1, width=64, heads=2, head_dim=16, hidden=96)
+    model = build_decoder(architecture, "lm1b", VOCABULARY, CONTEXT)
+    bounds = [
+        *((weight, 64 + 32) for weight in model.stack.layers[0].project.qkv.weight.chunk(3)),
+        (model.stack.layers[0].out.weight, 32 + 64),
+        (model.stack.layers[1].up.weight, 64 + 96),
+        (model.head.weight, 64 + VOCABULARY),
+    ]
+    for weight, fans in bounds:
+        torch.testing.assert_close(weight.abs().max().item(), math.sqrt(6 / fans), rtol=0.02, atol=0)
+    assert 0 < model.head.bias.abs().max() < 1e-5
+    assert 0.95 < model.embedding.tokens.weight.std() < 1.05
+
+
+def test_a_topology_that_scales_its_own_stores_gets_layers_that_are_not_scaled_again() -> None:
+    architecture = replace(SQUARE, depth=8, topology="rmt(keys=8)")
+    model = build_decoder(architecture, "gpt2", VOCABULARY, CONTEXT)
+    torch.testing.assert_close(model.stack.layers[1].down.weight.std().item(), 0.02, rtol=0.1, atol=0)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_topologys_linear_maps_start_as_the_topology_says(dialect: str) -> None:
+    model = build_decoder(replace(OBLONG, topology="hyper"), dialect, VOCABULARY, CONTEXT)
+    maps = [module for module in model.stack.topology.modules() if isinstance(module, nn.Linear)]
+    assert maps
+    assert not any(module.weight.any() for module in maps)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_compiles_to_one_graph_with_the_same_logits(dialect: str) -> None:
+    torch.compiler.reset()
+    model = build_decoder(OBLONG, dialect, VOCABULARY, CONTEXT)
+    compiled = torch.compile(model, fullgraph=True, backend="eager")
+    torch.testing.assert_close(compiled(ids()), model(ids()))
+
+
+def test_a_tied_head_is_the_embedding() -> None:
+    model = build_decoder(SQUARE, "gpt2", VOCABULARY, CONTEXT, tied=True)
+    assert model.head.weight is model.embedding.tokens.weight
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_more_tokens_than_positions_are_refused(dialect: str) -> None:
+    model = build_decoder(SQUARE, dialect, VOCABULARY, CONTEXT)
+    with pytest.raises(Mistake, match="16 positions, got 17 tokens"):
+        model(ids(1, 17))
+
+
+def test_an_unknown_dialect_is_answered_with_the_nearest() -> None:
+    with pytest.raises(Mistake, match="Did you mean 'llama'"):
+        build_decoder(SQUARE, "lama", VOCABULARY, CONTEXT)
+    with pytest.raises(Mistake, match="Did you mean 'gpt2'"):
+        count_decoder(SQUARE, "gpt-2", VOCABULARY, CONTEXT)

@@ -1,0 +1,158 @@
+"""A retrofitted network computes what the residual network did, and goes on learning."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from search_spaces.architecture import Architecture
+from search_spaces.checkpoint import Record, load_weights, read_record, read_weights, save_checkpoint, weights_of
+from search_spaces.layers.norm import Norm
+from search_spaces.layers.stack import Stack, build_stack
+from search_spaces.mistake import Mistake
+from search_spaces.models.decoder import build_decoder
+from search_spaces.models.vit import build_vit
+from search_spaces.retrofit import retrofit, retrofit_checkpoint
+from search_spaces.topologies.base import Site
+from search_spaces.topologies.registry import TOPOLOGIES, load
+
+RESNET = Architecture(depth=4, width=24, heads=4, head_dim=8, hidden=20)
+CASES = [
+    *TOPOLOGIES.names(),
+    "dca(k=1)",
+    "dca(k=2)",
+    "dca(k=2,per_entry=true)",
+    "dca(form=printed)",
+    "denseformer(dilation=2,period=2)",
+    "grn-v1(k=2)",
+    "grn-v2(k=2)",
+    "grn-v3(k=2)",
+    "grn-v3(form=printed)",
+    "hyper(dynamic=false)",
+    "hyper(streams=1)",
+    "hyper(streams=2)",
+]
+CAN = [case for case in CASES if load(case)[0].equals_resnet]
+CANNOT = [case for case in CASES if case not in CAN]
+
+
+class Dense(nn.Module):
+    """A layer without attention, its own block."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.site = Site(("x",), width, opens_block=True)
+        self.map = nn.Linear(width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.tanh(self.map(x))
+
+
+def dense(architecture: Architecture) -> Stack:
+    layers = [Dense(architecture.width) for _ in range(architecture.depth)]
+    return build_stack(architecture, layers, Norm("layer", 1e-6), parts=1)
+
+
+BUILD: dict[str, Callable[[Architecture], nn.Module]] = {
+    "dense": dense,
+    "gpt2": lambda architecture: build_decoder(architecture, "gpt2", 50, 12),
+    "gpt2-tied": lambda architecture: build_decoder(architecture, "gpt2", 50, 12, tied=True),
+    "llama": lambda architecture: build_decoder(architecture, "llama", 50, 12),
+    "vit": lambda architecture: build_vit(architecture, (1, 8, 8), 2, 10),
+    "vit-dropping-paths": lambda architecture: build_vit(architecture, (1, 8, 8), 2, 10, drop_path=0.1),
+}
+
+
+def example(model: str) -> Tensor:
+    torch.manual_seed(2)
+    if model == "dense":
+        return torch.randn(3, RESNET.width)
+    return torch.randn(3, 1, 8, 8) if model.startswith("vit") else torch.randint(50, (3, 12))
+
+
+def trained(model: str) -> nn.Module:
+    """A residual network whose weights are not those that it starts with."""
+    torch.manual_seed(1)
+    network = BUILD[model](RESNET)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.add_(0.05 * torch.randn_like(parameter))
+    return network.eval()
+
+
+@pytest.mark.parametrize("model", BUILD)
+@pytest.mark.parametrize("topology", CAN)
+def test_a_retrofitted_network_computes_the_same(topology: str, model: str) -> None:
+    before = trained(model)
+    after = retrofit(weights_of(before), RESNET, topology, BUILD[model]).eval()
+    with torch.no_grad():
+        difference = (after(example(model)) - before(example(model))).abs().max()
+    assert difference <= 1e-5
+
+
+@pytest.mark.parametrize("topology", [case for case in CAN if case != "resnet" and "printed" not in case])
+def test_a_retrofitted_network_trains_what_its_topology_adds(topology: str) -> None:
+    before = trained("llama")
+    after = retrofit(weights_of(before), RESNET, topology, BUILD["llama"])
+    start = {name: tensor.clone() for name, tensor in weights_of(after).items()}
+    optimizer = torch.optim.SGD(after.parameters(), lr=0.1)
+    ids = example("llama")
+    for _ in range(3):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(after(ids[:, :-1]).flatten(0, 1), ids[:, 1:].flatten()).backward()
+        optimizer.step()
+    assert [name for name, tensor in weights_of(after).items() if torch.equal(tensor, start[name])] == []
+
+
+def test_a_retrofitted_network_shares_no_memory_with_the_first() -> None:
+    before = trained("gpt2")
+    kept = {name: tensor.clone() for name, tensor in weights_of(before).items()}
+    after = retrofit(weights_of(before), RESNET, "dca", BUILD["gpt2"])
+    with torch.no_grad():
+        for parameter in after.parameters():
+            parameter.zero_()
+    assert all(torch.equal(tensor, kept[name]) for name, tensor in weights_of(before).items())
+
+
+@pytest.mark.parametrize("topology", CANNOT)
+def test_what_does_not_start_as_a_residual_network_is_refused_with_the_reason(topology: str) -> None:
+    with pytest.raises(Mistake, match=r"does not start as the residual network|no projections to take"):
+        retrofit(weights_of(trained("llama")), RESNET, topology, BUILD["llama"])
+
+
+def test_only_residual_networks_are_retrofitted() -> None:
+    dca = replace(RESNET, topology="dca")
+    weights = weights_of(BUILD["llama"](dca))
+    with pytest.raises(Mistake, match="only a residual network can be retrofitted, got topology 'dca'"):
+        retrofit(weights, dca, "grn-v1", BUILD["llama"])
+
+
+def test_an_unknown_topology_is_answered_with_the_nearest() -> None:
+    with pytest.raises(Mistake, match="Did you mean 'dca'"):
+        retrofit({}, RESNET, "dcaa", BUILD["llama"])
+
+
+def test_weights_of_another_network_are_refused_by_the_first_that_does_not_fit() -> None:
+    with pytest.raises(Mistake, match=r"its embedding\.tokens\.weight is \[50, 24\] and \[60, 24\] in the network"):
+        retrofit(
+            weights_of(trained("llama")),
+            RESNET,
+            "dca",
+            lambda architecture: build_decoder(architecture, "llama", 60, 12),
+        )
+
+
+def test_a_checkpoint_is_retrofitted_from_folder_to_folder(tmp_path: Path) -> None:
+    before = trained("gpt2-tied")
+    record = Record(task="any", task_version=1, architecture=RESNET, step=70, settings={"vocabulary": 50})
+    save_checkpoint(tmp_path / "resnet", before, record)
+    retrofit_checkpoint(tmp_path / "resnet", "dca(k=2)", BUILD["gpt2-tied"], tmp_path / "dca")
+    kept = read_record(tmp_path / "dca")
+    assert kept == replace(record, architecture=replace(RESNET, topology="dca(k=2)"))
+    after = BUILD["gpt2-tied"](kept.architecture).eval()
+    load_weights(after, read_weights(tmp_path / "dca"), "it")
+    with torch.no_grad():
+        torch.testing.assert_close(after(example("gpt2")), before(example("gpt2")), rtol=0, atol=1e-5)

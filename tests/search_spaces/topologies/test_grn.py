@@ -1,0 +1,152 @@
+"""Generalised residual networks and DeepCrossAttention against the paper's matrix formulas."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from search_spaces.layers.attention import PortProjection
+from search_spaces.layers.stack import Stack
+from search_spaces.mistake import Mistake
+from search_spaces.topologies.base import Site, Wiring
+from search_spaces.topologies.build import count
+from search_spaces.topologies.grn import GRNOptions, GRNv1, StaticSum
+from search_spaces.topologies.registry import load
+
+Build = Callable[..., Stack]
+Draw = Callable[[nn.Module], None]
+
+
+def weighted(mix: nn.Module, port: int, outputs: list[Tensor], form: str) -> Tensor:
+    """The paper's formula: a matrix G with the newest output as its first column, times weights of its shape."""
+    g = torch.stack(outputs[::-1], dim=-1)  # [..., D, t]
+    if isinstance(mix, StaticSum):
+        return (g * mix.b.flip(0).reshape(len(outputs), -1).T).sum(-1)  # b is [D or 1, t]
+    b = mix.b[port].flip(0).T  # [D, t]
+    w = mix.w[:, port].flip(0).T  # [D, t] or [D, 1]
+    scores = (w * g).sum(-2, keepdim=True)  # [..., 1, t]
+    weights = {"printed": b + torch.relu(scores), "inside": torch.relu(b + scores)}[form]
+    return (g * weights).sum(-1)
+
+
+def first_and_last(outputs: list[Tensor], k: int | None) -> list[Tensor]:
+    """The entries that the formula sees, oldest first, cut out of the whole history."""
+    if k is None or len(outputs) <= k + 2:
+        return outputs
+    return [outputs[0], torch.stack(outputs[1:-k]).sum(0), *outputs[-k:]]
+
+
+@pytest.mark.parametrize("k", [None, 1, 2, 4])
+@pytest.mark.parametrize(
+    ("name", "extra", "form"),
+    [
+        ("grn-v1", {}, ""),
+        ("grn-v2", {}, ""),
+        ("grn-v3", {}, "inside"),
+        ("grn-v3", {"per_entry": "true"}, "inside"),
+        ("grn-v3", {"form": "printed"}, "printed"),
+        ("grn-v3", {"form": "printed", "per_entry": "true"}, "printed"),
+    ],
+)
+def test_grn_matches_the_matrix_formula(
+    name: str, extra: dict[str, str], form: str, k: int | None, transformer: Build, draw: Draw
+) -> None:
+    options = extra | ({"k": str(k)} if k else {})
+    stack = transformer(f"{name}({','.join(f'{key}={value}' for key, value in options.items())})", depth=5)
+    draw(stack)
+    x = torch.randn(2, 5, 16).double()
+    sums, outputs = stack.topology.inner.sums, [x]
+    for block in range(5):
+        g = weighted(sums[block], 0, first_and_last(outputs, k), form)
+        a = stack.layers[2 * block](g)
+        outputs.append(a + stack.layers[2 * block + 1](a + g))
+    y = weighted(sums[5], 0, first_and_last(outputs, k), form)
+    torch.testing.assert_close(stack(x, torch.zeros_like(x)), y)
+
+
+@pytest.mark.parametrize("k", [None, 1, 2])
+@pytest.mark.parametrize("per_entry", ["true", "false"])
+def test_dca_matches_figure_four_by_hand(per_entry: str, k: int | None, transformer: Build, draw: Draw) -> None:
+    depth, heads, tokens = 4, 6, 5
+    cut = f",k={k}" if k else ""
+    stack = transformer(f"dca(per_entry={per_entry}{cut})", depth=depth, heads=heads, head_dim=4)
+    draw(stack)
+    x = torch.randn(2, tokens, 16).double()
+    sums, outputs = stack.topology.inner.sums, [x]
+    for block in range(depth):
+        attention, feed_forward = stack.layers[2 * block : 2 * block + 2]
+        entries = first_and_last(outputs, k)
+        g_q, g_k, g_v = (weighted(sums[block], port, entries, "inside") for port in range(3))
+        assert isinstance(attention.project, PortProjection)
+        q, key, v = (
+            linear(norm(g)).reshape(2, tokens, heads, 4)
+            for linear, norm, g in zip(
+                attention.project.projections, attention.project.norms, (g_q, g_k, g_v), strict=True
+            )
+        )
+        scores = torch.einsum("bnhd,bmhd->bhnm", q, key) / 2
+        scores = scores.masked_fill(torch.ones(tokens, tokens).triu(1).bool(), -torch.inf)
+        a = attention.out(torch.einsum("bhnm,bmhd->bnhd", scores.softmax(-1), v).reshape(2, tokens, heads * 4))
+        u = feed_forward.norm(a + g_q)
+        outputs.append(a + feed_forward.down(F.gelu(feed_forward.up(u))))
+    y = weighted(sums[depth], 0, first_and_last(outputs, k), "inside")
+    torch.testing.assert_close(stack(x, torch.zeros_like(x)), y)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 6, 9])
+def test_stack_holds_the_input_the_sum_of_the_middle_and_the_last_k(k: int) -> None:
+    topology = GRNv1(Wiring((Site(("x",), 1, True),) * 6, 1, 0), GRNOptions(k))
+    state = topology.open(torch.tensor([1.0]))
+    outputs = [torch.tensor([10.0**t]) for t in range(7)]
+    for t in range(6):
+        assert [e.item() for e in state] == [e.item() for e in first_and_last(outputs[: t + 1], k)]
+        state = topology.write(t, topology.read(t, state)[1], outputs[t + 1])
+    assert len(state) == min(7, k + 2)
+
+
+def test_k_of_the_depth_reads_the_whole_stack(transformer: Build, draw: Draw) -> None:
+    whole, cut = transformer("dca", depth=4), transformer("dca(k=4)", depth=4)
+    draw(whole)
+    cut.load_state_dict(whole.state_dict())
+    x = torch.randn(2, 5, 16).double()
+    assert torch.equal(cut(x, x), whole(x, x))
+
+
+@pytest.mark.parametrize("name", ["grn-v3", "dca"])
+def test_w_of_the_printed_form_has_no_gradient_and_ours_has(name: str, transformer: Build) -> None:
+    def gradients(form: str) -> list[bool]:
+        stack = transformer(f"{name}(form={form})")
+        x = torch.randn(2, 5, 16).double()
+        stack(x, x).square().sum().backward()
+        return [bool(mix.w.grad.any()) for mix in stack.topology.inner.sums]
+
+    assert not any(gradients("printed"))
+    assert all(gradients("inside"))
+
+
+@pytest.mark.parametrize(
+    ("topology", "norms", "printed"),
+    [
+        ("grn-v1", 0, 49.65),
+        ("grn-v2", 0, 49.66),
+        ("grn-v3(per_entry=true)", 0, 49.68),
+        ("dca(per_entry=true)", 2, 49.73),
+    ],
+)
+def test_one_w_an_entry_fits_the_printed_parameter_counts(topology: str, norms: int, printed: float) -> None:
+    """Fitted, not stated: 6 blocks of width 512 on flax's LM1B transformer, cut to two digits, figure 4's norms in."""
+    wiring = Wiring((Site(("q", "k", "v"), 512, True), Site(("x",), 512, False)) * 6, 512, 64)
+    params = 49_653_040 + count(topology, wiring).params + 6 * norms * 2 * 512
+    assert params // 10_000 == round(printed * 100)
+
+
+def test_stack_without_a_last_output_is_refused() -> None:
+    with pytest.raises(Mistake, match="k must be at least 1, got 0"):
+        load("dca(k=0)")
+
+
+def test_form_must_be_one_of_two() -> None:
+    with pytest.raises(Mistake, match="must be inside or printed, got outside"):
+        load("grn-v3(form=outside)")

@@ -1,0 +1,100 @@
+"""Hyper-connections against algorithm 2, stream by stream."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from search_spaces.layers.stack import Stack
+from search_spaces.mistake import Mistake
+from search_spaces.topologies.base import Site, Wiring
+from search_spaces.topologies.build import count
+from search_spaces.topologies.hyper import Connection
+from search_spaces.topologies.registry import load
+
+Build = Callable[..., Stack]
+
+
+def matrices(connection: Connection, h: list[Tensor], n: int) -> tuple[list[list[Tensor]], list[Tensor]]:
+    """A [n][n + 1] and B [n] at each position, [..., 1] each: equations 10 to 13."""
+    static = connection.static
+    a = [[static[i, j] for j in range(n + 1)] for i in range(n)]
+    b = [static[i, n + 1] for i in range(n)]
+    if connection.dynamic is not None:
+        w = connection.dynamic.project.weight
+        for i in range(n):
+            mean, variance = h[i].mean(-1, keepdim=True), h[i].var(-1, correction=0, keepdim=True)
+            normed = (h[i] - mean) / torch.sqrt(variance + 1e-5)
+            for j in range(n + 1):
+                change = torch.tanh((normed * w[j]).sum(-1, keepdim=True))
+                a[i][j] = a[i][j] + connection.dynamic.scale_a * change
+            b[i] = b[i] + connection.dynamic.scale_b * torch.tanh((normed * w[n + 1]).sum(-1, keepdim=True))
+    return a, b
+
+
+def algorithm_two(stack: Stack, x: Tensor, n: int) -> Tensor:
+    """The published network up to its final norm: the sum of the streams."""
+    h = [x] * n
+    for connection, layer in zip(stack.topology.connections, stack.layers, strict=True):
+        a, b = matrices(connection, h, n)
+        mixed = [sum(a[i][j] * h[i] for i in range(n)) for j in range(n + 1)]
+        y = layer(mixed[0])
+        h = [mixed[i + 1] + b[i] * y for i in range(n)]
+    return sum(h)
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+@pytest.mark.parametrize("dynamic", ["true", "false"])
+def test_is_algorithm_two_over_the_number_of_streams(
+    dynamic: str, n: int, transformer: Build, draw: Callable[[nn.Module], None]
+) -> None:
+    stack = transformer(f"hyper(streams={n},dynamic={dynamic})")
+    draw(stack)
+    x = torch.randn(2, 5, 16).double()
+    torch.testing.assert_close(stack(x, torch.zeros_like(x)), algorithm_two(stack, x, n) / n)
+
+
+def test_behind_a_norm_value_and_gradients_are_those_of_algorithm_two(
+    transformer: Build, draw: Callable[[nn.Module], None]
+) -> None:
+    stack = transformer("hyper(streams=4)")
+    draw(stack)
+    x = torch.randn(2, 5, 16).double()
+    target = torch.randn(2, 5, 16).double()
+    found = []
+    for end in (stack(x, torch.zeros_like(x)), algorithm_two(stack, x, 4)):
+        stack.zero_grad()
+        normed = F.layer_norm(end, (16,), eps=1e-12)
+        (normed - target).square().mean().backward()
+        found.append([normed.detach(), *(parameter.grad.clone() for parameter in stack.parameters())])
+    torch.testing.assert_close(found[0], found[1])
+
+
+def test_starts_as_equation_14_says_with_the_streams_read_in_turn() -> None:
+    connections = [Connection(t, 8, load("hyper(streams=3)")[1]) for t in range(5)]
+    assert [connection.static[:, 0].tolist().index(1) for connection in connections] == [0, 1, 2, 0, 1]
+    for connection in connections:
+        read, carry, write = connection.static.split((1, 3, 1), dim=1)
+        assert read.sum() == 1
+        assert torch.equal(carry, torch.eye(3))
+        assert torch.equal(write, torch.ones(3, 1))
+        assert connection.dynamic is not None
+        assert not connection.dynamic.project.weight.any()
+        assert connection.dynamic.scale_a.item() == connection.dynamic.scale_b.item() == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize(
+    ("topology", "printed"),
+    [("hyper(streams=4)", 394_048), ("hyper(streams=4,dynamic=false)", 768), ("hyper(streams=2)", 262_464)],
+)
+def test_counts_are_the_published_ones_of_olmo_1b(topology: str, printed: int) -> None:
+    """Stated: 16 blocks of width 2048, equation 26 and its example, and table 7 (0.0002625 billion for 2 streams)."""
+    wiring = Wiring((Site(("q", "k", "v"), 2048, True), Site(("x",), 2048, False)) * 16, 2048, 128)
+    assert count(topology, wiring).params == printed
+
+
+def test_no_stream_is_refused() -> None:
+    with pytest.raises(Mistake, match="streams must be at least 1, got 0"):
+        load("hyper(streams=0)")

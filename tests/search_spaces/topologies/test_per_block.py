@@ -1,0 +1,71 @@
+"""Whole blocks wired by an inner topology."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from search_spaces.topologies.base import NoOptions, Site, Wiring
+from search_spaces.topologies.chain import ResNet
+from search_spaces.topologies.grn import DCA, GatedOptions
+from search_spaces.topologies.per_block import Inner, PerBlock
+from search_spaces.topologies.rmt import RMT, RMTOptions
+
+FIRST, NEXT = Site(("q", "k", "v"), 4, True), Site(("x",), 4, False)
+
+
+def blocks(*sites: Site) -> PerBlock:
+    return PerBlock(Wiring(sites, 4, 0), Inner(ResNet, NoOptions()))
+
+
+def test_later_layers_read_the_block_input_and_all_outputs_of_the_block_so_far() -> None:
+    topology = blocks(FIRST, NEXT, NEXT, FIRST)
+    x, a, b, c = torch.randn(4, 2, 4).double()
+    state = topology.open(x)
+    for t, (expected, output) in enumerate([(x, a), (x + a, b), (x + (a + b), c), (x + (a + b + c), a)]):
+        (read,), state = topology.read(t, state)
+        assert torch.equal(read, expected)
+        state = topology.write(t, state, output)
+
+
+def test_block_output_is_the_sum_of_its_layers_without_the_block_input() -> None:
+    topology = blocks(FIRST, NEXT)
+    written: list[Tensor] = []
+    topology.inner.write = lambda t, state, y: written.append(y)  # type: ignore[method-assign]
+    x, a, b = torch.randn(3, 2, 4).double()
+    state = topology.open(x)
+    for t, output in enumerate((a, b)):
+        _, state = topology.read(t, state)
+        state = topology.write(t, state, output)
+    assert len(written) == 1
+    assert torch.equal(written[0], a + b)
+
+
+def test_no_tensor_is_held_that_no_later_layer_reads() -> None:
+    topology = blocks(FIRST, NEXT, FIRST)
+    x, y = torch.randn(2, 2, 4)
+    _, state = topology.read(0, topology.open(x))
+    state = topology.write(0, state, y)
+    assert state[1] is x
+    _, state = topology.read(1, state)
+    assert state[1] is None
+    state = topology.write(1, state, y)
+    assert state[1:] == (None, None)
+    _, state = topology.read(2, state)
+    assert state[1:] == (None, None)
+
+
+def test_a_later_layer_with_several_ports_has_an_input_for_each() -> None:
+    topology = PerBlock(Wiring((FIRST, Site(("q", "k", "v"), 4, False)), 4, 4), Inner(DCA, GatedOptions()))
+    inputs, state = topology.read(0, topology.open(torch.randn(2, 3, 4)))
+    inputs, _ = topology.read(1, topology.write(0, state, inputs[0]))
+    assert len(inputs) == 3
+
+
+def test_the_first_layer_must_open_a_block() -> None:
+    with pytest.raises(ValueError, match="must open a block"):
+        blocks(NEXT, FIRST)
+
+
+def test_a_topology_in_head_space_cannot_wire_blocks() -> None:
+    with pytest.raises(ValueError, match="head space"):
+        PerBlock(Wiring((FIRST,), 4, 4), Inner(RMT, RMTOptions()))

@@ -1,0 +1,133 @@
+"""The residual matrix transformer against its equations, with outer products and contractions over keys."""
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from search_spaces.architecture import Architecture
+from search_spaces.layers.stack import Stack
+from search_spaces.mistake import Mistake
+from search_spaces.topologies.base import Site, Wiring
+from search_spaces.topologies.build import build, count
+from search_spaces.topologies.registry import load, refusal
+from search_spaces.topologies.rmt import RMT, Load, Store
+
+Build = Callable[..., Stack]
+KEYS, VALUES = 6, 4
+
+
+def stored(store: Store, y: Tensor) -> Tensor:
+    """sum_h w^(h) (outer) y^(h): the paper's matrix, [..., D_k, D_v]."""
+    vectors = y.reshape(*y.shape[:-1], -1, VALUES)
+    return sum(torch.einsum("k,...v->...kv", store.keys.weight[:, h], vectors[..., h, :]) for h in range(store.rank))
+
+
+def loaded(load: Load, matrix: Tensor) -> list[Tensor]:
+    """r^(h) . X for all h of each port, concatenated."""
+    ports = []
+    for keys in load.keys.weight.chunk(load.ports):
+        ports.append(torch.cat([torch.einsum("k,...kv->...v", r, matrix) for r in keys], dim=-1))
+    return ports
+
+
+def normed(norm: nn.Module, matrix: Tensor, kind: str) -> Tensor:
+    """LN over all entries of a position, with a gain for each, as [..., D_k, D_v]."""
+    gain = norm.norm.weight.reshape(VALUES, KEYS).T
+    if kind == "rms":
+        return gain * matrix / torch.sqrt(matrix.square().mean((-2, -1), keepdim=True) + 1e-6)
+    centred = matrix - matrix.mean((-2, -1), keepdim=True)
+    return gain * centred / torch.sqrt(centred.square().mean((-2, -1), keepdim=True) + 1e-6)
+
+
+@pytest.mark.parametrize("heads", [4, 6])
+@pytest.mark.parametrize("kind", ["layer", "rms"])
+def test_matches_the_equations(kind: str, heads: int, transformer: Build, draw: Callable[[nn.Module], None]) -> None:
+    stack = transformer(f"rmt(keys={KEYS},norm={kind})", heads=heads, head_dim=VALUES)
+    draw(stack)
+    topology = stack.topology
+    assert isinstance(topology, RMT)
+    tokens, positions = torch.randn(2, 5, 16).double(), torch.randn(5, 16).double()
+    matrix = stored(topology.embed[0], tokens) + stored(topology.embed[1], positions)  # (14)
+    for t, layer in enumerate(stack.layers):
+        inputs = loaded(topology.loads[t], normed(topology.norms[t], matrix, kind))
+        if t % 2 == 0:  # (15, 20 to 22): no projections at all
+            q, k, v = (x.reshape(2, 5, heads, VALUES) for x in inputs)
+            scores = torch.einsum("bnhd,bmhd->bhnm", q, k) / math.sqrt(VALUES)
+            scores = scores.masked_fill(torch.ones(5, 5).triu(1).bool(), -torch.inf)
+            y = torch.einsum("bhnm,bmhd->bnhd", scores.softmax(-1), v).reshape(2, 5, heads * VALUES)
+        else:  # (16, 23 to 25)
+            y = layer.down(F.gelu(layer.up(inputs[0])))
+        matrix = matrix + stored(topology.stores[t], y)
+    (expected,) = loaded(topology.unembed, normed(topology.norms[-1], matrix, kind))  # (17, 27)
+    torch.testing.assert_close(stack(tokens, positions), expected)
+
+
+def test_parameters_are_the_sum_of_appendix_a() -> None:
+    """2RVD_v + RND_v + 3RD_k + L(6RD_k + 2RD_vD_FF), of which the topology has the keys, and gains besides."""
+    layers, rank, keys, values = 6, 12, 32, 32
+    width = rank * values
+    wiring = Wiring((Site(("q", "k", "v"), width, True), Site(("x",), width, False)) * layers, width, values, parts=2)
+    gains = (2 * layers + 1) * keys * values
+    ours = count(f"rmt(keys={keys})", wiring).params - gains
+    assert ours == 3 * rank * keys + layers * 6 * rank * keys
+
+
+@pytest.mark.parametrize(
+    ("shape", "printed"),
+    [
+        ((6, 32, 32, 12, 1536), 46),
+        ((12, 32, 64, 12, 3072), 134),
+        ((18, 48, 64, 14, 3584), 206),
+        ((24, 64, 64, 16, 4096), 305),
+    ],
+)
+def test_sizes_of_the_published_models(shape: tuple[int, int, int, int, int], printed: int) -> None:
+    """GPT-2's vocabulary twice and 512 positions; the last two rows read D_k and D_v as 48, 64 and 64, 64 (fitted)."""
+    layers, keys, values, rank, hidden = shape
+    width = rank * values
+    wiring = Wiring((Site(("q", "k", "v"), width, True), Site(("x",), width, False)) * layers, width, values, parts=2)
+    gains = (2 * layers + 1) * keys * values
+    weights = 2 * 50_257 * width + 512 * width + layers * 2 * width * hidden
+    assert round((count(f"rmt(keys={keys})", wiring).params - gains + weights) / 1e6) == printed
+
+
+def test_keys_start_xavier_and_those_that_layers_store_by_smaller() -> None:
+    wiring = Wiring((Site(("q", "k", "v"), 2048, True), Site(("x",), 2048, False)) * 2, 2048, 8, parts=1)
+    topology = build("rmt(keys=128)", wiring)
+    assert isinstance(topology, RMT)
+    spread = {
+        "load for attention": (topology.loads[0], 2 / (128 + 3 * 256)),
+        "load": (topology.loads[1], 2 / (128 + 256)),
+        "embedding": (topology.embed[0], 2 / (128 + 256)),
+        "store": (topology.stores[1], 2 / (128 + 256) / 4),
+    }
+    for name, (module, variance) in spread.items():
+        assert module.keys.weight.std().item() == pytest.approx(math.sqrt(variance), rel=0.03), name
+
+
+@pytest.mark.parametrize(
+    ("topology", "changes", "reason"),
+    [
+        ("rmt", {"width": 18}, "rmt's values must divide the width, got values=4 and width=18."),
+        ("rmt(values=8)", {}, "rmt's values must be as long as a head, got values=8 and head_dim=4."),
+        ("rmt", {"heads": 0, "head_dim": 0}, "in a network without heads. Give one, as in rmt(values=16)."),
+    ],
+)
+def test_what_cannot_be_wired_is_refused(topology: str, changes: dict[str, int], reason: str) -> None:
+    shape = {"depth": 1, "width": 16, "hidden": 16, "heads": 2, "head_dim": 4} | changes
+    architecture = Architecture(**shape, topology=topology)  # type: ignore[arg-type]  # all but the topology are int
+    assert (refusal(architecture) or "").endswith(reason)
+
+
+def test_building_what_is_refused_is_a_mistake() -> None:
+    with pytest.raises(Mistake, match="must divide the width"):
+        build("rmt", Wiring((Site(("x",), 18, True),), 18, 4))
+
+
+def test_a_key_without_length_is_refused() -> None:
+    with pytest.raises(Mistake, match="keys must be at least 1, got 0"):
+        load("rmt(keys=0)")
