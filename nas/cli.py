@@ -108,6 +108,8 @@ def results(
     where: options.Where = None,
     pareto: options.Pareto = None,
     columns: options.Columns = None,
+    order_by: options.OrderBy = None,
+    limit: options.Limit = None,
     format: options.OutputFormat = Format.TABLE,
     output: options.Output = None,
     study: options.Study = None,
@@ -116,7 +118,7 @@ def results(
     """Query the Rows of a study."""
     from nas.commands.results import run
 
-    run(where, pareto, columns, format, output, study, storage)
+    run(where, pareto, columns, order_by, limit, format, output, study, storage)
 
 
 @app.command()

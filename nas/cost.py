@@ -61,7 +61,7 @@ def _nothing(inputs: list[Any], outputs: list[Any]) -> Counter[str]:
     return Counter()
 
 
-_HANDLERS: Mapping[str, Callable[[list[Any], list[Any]], Counter[str]]] = {
+HANDLERS: Mapping[str, Callable[[list[Any], list[Any]], Counter[str]]] = {
     "aten::scaled_dot_product_attention": _attention,
     "aten::matmul": _matmul,
     "aten::layer_norm": _nothing,
@@ -85,7 +85,7 @@ def count_macs(model: nn.Module, example: tuple[Tensor, ...]) -> tuple[int, tupl
         warnings.simplefilter("ignore")
         analysis = FlopCountAnalysis(model.eval(), example)
         analysis.unsupported_ops_warnings(False).uncalled_modules_warnings(False).tracer_warnings("none")
-        analysis.set_op_handle(**_HANDLERS)
+        analysis.set_op_handle(**HANDLERS)
         total, uncounted = int(analysis.total()), analysis.unsupported_ops()
     model.train(training)
     strange = sorted(set(uncounted) - HARMLESS)

@@ -40,7 +40,7 @@ Preset = Annotated[str, typer.Option("--preset", help="How thoroughly to train: 
 Data = Annotated[
     Path | None, typer.Option("--data", metavar="PATH", help="Folder or name of the data, where a task needs one.")
 ]
-Sampler = Annotated[str, typer.Option("--sampler", help="What proposes architectures.")]
+Sampler = Annotated[str, typer.Option("--sampler", help="What proposes architectures (`nas list samplers`).")]
 Space = Annotated[str, typer.Option("--space", help="A search space by name (`nas list spaces`).")]
 Arch = Annotated[
     str,
@@ -64,6 +64,10 @@ Pareto = Annotated[
     str | None, typer.Option("--pareto", metavar="A,B", help="Keep the rows that nothing beats in these columns.")
 ]
 Columns = Annotated[str | None, typer.Option("--columns", metavar="A,B", help="Columns to print, or `all`.")]
+OrderBy = Annotated[
+    str | None, typer.Option("--order-by", metavar="A,B", help='Columns to order by, each as NAME or "NAME desc".')
+]
+Limit = Annotated[int | None, typer.Option("--limit", min=0, help="How many rows to print.")]
 OutputFormat = Annotated[Format, typer.Option("--format", help="How to print.")]
 Output = Annotated[Path | None, typer.Option("--output", metavar="FILE", help="Write there instead of the terminal.")]
 Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE.png", help="Where to draw the front.")]

@@ -33,7 +33,7 @@ class Progress:
         """Show that a trial has ended and how."""
         self._number += 1
         columns = row.columns()
-        scores = " ".join(f"{name} {columns[name]:.4g}" for name in self._objectives if name in columns)
+        scores = " ".join(f"{name} {columns[name]:.4g}" for name in self._objectives if columns.get(name))
         last = f"{row.architecture.topology} {scores if row.status == 'complete' else row.error}"
         self._bar.update(self._task, completed=self._number, last=last)
         if row.status == "failed" or not self._console.is_terminal:

@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import optuna
@@ -19,82 +20,102 @@ from search_spaces.architecture import Architecture
 INTERRUPTED, LOST = "interrupted", "lost"  # attributes of a study and of a trial
 MOST_LOSSES = 2
 
-OnRow = Callable[[Row], None]
 
+@dataclass
+class Coordinator:
+    """The one process that talks to a study's store, and the trials it has under way.
 
-def search(
-    study: optuna.Study,
-    settings: Settings,
-    sampler: BudgetSampler,
-    trials: int,
-    workers: Workers,
-    folder: Path,
-    on_row: OnRow,
-) -> None:
-    """Evaluate until the study holds `trials` architectures, or its feasible set is exhausted.
-
-    A study that was interrupted, or whose coordinator died, goes on with the trials that were under way:
-    they keep their numbers and architectures, so that the study is the one it would have been. `folder` is where
-    evaluations keep what they need to be taken up again; it is emptied as they end.
+    Attributes:
+        study: Where trials and Rows are kept.
+        settings: What the study is about.
+        sampler: What proposes architectures.
+        workers: Where evaluations run.
+        folder: Where evaluations keep what they need to be taken up again; emptied as they end.
+        on_row: Told of each Row once it is stored.
     """
 
-    def job_of(architecture: Architecture) -> Job:
+    study: optuna.Study
+    settings: Settings
+    sampler: BudgetSampler
+    workers: Workers
+    folder: Path
+    on_row: Callable[[Row], None]
+    _running: dict[Architecture, tuple[int, int]] = field(default_factory=dict, init=False)
+
+    def search(self, trials: int) -> None:
+        """Evaluate until the study holds `trials` architectures, or its feasible set is exhausted.
+
+        A study that was interrupted, or whose coordinator died, goes on with the trials that were under way: they
+        keep their numbers and architectures, so that the study is the one it would have been.
+        """
+        with _mark_interruption(self.study):
+            for left in _under_way(self.study):
+                self._take_up(left)
+            while True:
+                while self._has_room() and self._held() < trials and self.sampler.remaining(self.study):
+                    fresh = self.study.ask()
+                    self._begin(fresh.number, fresh._trial_id, self.sampler.propose(fresh))
+                if not self._running:
+                    return
+                self._end_some()
+
+    def _has_room(self) -> bool:
+        return len(self._running) < self.workers.capacity
+
+    def _held(self) -> int:
+        return len(self.study.get_trials(deepcopy=False))
+
+    def _take_up(self, left: FrozenTrial) -> None:
+        architecture = self.sampler.architecture(left.params)
+        if left.user_attrs.get(LOST, 0) > MOST_LOSSES:
+            reason = f"its process died {MOST_LOSSES + 1} times, most likely for lack of memory"
+            store.tell(self.study, left.number, left._trial_id, failed(self._job(architecture), reason))
+            return
+        while not self._has_room():
+            self._end_some()
+        self._begin(left.number, left._trial_id, architecture)
+
+    def _begin(self, number: int, trial_id: int, architecture: Architecture) -> None:
+        self._running[architecture] = (number, trial_id)
+        self.workers.submit(self._job(architecture))
+
+    def _end_some(self) -> None:
+        for job, row in self.workers.collect():
+            number, trial_id = self._running.pop(job.architecture)
+            store.tell(self.study, number, trial_id, row)
+            shutil.rmtree(self._folder_of(job.architecture), ignore_errors=True)
+            self.on_row(row)
+
+    def _job(self, architecture: Architecture) -> Job:
         return Job(
-            task=settings.task,
+            task=self.settings.task,
             architecture=architecture,
-            preset=settings.preset,
-            seed=settings.seed,
-            data=settings.data,
-            space=settings.space,
-            folder=str(folder / architecture.key),
+            preset=self.settings.preset,
+            seed=self.settings.seed,
+            data=self.settings.data,
+            space=self.settings.space,
+            folder=str(self._folder_of(architecture)),
         )
 
-    def record(job: Job, row: Row) -> None:
-        trial_number, trial_id = running.pop(job.architecture)
-        store.tell(study, trial_number, trial_id, row)
-        shutil.rmtree(str(job.folder), ignore_errors=True)
-        on_row(row)
-
-    running: dict[Architecture, tuple[int, int]] = {}
-    with _mark_interruption(study):
-        for trial in _under_way(study):
-            job = job_of(sampler.architecture(trial.params))
-            running[job.architecture] = (trial.number, trial._trial_id)
-            if trial.user_attrs.get(LOST, 0) >= MOST_LOSSES:
-                record(job, failed(job, f"its process died {MOST_LOSSES} times, most likely for lack of memory"))
-            else:
-                while len(running) > workers.capacity:
-                    for ended in workers.collect():
-                        record(*ended)
-                workers.submit(job)
-        while running or sampler.remaining(study):
-            while (
-                len(running) < workers.capacity
-                and len(study.get_trials(deepcopy=False)) < trials
-                and sampler.remaining(study)
-            ):
-                fresh = study.ask()
-                job = job_of(sampler.propose(fresh))
-                running[job.architecture] = (fresh.number, fresh._trial_id)
-                workers.submit(job)
-            if not running:
-                return
-            for ended in workers.collect():
-                record(*ended)
+    def _folder_of(self, architecture: Architecture) -> Path:
+        return self.folder / architecture.key
 
 
 def _under_way(study: optuna.Study) -> list[FrozenTrial]:
     """Trials that an earlier coordinator left: those with a Row are concluded, the others are returned."""
     clean = study.user_attrs.get(INTERRUPTED, False)
     left = []
-    for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
+    for trial in study.get_trials(states=(TrialState.RUNNING,)):
         row = store.row_of(trial)
         if row is not None:
             store.conclude(study, trial.number, row)
-            continue
-        if not clean:
-            study._storage.set_trial_user_attr(trial._trial_id, LOST, trial.user_attrs.get(LOST, 0) + 1)
-        left.append(trial)
+        elif not trial.params:  # it died between asking and proposing: there is nothing to take up
+            study.tell(trial.number, state=TrialState.FAIL)
+        else:
+            if not clean:
+                trial.user_attrs[LOST] = trial.user_attrs.get(LOST, 0) + 1
+                study._storage.set_trial_user_attr(trial._trial_id, LOST, trial.user_attrs[LOST])
+            left.append(trial)
     study.set_user_attr(INTERRUPTED, False)
     return left
 

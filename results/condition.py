@@ -33,7 +33,7 @@ _PIECE = re.compile(
     | (?P<text>'(?:[^']|'')*')
     | (?P<quoted>"(?:[^"]|"")+")
     | (?P<word>[^\W\d]\w*)
-    | (?P<comment>~~~)
+    | (?P<comment>--|/\*)
     | (?P<symbol><=|>=|<>|!=|//|\*\*|[-+*/%^=<>(),])
     | (?P<other>.)""",
     re.VERBOSE,

@@ -111,10 +111,13 @@ def _candidates(table: pa.Table, objectives: Mapping[str, Goal]) -> pa.Table:
 
 
 def _groups(table: pa.Table) -> Iterator[NDArray[np.intp]]:
-    codes = [_codes(table[name])[0] for name in _COMPARABLE if name in table.column_names]
-    _, group = np.unique(np.stack([np.zeros(len(table)), *codes]), axis=1, return_inverse=True)
-    for number in range(group.max() + 1):
-        yield np.flatnonzero(group == number)
+    code = np.zeros(len(table))
+    for name in _COMPARABLE:
+        if name in table.column_names:
+            codes, values = _codes(table[name])
+            code = code * len(values) + codes
+    order = np.argsort(code, kind="stable")
+    yield from np.split(order, np.flatnonzero(np.diff(code[order])) + 1)
 
 
 def _codes(column: pa.ChunkedArray) -> tuple[NDArray[np.float64], list[Any]]:
@@ -125,6 +128,6 @@ def _codes(column: pa.ChunkedArray) -> tuple[NDArray[np.float64], list[Any]]:
 
 def _numbers(column: pa.Array | pa.ChunkedArray) -> NDArray[np.float64]:
     # Not to_numpy, which imports pandas: that takes longer than all the rest of a query.
-    array = column.cast(pa.float64())
+    array = column.cast(pa.float64(), safe=False)  # integers beyond 2^53 are rounded
     contiguous = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
     return np.asarray(np.from_dlpack(contiguous), dtype=np.float64)

@@ -91,12 +91,11 @@ class Row:
     def columns(self) -> dict[str, Any]:
         """The row of a flat table: one scalar a column, test metrics as `test_<metric>`."""
         plain = {name: getattr(self, name) for name in ("task", "task_version", "space", "preset", "seed", "status")}
-        costs = {name: value for name, value in asdict(self.costs).items() if name != "uncounted"}
         return {
             **plain,
             "key": self.architecture.key,
-            **asdict(self.architecture),
-            **costs,
+            **{name: getattr(self.architecture, name) for name in _SHAPE},
+            **{name: getattr(self.costs, name) for name in _COSTS},
             **self.validation,
             **{f"test_{name}": value for name, value in self.test.items()},
             "steps": self.steps,
@@ -104,6 +103,10 @@ class Row:
             "error": self.error,
             "data": self.data,
         }
+
+
+_SHAPE = tuple(field.name for field in fields(Architecture))
+_COSTS = tuple(field.name for field in fields(Costs) if field.name != "uncounted")
 
 
 def _known(record: type, values: Mapping[str, Any]) -> dict[str, Any]:

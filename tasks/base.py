@@ -64,6 +64,7 @@ class Task(ABC):
         base: The architecture that spaces are laid out around.
         presets: Name -> settings of a training run, a frozen dataclass whose `str` is one line. "smoke" takes
             a few seconds of one core and "proxy" about a minute; "paper" is the published recipe.
+        bases: Preset -> the architecture that it was published for, where that is not `base`.
         data: The folder or name given by `--data`, or None for the default.
     """
 
@@ -72,9 +73,14 @@ class Task(ABC):
     metrics: ClassVar[tuple[Metric, ...]]
     base: ClassVar[Architecture]
     presets: ClassVar[Mapping[str, Any]]
+    bases: ClassVar[Mapping[str, Architecture]] = {}
 
     def __init__(self, data: Path | None = None) -> None:
         self.data = data
+
+    def base_for(self, preset: str) -> Architecture:
+        """The architecture that `--arch` changes and spaces are laid out around, under a preset."""
+        return self.bases.get(preset, self.base)
 
     @abstractmethod
     def build(self, architecture: Architecture) -> nn.Module:

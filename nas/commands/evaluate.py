@@ -22,7 +22,7 @@ def run(
     task = task_of(reference, str(data) if data else None)
     if preset not in task.presets:
         raise unknown(f"preset of task {task.name!r}", preset, task.presets)
-    architecture = parse_architecture(arch, task.base)
+    architecture = parse_architecture(arch, task.base_for(preset))
     reason = refusal(architecture)
     if reason is not None:
         raise Mistake(reason)

@@ -18,6 +18,8 @@ def run(
     where: str | None,
     pareto: str | None,
     columns: str | None,
+    order_by: str | None,
+    limit: int | None,
     format: Format,
     output: Path | None,
     study: str | None,
@@ -27,9 +29,10 @@ def run(
     settings, rows = _read(study, storage)
     objectives = resolve(_names(pareto), settings.metrics) if pareto is not None else None
     every = table.from_rows(rows)
-    found = query(every, where=where, objectives=objectives, columns=_columns(columns, format, settings))
+    found = query(every, where=where, objectives=objectives, order_by=_names(order_by or ""), limit=limit)
     for line in table.mixtures(found):
         Console(stderr=True).print(f"note: {line}", highlight=False, markup=False)
+    found = query(found, columns=_columns(columns, format, settings))
     if for_a_terminal(format, output):
         console = Console()
         report.print_records(console, found.to_pylist(), found.column_names, f"{len(found)} of {len(every)} rows")

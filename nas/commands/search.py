@@ -14,8 +14,8 @@ from nas.cost import cheap_counts
 from nas.evaluate import task_of
 from nas.objectives import resolve
 from nas.progress import Progress
-from nas.sampling import SAMPLERS, BudgetSampler
-from nas.search import search
+from nas.sampling import DEFAULT, SAMPLERS, BudgetSampler
+from nas.search import Coordinator
 from nas.store import Settings
 from nas.workers import workers
 from results.row import Goal
@@ -50,7 +50,7 @@ def run(request: Request) -> None:
     """Search, then show the front."""
     console = Console()
     task = task_of(request.task, str(request.data) if request.data else None)
-    space = space_of(task, request.space, request.arch)
+    space = space_of(task, request.space, request.arch, request.preset)
     budget = parse_budget(request.budget)
     settings = settings_for(request, task, space, budget)
     members = feasible(space, lambda architecture: cheap_counts(task, architecture), budget)
@@ -64,15 +64,15 @@ def run(request: Request) -> None:
         done = store.rows_of(study)
         folder = Path("nas-runs", store.slug(name))
         with Progress(settings, done, request.trials) as progress, workers(request.workers) as pool:
-            search(study, settings, sampler, request.trials, pool, folder, progress.add)
+            Coordinator(study, settings, sampler, pool, folder, progress.add).search(request.trials)
         if not sampler.remaining(study):
             console.print("every architecture within the budget has been tried")
     show_front(name, request.storage, request.plot)
 
 
-def space_of(task: Task, name: str, arch: str) -> SearchSpace:
-    """A named space around the task's base architecture, changed by `--arch`."""
-    space = SPACES.load(name)(parse_architecture(arch, task.base))
+def space_of(task: Task, name: str, arch: str, preset: str) -> SearchSpace:
+    """A named space around the task's base architecture under a preset, changed by `--arch`."""
+    space = SPACES.load(name)(parse_architecture(arch, task.base_for(preset)))
     assert isinstance(space, SearchSpace)
     return space
 
@@ -83,8 +83,9 @@ def settings_for(request: Request, task: Task, space: SearchSpace, budget: Budge
     named = request.objectives.split(",") if request.objectives else [task.metrics[0].name, "flops"]
     if request.preset not in task.presets:
         raise unknown(f"preset of task {task.name!r}", request.preset, task.presets)
-    if request.sampler not in SAMPLERS:
-        raise unknown("sampler", request.sampler, SAMPLERS)
+    sampler = request.sampler or DEFAULT
+    if sampler not in SAMPLERS:
+        raise unknown("sampler", sampler, SAMPLERS)
     return Settings(
         task=request.task,
         task_version=task.version,
@@ -94,7 +95,7 @@ def settings_for(request: Request, task: Task, space: SearchSpace, budget: Budge
         objectives=resolve([name.strip() for name in named], metrics),
         preset=request.preset,
         seed=request.seed,
-        sampler=request.sampler,
+        sampler=sampler,
         data=str(request.data) if request.data else None,
         metrics=metrics,
         baselines=task.baselines(request.preset),

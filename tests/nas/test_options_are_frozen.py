@@ -12,7 +12,9 @@ FLAGS = {
     },
     "evaluate": {"--arch", "--data", "--format", "--output", "--preset", "--seed"},
     "cost": {"--arch", "--data", "--format"},
-    "results": {"--columns", "--format", "--output", "--pareto", "--storage", "--study", "--where"},
+    "results": {
+        "--columns", "--format", "--limit", "--order-by", "--output", "--pareto", "--storage", "--study", "--where",
+    },
     "front": {"--plot", "--storage", "--study"},
     "list": {"--storage"},
 }  # fmt: skip

@@ -69,8 +69,8 @@ class Deadly(Toy):
     name = "deadly"
 
     def fit(self, architecture: Architecture, preset: str, seed: int, folder: Path | None, report: Report) -> Fitted:
-        """Die without a word where depth is 1."""
-        if architecture.depth == 1:
+        """Die without a word at depth 1 with one head."""
+        if architecture.depth == architecture.heads == 1:
             os._exit(9)
         return super().fit(architecture, preset, seed, folder, report)
 

@@ -117,3 +117,8 @@ def test_no_rows_have_an_empty_front() -> None:
 def test_objectives_that_cannot_be_are_a_mistake(objectives: dict[str, str], words: str) -> None:
     with pytest.raises(Mistake, match=words):
         front(from_rows([]), objectives)  # type: ignore[arg-type]  # wrong goals are the point
+
+
+def test_integers_too_great_for_a_float_may_be_objectives(make_row: MakeRow) -> None:
+    table = from_rows([make_row(depth=1, flops=2**62), make_row(depth=2, flops=2**53 + 1)])
+    assert front(table, {"flops": "min"})["depth"].to_pylist() == [2]

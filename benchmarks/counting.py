@@ -1,0 +1,92 @@
+"""How long an audited count takes, beside fvcore as it is usually run: on the CPU, for the same model and number.
+
+A count is building the network on the meta device and counting it; Hugging Face's LLaMA of 1B parameters is the shape
+of the large one. Memory is what the process grows by, at its peak, in a process of its own.
+"""
+
+import resource
+import statistics
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+
+import torch
+from benchmarks.form import Figure, main
+
+from nas.cost import HANDLERS, FlopCountAnalysis, count_macs
+from search_spaces.architecture import Architecture
+from search_spaces.models.decoder import build_decoder
+from search_spaces.models.vit import build_vit
+
+VIT_BASE = Architecture(depth=12, width=768, heads=12, head_dim=64, hidden=3072)
+LLAMA_1B = Architecture(depth=24, width=2048, heads=32, head_dim=64, hidden=5461)
+
+
+def count_vit_base() -> int:
+    """MACs of ViT-B/16 at 224 pixels."""
+    with torch.device("meta"):
+        model, image = build_vit(VIT_BASE, (3, 224, 224), 16, 1000), torch.zeros(1, 3, 224, 224)
+    return count_macs(model, (image,))[0]
+
+
+def count_llama_1b() -> int:
+    """MACs of a LLaMA of 1.3B parameters for 256 tokens."""
+    with torch.device("meta"):
+        model = build_decoder(LLAMA_1B, "llama", 32000, 256)
+        ids = torch.zeros(1, 256, dtype=torch.long)
+    return count_macs(model, (ids,))[0]
+
+
+def count_vit_base_on_cpu() -> int:
+    """The same number by running ViT-B under fvcore, with handlers for what it misses."""
+    model = build_vit(VIT_BASE, (3, 224, 224), 16, 1000).eval()
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        analysis = FlopCountAnalysis(model, torch.zeros(1, 3, 224, 224)).set_op_handle(**HANDLERS)
+        analysis.unsupported_ops_warnings(False).uncalled_modules_warnings(False)
+        return int(analysis.total())
+
+
+def timed(function: Callable[[], int]) -> tuple[int, float]:
+    """What it returns, and the milliseconds it took."""
+    began = time.perf_counter()
+    found = function()
+    return found, 1000 * (time.perf_counter() - began)
+
+
+def extra_mb() -> float:
+    """Megabytes that a process grows by at its peak while it counts the 1B network."""
+    program = (
+        "import resource, benchmarks.counting as c\n"
+        "c.count_vit_base(); before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "c.count_llama_1b(); print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
+    )
+    printed = subprocess.check_output([sys.executable, "-c", program], text=True, stderr=subprocess.DEVNULL)
+    return int(printed) / (1 if sys.platform != "darwin" else 1024) / 1024
+
+
+def figures(quick: bool) -> dict[str, Figure]:
+    """Medians of several counts; the ratio turn by turn."""
+    count_vit_base(), count_llama_1b()  # the first count of a process also imports
+    vit, llama, cpu = [], [], []
+    for _ in range(3 if quick else 9):
+        ours, milliseconds = timed(count_vit_base)
+        theirs, cpu_milliseconds = timed(count_vit_base_on_cpu)
+        if ours != theirs:
+            raise RuntimeError(f"the counts differ: {ours} on meta, {theirs} on the CPU")
+        vit.append(milliseconds)
+        cpu.append(cpu_milliseconds)
+        llama.append(timed(count_llama_1b)[1])
+    ratio = statistics.median(theirs / ours for theirs, ours in zip(cpu, vit, strict=True))
+    return {
+        "vit_base_ms": Figure(statistics.median(vit), "ms", "lower", target=100),
+        "llama_1b_ms": Figure(statistics.median(llama), "ms", "lower", target=1000),
+        "llama_1b_extra_mb": Figure(extra_mb(), "MB", "lower", target=300),
+        "fvcore_cpu_over_ours": Figure(ratio, "ratio", "higher", target=20),
+    }
+
+
+if __name__ == "__main__":
+    main("counting", figures)

@@ -1,0 +1,171 @@
+"""A finite space as Optuna and as geometry see it: a distribution and coordinates for each axis.
+
+Shapes: M = architectures, F = coordinates.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+import optuna
+from numpy.typing import NDArray
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+
+from nas.budget import Feasible
+from search_spaces.architecture import Architecture
+from search_spaces.space import Point
+from search_spaces.spec import Scalar
+
+Array = NDArray[np.float64]
+
+
+class Axis(ABC):
+    """One axis of a space, in both views.
+
+    Attributes:
+        name: "depth", "topology", "dca.k" ...
+        distribution: What Optuna records values with.
+    """
+
+    name: str
+    distribution: BaseDistribution
+
+    @abstractmethod
+    def suggest(self, trial: optuna.Trial) -> Scalar:
+        """Ask a trial for the value."""
+
+    @abstractmethod
+    def place(self, value: Scalar | None) -> Array:
+        """Coordinates of a value; None where the axis does not apply."""
+
+
+class Numbers(Axis):
+    """Numbers stand on a line from 0 to 1, by their logarithm where they are spaced more evenly so."""
+
+    def __init__(self, name: str, values: Sequence[float]) -> None:
+        self.name = name
+        self._log = _is_geometric(values)
+        self._low, self._high = values[0], values[-1]
+        self.distribution: IntDistribution | FloatDistribution
+        if all(isinstance(value, int) for value in values):
+            self.distribution = IntDistribution(int(values[0]), int(values[-1]), log=self._log)
+        else:
+            self.distribution = FloatDistribution(values[0], values[-1], log=self._log)
+
+    def suggest(self, trial: optuna.Trial) -> Scalar:
+        """Ask for an integer or a float."""
+        if isinstance(self.distribution, IntDistribution):
+            return trial.suggest_int(self.name, self.distribution.low, self.distribution.high, log=self._log)
+        return trial.suggest_float(self.name, self._low, self._high, log=self._log)
+
+    def place(self, value: Scalar | None) -> Array:
+        """One coordinate; the middle where the axis does not apply."""
+        if value is None or self._low == self._high:
+            return np.array([0.5])
+        line = np.array([value, self._low, self._high], dtype=float)
+        here, low, high = np.log(line) if self._log else line
+        return np.array([(here - low) / (high - low)], dtype=float)
+
+
+class Words(Axis):
+    """Words and truth values stand apart from one another, each at a distance of 1 from any other."""
+
+    def __init__(self, name: str, values: Sequence[Scalar]) -> None:
+        self.name = name
+        self._values = tuple(values)
+        self.distribution = CategoricalDistribution(self._values)
+
+    def suggest(self, trial: optuna.Trial) -> Scalar:
+        """Ask for one of the choices."""
+        value = trial.suggest_categorical(self.name, self._values)
+        assert value is not None  # it is one of the values, none of which is
+        return value
+
+    def place(self, value: Scalar | None) -> Array:
+        """A coordinate for each word; all zero where the axis does not apply."""
+        return np.array([0.5**0.5 * (value == word) for word in self._values])
+
+
+class Layout:
+    """Where the feasible architectures of a space stand.
+
+    Attributes:
+        feasible: The architectures, in the order of all indices.
+        axes: The space's axes by name.
+    """
+
+    def __init__(self, feasible: Feasible) -> None:
+        self.feasible = feasible
+        self.axes = {name: _axis(name, values) for name, values in feasible.space.axes.items()}
+        self._points = [feasible.space.members[architecture] for architecture in feasible]
+        self._index = {self._names(point): index for index, point in enumerate(self._points)}
+
+    def point(self, index: int) -> Point:
+        """A feasible architecture's value on each axis that applies to it."""
+        return self._points[index]
+
+    def index(self, point: Mapping[str, Scalar]) -> int | None:
+        """The index of a point, None where it is not feasible or not complete."""
+        return self._index.get(self._names(point))
+
+    def fitting(self, given: Mapping[str, Scalar]) -> NDArray[np.intp]:
+        """The indices of the points that have the values given."""
+        fits = [given.items() <= point.items() for point in self._points]
+        return np.flatnonzero(fits)
+
+    def walk(self, value_of: Callable[[Axis], Scalar]) -> Point:
+        """Make a point axis by axis; which options apply follows from the topology."""
+        point: Point = {name: value_of(axis) for name, axis in self.axes.items() if "." not in name}
+        topology = str(point.get("topology", self.feasible.space.base.topology))
+        options = {name: axis for name, axis in self.axes.items() if name.startswith(f"{topology}.")}
+        return {**point, **{name: value_of(axis) for name, axis in options.items()}}
+
+    def place(self, point: Mapping[str, Scalar]) -> Array:
+        """Coordinates of any point, a member or not: [F]."""
+        return np.concatenate([axis.place(point.get(name)) for name, axis in self.axes.items()] or [np.zeros(1)])
+
+    @cached_property
+    def sizes(self) -> Array:
+        """The logarithm of every feasible architecture's size, from 0 to 1: [M, 1]."""
+        logs = np.log([size(architecture) for architecture in self.feasible])
+        return np.asarray((logs - logs.min()) / max(float(np.ptp(logs)), 1e-9))[:, None]
+
+    @cached_property
+    def places(self) -> Array:
+        """Coordinates of every feasible architecture: [M, F]."""
+        columns = []
+        for name, axis in self.axes.items():
+            known = {value: axis.place(value) for value in (*self.feasible.space.axes[name], None)}
+            columns.append(np.array([known[point.get(name)] for point in self._points]))
+        return np.concatenate(columns or [np.zeros((len(self.feasible), 1))], axis=1)
+
+    def nearest(self, place: Array, among: NDArray[np.intp], random: np.random.Generator) -> int:
+        """The index nearest to a place, one of the nearest by lot."""
+        distances = ((self.places[among] - place) ** 2).sum(axis=1)
+        return int(random.choice(among[distances <= distances.min() + 1e-9]))
+
+    def _names(self, point: Mapping[str, Scalar]) -> tuple[Scalar | None, ...]:
+        return tuple(map(point.get, self.axes))
+
+
+def size(architecture: Architecture) -> float:
+    """Roughly the weights of a transformer's blocks: what most objectives follow, whatever the task."""
+    attention = 4 * architecture.width * architecture.heads * architecture.head_dim
+    return float(architecture.depth * (attention + 2 * architecture.width * architecture.hidden))
+
+
+def _axis(name: str, values: Sequence[Scalar]) -> Axis:
+    numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+    return Numbers(name, sorted(numbers)) if len(numbers) == len(values) else Words(name, values)
+
+
+def _is_geometric(values: Sequence[float]) -> bool:
+    if values[0] <= 0 or len(values) < 3:
+        return False
+
+    def unevenness(line: Array) -> float:
+        gaps = np.diff(line)
+        return float(gaps.std() / gaps.mean())
+
+    return unevenness(np.log(values)) < unevenness(np.asarray(values, dtype=float))

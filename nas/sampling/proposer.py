@@ -1,0 +1,41 @@
+"""What chooses the next architecture: the contract between the sampler and its ways of searching."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+import optuna
+from numpy.typing import NDArray
+from optuna.trial import FrozenTrial
+
+from nas.sampling.axes import Layout
+from nas.sampling.history import Tried
+
+
+@dataclass(frozen=True)
+class Situation:
+    """All that a proposal may depend on.
+
+    Attributes:
+        layout: The feasible architectures.
+        tried: What was tried.
+        untried: The indices to choose from, at least one.
+        seed: Drawn from the search's seed and the trial's number.
+        study: The study that asks.
+        trial: The trial that is to be.
+    """
+
+    layout: Layout
+    tried: Tried
+    untried: NDArray[np.intp]
+    seed: int
+    study: optuna.Study
+    trial: FrozenTrial
+
+
+class Proposer(ABC):
+    """A way of searching. It keeps nothing between proposals."""
+
+    @abstractmethod
+    def propose(self, situation: Situation) -> int:
+        """Choose one of the untried architectures, by its index."""

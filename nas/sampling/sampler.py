@@ -1,0 +1,139 @@
+"""The sampler a study is made with: whatever it proposes is new and inside the budget."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler, GPSampler, NSGAIISampler, TPESampler
+from optuna.trial import FrozenTrial
+
+from nas.budget import Feasible
+from nas.sampling.axes import Layout
+from nas.sampling.borrowed import Borrowed, Random
+from nas.sampling.history import History, Tried, params_of
+from nas.sampling.proposer import Proposer, Situation
+from nas.sampling.surrogate import Surrogate
+from search_spaces.architecture import Architecture
+from search_spaces.mistake import Mistake, unknown
+from search_spaces.spec import Scalar
+
+DEFAULT = "surrogate"
+
+_WAYS: Mapping[str, tuple[str, Callable[[], Proposer]]] = {
+    "surrogate": ("Gaussian processes over the feasible architectures; the most hypervolume, with luck.", Surrogate),
+    "tpe": (
+        "Optuna's multivariate tree-structured Parzen estimator, moved to the nearest untried architecture.",
+        lambda: Borrowed(lambda seed: TPESampler(multivariate=True, seed=seed)),
+    ),
+    "nsga2": (
+        "Optuna's genetic algorithm with a population of 16, moved to the nearest untried architecture.",
+        lambda: Borrowed(lambda seed: NSGAIISampler(population_size=16, seed=seed)),
+    ),
+    "gp": (
+        "Optuna's Gaussian processes, moved to the nearest untried architecture; slow, and loads torch.",
+        lambda: Borrowed(lambda seed: GPSampler(seed=seed)),
+    ),
+    "random": ("Any untried architecture.", Random),
+}
+
+SAMPLERS: Mapping[str, str] = {name: line for name, (line, _) in _WAYS.items()}
+"""Name -> what it is, in a line."""
+
+
+class Exhausted(RuntimeError):
+    """Every architecture within the budget has been tried."""
+
+
+class BudgetSampler(BaseSampler):
+    """Proposes architectures that are inside the budget and that no other trial of the study has.
+
+    The base of the space comes first, or the feasible architecture nearest to it. What trial n proposes rests on
+    the seed, on n and on the trials in the storage, and on nothing else: a study that was interrupted goes on as if
+    it had not been. One process at a time may ask a study for trials; any number may be running.
+
+    Args:
+        feasible: What may be proposed.
+        inner: A name among SAMPLERS: how to choose.
+        seed: Any integer that is not negative.
+
+    Raises:
+        Mistake: An unknown name.
+    """
+
+    def __init__(self, feasible: Feasible, inner: str = DEFAULT, seed: int = 0) -> None:
+        self.feasible = feasible
+        self._layout = Layout(feasible)
+        if inner not in _WAYS:
+            raise unknown("sampler", inner, _WAYS)
+        self._proposer = _WAYS[inner][1]()
+        self._seed = seed
+        self._history: History | None = None
+
+    def propose(self, trial: optuna.Trial) -> Architecture:
+        """The architecture of a trial just asked for, which is recorded in it; of an older one, what it has.
+
+        Raises:
+            Exhausted: There is none left. `remaining` tells beforehand.
+        """
+        return self.architecture(self._layout.walk(lambda axis: axis.suggest(trial)))
+
+    def architecture(self, params: Mapping[str, Scalar]) -> Architecture:
+        """The architecture of a trial's recorded parameters. Raises Mistake where they are incomplete or outside."""
+        index = self._layout.index(params)
+        if index is None:
+            named = ", ".join(f"{name}={value}" for name, value in params.items())
+            raise Mistake(f"parameters {named or '(none)'} are no architecture of this space within its budget.")
+        return self.feasible.architectures[index]
+
+    def remaining(self, study: optuna.Study) -> int:
+        """How many feasible architectures no trial has."""
+        return len(self._tried(study).untried(len(self.feasible)))
+
+    def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        """Every axis, those that apply to some topologies only included."""
+        return {name: axis.distribution for name, axis in self._layout.axes.items()}
+
+    def sample_relative(
+        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """The point of one architecture. What the trial has recorded already, or was enqueued with, is kept."""
+        tried, given = self._tried(study, without=trial.number), params_of(trial)
+        untried = tried.untried(len(self.feasible))
+        allowed = untried
+        if given:
+            fitting = self._layout.fitting(given)
+            allowed = np.intersect1d(fitting, untried) if np.isin(fitting, untried).any() else fitting
+        if not len(allowed):
+            raise Exhausted(f"every architecture{f' with {given}' if given else ''} within the budget has been tried.")
+        situation = Situation(self._layout, tried, untried, self._seed_of(trial), study, trial)
+        index = self._choose(situation) if len(untried) else -1
+        if index not in allowed:
+            index = self._choose(replace(situation, untried=allowed))
+        return dict(self._layout.point(index))
+
+    def sample_independent(
+        self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:
+        """Never called by `propose`: an axis is only asked for where it applies."""
+        raise ValueError(f"axis {param_name!r} does not apply to trial {trial.number}. Use BudgetSampler.propose.")
+
+    def _tried(self, study: optuna.Study, without: int | None = None) -> Tried:
+        if self._history is None or not self._history.belongs_to(study):
+            self._history = History(study, self._layout)
+        return self._history.tried(without)
+
+    def _seed_of(self, trial: FrozenTrial) -> int:
+        return int(np.random.SeedSequence([self._seed, trial.number]).generate_state(1)[0])
+
+    def _choose(self, situation: Situation) -> int:
+        return self._start if self._start in situation.untried else self._proposer.propose(situation)
+
+    @cached_property
+    def _start(self) -> int:
+        """The base, or the feasible architecture nearest to it."""
+        base = self._layout.place(self.feasible.space.members[self.feasible.space.base])
+        return self._layout.nearest(base, np.arange(len(self.feasible)), np.random.default_rng(self._seed))

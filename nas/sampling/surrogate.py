@@ -1,0 +1,152 @@
+"""Search by a model of the objectives, over the feasible architectures themselves.
+
+A Gaussian process is fitted to each objective of what was tried. Of the untried architectures, the one is proposed
+that would add the most hypervolume to what was found if each of its values came out one deviation better than
+expected. The set is finite, so nothing is optimised and nothing has to be moved into the budget.
+
+The kernel is fixed: a parabola along each coordinate and a smooth remainder (Matern 5/2). A search has few axes
+and few values, which do not pay for fitting length scales.
+
+Shapes: N = architectures with values, C = candidates, F = coordinates, K = objectives, R = directions.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nas.sampling.axes import Array, Layout
+from nas.sampling.proposer import Proposer, Situation
+
+START = 8
+"""Values there must be before a model is believed; architectures are drawn by lot until then."""
+
+CANDIDATES, OBSERVED, UNFINISHED, DIRECTIONS = 1000, 200, 50, 64
+"""At most so many are looked at, drawn by lot, so that a proposal costs the same however long the search."""
+
+NOISE = 0.02
+"""Variance of an objective's noise, where the kernel's remainder has a variance of 1."""
+
+_WIDE = 3.0  # a positive objective whose values span this factor is modelled by its logarithm: costs multiply
+
+Indices = NDArray[np.intp]
+
+
+class Surrogate(Proposer):
+    """Gaussian processes over the feasible architectures; whichever would add the most hypervolume, with luck."""
+
+    def propose(self, situation: Situation) -> int:
+        """Choose by the model, or by lot while too little is known."""
+        random = np.random.default_rng(situation.seed)
+        tried, layout = situation.tried, situation.layout
+        valued = np.isfinite(tried.goals).all(axis=1)
+        if valued.sum() < START:
+            return int(random.choice(situation.untried))
+        seen, goals = tried.indices[valued], _standard(tried.goals[valued])
+        hypervolume = Hypervolume(goals, random)
+        rows = _by_lot(len(seen), OBSERVED, random, first=hypervolume.leaders)
+        seen, goals = seen[rows], goals[rows]
+        model = Model(layout, seen, goals)
+
+        unvalued = np.flatnonzero(~valued)
+        if len(unvalued):
+            unvalued = unvalued[_by_lot(len(unvalued), UNFINISHED, random, np.flatnonzero(tried.running[unvalued]))]
+            imagined = _imagine(model, tried.indices[unvalued], tried.running[unvalued])
+            hypervolume.add(imagined)
+            model = Model(layout, np.append(seen, tried.indices[unvalued]), np.concatenate([goals, imagined]))
+
+        candidates = random.permutation(situation.untried)[:CANDIDATES]
+        mean, deviation = model.predict(candidates)
+        gain = hypervolume.gain(mean - deviation)
+        return int(candidates[gain.argmax() if gain.max() > 0 else deviation[:, 0].argmax()])
+
+
+class Model:
+    """Gaussian processes that share a kernel, one for each objective, whose mean is taken to be 0.
+
+    Args:
+        layout: Where the architectures stand.
+        seen: Which architectures have values: [N].
+        goals: The values: [N, K].
+    """
+
+    def __init__(self, layout: Layout, seen: Indices, goals: Array) -> None:
+        self._layout, self._seen = layout, seen
+        gram = self._kernel(seen, seen) + NOISE * np.eye(len(seen))
+        self._whiten = np.linalg.inv(np.linalg.cholesky(gram))  # [N, N]
+        self._white = self._whiten @ goals
+        self._scale = np.sqrt((self._white**2).mean(axis=0))  # [K], by maximum likelihood
+
+    def predict(self, at: Indices) -> tuple[Array, Array]:
+        """Mean and standard deviation at other architectures: [C] -> [C, K] and [C, K]."""
+        cross = self._whiten @ self._kernel(self._seen, at)  # [N, C]
+        own = 1.0 + (self._parabolas(at) ** 2).sum(axis=1)
+        left = np.maximum(own - (cross**2).sum(axis=0), 1e-12)
+        return cross.T @ self._white, np.sqrt(left)[:, None] * self._scale
+
+    def _kernel(self, left: Indices, right: Indices) -> Array:
+        x, y = self._described(left), self._described(right)
+        squares = (x**2).sum(axis=1)[:, None] + (y**2).sum(axis=1) - 2 * x @ y.T
+        distance = np.sqrt(5 * np.maximum(squares, 0))
+        matern = (1 + distance + distance**2 / 3) * np.exp(-distance)
+        return np.asarray(matern + self._parabolas(left) @ self._parabolas(right).T)
+
+    def _described(self, at: Indices) -> Array:
+        return np.concatenate([self._layout.places[at], self._layout.sizes[at]], axis=1)
+
+    def _parabolas(self, at: Indices) -> Array:
+        centred = self._described(at) - 0.5
+        return np.concatenate([centred, centred**2], axis=1)
+
+
+class Hypervolume:
+    """How much a point adds to the hypervolume of others, by random directions: cheap for any number of objectives.
+
+    The hypervolume is, up to a constant, the mean over directions r on the positive unit sphere of the greatest
+    min_k(max(0, (reference - point)_k / r_k))^K (Zhang and Golovin, "Random Hypervolume Scalarizations for
+    Provable Multi-Objective Black Box Optimization", ICML 2020). The reference is a tenth of the range
+    beyond the worst of the points.
+
+    Attributes:
+        leaders: The points that are best in a direction.
+    """
+
+    def __init__(self, goals: Array, random: np.random.Generator) -> None:
+        best, worst = goals.min(axis=0), goals.max(axis=0)
+        self._range = np.maximum(worst - best, 1e-9)
+        self._reference = worst + 0.1 * self._range
+        directions = np.abs(random.standard_normal((DIRECTIONS, goals.shape[1])))
+        self._directions = directions / np.linalg.norm(directions, axis=1, keepdims=True)  # [R, K]
+        lengths = self._lengths(goals)
+        self.leaders = np.unique(lengths.argmax(axis=0))
+        self._found = lengths.max(axis=0)  # [R]
+
+    def add(self, goals: Array) -> None:
+        """Take further points as found: [N, K]."""
+        self._found = np.maximum(self._found, self._lengths(goals).max(axis=0))
+
+    def gain(self, goals: Array) -> Array:
+        """What each point by itself would add: [C, K] -> [C]."""
+        return np.asarray(np.maximum(self._lengths(goals) - self._found, 0).mean(axis=1))
+
+    def _lengths(self, goals: Array) -> Array:
+        gains = np.maximum((self._reference - goals) / self._range, 0)
+        powers = (gains[:, None] / self._directions).min(axis=2) ** goals.shape[1]
+        return np.asarray(powers)  # [C, R]
+
+
+def _standard(goals: Array) -> Array:
+    """Mean 0 and deviation 1 in each objective: [N, K]."""
+    wide = (goals.min(axis=0) > 0) & (goals.max(axis=0) > _WIDE * goals.min(axis=0))
+    goals = np.where(wide, np.log(np.where(wide, goals, 1.0)), goals)
+    return np.asarray((goals - goals.mean(axis=0)) / np.maximum(goals.std(axis=0), 1e-12))
+
+
+def _imagine(model: Model, unvalued: Indices, running: NDArray[np.bool_]) -> Array:
+    """What is running is taken to come out as expected, what ended without values a deviation worse."""
+    mean, deviation = model.predict(unvalued)
+    return np.where(running[:, None], mean, mean + deviation)
+
+
+def _by_lot(count: int, most: int, random: np.random.Generator, first: Indices) -> Indices:
+    """At most `most` of the numbers below `count`, drawn by lot after those that come first."""
+    others = random.permutation(np.setdiff1d(np.arange(count), first))
+    return np.concatenate([first, others])[:most].astype(np.intp)

@@ -1,0 +1,135 @@
+"""A text corpus: which shards are trained on, and which are held out to validate and to test on.
+
+Files are told apart by the words in their paths, as on the hub: c4-train.00000-of-01024.json.gz is of split "train",
+validation/0000.parquet of "validation".
+"""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from search_spaces.mistake import Mistake
+from tasks.language.hub import hub_shards
+from tasks.language.shards import JsonShard, MemoryShard, ParquetShard, Shard, Share
+from tasks.language.stdlib import stdlib_documents
+
+_SUFFIXES = (".json.gz", ".jsonl.gz", ".json", ".jsonl", ".parquet")
+_NO_TEXT = frozenset({"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "dataset_infos.json"})
+_NAMES = {"train": {"train"}, "validation": {"validation", "valid", "val", "dev"}, "test": {"test"}}
+_EDGE = 1 << 16
+_HELD_OUT = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where a task's text comes from when nobody says otherwise.
+
+    Attributes:
+        hub: Name of the data set on the Hugging Face hub.
+        subset: Which of its configurations, or None where there is one.
+        revision: Which of its revisions, or None for the newest.
+        column: What its texts are called.
+    """
+
+    hub: str
+    subset: str | None = None
+    revision: str | None = None
+    column: str = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """Text in shards, no document of which is in two splits.
+
+    Attributes:
+        train: Shards to train on.
+        validation: Shards to choose by.
+        test: Shards to report.
+        fingerprint: SHA-256 of what the shards are, in hex.
+    """
+
+    train: tuple[Shard, ...]
+    validation: tuple[Shard, ...]
+    test: tuple[Shard, ...]
+    fingerprint: str
+
+
+def stdlib_corpus() -> Corpus:
+    """The text inside this CPython; a twentieth of the documents validates and another tests, by hash."""
+    documents = stdlib_documents()
+    digest = hashlib.sha256()
+    for name, text in documents.items():
+        digest.update(f"{name} {len(text)}\n{text}".encode())
+    whole = MemoryShard(tuple(documents.values()), "the standard library")
+    return _corpus({"train": (whole,)}, digest.hexdigest())
+
+
+def folder_corpus(folder: Path, column: str) -> Corpus:
+    """The files of a folder: JSON lines, gzip or plain, and parquet.
+
+    Its fingerprint is taken from names, sizes, and the first and last 64 KiB of each file, where gzip and parquet
+    keep their checksums and statistics.
+
+    Raises:
+        Mistake: The folder has no file to train on.
+    """
+    files = sorted(path for path in folder.rglob("*") if path.name.endswith(_SUFFIXES) and path.name not in _NO_TEXT)
+    digest = hashlib.sha256()
+    splits: dict[str, tuple[Shard, ...]] = {}
+    for path in files:
+        name = path.relative_to(folder).as_posix()
+        kind = ParquetShard if path.suffix == ".parquet" else JsonShard
+        split = _split(name)
+        splits[split] = (*splits.get(split, ()), kind(path, column, name))
+        digest.update(f"{name} {path.stat().st_size}\n".encode() + _edges(path))
+    if "train" not in splits:
+        kinds = ", ".join(f"*train*{suffix}" for suffix in _SUFFIXES)
+        raise Mistake(
+            f"{folder} has nothing to train on. It must hold files like {kinds}, or files that name no split."
+        )
+    return _corpus(splits, digest.hexdigest())
+
+
+def hub_corpus(source: Source) -> Corpus:
+    """A data set of the hub, streamed.
+
+    Raises:
+        Mistake: The hub cannot be reached or has no such data set.
+    """
+    splits, revision = hub_shards(source.hub, source.subset, source.revision, source.column)
+    if "train" not in splits:
+        raise Mistake(f"{source.hub!r} has no split 'train'. Give a folder of its files with --data.")
+    fingerprint = hashlib.sha256(f"{source.hub} {source.subset} {source.column} {revision}".encode()).hexdigest()
+    return _corpus(splits, fingerprint)
+
+
+def _corpus(splits: dict[str, tuple[Shard, ...]], fingerprint: str) -> Corpus:
+    """Halve what is held out where there is one such split; where there is none, take it from the last shard."""
+    train, validation, test = (splits.get(name, ()) for name in _NAMES)
+    if not validation and not test:
+        last = train[-1]
+        train = (*train[:-1], Share(last, 2 * _HELD_OUT, 1))
+        validation, test = (Share(last, 0, _HELD_OUT),), (Share(last, _HELD_OUT, 2 * _HELD_OUT),)
+    elif not validation or not test:
+        held_out = validation or test
+        validation, test = _shares(held_out, 0, 0.5), _shares(held_out, 0.5, 1)
+    return Corpus(train, validation, test, fingerprint)
+
+
+def _shares(shards: Sequence[Shard], low: float, high: float) -> tuple[Shard, ...]:
+    return tuple(Share(shard, low, high) for shard in shards)
+
+
+def _split(name: str) -> str:
+    """The split that a path names; "train" where it names none."""
+    words = set(re.split(r"[^a-z]+", name.lower()))
+    return next((split for split, called in _NAMES.items() if words & called), "train")
+
+
+def _edges(path: Path) -> bytes:
+    with path.open("rb") as file:
+        start = file.read(_EDGE)
+        file.seek(max(0, path.stat().st_size - _EDGE))
+        return start + file.read()

@@ -1,0 +1,65 @@
+"""How well a decoder predicts text: nats a token, perplexity, and bits a byte, which no tokenizer changes.
+
+Shapes: B = rows, N = context, V = vocabulary.
+"""
+
+import math
+from collections.abc import Mapping
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from tasks.base import Metric
+from tasks.language.rows import IGNORED
+
+METRICS = (
+    Metric("loss", "nats per token", "min"),
+    Metric("perplexity", "tokens", "min"),
+    Metric("bits_per_byte", "bits per byte", "min"),
+)
+
+
+def row_sums(logits: Tensor, answers: Tensor) -> Mapping[str, Tensor]:
+    """Of each row: nats, tokens, bytes of text, and its document; each [B].
+
+    `logits` is [B, N, V]; `answers` [B, N, 3] has for each position the token that follows, its bytes, its document.
+    """
+    targets, sizes, documents = answers.unbind(-1)
+    flat = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORED, reduction="none")  # [B * N]
+    nats = flat.view_as(targets)  # [B, N]
+    counted = targets != IGNORED
+    return {
+        "nats": nats.sum(dim=1),
+        "tokens": counted.sum(dim=1),
+        "bytes": (sizes * counted).sum(dim=1),
+        "document": documents[:, 0],
+    }
+
+
+def summary(sums: Mapping[str, Tensor]) -> dict[str, float]:
+    """The metrics of all rows together, and standard errors over documents.
+
+    Loss and bits per byte are ratios of sums, sum(a) / sum(b) over documents. The error of such a ratio r is
+    sqrt(n / (n - 1) * sum((a - r b)^2)) / sum(b) (Cochran, Sampling Techniques, 1977, chapter 6). With one
+    document there is none.
+    """
+    numbers, rows = sums["document"].unique(return_inverse=True)
+    nats, tokens, size = (
+        torch.zeros(len(numbers), dtype=torch.float64).index_add(0, rows, sums[name].double())
+        for name in ("nats", "tokens", "bytes")
+    )
+    loss, loss_se = _ratio(nats, tokens)
+    bits, bits_se = _ratio(nats / math.log(2), size)
+    perplexity = math.exp(min(loss, 700.0))  # beyond is no float
+    found = {"loss": loss, "perplexity": perplexity, "bits_per_byte": bits}
+    if len(numbers) > 1:
+        found |= {"loss_se": loss_se, "perplexity_se": perplexity * loss_se, "bits_per_byte_se": bits_se}
+    return found
+
+
+def _ratio(above: Tensor, below: Tensor) -> tuple[float, float]:
+    ratio = above.sum() / below.sum()
+    left, n = above - ratio * below, len(above)
+    error = (left.square().sum() * n / max(1, n - 1)).sqrt() / below.sum()
+    return ratio.item(), error.item()

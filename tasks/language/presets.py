@@ -1,0 +1,185 @@
+"""Recipes of language modelling: quick ones, and the published ones, each with its source and what it is meant for.
+
+Where a source is silent or this project does otherwise, the recipe's source says so. Published recipes are for one
+device; their `accumulate` is for 80 GB or more of memory.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from search_spaces.architecture import Architecture
+from tasks.recipe import Recipe
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanguageRecipe(Recipe):
+    """A recipe with what only text has; `batch` counts rows, and there are `steps`.
+
+    Attributes:
+        measured: Tokens of each held-out part that are measured on, in whole documents; 0 is all.
+        z_loss: Weight of the squared log of the softmax's denominator in what training makes smaller (Chowdhery et
+            al., PaLM, 2022, section 5); never in what is measured.
+        recompute: Whether layers are computed again in the backward pass, which saves their memory.
+        source: Where the recipe is from.
+    """
+
+    measured: int = 0
+    z_loss: float = 0.0
+    recompute: bool = False
+    source: str = ""
+
+
+Recipes = Mapping[str, LanguageRecipe]
+Bases = Mapping[str, Architecture]
+
+SMOKE = LanguageRecipe(steps=2, batch=2, lr=1e-3, measured=2_000, reports=1)
+"""Two steps of any network: that all fits together, and nothing of how good it is."""
+
+# ANCRe (Zhang et al., 2026), section 5.1, table 7 and the official code, whose set-up is GaLore's (Zhao et al., 2024):
+# AdamW without decay or clipping. The code's weights are bfloat16 throughout; so are these.
+_ANCRE = LanguageRecipe(
+    steps=10_000,
+    batch=512,
+    lr=5e-3,
+    weight_decay=0.0,
+    floor=0.1,
+    clip=0.0,
+    accumulate=4,
+    precision="bf16-true",
+    compile=True,
+    measured=10_000_000,
+    source="ANCRe (2026), full pre-training, section 5.1; test and validation share what the paper validates on",
+)
+C4: Recipes = {
+    "smoke": SMOKE,
+    "proxy": replace(
+        _ANCRE, steps=1_000, batch=128, lr=2e-3, accumulate=1, clip=1.0, precision="bf16-mixed", measured=500_000,
+        source="a minute of a large GPU at the base's size",
+    ),
+    "paper": _ANCRE,
+    "ancre-60m": _ANCRE,
+    "ancre-130m": replace(_ANCRE, steps=20_000, lr=1e-3),
+    "ancre-350m": replace(_ANCRE, steps=60_000, lr=1e-3, accumulate=8),
+    "ancre-1b": replace(_ANCRE, steps=100_000, lr=5e-4, accumulate=32, recompute=True),
+}  # fmt: skip
+C4_BASES: Bases = {
+    "ancre-60m": Architecture(depth=8, width=512, heads=8, head_dim=64, hidden=1376),
+    "ancre-130m": Architecture(depth=12, width=768, heads=12, head_dim=64, hidden=2048),
+    "ancre-350m": Architecture(depth=24, width=1024, heads=16, head_dim=64, hidden=2736),
+    "ancre-1b": Architecture(depth=24, width=2048, heads=32, head_dim=64, hidden=5461),
+}
+
+# DeepCrossAttention (Heddes et al., 2025), section 5: sequences of 128, batches of 2048, AdamW, inverse square root.
+_DCA = LanguageRecipe(
+    steps=500_000,
+    batch=2048,
+    lr=1.6e-3,
+    weight_decay=0.1,
+    betas=(0.9, 0.98),
+    warmup=0.002,
+    schedule="inverse-sqrt",
+    clip=0.0,
+    accumulate=8,
+    precision="bf16-mixed",
+    compile=True,
+    measured=2_000_000,
+    source="DeepCrossAttention (2025), section 5; no dropout, of which the paper says nothing",
+)
+_DCA_PROXY = replace(
+    _DCA, steps=1_000, batch=256, accumulate=1, warmup=0.05, measured=500_000,
+    source="a minute of a large GPU at the base's size",
+)  # fmt: skip
+LM1B: Recipes = {"smoke": SMOKE, "proxy": _DCA_PROXY, "paper": _DCA, "dca-lm1b": _DCA}
+LM1B_BASES: Bases = {"dca-lm1b": Architecture(depth=6, width=512, heads=8, head_dim=64, hidden=2048)}
+# The paper gives depth, width and parameters. That attention is 256 wide, the feed-forward layer four times the width,
+# and that 32,000 words are tied was fitted to the five printed counts, which leave out norms and biases.
+C4_DCA: Recipes = {
+    "smoke": SMOKE, "proxy": _DCA_PROXY, "paper": _DCA,
+    "dca-75m": _DCA, "dca-124m": _DCA, "dca-179m": _DCA, "dca-234m": _DCA, "dca-449m": replace(_DCA, accumulate=16),
+}  # fmt: skip
+C4_DCA_BASES: Bases = {
+    "dca-75m": Architecture(depth=9, width=771, heads=4, head_dim=64, hidden=4 * 771),
+    "dca-124m": Architecture(depth=18, width=771, heads=4, head_dim=64, hidden=4 * 771),
+    "dca-179m": Architecture(depth=13, width=1111, heads=4, head_dim=64, hidden=4 * 1111),
+    "dca-234m": Architecture(depth=18, width=1111, heads=4, head_dim=64, hidden=4 * 1111),
+    "dca-449m": Architecture(depth=18, width=1600, heads=4, head_dim=64, hidden=4 * 1600),
+}
+
+# Residual matrix transformers (Mak and Flanigan, 2025), appendix C.1 and tables 8 and 9. Weight decay is 1e-4 a step at
+# the peak, whatever the learning rate; AdamW multiplies by the rate, hence the division.
+_RMT_LR = 1e-2
+_RMT = LanguageRecipe(
+    steps=5_000,
+    batch=64,
+    lr=_RMT_LR,
+    weight_decay=1e-4 / _RMT_LR,
+    betas=(0.9, 0.95),
+    warmup=0.05,
+    floor=0.1,
+    clip=1.0,
+    precision="bf16-mixed",
+    compile=True,
+    recompute=True,
+    z_loss=1e-4,
+    measured=2_000_000,
+    source="residual matrix transformers (2025), appendix C; lr of C.3 and C.4, since table 8's is of muP",
+)
+_RMT_TABLES: Mapping[str, tuple[int, int, Architecture]] = {  # tokens to train on, rows of a batch, architecture
+    "transformer-49m": (212_000_000, 64, Architecture(depth=6, width=384, heads=12, head_dim=32, hidden=1536)),
+    "transformer-160m": (1_700_000_000, 64, Architecture(depth=12, width=768, heads=12, head_dim=64, hidden=3072)),
+    "transformer-260m": (3_500_000_000, 64, Architecture(depth=18, width=896, heads=14, head_dim=64, hidden=3584)),
+    "transformer-405m": (6_000_000_000, 256, Architecture(depth=24, width=1024, heads=16, head_dim=64, hidden=4096)),
+    "rmt-46m": (
+        142_000_000, 64,
+        Architecture(depth=6, width=384, heads=12, head_dim=32, hidden=1536, topology="rmt(keys=32)"),
+    ),
+    "rmt-134m": (
+        1_100_000_000, 64,
+        Architecture(depth=12, width=768, heads=12, head_dim=64, hidden=3072, topology="rmt(keys=32)"),
+    ),
+    # Of the next two rows the paper prints shifted columns; these keys and values give the parameters it prints.
+    "rmt-206m": (
+        2_300_000_000, 64,
+        Architecture(depth=18, width=896, heads=14, head_dim=64, hidden=3584, topology="rmt(keys=48)"),
+    ),
+    "rmt-305m": (
+        6_000_000_000, 256,
+        Architecture(depth=24, width=1024, heads=16, head_dim=64, hidden=4096, topology="rmt(keys=64)"),
+    ),
+}  # fmt: skip
+RMT_CONTEXT = 512
+OPENWEBTEXT: Recipes = {
+    "smoke": SMOKE,
+    "proxy": replace(_RMT, steps=500, recompute=False, measured=500_000, source="a minute of a large GPU"),
+    "paper": _RMT,
+    **{name: replace(_RMT, steps=tokens // (rows * RMT_CONTEXT), batch=rows, accumulate=rows // 64)
+       for name, (tokens, rows, _) in _RMT_TABLES.items()},
+}  # fmt: skip
+OPENWEBTEXT_BASES: Bases = {name: architecture for name, (_, _, architecture) in _RMT_TABLES.items()}
+
+# Leaner Transformers (2025), table 3, gives layers, heads, loss and parameters, and no recipe: this one is nanoGPT's.
+_TINYSTORIES = LanguageRecipe(
+    steps=20_000,
+    batch=64,
+    lr=6e-4,
+    weight_decay=0.1,
+    betas=(0.9, 0.95),
+    warmup=0.02,
+    floor=0.1,
+    precision="bf16-mixed",
+    compile=True,
+    measured=2_000_000,
+    source="shapes of Leaner Transformers (2025), table 3; the recipe, of which it prints none, is nanoGPT's",
+)
+TINYSTORIES: Recipes = {
+    "smoke": SMOKE,
+    "proxy": replace(_TINYSTORIES, steps=500, measured=500_000, source="a minute of a large GPU"),
+    "paper": _TINYSTORIES,
+    "gpt2-tinystories": _TINYSTORIES,
+    "gpt2-tinystories-lean": _TINYSTORIES,
+}
+# 512 features give the printed parameters; 12 heads do not divide them, and 43 is the nearest head dim.
+TINYSTORIES_BASES: Bases = {
+    "gpt2-tinystories": Architecture(depth=12, width=512, heads=12, head_dim=43, hidden=2048),
+    "gpt2-tinystories-lean": Architecture(depth=4, width=512, heads=16, head_dim=32, hidden=2048),
+}

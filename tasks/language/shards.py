@@ -1,0 +1,182 @@
+"""Where documents lie: files of JSON lines or parquet as C4 and the hub lay them out, the hub itself, or memory.
+
+A document's number in its shard is the same in every pass, so that it is a position to go on from.
+"""
+
+import gzip
+import hashlib
+import json
+import warnings
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+
+from search_spaces.mistake import Mistake
+
+
+class Damaged(Exception):
+    """A shard cannot be read any further."""
+
+
+class Shard(ABC):
+    """A part of a split."""
+
+    name: str
+
+    @abstractmethod
+    def values(self, start: int) -> Iterator[object]:
+        """What stands for the documents from number `start` on: a string, or anything else where there is none.
+
+        Raises:
+            Damaged: The rest cannot be read.
+        """
+
+
+def read(shard: Shard, start: int = 0) -> Iterator[tuple[int, str | None]]:
+    """Number and text of a shard's documents from number `start` on.
+
+    None stands for a document that cannot be read, and at the end for all that a damaged shard does not give, so that
+    callers can count what is skipped. The first of a shard is told, too.
+    """
+    number, told = start, False
+    try:
+        for value in shard.values(start):
+            if is_text(value):
+                yield number, str(value)
+            else:
+                if not told:
+                    _tell(
+                        f"{shard.name}: line {number + 1} has no text; it and others like it are skipped and counted."
+                    )
+                    told = True
+                yield number, None
+            number += 1
+    except Damaged as damaged:
+        _tell(f"{shard.name} is damaged: its first {number} documents are read, the rest is skipped ({damaged}).")
+        yield number, None
+
+
+def _tell(what: str) -> None:
+    warnings.warn(what, stacklevel=1)  # from one place, so that Python says the same only once
+
+
+def is_text(value: object) -> bool:
+    """Whether it is a string that UTF-8 can write: JSON can name half of a surrogate pair."""
+    try:
+        return isinstance(value, str) and bool(value.encode() or True)
+    except UnicodeEncodeError:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryShard(Shard):
+    """Texts that are there already."""
+
+    texts: Sequence[str]
+    name: str = "memory"
+
+    def values(self, start: int) -> Iterator[object]:
+        """The texts."""
+        return iter(self.texts[start:])
+
+
+@dataclass(frozen=True, slots=True)
+class JsonShard(Shard):
+    """A file of JSON lines, gzip or plain: an object with its text in `column` a line."""
+
+    path: Path
+    column: str
+    name: str
+
+    def values(self, start: int) -> Iterator[object]:
+        """The texts; lines before `start` are not parsed."""
+        try:
+            with gzip.open(self.path, "rb") if self.path.suffix == ".gz" else self.path.open("rb") as lines:
+                for line in islice(lines, start, None):
+                    yield self._text(line)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise Damaged(str(error).rstrip(".")) from error
+
+    def _text(self, line: bytes) -> object:
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            return None
+        return record.get(self.column) if isinstance(record, dict) else None
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetShard(Shard):
+    """A parquet file with the texts in `column`."""
+
+    path: Path
+    column: str
+    name: str
+
+    def values(self, start: int) -> Iterator[object]:
+        """The texts; row groups before `start` are not read.
+
+        Raises:
+            Mistake: There is no such column.
+        """
+        try:
+            with pyarrow.parquet.ParquetFile(self.path) as file:
+                columns = file.schema_arrow.names
+                if self.column not in columns:
+                    raise Mistake(f"{self.path} has no column {self.column!r}. Its columns: {', '.join(columns)}.")
+                for group in range(file.num_row_groups):
+                    rows = file.metadata.row_group(group).num_rows
+                    if start < rows:
+                        yield from file.read_row_group(group, [self.column]).column(0).to_pylist()[start:]
+                    start = max(0, start - rows)
+        except (pyarrow.ArrowException, OSError) as error:
+            raise Damaged(str(error).strip().splitlines()[0].rstrip(".")) from error
+
+
+@dataclass(frozen=True, slots=True)
+class HubShard(Shard):
+    """One shard of a streaming data set of Hugging Face's `datasets`."""
+
+    dataset: Any
+    column: str
+    name: str
+
+    def values(self, start: int) -> Iterator[object]:
+        """The texts. Raises Mistake where there is no such column."""
+        for record in self.dataset.skip(start):
+            if self.column not in record:
+                raise Mistake(f"{self.name} has no column {self.column!r}. Its columns: {', '.join(record)}.")
+            yield record[self.column]
+
+
+@dataclass(frozen=True, slots=True)
+class Share(Shard):
+    """The documents of a shard whose hash falls into [low, high) of [0, 1); the others are empty.
+
+    A split by hash keeps a document on its side whatever else the shard holds, and a document's doubles with it.
+    """
+
+    shard: Shard
+    low: float
+    high: float
+
+    @property
+    def name(self) -> str:  # type: ignore[override]  # read only
+        """The shard's name."""
+        return self.shard.name
+
+    def values(self, start: int) -> Iterator[object]:
+        """The texts of this share, "" for those of others."""
+        for value in self.shard.values(start):
+            yield value if not is_text(value) or self.low <= _fraction(str(value)) < self.high else ""
+
+
+def _fraction(text: str) -> float:
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") / 2**32

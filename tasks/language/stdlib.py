@@ -1,0 +1,94 @@
+"""The English that ships inside every CPython: pydoc's topics and the standard library's docstrings.
+
+Sources are parsed and never imported, so nothing runs and nothing depends on the machine. Left out are tests,
+what others installed, and lib2to3 and idlelib, which newer versions no longer have in full.
+"""
+
+import ast
+import hashlib
+import json
+import re
+import sys
+import sysconfig
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from search_spaces.mistake import Mistake
+from tasks.language.cache import cached
+
+_OTHERS = frozenset({"site-packages", "dist-packages", "test", "tests", "lib2to3", "idlelib", "__pycache__"})
+_TOPICS = Path("pydoc_data", "topics.py")
+_PARAGRAPH = re.compile(r"\n\s*\n")
+_COMMON = 40
+"""Characters below which a paragraph may recur: "Return the result." is the language, and nobody's text."""
+_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def stdlib_documents() -> Mapping[str, str]:
+    """Name -> text: each topic, and for each module its docstrings in the order of the source.
+
+    A paragraph that an earlier document has is left out, whatever its line breaks: topics contain other topics and
+    modules repeat each other, and what is held out must not stand among what is trained on.
+
+    Raises:
+        Mistake: This Python came without its sources or without pydoc's topics.
+    """
+    library = Path(sysconfig.get_paths()["stdlib"])
+    sources = {path.relative_to(library): path.read_bytes() for path in _sources(library)}
+    if _TOPICS not in sources or len(sources) < 100:
+        missing = _TOPICS if len(sources) >= 100 else "the standard library's sources"
+        raise Mistake(f"{library} lacks {missing}. Install the whole of CPython, or give another task's data.")
+    digest = hashlib.sha256(sys.version.partition(" ")[0].encode())
+    for name, source in sources.items():
+        digest.update(f"{name.as_posix()} {len(source)}\n".encode() + source)
+    text = cached(f"stdlib/{digest.hexdigest()}.json", lambda: json.dumps(_documents(sources)))
+    documents: dict[str, str] = json.loads(text)
+    return documents
+
+
+def _sources(library: Path) -> Iterator[Path]:
+    """Every module of the standard library, in an order that is the same everywhere."""
+    for path in sorted(library.iterdir(), key=lambda path: path.name):
+        if path.is_dir() and path.name not in _OTHERS:
+            yield from _sources(path)
+        elif path.suffix == ".py":
+            yield path
+
+
+def _documents(sources: Mapping[Path, bytes]) -> dict[str, str]:
+    whole = {f"topic {name}": text for name, text in _topics(sources[_TOPICS]).items()}
+    whole |= {path.as_posix(): "\n\n".join(_docstrings(source)) for path, source in sources.items()}
+    seen: set[str] = set()
+    documents = {name: "\n\n".join(_new_paragraphs(text, seen)) for name, text in whole.items()}
+    return {name: text for name, text in documents.items() if text}
+
+
+def _new_paragraphs(text: str, seen: set[str]) -> Iterator[str]:
+    """The paragraphs of a text that were not seen before; they are seen then."""
+    for paragraph in _PARAGRAPH.split(text):
+        words = " ".join(paragraph.split())
+        if words and (len(words) < _COMMON or words not in seen):
+            yield paragraph
+        seen.add(words)
+
+
+def _topics(source: bytes) -> dict[str, str]:
+    """The dictionary that the module is."""
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Assign):
+            topics: dict[str, str] = ast.literal_eval(node.value)
+            return topics
+    raise Mistake(f"{_TOPICS} of this Python holds no dictionary of topics. Report it, with the version of Python.")
+
+
+def _docstrings(source: bytes) -> Iterator[str]:
+    """The docstrings of a module, its own first; none where this Python cannot read it."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):  # modules that hold an error on purpose, or another version's syntax
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, _DOCUMENTED):
+            text = ast.get_docstring(node)
+            if text:
+                yield text

@@ -1,0 +1,115 @@
+"""Rows to train on, without end, and from any position on.
+
+Shards are shuffled in each epoch; documents are read in blocks, and within a block documents are shuffled before
+they are laid out and rows after. So an order over any amount of text follows from the seed and four numbers.
+
+Shapes: R = rows of a block, N = context.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from search_spaces.mistake import Mistake
+from tasks.language.rows import Layout
+from tasks.language.shards import Shard, read
+from tasks.language.tokenizer import Tokenizer, Tokens
+
+BLOCK = 1024
+"""Documents that are read, shuffled and laid out together; at most that many are read again to go on."""
+
+Item = TypeVar("Item")
+
+
+class Position(NamedTuple):
+    """Where a stream stands.
+
+    Attributes:
+        epoch: Passes over all shards.
+        shard: Shards finished in this epoch, in its order.
+        document: Number of the block's first document in its shard.
+        row: Rows of the block that have been handed out.
+        skipped: Documents that could not be read so far, this block's included, each time they were met.
+    """
+
+    epoch: int = 0
+    shard: int = 0
+    document: int = 0
+    row: int = 0
+    skipped: int = 0
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Rows of shuffled documents.
+
+    Attributes:
+        shards: What is read.
+        tokenizer: Makes tokens of text.
+        layout: Makes rows of documents.
+        context: Tokens of a row, N.
+        seed: Of the order.
+    """
+
+    shards: tuple[Shard, ...]
+    tokenizer: Tokenizer
+    layout: Layout
+    context: int
+    seed: int
+
+    def rows(self, start: Position) -> Iterator[tuple[Tokens, Position]]:
+        """Rows [N + 1] from a position on, each with the position behind it.
+
+        Raises:
+            Mistake: There is not one document in all shards.
+        """
+        here = start
+        while True:
+            found = any(start[1:4])
+            for row, here in self._epoch(start):
+                found = True
+                yield row, here
+            if not found:
+                raise Mistake(f"there is no text in {', '.join(shard.name for shard in self.shards[:3])}.")
+            start = Position(here.epoch + 1, skipped=here.skipped)
+
+    def _epoch(self, start: Position) -> Iterator[tuple[Tokens, Position]]:
+        order = np.random.default_rng((self.seed, start.epoch)).permutation(len(self.shards))
+        here = start
+        for place in range(start.shard, len(order)):
+            if place > start.shard:
+                here = Position(start.epoch, place, skipped=here.skipped)
+            documents = read(self.shards[order[place]], here.document)
+            while block := list(islice(documents, BLOCK)):
+                if not here.row:  # a block that is read again was counted before
+                    here = here._replace(skipped=here.skipped + sum(text is None for _, text in block))
+                grid = self._grid(here, [text for _, text in block if text])
+                for number in range(here.row, len(grid)):
+                    yield grid[number], here._replace(row=number + 1)
+                here = Position(start.epoch, place, block[-1][0] + 1, skipped=here.skipped)
+
+    def _grid(self, block: Position, texts: list[str]) -> Tokens:
+        draw = np.random.default_rng((self.seed, *block[:3]))
+        boundary = np.array([self.tokenizer.boundary], dtype=np.int32)
+        encoded = [np.concatenate((one, boundary)) for one in self.tokenizer.encode(texts) if len(one)]
+        documents = [encoded[i] for i in draw.permutation(len(encoded))]
+        grid = self.layout.grid(documents, self.context)  # [R, N + 1]
+        return grid[draw.permutation(len(grid))]
+
+
+def ahead(items: Iterable[Item], room: int) -> Iterator[Item]:
+    """The same items, `room` of them made beforehand by a thread: tokenising does not hold Python's lock."""
+    iterator, end = iter(items), object()
+    thread = ThreadPoolExecutor(1)
+    try:
+        waiting = deque(thread.submit(next, iterator, end) for _ in range(room))
+        while (item := waiting.popleft().result()) is not end:
+            waiting.append(thread.submit(next, iterator, end))
+            yield item  # type: ignore[misc]  # the end apart, all are items
+    finally:
+        thread.shutdown(cancel_futures=True)

@@ -1,0 +1,167 @@
+"""What all language tasks share: a decoder, its loss, how it is measured, and where `--data` leads.
+
+Shapes: B = rows, N = context, V = vocabulary.
+"""
+
+import re
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from search_spaces.architecture import Architecture
+from search_spaces.count import Count
+from search_spaces.mistake import Mistake
+from search_spaces.models.decoder import build_decoder, count_decoder
+from tasks.language.corpus import Corpus, Source, folder_corpus, hub_corpus
+from tasks.language.data import LanguageSplits
+from tasks.language.measure import METRICS, row_sums, summary
+from tasks.language.presets import LanguageRecipe
+from tasks.language.rows import IGNORED, Layout
+from tasks.language.shards import read
+from tasks.language.tokenizer import Tokenizer, tokenizer_at, tokenizer_named, trained_tokenizer
+from tasks.supervised import SupervisedTask
+
+_HUB = re.compile(r"[\w-][\w.-]*/[\w.-]+(:[\w.-]+)?")
+_TRAINED_ON = 10_000_000
+"""Characters that a tokenizer of the task's own is trained on, as in Flax's LM1B example."""
+
+
+class LanguageTask(SupervisedTask):
+    """Predict the next token.
+
+    Attributes:
+        dialect: Of the decoder, which the task fixes and nobody searches.
+        vocabulary: Words of the decoder, V; a tokenizer may have fewer.
+        context: Tokens of a row, N, and positions of the decoder.
+        layout: How documents fill rows.
+        tied: Whether words are scored by their own embeddings.
+    """
+
+    dialect: ClassVar[str]
+    vocabulary: ClassVar[int]
+    context: ClassVar[int]
+    layout: ClassVar[Layout]
+    tied: ClassVar[bool]
+    metrics = METRICS
+
+    @abstractmethod
+    def text(self) -> tuple[Corpus, Tokenizer]:
+        """The text and its tokenizer. Raises Mistake where they are not there."""
+
+    def load(self) -> LanguageSplits:
+        """Read what is small, and find the rest."""
+        corpus, tokenizer = self.text()
+        tokenizer.check(self.vocabulary, self.name)
+        return LanguageSplits(corpus, tokenizer, self.layout, self.context)
+
+    def build(self, architecture: Architecture) -> nn.Module:
+        """The decoder of the task's dialect."""
+        return build_decoder(architecture, self.dialect, self.vocabulary, self.context, tied=self.tied)
+
+    def training_form(self, architecture: Architecture, recipe: LanguageRecipe) -> nn.Module:
+        """The same decoder, its layers computed twice where the recipe wants memory saved."""
+        model = build_decoder(architecture, self.dialect, self.vocabulary, self.context, tied=self.tied)
+        model.stack.recompute = recipe.recompute
+        return model
+
+    def example(self) -> tuple[Tensor, ...]:
+        """One row of tokens, [1, N]."""
+        return (torch.zeros(1, self.context, dtype=torch.long),)
+
+    def closed_form(self, architecture: Architecture) -> Count:
+        """Of the decoder, for one row."""
+        return count_decoder(architecture, self.dialect, self.vocabulary, self.context, tied=self.tied)
+
+    def loss(self, outputs: Tensor, targets: Tensor, recipe: LanguageRecipe) -> Tensor:
+        """The mean of -log p over the tokens that follow, and the recipe's z-loss: logits [B, N, V], targets [B, N]."""
+        logits, following = outputs.flatten(0, 1), targets.flatten()  # [B * N, V], [B * N]
+        nats = F.cross_entropy(logits, following, ignore_index=IGNORED)
+        if not recipe.z_loss:
+            return nats
+        squares = logits.float().logsumexp(dim=-1).square()
+        counted = following != IGNORED
+        return nats + recipe.z_loss * (squares * counted).sum() / counted.sum()
+
+    def measure(self, outputs: Tensor, targets: Tensor) -> Mapping[str, Tensor]:
+        """Nats, tokens and bytes of each row, [B]."""
+        return row_sums(outputs, targets)
+
+    def summary(self, measured: Mapping[str, Tensor]) -> Mapping[str, float]:
+        """Loss, perplexity and bits per byte, with standard errors over documents."""
+        return summary(measured)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What `--data` says: a folder, or OWNER/NAME[:SUBSET] on the hub, and which tokenizer.
+
+    Attributes:
+        text: Folder or name; None where the task's own is meant.
+        tokenizer: A name on the hub, a file, or "trained"; None where it follows from the rest.
+    """
+
+    text: str | None
+    tokenizer: str | None
+
+    @classmethod
+    def parse(cls, data: Path | None) -> "Place":
+        """Read "PLACE", "PLACE,tokenizer=TOKENIZER" or "tokenizer=TOKENIZER"."""
+        text, found, tokenizer = f",{data or ''}".rpartition(",tokenizer=")
+        if not found:
+            text, tokenizer = tokenizer, ""
+        return cls(text.removeprefix(",") or None, tokenizer or None)
+
+
+class CorpusTask(LanguageTask):
+    """Text from files or the hub.
+
+    Attributes:
+        source: The data set that is meant where `--data` names none.
+        tokenizer: The one that is meant where there is no other: its name on the hub, or "trained".
+    """
+
+    source: ClassVar[Source]
+    tokenizer: ClassVar[str]
+
+    def text(self) -> tuple[Corpus, Tokenizer]:
+        """Follow `--data`: PLACE, PLACE,tokenizer=TOKENIZER or tokenizer=TOKENIZER.
+
+        PLACE is a folder or OWNER/NAME[:SUBSET] of a data set on the hub. TOKENIZER is a tokenizer.json, the name of a
+        model on the hub, or "trained": byte-pair encoding of the task's vocabulary, trained on the corpus. A folder's
+        own tokenizer.json comes before the task's default.
+        """
+        place = Place.parse(self.data)
+        folder = Path(place.text) if place.text and Path(place.text).exists() else None
+        if folder is not None and not folder.is_dir():
+            raise Mistake(f"--data must be a folder of files, got the file {place.text!r}. Give the folder it is in.")
+        corpus = folder_corpus(folder, self.source.column) if folder else hub_corpus(self._source(place.text))
+        if place.tokenizer is None and folder is not None and (folder / "tokenizer.json").exists():
+            return corpus, tokenizer_at(folder)
+        wanted = place.tokenizer or self.tokenizer
+        if wanted == "trained":
+            return corpus, trained_tokenizer(_beginning(corpus, _TRAINED_ON), self.vocabulary)
+        return corpus, tokenizer_at(Path(wanted)) if Path(wanted).exists() else tokenizer_named(wanted)
+
+    def _source(self, text: str | None) -> Source:
+        if text is None or text == self.source.hub:
+            return self.source
+        if not _HUB.fullmatch(text):
+            raise Mistake(f"{text!r} is neither a folder nor OWNER/NAME of a data set on the hub. Give --data FOLDER.")
+        hub, _, subset = text.partition(":")
+        return Source(hub=hub, subset=subset or None, column=self.source.column)
+
+
+def _beginning(corpus: Corpus, characters: int) -> Iterator[str]:
+    """The first documents to train on, of so many characters in all."""
+    for shard in corpus.train:
+        for _, text in read(shard):
+            if characters <= 0:
+                return
+            yield text or ""
+            characters -= len(text or "")

@@ -1,0 +1,158 @@
+"""Text to tokens, and how many bytes of the text each token stands for.
+
+The library is Hugging Face's `tokenizers`; a tokenizer is its tokenizer.json.
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import tokenizers
+from numpy.typing import NDArray
+from tokenizers import decoders, models, pre_tokenizers, trainers
+
+from search_spaces.mistake import Mistake
+from tasks.language.cache import cached
+from tasks.language.hub import hub_file
+
+Tokens = NDArray[np.int32]
+
+BOUNDARIES = ("<|endoftext|>", "</s>", "<|end_of_text|>", "<eos>", "[SEP]")
+"""What tokenizers call the end of a document, the first that a tokenizer has being taken."""
+
+
+@dataclass(frozen=True)
+class Tokenizer:
+    """A tokenizer.json, and what a language model needs to know of it.
+
+    Text is always text: a document that says "</s>" does not end there.
+
+    Attributes:
+        text: The tokenizer.json itself.
+        source: Where it came from, for messages.
+
+    Raises:
+        Mistake: The text is no tokenizer, or one without a token that ends a document.
+    """
+
+    text: str
+    source: str
+
+    def __post_init__(self) -> None:
+        if self._boundary is None:
+            raise Mistake(f"the tokenizer of {self.source} has none of {', '.join(BOUNDARIES)}. Add one to its tokens.")
+
+    @cached_property
+    def _inner(self) -> tokenizers.Tokenizer:
+        try:
+            inner = tokenizers.Tokenizer.from_str(self.text)
+        except Exception as error:  # the library raises plain Exception
+            raise Mistake(f"{self.source} is no tokenizer.json: {error}.") from error
+        inner.encode_special_tokens = True
+        inner.no_truncation()
+        inner.no_padding()
+        return inner
+
+    @cached_property
+    def _boundary(self) -> int | None:
+        ids = (self._inner.token_to_id(name) for name in BOUNDARIES)
+        return next((i for i in ids if i is not None), None)
+
+    @property
+    def boundary(self) -> int:
+        """The token that ends a document."""
+        assert self._boundary is not None
+        return self._boundary
+
+    @cached_property
+    def _ordinary(self) -> Tokens:
+        """Token -> itself, or what stands for the unknown where it is special: T5's would take "</s>" for one."""
+        tokens = np.arange(1 + max(self._inner.get_vocab().values()), dtype=np.int32)
+        unknown = self._inner.token_to_id("<unk>")
+        for special in (i for i, token in self._inner.get_added_tokens_decoder().items() if token.special):
+            tokens[special] = self.boundary if unknown is None else unknown
+        return tokens
+
+    @cached_property
+    def size(self) -> int:
+        """One more than the largest token there can be; special tokens beyond it never occur."""
+        return 1 + max(self.boundary, int(self._ordinary.max()))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the tokenizer.json, in hex."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    def check(self, vocabulary: int, task: str) -> None:
+        """Raise Mistake where the task's network has no embedding for a token."""
+        if self.size > vocabulary:
+            raise Mistake(
+                f"the tokenizer of {self.source} has tokens up to {self.size - 1}, and task {task!r} is of "
+                f"{vocabulary}. Give a tokenizer of at most {vocabulary} tokens."
+            )
+
+    def encode(self, texts: Sequence[str]) -> list[Tokens]:
+        """Each text's tokens, without boundaries."""
+        encoded = self._inner.encode_batch_fast(list(texts), add_special_tokens=False)
+        return [self._ordinary[one.ids] for one in encoded]
+
+    def encode_measured(self, texts: Sequence[str]) -> list[tuple[Tokens, Tokens]]:
+        """Each text's tokens and the bytes of UTF-8 that each adds.
+
+        What a tokenizer leaves out between two tokens is the later one's; what it leaves out at the end is nobody's.
+        """
+        encoded = self._inner.encode_batch(list(texts), add_special_tokens=False)
+        return [
+            (self._ordinary[one.ids], _bytes(text, [end for _, end in one.offsets]))
+            for text, one in zip(texts, encoded, strict=True)
+        ]
+
+
+def _bytes(text: str, ends: list[int]) -> Tokens:
+    """Bytes between the ends of tokens, given in characters. Tokens that share a character give it to the first."""
+    points = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
+    widths = 1 + (points > 0x7F).astype(np.int64) + (points > 0x7FF) + (points > 0xFFFF)
+    upto = np.concatenate(([0], np.cumsum(widths)))
+    return np.diff(np.maximum.accumulate(upto[np.array(ends, dtype=np.int64)]), prepend=0).astype(np.int32)
+
+
+def tokenizer_at(path: Path) -> Tokenizer:
+    """The tokenizer of a tokenizer.json, or of the folder that holds one."""
+    file = path / "tokenizer.json" if path.is_dir() else path
+    try:
+        return Tokenizer(file.read_text(encoding="utf-8"), str(file))
+    except (OSError, UnicodeDecodeError) as error:
+        raise Mistake(f"the tokenizer {file} cannot be read: {error}.") from error
+
+
+def tokenizer_named(name: str) -> Tokenizer:
+    """The tokenizer of a model on the hub, or of the hub's local cache."""
+    remedy = "Offline, put its tokenizer.json into the folder of --data, or give --data FOLDER,tokenizer=trained."
+    return Tokenizer(Path(hub_file(name, "tokenizer.json", remedy)).read_text(encoding="utf-8"), name)
+
+
+def trained_tokenizer(texts: Iterable[str], vocabulary: int) -> Tokenizer:
+    """Byte-pair encoding (Sennrich et al., 2016) over bytes, as GPT-2's; trained once and cached."""
+    documents = list(texts)
+    digest = hashlib.sha256(f"{tokenizers.__version__} {vocabulary} {len(documents)}\n".encode())
+    for document in documents:
+        digest.update(f"{len(document)}\n{document}".encode())
+    text = cached(f"tokenizers/{digest.hexdigest()}.json", lambda: _train(documents, vocabulary))
+    return Tokenizer(text, "the embedded corpus")
+
+
+def _train(documents: list[str], vocabulary: int) -> str:
+    inner = tokenizers.Tokenizer(models.BPE())
+    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    inner.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary,
+        special_tokens=[BOUNDARIES[0]],
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    inner.train_from_iterator(documents, trainer)
+    return inner.to_str()

@@ -1,0 +1,82 @@
+"""How a network is trained: AdamW, a linear warm-up, then a learning rate that falls."""
+
+import math
+from dataclasses import dataclass, fields
+from typing import Literal
+
+Precision = Literal["32-true", "bf16-mixed", "bf16-true"]
+Schedule = Literal["cosine", "inverse-sqrt"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """The settings of a training run; a task with more of them subclasses it. Its `str` is one line.
+
+    Attributes:
+        epochs: Passes over the training examples; 0 where `steps` is given.
+        steps: Optimiser steps; 0 where `epochs` is given.
+        batch: Examples of one optimiser step.
+        lr: The largest learning rate.
+        weight_decay: AdamW's, for what `split_by_decay` gives it.
+        betas: AdamW's.
+        warmup: Share of the steps in which the learning rate rises: 0.3 makes a one-cycle policy (Smith and
+            Topin, 2018), a few hundredths the usual warm-up.
+        schedule: How it falls afterwards: by a cosine to `floor`, or as 1 / sqrt(step).
+        floor: Share of `lr` that the cosine ends at.
+        clip: Largest norm of the gradient; 0 clips nothing.
+        label_smoothing: Share of the target spread evenly over all classes.
+        accumulate: Into how many passes a batch is cut, where memory is short.
+        precision: What the forward pass computes in; "bf16-true" keeps the weights in it as well.
+        compile: Whether the network is compiled by torch.compile.
+        accelerator: "auto" is a GPU where there is one. A network of a few thousand parameters is no faster on one.
+        reports: Into how many parts the training is cut by the validations on the way.
+    """
+
+    epochs: int = 0
+    steps: int = 0
+    batch: int
+    lr: float
+    weight_decay: float = 0.05
+    betas: tuple[float, float] = (0.9, 0.999)
+    warmup: float = 0.1
+    schedule: Schedule = "cosine"
+    floor: float = 0.0
+    clip: float = 1.0
+    label_smoothing: float = 0.0
+    accumulate: int = 1
+    precision: Precision = "32-true"
+    compile: bool = False
+    accelerator: Literal["auto", "cpu"] = "auto"
+    reports: int = 5
+
+    def __post_init__(self) -> None:
+        if (self.epochs > 0) == (self.steps > 0):
+            raise ValueError(f"a recipe has epochs or steps, got {self.epochs} and {self.steps}.")
+        if self.batch % self.accumulate:
+            raise ValueError(f"accumulate must divide the batch, got {self.accumulate} and {self.batch}.")
+
+    def __str__(self) -> str:
+        changed = [f for f in fields(self) if f.name in ("batch", "lr") or getattr(self, f.name) != f.default]
+        return ", ".join(f"{f.name} {getattr(self, f.name)}" for f in changed)
+
+    def passes(self, examples: int) -> int:
+        """How many forward passes one epoch of that many training examples has; an incomplete one is left out."""
+        return max(1, examples // (self.batch // self.accumulate))
+
+    def total_steps(self, examples: int) -> int:
+        """Optimiser steps of the run on that many training examples."""
+        return self.steps or max(1, self.epochs * self.passes(examples) // self.accumulate)
+
+    def learning_rate(self, step: int, steps: int) -> float:
+        """The learning rate of a step of 0 .. steps - 1."""
+        rising = self.warmup * steps
+        if step < rising:
+            return self.lr * (step + 1) / (rising + 1)
+        if self.schedule == "inverse-sqrt":
+            return self.lr * math.sqrt((rising + 1) / (step + 1))
+        share = (1 + math.cos(math.pi * (step - rising) / (steps - rising))) / 2
+        return self.lr * (self.floor + (1 - self.floor) * share)
+
+    def report_steps(self, steps: int) -> frozenset[int]:
+        """After which steps the network is measured on the way; the end is not among them."""
+        return frozenset(steps * part // self.reports for part in range(1, self.reports)) - {0, steps}

@@ -1,0 +1,181 @@
+"""Learning from examples: a task is its data, its networks and its recipes; training is written once, here.
+
+Shapes: B = batch, ... = one example's axes.
+"""
+
+import logging
+import random
+import signal
+import threading
+import warnings
+from abc import abstractmethod
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from lightning.fabric.plugins.environments import LightningEnvironment
+from lightning.pytorch import Trainer
+from torch import Tensor, nn
+
+from search_spaces.architecture import Architecture
+from tasks.base import Fitted, Report, Task
+from tasks.recipe import Recipe
+from tasks.splits import Part, Splits
+from tasks.training import Job, Run, found
+
+
+class SupervisedTask(Task):
+    """A task with examples of inputs and their answers. Its presets are Recipes.
+
+    With one number of threads, `fit` gives the same numbers on a CPU to the last bit, in any process; a GPU's
+    kernels may add in another order each time. The generators it draws from are left as they were found.
+    """
+
+    @abstractmethod
+    def load(self) -> Splits:
+        """Read the data. Raises Mistake where it is not there."""
+
+    @abstractmethod
+    def loss(self, outputs: Tensor, targets: Tensor, recipe: Any) -> Tensor:
+        """What training makes smaller: outputs and targets of a batch to a number, []."""
+
+    @abstractmethod
+    def measure(self, outputs: Tensor, targets: Tensor) -> Mapping[str, Tensor]:
+        """What metrics are made of, for each example, [B]."""
+
+    @abstractmethod
+    def summary(self, measured: Mapping[str, Tensor]) -> Mapping[str, float]:
+        """The metrics of a part, with their standard errors, from what was measured of each of its examples."""
+
+    def training_form(self, architecture: Architecture, recipe: Any) -> nn.Module:
+        """The network as it is trained: another than `build` makes where the recipe drops paths."""
+        return self.build(architecture)
+
+    @cached_property
+    def splits(self) -> Splits:
+        """The data, read once."""
+        return self.load()
+
+    def fit(self, architecture: Architecture, preset: str, seed: int, folder: Path | None, report: Report) -> Fitted:
+        """Train by the preset's recipe and measure. See Task.fit."""
+        recipe: Recipe = self.presets[preset]
+        with _silence(), _draws(seed), _interrupts():
+            trainer = _trainer(recipe, recipe.total_steps(self.splits.examples))
+            job = Job(
+                splits=self.splits,
+                recipe=recipe,
+                seed=seed,
+                loss=lambda outputs, targets: self.loss(outputs, targets, recipe),
+                measure=lambda model: self._measured(model, "validation", recipe, trainer),
+                report=report,
+                identity=f"{self.name} {self.version} {self.splits.fingerprint} {architecture} {recipe!r} seed={seed}",
+                checkpoint=folder / "last.ckpt" if folder else None,
+            )
+            model = self.training_form(architecture, recipe)
+            if recipe.compile:
+                model.compile()  # in place: its parameters keep their names
+            run = Run(model, job)
+            trainer.fit(run, ckpt_path=found(job), weights_only=True)
+            run.to(trainer.strategy.root_device)
+            fitted = Fitted(
+                steps=run.steps,
+                data=self.splits.fingerprint,
+                validation={
+                    **self._measured(run.model, "validation", recipe, trainer),
+                    **self.splits.remarks("validation", recipe, run.progress),
+                },
+                test=self._measured(run.model, "test", recipe, trainer),
+            )
+        if job.checkpoint is not None:
+            job.checkpoint.unlink(missing_ok=True)
+        return fitted
+
+    @torch.no_grad()
+    def _measured(self, model: nn.Module, part: Part, recipe: Recipe, trainer: Trainer) -> dict[str, float]:
+        """Every metric of a part, and its standard error."""
+        batches: dict[str, list[Tensor]] = defaultdict(list)
+        model.eval()
+        for inputs, targets in self.splits.measured(part, recipe, trainer.strategy.root_device):
+            with trainer.precision_plugin.forward_context():
+                outputs = model(inputs)
+            for name, each in self.measure(outputs.float(), targets).items():
+                batches[name].append(each.cpu())
+        model.train()
+        return dict(self.summary({name: torch.cat(each) for name, each in batches.items()}))
+
+
+def means(measured: Mapping[str, Tensor]) -> dict[str, float]:
+    """Each metric's mean over examples, [examples], and its standard error."""
+    summary = {}
+    for name, values in measured.items():
+        each = values.double()
+        summary[name] = each.mean().item()
+        # For shares, 0 or 1 an example, this is sqrt(p (1 - p) / n).
+        summary[f"{name}_se"] = (each.var(correction=0) / len(each)).sqrt().item()
+    return summary
+
+
+def _trainer(recipe: Recipe, steps: int) -> Trainer:
+    cuda = recipe.accelerator == "auto" and torch.cuda.is_available()
+    return Trainer(
+        accelerator="cuda" if cuda else "cpu",
+        devices=1,
+        # One process, whatever a cluster's variables say: workers are the search's business.
+        plugins=[LightningEnvironment()],
+        precision=recipe.precision,
+        max_steps=steps,
+        accumulate_grad_batches=recipe.accumulate,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Lightning says nothing on the terminal; what the task's own code has to say passes."""
+    logger = logging.getLogger("lightning.pytorch")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module="lightning")
+            yield
+    finally:
+        logger.setLevel(level)
+
+
+@contextmanager
+def _draws(seed: int) -> Iterator[None]:
+    """Seed the generators that networks are initialised from, and put them back as they were."""
+    python, numpy = random.getstate(), np.random.get_state()
+    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+        random.seed(seed)
+        np.random.seed(seed)
+        torch.manual_seed(seed)
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(numpy)
+
+
+@contextmanager
+def _interrupts() -> Iterator[None]:
+    """Ctrl-C is a KeyboardInterrupt: Lightning makes it an exit, and turns a further one off."""
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    except SystemExit as ended:
+        if isinstance(ended.__context__, KeyboardInterrupt):
+            raise KeyboardInterrupt from None
+        raise
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, handler)

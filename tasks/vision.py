@@ -1,0 +1,90 @@
+"""What the image tasks have in common: vision transformers, augmentation of a batch at once, and how data is split.
+
+Shapes: B = batch, C = channels, H and W = height and width of an image.
+"""
+
+import math
+from typing import ClassVar
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Generator, Tensor, nn
+
+from search_spaces.architecture import Architecture
+from search_spaces.count import Count
+from search_spaces.models.vit import build_vit, count_vit
+from tasks.classification import ClassificationTask
+
+
+class ViTTask(ClassificationTask):
+    """Image classification by vision transformers.
+
+    Attributes:
+        image: Channels, height and width.
+        patch: Side of a patch.
+        classes: How many there are.
+    """
+
+    image: ClassVar[tuple[int, int, int]]
+    patch: ClassVar[int]
+    classes: int
+
+    def build(self, architecture: Architecture) -> nn.Module:
+        """A vision transformer, [B, C, H, W] to [B, classes]."""
+        return build_vit(architecture, self.image, self.patch, self.classes)
+
+    def example(self) -> tuple[Tensor, ...]:
+        """One image."""
+        return (torch.zeros(1, *self.image),)
+
+    def closed_form(self, architecture: Architecture) -> Count:
+        """That network's parameters and MACs."""
+        return count_vit(architecture, self.image, self.patch, self.classes)
+
+
+def stratified(targets: Tensor, held_out: tuple[int, ...], seed: int = 0) -> list[Tensor]:
+    """Indices [...] of as many parts as `held_out` has sizes, and of all that is left over, last.
+
+    Every part has about the same share of every class. Which examples go where follows from the targets and the
+    seed by numpy's frozen generator, on every machine and in every version.
+    """
+    generator = np.random.RandomState(seed)
+    order = torch.from_numpy(generator.permutation(len(targets)))
+    # An example's rank among those of its class, as a share: parts are cut from there.
+    rank = torch.empty(len(targets), dtype=torch.float64)
+    for label in targets.unique():
+        of_class = order[targets[order] == label]
+        rank[of_class] = (torch.arange(len(of_class), dtype=torch.float64) + 0.5) / len(of_class)
+    by_rank = order[rank[order].argsort(stable=True)]
+    cuts = [*torch.tensor(held_out).cumsum(0).tolist()]
+    return list(by_rank.tensor_split(cuts))
+
+
+def warp(images: Tensor, degrees: float, shift: float, scale: float, generator: Generator) -> Tensor:
+    """Turn, move and stretch each image [B, C, H, W] by as much as that, at random.
+
+    `shift` and `scale` are shares of the image's side; what comes in from outside is 0.
+    """
+    draws = 2 * torch.rand(5, len(images), generator=generator, device=images.device) - 1
+    angle = draws[0] * math.radians(degrees)
+    wide, high = 1 + scale * draws[1:3]
+    across, down = 2 * shift * draws[3:5]  # the grid goes from -1 to 1
+    rows = (angle.cos() * wide, -angle.sin() * high, across), (angle.sin() * wide, angle.cos() * high, down)
+    theta = torch.stack([torch.stack(row, dim=-1) for row in rows], dim=1)  # [B, 2, 3]
+    return F.grid_sample(images, F.affine_grid(theta, list(images.shape), align_corners=False), align_corners=False)
+
+
+def crop_and_flip(images: Tensor, padding: int, generator: Generator) -> Tensor:
+    """Move each image [B, C, H, W] by up to `padding` pixels, with 0 from outside, and mirror every other one."""
+    batch, _, height, width = images.shape
+    device = images.device
+    padded = F.pad(images, (padding,) * 4)
+    top, left = torch.randint(2 * padding + 1, (2, batch, 1), generator=generator, device=device)
+    rows = top + torch.arange(height, device=device)  # [B, H]
+    columns = left + torch.arange(width, device=device)  # [B, W]
+    mirrored = torch.rand(batch, 1, generator=generator, device=device) < 0.5
+    columns = torch.where(mirrored, columns.flip(-1), columns)
+    of_batch = torch.arange(batch, device=device)[:, None, None]
+    moved = padded[of_batch, :, rows[:, :, None], columns[:, None, :]]  # [B, H, W, C]
+    return moved.movedim(-1, 1)
