@@ -11,6 +11,13 @@ from rich.table import Table
 from results.row import Goal
 
 SHAPE_COLUMNS = ("topology", "depth", "heads", "head_dim")
+_BIG = frozenset({"params", "macs", "flops", "topology_params", "embedding_params"})
+
+
+def screen(*, stderr: bool = False) -> Console:
+    """Where tables go: the terminal, or 120 columns where there is none to fit into."""
+    console = Console(stderr=stderr)
+    return console if console.is_terminal else Console(stderr=stderr, width=120)
 
 
 def front_columns(objectives: Sequence[str], metrics: Sequence[str]) -> list[str]:
@@ -23,10 +30,12 @@ def front_columns(objectives: Sequence[str], metrics: Sequence[str]) -> list[str
 def print_records(console: Console, records: Sequence[Mapping[str, Any]], columns: Sequence[str], title: str) -> None:
     """Print records as a table; a metric and its standard error share a cell."""
     shown = [column for column in columns if not column.endswith("_se")]
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    console.print(title, soft_wrap=True, highlight=False, markup=False)
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), collapse_padding=True)
     for column in shown:
         numbers = all(isinstance(record.get(column), int | float | None) for record in records)
-        table.add_column(column, justify="right" if numbers else "left", no_wrap=column in ("topology", "key"))
+        heading = column.replace("_", "\n", 1)  # two short lines leave room for the numbers
+        table.add_column(heading, justify="right" if numbers else "left", no_wrap=True)
     for record in records:
         table.add_row(*(_cell(record, column) for column in shown))
     console.print(table)
@@ -37,8 +46,18 @@ def _cell(record: Mapping[str, Any], column: str) -> str:
     if value is None:
         return "-"
     if isinstance(value, float):
-        return f"{value:.4f} ± {error:.4f}" if isinstance(error, float) else f"{value:.4g}"
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) and value >= 10_000 else str(value)
+        return f"{value:.3f}±{error:.3f}" if isinstance(error, float) else f"{value:.4g}"
+    if column in _BIG:
+        return short(value)
+    return str(value)
+
+
+def short(number: int) -> str:
+    """Three digits and a suffix: 371k, 1.27M."""
+    for size, suffix in ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if number >= size:
+            return f"{float(f'{number / size:.3g}'):g}{suffix}"
+    return str(number)
 
 
 def print_record(console: Console, record: Mapping[str, Any]) -> None:

@@ -3,8 +3,6 @@
 from dataclasses import asdict
 from pathlib import Path
 
-from rich.console import Console
-
 from nas import report
 from nas.cost import count
 from nas.evaluate import task_of
@@ -26,6 +24,6 @@ def run(reference: str, arch: str, data: Path | None, format: Format) -> None:
     record = {"task": task.name, "key": architecture.key, **asdict(architecture), **costs}
     record["uncounted"] = " ".join(costs["uncounted"])
     if format is Format.TABLE:
-        report.print_record(Console(), record)
+        report.print_record(report.screen(), record)
     else:
         export.write(table.from_records([record]), format.value)

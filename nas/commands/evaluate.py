@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-from rich.console import Console
-
 from nas import report
 from nas.commands.results import for_a_terminal
 from nas.evaluate import Job, evaluate, task_of
@@ -29,7 +27,7 @@ def run(
     job = Job(task=reference, architecture=architecture, preset=preset, seed=seed, data=str(data) if data else None)
     row = evaluate(job)
     if for_terminal:
-        report.print_record(Console(), row.columns())
+        report.print_record(report.screen(), row.columns())
     else:
         export.write(table.from_rows([row]), format.value, output)
     if row.status == "failed":

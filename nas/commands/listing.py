@@ -4,10 +4,9 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
-from nas import store
+from nas import report, store
 from nas.options import Kind
 from nas.sampling import SAMPLERS
 from search_spaces.catalog import SPACES
@@ -20,17 +19,17 @@ Lines = Iterator[tuple[str, str]]
 
 
 def run(kind: Kind | None, storage: str) -> None:
-    """Print one kind, or all but studies."""
-    console = Console()
+    """Print one kind, or all that are installed; presets and studies only when asked for."""
+    console = report.screen()
     listed: dict[Kind, Callable[[], Lines]] = {
-        Kind.TASKS: lambda: _registered(TASKS),
+        Kind.TASKS: _tasks,
         Kind.PRESETS: _presets,
         Kind.SPACES: lambda: _registered(SPACES),
         Kind.TOPOLOGIES: lambda: _registered(TOPOLOGIES),
         Kind.SAMPLERS: lambda: iter(SAMPLERS.items()),
         Kind.STUDIES: lambda: _studies(storage),
     }
-    for one in [kind] if kind else [k for k in listed if k is not Kind.STUDIES]:
+    for one in [kind] if kind else [k for k in listed if k not in (Kind.PRESETS, Kind.STUDIES)]:
         table = Table(title=one.value, title_justify="left", box=None, show_header=False, padding=(0, 2, 0, 0))
         table.add_column(no_wrap=True)
         table.add_column(overflow="fold")
@@ -50,6 +49,12 @@ def _registered(registry: Registry) -> Lines:
 
 def _first_line(entry: Any) -> str:
     return (inspect.getdoc(entry) or "").partition("\n")[0]
+
+
+def _tasks() -> Lines:
+    """Each task with the names of its presets."""
+    for name, line in _registered(TASKS):
+        yield name, line if line.startswith("broken") else f"{line} [{', '.join(TASKS.load(name).presets)}]"
 
 
 def _presets() -> Lines:

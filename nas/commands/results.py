@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-from rich.console import Console
-
 from nas import report, store
 from nas.objectives import resolve
 from nas.options import Format
@@ -31,10 +29,10 @@ def run(
     every = table.from_rows(rows)
     found = query(every, where=where, objectives=objectives, order_by=_names(order_by or ""), limit=limit)
     for line in table.mixtures(found):
-        Console(stderr=True).print(f"note: {line}", highlight=False, markup=False)
+        report.screen(stderr=True).print(f"note: {line}", highlight=False, markup=False)
     found = query(found, columns=_columns(columns, format, settings))
     if for_a_terminal(format, output):
-        console = Console()
+        console = report.screen()
         report.print_records(console, found.to_pylist(), found.column_names, f"{len(found)} of {len(every)} rows")
     else:
         export.write(found, format.value, output)
@@ -42,7 +40,7 @@ def run(
 
 def show_front(study: str | None, storage: str, plot: Path | None) -> None:
     """Print the front of a study beside its baselines, and draw it."""
-    console = Console()
+    console = report.screen()
     opened = store.load_study(store.open_storage(storage), study)
     settings, rows = store.settings_of(opened), store.rows_of(opened)
     found = front(table.from_rows(rows), settings.objectives)
@@ -56,11 +54,12 @@ def show_front(study: str | None, storage: str, plot: Path | None) -> None:
         console, records, report.front_columns(list(settings.objectives), list(settings.metrics)), title
     )
     for line in report.baseline_lines(settings.baselines):
-        console.print(line, highlight=False)
+        console.print(line, soft_wrap=True, highlight=False)
     path = plot or Path("nas-runs", f"{store.slug(opened.study_name)}-front.png")
     keys = [record["key"] for record in records]
     report.plot_front(path, [row.columns() for row in rows], keys, settings.objectives, title)
-    console.print(f"front drawn in {path}; ask more with: nas results --study {opened.study_name}", highlight=False)
+    more = f"front drawn in {path}; ask more with: nas results --study {opened.study_name}"
+    console.print(more, soft_wrap=True, highlight=False)
 
 
 def _read(study: str | None, storage: str) -> tuple[store.Settings, list[Row]]:

@@ -5,9 +5,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from rich.console import Console
-
-from nas import store
+from nas import report, store
 from nas.budget import Budget, feasible, parse_budget
 from nas.commands.results import show_front
 from nas.cost import cheap_counts
@@ -48,7 +46,7 @@ class Request:
 
 def run(request: Request) -> None:
     """Search, then show the front."""
-    console = Console()
+    console = report.screen()
     task = task_of(request.task, str(request.data) if request.data else None)
     space = space_of(task, request.space, request.arch, request.preset)
     budget = parse_budget(request.budget)
@@ -56,7 +54,9 @@ def run(request: Request) -> None:
     members = feasible(space, lambda architecture: cheap_counts(task, architecture), budget)
     name = request.study or default_name(settings)
     within = f"{len(members)} of {len(space)} architectures of space {space.name!r} are within {budget}"
-    console.print(f"study {name}: {within if str(budget) else f'{len(space)} architectures in space {space.name!r}'}")
+    if not str(budget):
+        within = f"{len(space)} architectures in space {space.name!r}"
+    console.print(f"study {name}: {within}", soft_wrap=True, highlight=False)
     storage = store.open_storage(request.storage)
     sampler = BudgetSampler(members, inner=settings.sampler, seed=request.seed)
     with store.only_writer(request.storage, name), store.clear_errors(request.storage):

@@ -129,8 +129,8 @@ class Hypervolume:
 
     def _lengths(self, goals: Array) -> Array:
         gains = np.maximum((self._reference - goals) / self._range, 0)
-        powers = (gains[:, None] / self._directions).min(axis=2) ** goals.shape[1]
-        return np.asarray(powers)  # [C, R]
+        along = gains.T[:, :, None] / self._directions.T[:, None, :]  # [K, C, R]
+        return np.asarray(along.min(axis=0) ** len(along))
 
 
 def _standard(goals: Array) -> Array:
