@@ -4,7 +4,6 @@ A count is building the network on the meta device and counting it; Hugging Face
 of the large one. Memory is what the process grows by, at its peak, in a process of its own.
 """
 
-import resource
 import statistics
 import subprocess
 import sys
@@ -13,8 +12,8 @@ import warnings
 from collections.abc import Callable
 
 import torch
-from benchmarks.form import Figure, main
 
+from benchmarks.form import Figure, main
 from nas.cost import HANDLERS, FlopCountAnalysis, count_macs
 from search_spaces.architecture import Architecture
 from search_spaces.models.decoder import build_decoder

@@ -6,8 +6,9 @@ counting every architecture of the space before anything is trained.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from math import ceil, floor, inf
 
 from search_spaces.architecture import Architecture
@@ -15,7 +16,7 @@ from search_spaces.mistake import Mistake, unknown
 from search_spaces.space import SearchSpace
 
 QUANTITIES = ("params", "macs", "flops")
-"""What a budget can bound. Units are those of `results.row.Costs`: a FLOP is half a MAC's work."""
+"""What a budget can bound, as `results.row.Costs` has it: flops = 2 * macs."""
 
 Counts = Mapping[str, int]
 """Quantity -> how much of it one architecture has."""
@@ -23,14 +24,15 @@ Counts = Mapping[str, int]
 _SUFFIXES = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _OPERATOR = re.compile(r"\s*(<=|>=|<|>)\s*")
 _NUMBER = re.compile(r"(.*?)\s*([kKMGT]?)")
+_ABSURD = Decimal(10) ** 24
 _MIRRORED = {"<=": ">=", ">=": "<=", "<": ">", ">": "<"}
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The integers that a bounded quantity may have, both ends included. An end that is infinite is open."""
+    """The integers that a bounded quantity may have, both ends included."""
 
-    low: float = -inf
+    low: float = 0
     high: float = inf
 
     def __and__(self, other: "Range") -> "Range":
@@ -41,7 +43,7 @@ class Range:
 
     def excess(self, count: int) -> float:
         """How far outside a count is, as a share of the end that it is beyond; 0 inside."""
-        return max(0.0, count / max(self.high, 1) - 1, 1 - count / self.low if self.low > 0 else 0.0)
+        return max(0.0, count / max(self.high, 1) - 1, 1 - count / max(self.low, 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +120,9 @@ def feasible(space: SearchSpace, counts: Callable[[Architecture], Counts], budge
 
     nearest = min(counted, key=excess)
     has = ", ".join(f"{quantity}={counted[nearest][quantity]}" for quantity in budget.bounds)
-    only_caps = len(budget.bounds) == 1 and all(bound.low == -inf for bound in budget.bounds.values())
+    only_cap = len(budget.bounds) == 1 and all(bound.low == 0 for bound in budget.bounds.values())
     raise Mistake(
-        f"no architecture of space {space.name!r} is within {budget}: the {'smallest' if only_caps else 'nearest'} "
+        f"no architecture of space {space.name!r} is within {budget}: the {'smallest' if only_cap else 'nearest'} "
         f"has {has} ({nearest}). Change the bound, or the base architecture with --arch."
     )
 
@@ -163,17 +165,14 @@ def _range(operator: str, text: str) -> Range:
 
 def _number(text: str) -> Decimal:
     match = _NUMBER.fullmatch(text)
-    try:
-        number = Decimal(match[1]) * _SUFFIXES[match[2]] if match else Decimal("nan")
-    except InvalidOperation:
-        number = Decimal("nan")
-    if not number.is_finite() or number < 0:
-        raise Mistake(f"a bound must be a number such as 100k, 1.5M, 2G, 1T or 1e6, got {text!r}.")
-    return number
+    with suppress(ArithmeticError):
+        number = Decimal(match[1] if match else "") * _SUFFIXES[match[2] if match else ""]
+        if number.is_finite() and 0 <= number < _ABSURD:
+            return number
+    raise Mistake(f"a bound must be a number such as 100k, 1.5M, 2G, 1T or 1e6, got {text!r}.")
 
 
 def _text(quantity: str, bound: Range) -> str:
-    low = f"{bound.low:.0f}<={quantity}" if bound.high != inf else f"{quantity}>={bound.low:.0f}"
-    if bound.low == -inf:
-        return f"{quantity}<={bound.high:.0f}"
-    return low if bound.high == inf else f"{low}<={bound.high:.0f}"
+    if bound.high == inf:
+        return f"{quantity}>={bound.low}"
+    return f"{quantity}<={bound.high}" if bound.low == 0 else f"{bound.low}<={quantity}<={bound.high}"

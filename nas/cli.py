@@ -94,13 +94,14 @@ def evaluate(
 def cost(
     task: options.TaskName,
     arch: options.Arch = "",
+    preset: options.Preset = "proxy",
     data: options.Data = None,
     format: options.OutputFormat = Format.TABLE,
 ) -> None:
     """Count the parameters, MACs and FLOPs of one architecture, without training it."""
     from nas.commands.cost import run
 
-    run(task, arch, data, format)
+    run(task, arch, preset, data, format)
 
 
 @app.command()

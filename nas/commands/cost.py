@@ -4,22 +4,17 @@ from dataclasses import asdict
 from pathlib import Path
 
 from nas import report
+from nas.commands.search import architecture_of
 from nas.cost import count
 from nas.evaluate import task_of
 from nas.options import Format
 from results import export, table
-from search_spaces.architecture import parse_architecture
-from search_spaces.mistake import Mistake
-from search_spaces.topologies.registry import refusal
 
 
-def run(reference: str, arch: str, data: Path | None, format: Format) -> None:
+def run(reference: str, arch: str, preset: str, data: Path | None, format: Format) -> None:
     """Count and print."""
     task = task_of(reference, str(data) if data else None)
-    architecture = parse_architecture(arch, task.base)
-    reason = refusal(architecture)
-    if reason is not None:
-        raise Mistake(reason)
+    architecture = architecture_of(task, preset, arch)
     costs = asdict(count(task, architecture))
     record = {"task": task.name, "key": architecture.key, **asdict(architecture), **costs}
     record["uncounted"] = " ".join(costs["uncounted"])

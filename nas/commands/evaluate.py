@@ -1,15 +1,15 @@
 """`nas evaluate`: train one architecture and print its Row."""
 
+import os
 from pathlib import Path
 
 from nas import report
 from nas.commands.results import for_a_terminal
+from nas.commands.search import architecture_of
 from nas.evaluate import Job, evaluate, task_of
 from nas.options import Format
 from results import export, table
-from search_spaces.architecture import parse_architecture
-from search_spaces.mistake import Mistake, unknown
-from search_spaces.topologies.registry import refusal
+from search_spaces.mistake import Mistake
 
 
 def run(
@@ -18,14 +18,11 @@ def run(
     """Evaluate and print; a failed evaluation is printed too, and then is a Mistake."""
     for_terminal = for_a_terminal(format, output)
     task = task_of(reference, str(data) if data else None)
-    if preset not in task.presets:
-        raise unknown(f"preset of task {task.name!r}", preset, task.presets)
-    architecture = parse_architecture(arch, task.base_for(preset))
-    reason = refusal(architecture)
-    if reason is not None:
-        raise Mistake(reason)
+    architecture = architecture_of(task, preset, arch)
     job = Job(task=reference, architecture=architecture, preset=preset, seed=seed, data=str(data) if data else None)
     row = evaluate(job)
+    if "TORCHELASTIC_RUN_ID" in os.environ and os.environ["RANK"] != "0":
+        return  # of the processes that torchrun started, one speaks
     if for_terminal:
         report.print_record(report.screen(), row.columns())
     else:

@@ -30,7 +30,7 @@ def run(
     found = query(every, where=where, objectives=objectives, order_by=_names(order_by or ""), limit=limit)
     for line in table.mixtures(found):
         report.screen(stderr=True).print(f"note: {line}", highlight=False, markup=False)
-    found = query(found, columns=_columns(columns, format, settings))
+    found = query(found, columns=_columns(columns, format, settings, found.column_names))
     if for_a_terminal(format, output):
         console = report.screen()
         report.print_records(console, found.to_pylist(), found.column_names, f"{len(found)} of {len(every)} rows")
@@ -79,10 +79,11 @@ def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _columns(text: str | None, format: Format, settings: store.Settings) -> list[str]:
+def _columns(text: str | None, format: Format, settings: store.Settings, known: list[str]) -> list[str]:
     """Those asked for; without a word a table shows the telling ones and a file holds all."""
     if text == "all" or (text is None and format is not Format.TABLE):
         return []
     if text is not None:
         return _names(text)
-    return [*report.front_columns(list(settings.objectives), list(settings.metrics)), "status"]
+    telling = (*report.front_columns(list(settings.objectives), list(settings.metrics)), "status")
+    return [column for column in telling if column in known]

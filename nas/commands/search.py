@@ -17,10 +17,11 @@ from nas.search import Coordinator
 from nas.store import Settings
 from nas.workers import workers
 from results.row import Goal
-from search_spaces.architecture import parse_architecture
+from search_spaces.architecture import Architecture, parse_architecture
 from search_spaces.catalog import SPACES
-from search_spaces.mistake import unknown
+from search_spaces.mistake import Mistake, unknown
 from search_spaces.space import SearchSpace
+from search_spaces.topologies.registry import refusal
 from tasks.base import Task
 
 
@@ -70,9 +71,24 @@ def run(request: Request) -> None:
     show_front(name, request.storage, request.plot)
 
 
+def architecture_of(task: Task, preset: str, arch: str) -> Architecture:
+    """The preset's base architecture, changed by `--arch`.
+
+    Raises:
+        Mistake: An unknown preset, or an architecture that cannot be wired.
+    """
+    if preset not in task.presets:
+        raise unknown(f"preset of task {task.name!r}", preset, task.presets)
+    architecture = parse_architecture(arch, task.base_for(preset))
+    reason = refusal(architecture)
+    if reason is not None:
+        raise Mistake(reason)
+    return architecture
+
+
 def space_of(task: Task, name: str, arch: str, preset: str) -> SearchSpace:
     """A named space around the task's base architecture under a preset, changed by `--arch`."""
-    space = SPACES.load(name)(parse_architecture(arch, task.base_for(preset)))
+    space = SPACES.load(name)(architecture_of(task, preset, arch))
     assert isinstance(space, SearchSpace)
     return space
 
@@ -81,8 +97,6 @@ def settings_for(request: Request, task: Task, space: SearchSpace, budget: Budge
     """The settings of a study. Raises Mistake for an unknown objective, preset or sampler."""
     metrics: dict[str, Goal] = {metric.name: metric.goal for metric in task.metrics}
     named = request.objectives.split(",") if request.objectives else [task.metrics[0].name, "flops"]
-    if request.preset not in task.presets:
-        raise unknown(f"preset of task {task.name!r}", request.preset, task.presets)
     sampler = request.sampler or DEFAULT
     if sampler not in SAMPLERS:
         raise unknown("sampler", sampler, SAMPLERS)

@@ -19,7 +19,7 @@ from nas.sampling.proposer import Proposer, Situation
 START = 8
 """Values there must be before a model is believed; architectures are drawn by lot until then."""
 
-CANDIDATES, OBSERVED, UNFINISHED, DIRECTIONS = 1000, 200, 50, 64
+CANDIDATES, OBSERVED, UNFINISHED, DIRECTIONS = 500, 128, 32, 64
 """At most so many are looked at, drawn by lot, so that a proposal costs the same however long the search."""
 
 NOISE = 0.02

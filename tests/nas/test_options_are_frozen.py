@@ -11,7 +11,7 @@ FLAGS = {
         "--storage", "--study", "--trials", "--workers",
     },
     "evaluate": {"--arch", "--data", "--format", "--output", "--preset", "--seed"},
-    "cost": {"--arch", "--data", "--format"},
+    "cost": {"--arch", "--data", "--format", "--preset"},
     "results": {
         "--columns", "--format", "--limit", "--order-by", "--output", "--pareto", "--storage", "--study", "--where",
     },

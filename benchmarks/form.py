@@ -1,0 +1,109 @@
+"""The form that every benchmark has: named figures, the machine they were measured on, a table or one JSON object.
+
+A script measures in `figures(quick)` and ends with `main("its_name", figures)`; it is run as
+`python -m benchmarks.its_name [--quick] [--json]`.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One measured number.
+
+    Attributes:
+        value: What this project reaches; None where this machine cannot measure it.
+        unit: "ms", "share", "ratio" ...
+        better: Whether more or less of it is better.
+        target: What it is to reach; None where there is no target.
+        peers: What a user would pick instead -> what that reaches in the same run.
+    """
+
+    value: float | None
+    unit: str
+    better: Literal["higher", "lower"]
+    target: float | None = None
+    peers: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def reached(self) -> bool | None:
+        """Whether the target is reached, None where there is nothing to say."""
+        if self.value is None or self.target is None:
+            return None
+        return self.value >= self.target if self.better == "higher" else self.value <= self.target
+
+
+def main(benchmark: str, figures: Callable[[bool], Mapping[str, Figure]]) -> None:
+    """Measure and print, as the command line asks. With --json, standard output holds one object and nothing else."""
+    parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{benchmark}")
+    parser.add_argument("--quick", action="store_true", help="the same figures from less work, in under a minute")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    asked = parser.parse_args()
+    with contextlib.redirect_stdout(sys.stderr):
+        measured = figures(asked.quick)
+    if asked.json:
+        record = {"benchmark": benchmark, "machine": machine(), "figures": {k: asdict(f) for k, f in measured.items()}}
+        print(json.dumps(record, allow_nan=False))
+    else:
+        print(table(benchmark, measured))
+
+
+def machine() -> dict[str, Any]:
+    """What the figures were measured on: processor, cores, first GPU or None, versions."""
+    return {
+        "cpu": _cpu(),
+        "cores": os.cpu_count(),
+        "gpu": _gpu(),
+        "python": platform.python_version(),
+        "torch": _version("torch"),
+    }
+
+
+def table(benchmark: str, measured: Mapping[str, Figure]) -> str:
+    """The figures as text, a line each."""
+    where = ", ".join(f"{name} {value}" for name, value in machine().items())
+    lines = [f"{benchmark} on {where}", ""]
+    width = max(map(len, measured), default=0)
+    for name, figure in measured.items():
+        value = "not measured" if figure.value is None else f"{figure.value:.4g} {figure.unit}"
+        aim = "" if figure.target is None else f"{'>=' if figure.better == 'higher' else '<='} {figure.target:g}"
+        verdict = {True: "reached", False: "MISSED", None: ""}[figure.reached]
+        peers = ", ".join(f"{peer} {reached:.4g}" for peer, reached in figure.peers.items())
+        lines.append(f"{name:<{width}}  {value:<16} {aim:<10} {verdict:<8} {peers}".rstrip())
+    return "\n".join(lines)
+
+
+def _cpu() -> str:
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _gpu() -> str | None:
+    """By nvidia-smi, so that a benchmark of something light loads no torch."""
+    command = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
+    try:
+        listed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return listed.strip().splitlines()[0] if listed.strip() else None
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

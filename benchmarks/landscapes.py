@@ -1,0 +1,161 @@
+"""Synthetic losses over an enumerated space, so that the true front of a search is known.
+
+The costs are real: a ViT's closed form at 224 pixels. The losses are made up, and were fixed before any sampler
+was run on them; each is smooth in another way, and one is not.
+"""
+
+import math
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from nas.budget import Feasible, feasible, parse_budget
+from search_spaces import catalog
+from search_spaces.architecture import Architecture
+from search_spaces.count import Count
+from search_spaces.models.vit import count_vit
+from search_spaces.space import SearchSpace
+from search_spaces.spec import Spec
+
+BASE = Architecture(depth=12, heads=6, head_dim=64, width=384, hidden=1536)  # ViT-S
+
+Loss = Callable[[Architecture, Count], float]
+
+_GAIN = {"grn-v1": 0.010, "grn-v2": 0.016, "grn-v3": 0.024, "dca": 0.034, "ancre": 0.018, "rmt": 0.030,
+         "hyper": 0.026, "denseformer": 0.014}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Landscape:
+    """A search whose answer is known: both objectives, loss and flops, are to be small.
+
+    Attributes:
+        feasible: What is inside the budget.
+        flops: Architecture -> FLOPs, for the whole space.
+        loss: Architecture -> true loss, for the whole space.
+        noise: Standard deviation of a measured loss around the true one.
+    """
+
+    feasible: Feasible
+    flops: Mapping[Architecture, int]
+    loss: Mapping[Architecture, float]
+    noise: float
+
+    def measure(self, architecture: Architecture, seed: int) -> tuple[float, float]:
+        """What a trial gives: the loss as measured with a seed, and the FLOPs."""
+        noise = self.noise * random.Random(f"{architecture.key} {seed}").gauss()
+        return self.loss[architecture] + noise, float(self.flops[architecture])
+
+    def hypervolume(self, found: set[Architecture]) -> float:
+        """Hypervolume of true values as a share of what the whole feasible set has.
+
+        The reference point is the worst feasible loss with the worst feasible FLOPs.
+        """
+        return self._hypervolume(found) / self._hypervolume(set(self.feasible))
+
+    def _hypervolume(self, found: set[Architecture]) -> float:
+        worst_loss = max(self.loss[architecture] for architecture in self.feasible)
+        worst_flops = max(self.flops[architecture] for architecture in self.feasible)
+        total, best = 0.0, float(worst_flops)
+        for loss, flops in sorted((self.loss[architecture], self.flops[architecture]) for architecture in found):
+            if flops < best:
+                total += (worst_loss - loss) * (best - flops)
+                best = flops
+        return total
+
+
+def space() -> SearchSpace:
+    """`joint` around ViT-S with every depth and number of heads in its range: a few per cent still fill a search."""
+    joint = catalog.joint(BASE)
+    depths, heads = joint.axes["depth"], joint.axes["heads"]
+    every = {
+        "depth": tuple(range(int(depths[0]), int(depths[-1]) + 1)),
+        "heads": tuple(range(int(heads[0]), int(heads[-1]) + 1)),
+    }
+    return SearchSpace("joint, every depth and heads", BASE, {**joint.axes, **every})
+
+
+def landscapes(budgets: Mapping[str, str]) -> dict[tuple[str, str], Landscape]:
+    """(name of a loss, name of a budget) -> the landscape."""
+    searched = space()
+    counts = {architecture: count_vit(architecture, (3, 224, 224), 16, 1000) for architecture in searched}
+    flops = {architecture: 2 * count.macs for architecture, count in counts.items()}
+    inside = {
+        name: feasible(searched, lambda architecture: {"params": counts[architecture].params}, parse_budget([text]))
+        for name, text in budgets.items()
+    }
+    made = {}
+    for name, (loss, noise) in LOSSES.items():
+        losses = {architecture: loss(architecture, count) for architecture, count in counts.items()}
+        for budget, members in inside.items():
+            made[name, budget] = Landscape(members, flops, losses, noise)
+    return made
+
+
+def interacting(architecture: Architecture, count: Count) -> float:
+    """A power law in parameters, worse off the best shape; topologies pay with depth, and their options differ."""
+    depth, heads = math.log(architecture.depth / 12), math.log(architecture.heads / 6)
+    mismatch = math.log(architecture.heads * architecture.head_dim / architecture.width)
+    efficiency = math.exp(-0.18 * mismatch**2 - 0.10 * (depth - heads - 0.35) ** 2)
+    scale = 0.9 + 0.55 * (count.params * efficiency / 22e6) ** -0.28
+    head_dim = 0.05 * math.log(architecture.head_dim / 64) ** 2 * math.exp(-heads / 2)
+    return scale + head_dim - _gain(architecture) * math.exp(0.6 * depth)
+
+
+def additive(architecture: Architecture, count: Count) -> float:
+    """Each axis by itself."""
+    depth, heads = math.log(architecture.depth / 12), math.log(architecture.heads / 6)
+    head_dim, topology = math.log(architecture.head_dim / 64), Spec.parse(architecture.topology)
+    shape = -0.22 * depth - 0.12 * heads + 0.05 * heads**2 - 0.09 * head_dim + 0.04 * head_dim**2
+    option = max(_option(topology), 0.01)
+    return 1.5 + shape - 2 * _GAIN.get(topology.name, 0.0) + 0.004 * abs(math.log2(option / 2))
+
+
+def rugged(architecture: Architecture, count: Count) -> float:
+    """The interacting loss under waves whose phase is each topology's own, and a grain of each architecture's own."""
+    phase = random.Random(architecture.topology).uniform(0, 2 * math.pi)
+    depth, heads, head_dim = (math.log(getattr(architecture, name)) for name in ("depth", "heads", "head_dim"))
+    waves = 0.02 * math.sin(3 * depth + phase) + 0.015 * math.sin(4 * heads - 2 * phase)
+    waves += 0.01 * math.cos(2 * head_dim * depth + phase)
+    return interacting(architecture, count) + waves + 0.017 * random.Random(architecture.key).gauss()
+
+
+def wild(architecture: Architecture, count: Count) -> float:
+    """A random wave field over the shape, another one for each topology, on a slope in parameters."""
+    place = [math.log(getattr(architecture, name)) for name in ("depth", "heads", "head_dim")]
+    field = 0.0
+    for owner in ("shared", Spec.parse(architecture.topology).name, architecture.topology):
+        source = random.Random(owner)
+        for _ in range(6):
+            angle = sum(source.gauss(0, 1.2) * position for position in place) + source.uniform(0, 2 * math.pi)
+            field += 0.02 * math.sin(angle)
+    return 1.5 - 0.12 * math.log(count.params / 22e6) + field
+
+
+LOSSES: Mapping[str, tuple[Loss, float]] = {
+    "interacting": (interacting, 0.0),
+    "additive": (additive, 0.0),
+    "rugged": (rugged, 0.0),
+    "wild": (wild, 0.0),
+    "noisy": (interacting, 0.02),
+}
+"""Name -> the true loss, and the noise of measuring it."""
+
+
+def _gain(architecture: Architecture) -> float:
+    topology = Spec.parse(architecture.topology)
+    gain, option = _GAIN.get(topology.name, 0.0), _option(topology)
+    match topology.name:
+        case "dca":
+            return gain * (1 - 0.25 * abs(math.log2(option / 2)))
+        case "rmt":
+            return gain * (1.2 - 0.25 * abs(math.log2(2 * option / architecture.head_dim)))
+        case "hyper" if option == 4:
+            return gain * (1.25 if architecture.depth >= 12 else 0.6)
+        case "ancre":
+            return gain * (1.1 if option < 0.05 else 0.9)
+    return gain
+
+
+def _option(topology: Spec) -> float:
+    return float(next(iter(topology.options.values()), 0))

@@ -1,0 +1,164 @@
+"""Tokens per second of a language task's training, beside a bare PyTorch loop around Hugging Face's GPT-2.
+
+Both train a decoder of one shape on the same rows, in one precision, with the same optimiser and clipping, in turns;
+the ratio is taken turn by turn. Then the task's loader runs alone: it must make rows faster than the model learns them.
+On a GPU where there is one, in bf16; else on the CPU with one thread, in fp32.
+"""
+
+import statistics
+import time
+from itertools import islice
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers import GPT2Config, GPT2LMHeadModel
+
+from benchmarks.form import Figure, main
+from search_spaces.architecture import Architecture
+from tasks.language.corpus import Corpus, stdlib_corpus
+from tasks.language.presets import LanguageRecipe
+from tasks.language.rows import Packed
+from tasks.language.shards import read
+from tasks.language.task import LanguageTask
+from tasks.language.tokenizer import Tokenizer, trained_tokenizer
+from tasks.splits import Batch
+
+_WARM = 3
+"""Steps at the start of a training that are not timed."""
+
+
+class Clock:
+    """Times a training between two of its passes, waiting for the device at these alone."""
+
+    def __init__(self, passes: int) -> None:
+        self.last = passes
+        self.passes = 0
+        self.times: list[float] = []
+
+    def tick(self) -> None:
+        """Say that a pass has its outputs."""
+        self.passes += 1
+        if self.passes in (_WARM, self.last):
+            if torch.cuda.is_available():
+                torch.cuda.synchronize()
+            self.times.append(time.perf_counter())
+
+    def passes_per_second(self) -> float:
+        """Of the passes behind the warm-up."""
+        began, ended = self.times
+        return (self.last - _WARM) / (ended - began)
+
+
+class GPT2OnStdlib(LanguageTask):
+    """The standard library's documentation, learnt by GPT-2."""
+
+    name = "gpt2-on-stdlib"
+    version = 1
+    dialect = "gpt2"
+    layout = Packed()
+    tied = True
+
+    def __init__(self, architecture: Architecture, vocabulary: int, context: int, recipe: LanguageRecipe) -> None:
+        super().__init__()
+        self.base, self.vocabulary, self.context = architecture, vocabulary, context
+        self.presets = {"timed": recipe}
+        self.clock = Clock(recipe.steps)
+
+    def text(self) -> tuple[Corpus, Tokenizer]:
+        """As `stdlib-lm` has it."""
+        corpus = stdlib_corpus()
+        texts = [text for shard in corpus.train for _, text in read(shard) if text]
+        return corpus, trained_tokenizer(texts, 2048)
+
+    def loss(self, outputs: Tensor, targets: Tensor, recipe: LanguageRecipe) -> Tensor:
+        """The task's loss, which each pass takes once."""
+        self.clock.tick()
+        return super().loss(outputs, targets, recipe)
+
+
+def gpt2_on_stdlib() -> GPT2OnStdlib:
+    """GPT-2 small in bf16 on a GPU; on a CPU a decoder of a million parameters in fp32, as `stdlib-lm` has it."""
+    shared = {"steps": _WARM + 10, "measured": 1, "reports": 1}
+    if torch.cuda.is_available():
+        small = Architecture(depth=12, width=768, heads=12, head_dim=64, hidden=3072)
+        return GPT2OnStdlib(small, 50257, 1024, LanguageRecipe(batch=16, lr=6e-4, precision="bf16-mixed", **shared))
+    tiny = Architecture(depth=4, width=128, heads=4, head_dim=32, hidden=512)
+    return GPT2OnStdlib(tiny, 2048, 128, LanguageRecipe(batch=8, lr=1e-3, **shared))
+
+
+def task_speed(task: GPT2OnStdlib) -> float:
+    """Tokens per second of the task's own `fit`."""
+    recipe = task.presets["timed"]
+    task.clock = Clock(recipe.steps)
+    task.fit(task.base, "timed", 0, None, lambda step, metrics: None)
+    return task.clock.passes_per_second() * recipe.batch * task.context
+
+
+def reference_speed(task: GPT2OnStdlib, batches: list[Batch], device: torch.device) -> float:
+    """Tokens per second of a bare loop around Hugging Face's model, on rows that lie ready on the device."""
+    recipe, shape = task.presets["timed"], task.base
+    config = GPT2Config(
+        vocab_size=task.vocabulary,
+        n_positions=task.context,
+        n_embd=shape.width,
+        n_layer=shape.depth,
+        n_head=shape.heads,
+        n_inner=shape.hidden,
+        **dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), 0.0),  # the task has no dropout either
+        **dict.fromkeys(("bos_token_id", "eos_token_id"), None),
+    )
+    model = GPT2LMHeadModel(config).to(device).train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=recipe.lr, betas=recipe.betas, fused=True)
+    clock = Clock(recipe.steps)
+    for inputs, targets in batches:
+        with torch.autocast(device.type, torch.bfloat16, enabled=recipe.precision == "bf16-mixed"):
+            logits = model(inputs, use_cache=False).logits
+            clock.tick()
+            loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
+        optimizer.step()
+    return clock.passes_per_second() * recipe.batch * task.context
+
+
+def loader_speed(task: GPT2OnStdlib, seconds: float) -> float:
+    """Tokens per second of the task's rows, from text, when nothing learns from them."""
+    recipe = task.presets["timed"]
+    rows = task.splits.training(recipe, 0, (), torch.device("cpu"))
+    next(rows)
+    began, batches = time.perf_counter(), 0
+    while time.perf_counter() - began < seconds:
+        next(rows)
+        batches += 1
+    rows.close()
+    return batches * recipe.batch * task.context / (time.perf_counter() - began)
+
+
+def figures(quick: bool) -> dict[str, Figure]:
+    """Each takes its turn; ratios are taken turn by turn."""
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    torch.set_num_threads(1)  # as evaluations run
+    task = gpt2_on_stdlib()
+    rows = task.splits.training(task.presets["timed"], 0, (), device)
+    batches = [batch for batch, _ in islice(rows, task.presets["timed"].steps)]
+    rows.close()
+    ours, theirs = [], []
+    for _ in range(5 if quick else 25):
+        ours.append(task_speed(task))
+        theirs.append(reference_speed(task, batches, device))
+    loader, model = loader_speed(task, 2 if quick else 10), statistics.median(ours)
+    ratio = statistics.median(our / their for our, their in zip(ours, theirs, strict=True))
+    return {
+        "tokens_over_reference": Figure(ratio, "ratio", "higher", target=1.0),
+        "tokens_per_second": Figure(
+            model, "tokens/s", "higher", peers={"bare loop, transformers": statistics.median(theirs)}
+        ),
+        "loader_tokens_per_second": Figure(loader, "tokens/s", "higher"),
+        "loader_over_model": Figure(loader / model, "ratio", "higher", target=1.0),
+    }
+
+
+if __name__ == "__main__":
+    main("lm_throughput", figures)

@@ -1,0 +1,131 @@
+"""What a search costs beyond its trainings, and how quickly the commands start.
+
+A search of digits-vit runs in this process; then a bare PyTorch loop trains the same architectures for the same steps on
+the same batches, as somebody would write it by hand. Ratios are taken seed by seed. The search's own part holds all
+that the loop does without: counting, proposing, the store, baselines, measuring on the way, the table and the picture.
+"""
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import chdir
+from itertools import islice
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from benchmarks.form import Figure, main
+from nas import store
+from nas.commands.search import Request, run
+from search_spaces.architecture import Architecture
+from tasks.digits import DigitsRecipe, DigitsViT
+
+COLD = 7  # starts of a command, of which the median is taken
+
+
+def search_seconds(folder: str, preset: str, trials: int, seed: int) -> tuple[float, list[Architecture]]:
+    """Seconds of a whole search, and what it trained."""
+    request = Request(
+        task="digits-vit",
+        space="joint",
+        arch="",
+        budget=["params<=100k"],
+        objectives="accuracy,flops",
+        trials=trials,
+        preset=preset,
+        seed=seed,
+        sampler="",
+        workers=1,
+        data=None,
+        study=f"seed-{seed}",
+        storage=f"sqlite:///{folder}/studies.db",
+        plot=None,
+    )
+    began = time.perf_counter()
+    run(request)
+    seconds = time.perf_counter() - began
+    rows = store.rows_of(store.load_study(store.open_storage(request.storage), request.study))
+    return seconds, [row.architecture for row in rows]
+
+
+def bare_seconds(task: DigitsViT, recipe: DigitsRecipe, architectures: list[Architecture]) -> float:
+    """Seconds of loops that train and measure the same architectures, one thread."""
+    began = time.perf_counter()
+    for architecture in architectures:
+        torch.manual_seed(0)
+        model = task.build(architecture)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=recipe.lr, weight_decay=recipe.weight_decay, fused=True)
+        steps = recipe.total_steps(task.splits.examples)
+        schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, recipe.lr, total_steps=steps)
+        batches = task.splits.training(recipe, 0, (), torch.device("cpu"))
+        for (images, labels), _ in islice(batches, steps):
+            loss = F.cross_entropy(model(images), labels, label_smoothing=recipe.label_smoothing)
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
+            optimizer.step()
+            schedule.step()
+        with torch.no_grad():
+            model.eval()
+            for part in (task.splits.validation, task.splits.test):
+                (model(task.splits.encode(part[0])).argmax(1) == part[1]).float().mean().item()
+    return time.perf_counter() - began
+
+
+def search_over_bare(quick: bool) -> float:
+    """Median ratio over seeds."""
+    task, preset, trials = DigitsViT(), "smoke" if quick else "proxy", 3 if quick else 8
+    torch.set_num_threads(1)
+    bare_seconds(task, task.presets["smoke"], [task.base])  # what a process does once is nobody's overhead
+    ratios = []
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        for seed in range(2 if quick else 3):
+            searched, architectures = search_seconds(folder, preset, trials, seed)
+            ratios.append(searched / bare_seconds(task, task.presets[preset], architectures))
+    return statistics.median(ratios)
+
+
+def cold_over_python(command: list[str]) -> float:
+    """Median ratio of a command's start to `python -c pass`, in turns."""
+    ratios = []
+    for _ in range(COLD):
+        ratios.append(_wall(command) / _wall([sys.executable, "-c", "pass"]))
+    return statistics.median(ratios)
+
+
+def imports_torch(command: list[str]) -> int:
+    """1 where the command loads torch, else 0."""
+    environment = {**os.environ, "PYTHONPROFILEIMPORTTIME": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    return int(any(line.rpartition("|")[2].strip() == "torch" for line in done.stderr.splitlines()))
+
+
+def _wall(command: list[str]) -> float:
+    began = time.perf_counter()
+    subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    return time.perf_counter() - began
+
+
+def figures(quick: bool) -> dict[str, Figure]:
+    """The search's overhead, then the starts, on a study that the search made."""
+    nas = [str(Path(sys.executable).with_name("nas"))]
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        search_seconds(folder, "smoke", 2, 0)
+        query = [*nas, "results", "--storage", f"sqlite:///{folder}/studies.db"]
+        starts = {"help": cold_over_python([*nas, "--help"]), "results": cold_over_python(query)}
+        loads = max(imports_torch([*nas, "--help"]), imports_torch(query))
+    return {
+        "search_over_bare": Figure(search_over_bare(quick), "ratio", "lower", target=1.10),
+        "help_seconds_over_python": Figure(starts["help"], "ratio", "lower"),
+        "results_seconds_over_python": Figure(starts["results"], "ratio", "lower"),
+        "imports_torch": Figure(loads, "0 or 1", "lower", target=0),
+    }
+
+
+if __name__ == "__main__":
+    main("overhead", figures)

@@ -1,0 +1,138 @@
+"""What a budgeted search finds in 100 trials, beside plain Optuna: the share of useful trials, and the front.
+
+A trial is useful where its architecture is inside the budget and new. The front is that of loss against flops, its
+hypervolume a share of the true front's, which is known: the space is enumerated and the loss made up (landscapes.py).
+The reference point is the worst loss and the worst flops inside the budget. The figures without a suffix are those of
+the `interacting` loss; the others guard against a sampler made for one loss. Medians over seeds.
+
+Peers: `nas-...` are the other samplers of this project; `optuna-...` is what one would write without it, the budget a
+constraint and a trial outside the budget, or repeated, a trial; `reject` draws at random until inside and new.
+"""
+
+import random
+import statistics
+from collections.abc import Callable, Sequence
+
+import optuna
+from optuna.samplers import BaseSampler, NSGAIISampler, RandomSampler, TPESampler
+from optuna.trial import TrialState
+
+from benchmarks.form import Figure, main
+from benchmarks.landscapes import LOSSES, Landscape, landscapes
+from nas.sampling import DEFAULT, BudgetSampler
+from search_spaces.architecture import Architecture
+
+BUDGETS = {"band": "21M<=params<=23M", "cap": "params<=18500k"}  # hold 3 % and 30 % of the space
+TRIALS = 100
+DIRECTIONS = ("minimize", "minimize")
+TARGETS = {"band": 0.99, "cap": 0.98}
+
+Found = Sequence[Architecture | None]
+"""The architecture of each trial; None where there is no such network."""
+
+
+def ours(inner: str) -> Callable[[Landscape, int], Found]:
+    """This project's search with one of its samplers."""
+
+    def run(landscape: Landscape, seed: int) -> Found:
+        sampler = BudgetSampler(landscape.feasible, inner, seed)
+        study = optuna.create_study(directions=DIRECTIONS, sampler=sampler)
+        found = []
+        for _ in range(TRIALS):
+            trial = study.ask()
+            found.append(sampler.propose(trial))
+            study.tell(trial, landscape.measure(found[-1], seed))
+        return found
+
+    return run
+
+
+def plain(make: Callable[[int], BaseSampler]) -> Callable[[Landscape, int], Found]:
+    """Optuna by its documentation: suggest each field, give the budget as a constraint."""
+
+    def run(landscape: Landscape, seed: int) -> Found:
+        study = optuna.create_study(directions=DIRECTIONS, sampler=make(seed))
+        inside, found = set(landscape.feasible), list[Architecture | None]()
+        for _ in range(TRIALS):
+            trial = study.ask()
+            architecture = suggested(trial, landscape)
+            found.append(architecture)
+            if architecture is None:
+                study.tell(trial, state=TrialState.FAIL)
+            else:
+                trial.set_constraint("budget", 0.0 if architecture in inside else 1.0)
+                study.tell(trial, landscape.measure(architecture, seed))
+        return found
+
+    return run
+
+
+def suggested(trial: optuna.Trial, landscape: Landscape) -> Architecture | None:
+    """One architecture of the space as Optuna suggests it, None where it cannot be built."""
+    space = landscape.feasible.space
+    axes = space.axes
+    point = {name: trial.suggest_int(name, int(axes[name][0]), int(axes[name][-1])) for name in ("depth", "heads")}
+    chosen = {name: trial.suggest_categorical(name, axes[name]) for name in ("head_dim", "topology")}
+    options = [name for name in axes if name.startswith(f"{chosen['topology']}.")]
+    chosen |= {name: trial.suggest_categorical(name, axes[name]) for name in options}
+    architecture = space.architecture({**point, **chosen})
+    return architecture if architecture in space else None
+
+
+def reject(landscape: Landscape, seed: int) -> Found:
+    """Random values for every axis, until they are inside the budget and new."""
+    space, inside, draw = landscape.feasible.space, set(landscape.feasible), random.Random(seed)
+    found = list[Architecture]()
+    while len(found) < min(TRIALS, len(inside)):
+        point = {name: draw.choice(values) for name, values in space.axes.items()}
+        options = {name: value for name, value in point.items() if name.startswith(f"{point['topology']}.")}
+        architecture = space.architecture({name: v for name, v in point.items() if "." not in name} | options)
+        if architecture in inside and architecture not in found:
+            found.append(architecture)
+    return found
+
+
+PEERS: dict[str, Callable[[Landscape, int], Found]] = {
+    "nas-tpe": ours("tpe"),
+    "nas-nsga2": ours("nsga2"),
+    "nas-random": ours("random"),
+    "optuna-tpe": plain(lambda seed: TPESampler(seed=seed)),
+    "optuna-nsga2": plain(lambda seed: NSGAIISampler(seed=seed)),
+    "optuna-random": plain(lambda seed: RandomSampler(seed)),
+    "reject": reject,
+}
+
+
+def figures(quick: bool) -> dict[str, Figure]:
+    """Seven seeds; three where it is to be quick, and then only the quickest peer beyond the first loss."""
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    seeds = range(3 if quick else 7)
+    share, front = dict[str, Figure](), dict[str, Figure]()
+    for (loss, budget), landscape in landscapes(BUDGETS).items():
+        first = loss == next(iter(LOSSES))
+        runs = {"": ours(DEFAULT), **PEERS}
+        if quick and not first:
+            runs = {"": runs[""], "reject": reject}
+        found = {name: [run(landscape, seed) for seed in seeds] for name, run in runs.items()}
+        useful = {
+            name: statistics.median(len(within(landscape, one)) / TRIALS for one in each)
+            for name, each in found.items()
+        }
+        volume = {
+            name: statistics.median(landscape.hypervolume(within(landscape, one)) for one in each)
+            for name, each in found.items()
+        }
+        if first:
+            share[f"useful_share_{budget}"] = Figure(useful.pop(""), "share", "higher", 1.0, useful)
+        name = f"hypervolume_{budget}" if first else f"hypervolume_{budget}_{loss}"
+        front[name] = Figure(volume.pop(""), "share", "higher", TARGETS[budget], volume)
+    return share | front
+
+
+def within(landscape: Landscape, found: Found) -> set[Architecture]:
+    """The distinct architectures inside the budget."""
+    return {architecture for architecture in found if architecture is not None} & set(landscape.feasible)
+
+
+if __name__ == "__main__":
+    main("search_efficiency", figures)
