@@ -86,6 +86,7 @@ def plot_front(
     The cost, or the second objective, is the x axis; error bars are standard errors.
     """
     from matplotlib.figure import Figure  # half a second that only a picture needs
+    from matplotlib.ticker import EngFormatter
 
     y_name, x_name = [*objectives, *objectives][:2]
     points = [record for record in records if record.get(x_name) is not None and record.get(y_name) is not None]
@@ -118,6 +119,8 @@ def plot_front(
     span = [record[x_name] for record in points]
     if span and min(span) > 0 and max(span) / min(span) > 5:
         axes.set_xscale("log")
+        axes.xaxis.set_minor_formatter(EngFormatter(sep=""))
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.set_xlabel(x_name)
     axes.set_ylabel(f"{y_name} (validation)")
     axes.set_title(title, loc="left", fontsize=10)

@@ -66,7 +66,8 @@ class Coordinator:
         return len(self.study.get_trials(deepcopy=False))
 
     def _take_up(self, left: FrozenTrial) -> None:
-        architecture = self.sampler.architecture(left.params)
+        # Of a trial that died while it was proposed, what it had recorded is kept and the rest proposed again.
+        architecture = self.sampler.propose(optuna.Trial(self.study, left._trial_id))
         if left.user_attrs.get(LOST, 0) > MOST_LOSSES:
             reason = f"its process died {MOST_LOSSES + 1} times, most likely for lack of memory"
             store.tell(self.study, left.number, left._trial_id, failed(self._job(architecture), reason))
@@ -109,13 +110,11 @@ def _under_way(study: optuna.Study) -> list[FrozenTrial]:
         row = store.row_of(trial)
         if row is not None:
             store.conclude(study, trial.number, row)
-        elif not trial.params:  # it died between asking and proposing: there is nothing to take up
-            study.tell(trial.number, state=TrialState.FAIL)
-        else:
-            if not clean:
-                trial.user_attrs[LOST] = trial.user_attrs.get(LOST, 0) + 1
-                study._storage.set_trial_user_attr(trial._trial_id, LOST, trial.user_attrs[LOST])
-            left.append(trial)
+            continue
+        if not clean:
+            trial.user_attrs[LOST] = trial.user_attrs.get(LOST, 0) + 1
+            study._storage.set_trial_user_attr(trial._trial_id, LOST, trial.user_attrs[LOST])
+        left.append(trial)
     study.set_user_attr(INTERRUPTED, False)
     return left
 

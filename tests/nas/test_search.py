@@ -196,3 +196,18 @@ def test_a_killed_search_loses_no_finished_evaluation(request_: Request, tmp_pat
     run(killed)
     assert found(killed) == found(request_)
     assert not list((tmp_path / "nas-runs" / "killed").glob("*/row.json"))
+
+
+def test_a_search_killed_while_it_proposed_goes_on_as_if_it_had_not_been(request_: Request, tmp_path: Path) -> None:
+    run(request_)
+    killed = replace(request_, study="killed")
+    program = (
+        "import os, optuna; from nas.commands.search import Request, run\n"
+        "suggest, calls = optuna.Trial.suggest_int, []\n"
+        "def once(*a, **k):\n    calls.append(a)\n    if len(calls) == 11: os._exit(9)\n    return suggest(*a, **k)\n"
+        f"optuna.Trial.suggest_int = once; run(Request(**{asdict(killed)}))"
+    )
+    assert subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True).returncode == 9
+    assert 0 < len(rows(killed)) < 8
+    run(killed)
+    assert found(killed) == found(request_)

@@ -1,0 +1,25 @@
+"""The README shows what is tested."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+
+
+def test_the_task_in_the_readme_is_the_one_that_is_tested() -> None:
+    shown = [code.strip() for code in re.findall(r"^```python\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)]
+    assert (ROOT / "tests" / "tasks" / "moons.py").read_text().strip() in shown
+
+
+def test_the_readme_opens_with_two_commands_that_set_up_what_they_need() -> None:
+    search, tests = re.findall(r"^```bash\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)[:2]
+    assert "venv" in search
+    assert "nas search digits-vit" in search
+    assert "venv" in tests
+    assert "pytest" in tests
+
+
+def test_every_link_leads_somewhere() -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", README):
+        assert (ROOT / target).exists(), target
