@@ -63,7 +63,7 @@ class DigitsViT(ClassificationTask):
     name = "digits-vit"
     version = 1
     base = Architecture(depth=4, width=32, heads=4, head_dim=8, hidden=64)
-    presets = {
+    presets = {  # noqa: RUF012  # Task declares it a ClassVar
         "smoke": DigitsRecipe(epochs=10, batch=32, lr=0.01, accelerator="cpu"),
         "proxy": DigitsRecipe(epochs=60, batch=64, lr=0.01, warmup=0.3, label_smoothing=0.1, accelerator="cpu"),
     }
@@ -75,7 +75,7 @@ class DigitsViT(ClassificationTask):
     def build(self, architecture: Architecture) -> nn.Module:
         """A vision transformer that averages, [B, 1, 8, 8] to [B, 10]."""
         vit = build_vit(architecture, _IMAGE, _PATCH, _CLASSES)
-        for module in (*vit.stack.layers.modules(), vit.head):
+        for module in (*vit.stack.get_submodule("layers").modules(), vit.head):
             if isinstance(module, nn.Linear):
                 nn.init.xavier_uniform_(module.weight)
         return AveragingViT(vit)

@@ -32,7 +32,9 @@ def _from_file(reference: str) -> Any:
     if not path.is_file():
         raise Mistake(f"a task's file must exist, got {str(path)!r}. Give FILE.py:CLASS.")
     module = _imported(path)
-    known = [key for key, value in vars(module).items() if inspect.isclass(value) and value.__module__ == module.__name__]
+    known = [
+        key for key, value in vars(module).items() if inspect.isclass(value) and value.__module__ == module.__name__
+    ]
     if not text:
         raise Mistake(f"expected FILE.py:CLASS, got {reference!r}. Classes there: {', '.join(known) or 'none'}.")
     if name not in vars(module):

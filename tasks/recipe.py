@@ -1,11 +1,14 @@
 """How a network is trained: AdamW, a linear warm-up, then a learning rate that falls."""
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Literal
+
+from search_spaces.mistake import Mistake
 
 Precision = Literal["32-true", "bf16-mixed", "bf16-true"]
 Schedule = Literal["cosine", "inverse-sqrt"]
+Sharing = Literal["ddp", "fsdp"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +31,10 @@ class Recipe:
         accumulate: Into how many passes a batch is cut, where memory is short.
         precision: What the forward pass computes in; "bf16-true" keeps the weights in it as well.
         compile: Whether the network is compiled by torch.compile.
+        sharing: What devices share where torchrun starts several processes: "ddp" the work, and "fsdp" the weights and
+            the optimiser's state as well. They take a pass together, and `accumulate` is divided by their number.
         accelerator: "auto" is a GPU where there is one. A network of a few thousand parameters is no faster on one.
+        measured: How many examples of validation, and of test, are measured; 0 is all of them.
         reports: Into how many parts the training is cut by the validations on the way.
     """
 
@@ -46,7 +52,9 @@ class Recipe:
     accumulate: int = 1
     precision: Precision = "32-true"
     compile: bool = False
+    sharing: Sharing = "ddp"
     accelerator: Literal["auto", "cpu"] = "auto"
+    measured: int = 0
     reports: int = 5
 
     def __post_init__(self) -> None:
@@ -58,6 +66,17 @@ class Recipe:
     def __str__(self) -> str:
         changed = [f for f in fields(self) if f.name in ("batch", "lr") or getattr(self, f.name) != f.default]
         return ", ".join(f"{f.name} {getattr(self, f.name)}" for f in changed)
+
+    def shared_by(self, devices: int) -> "Recipe":
+        """The same recipe on several devices, each of which takes as much at once as one alone would.
+
+        Raises:
+            Mistake: A pass cannot be dealt out evenly.
+        """
+        shared = replace(self, accumulate=max(1, self.accumulate // devices))
+        if self.batch % (shared.accumulate * devices):
+            raise Mistake(f"{devices} devices cannot share a batch of {self.batch} evenly. Take a divisor of it.")
+        return shared
 
     def passes(self, examples: int) -> int:
         """How many forward passes one epoch of that many training examples has; an incomplete one is left out."""

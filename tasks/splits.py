@@ -39,6 +39,11 @@ def shuffled(examples: int, seed: int, epoch: int) -> Tensor:
     return torch.randperm(examples, generator=generator)
 
 
+def spread(examples: int, wanted: int) -> Tensor:
+    """Indices of so many examples, evenly spread over all, [wanted]."""
+    return torch.arange(wanted) * examples // wanted
+
+
 class Splits(ABC):
     """Three sets of examples that share none."""
 
@@ -63,7 +68,7 @@ class Splits(ABC):
 
     @abstractmethod
     def measured(self, part: Part, recipe: Recipe, device: torch.device) -> Iterator[Batch]:
-        """Every example of a part once, in batches, on the device."""
+        """Every example of a part once, or as many as the recipe wants, in batches, on the device."""
 
     def remarks(self, part: Part, recipe: Recipe, progress: Progress) -> Mapping[str, float]:
         """What is to be told beside the metrics: of a part, and of a training that has come so far."""
@@ -133,5 +138,8 @@ class TensorSplits(Splits):
         """Batches in the order they lie in."""
         size = recipe.batch // recipe.accumulate
         inputs, targets = self.validation if part == "validation" else self.test
+        if 0 < recipe.measured < len(inputs):
+            chosen = spread(len(inputs), recipe.measured)
+            inputs, targets = inputs[chosen], targets[chosen]
         for batch, answers in zip(inputs.split(size), targets.split(size), strict=True):
             yield self.encode(batch.to(device)), answers.to(device)

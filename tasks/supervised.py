@@ -4,6 +4,7 @@ Shapes: B = batch, ... = one example's axes.
 """
 
 import logging
+import os
 import random
 import signal
 import threading
@@ -18,8 +19,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from lightning.fabric.plugins.environments import LightningEnvironment
+from lightning.fabric.plugins.environments.lightning import LightningEnvironment
+from lightning.fabric.plugins.environments.torchelastic import TorchElasticEnvironment
 from lightning.pytorch import Trainer
+from lightning.pytorch.strategies import DDPStrategy, ModelParallelStrategy, Strategy
 from torch import Tensor, nn
 
 from search_spaces.architecture import Architecture
@@ -63,7 +66,7 @@ class SupervisedTask(Task):
 
     def fit(self, architecture: Architecture, preset: str, seed: int, folder: Path | None, report: Report) -> Fitted:
         """Train by the preset's recipe and measure. See Task.fit."""
-        recipe: Recipe = self.presets[preset]
+        recipe: Recipe = self.presets[preset].shared_by(processes())
         with _silence(), _draws(seed), _interrupts():
             trainer = _trainer(recipe, recipe.total_steps(self.splits.examples))
             job = Job(
@@ -120,13 +123,28 @@ def means(measured: Mapping[str, Tensor]) -> dict[str, float]:
     return summary
 
 
+def processes() -> int:
+    """How many processes train one network together: as many as torchrun started."""
+    return int(os.environ["WORLD_SIZE"]) if torch.distributed.is_torchelastic_launched() else 1
+
+
+def _strategy(recipe: Recipe) -> Strategy:
+    """All measure and initialise alike; ranks differ in the examples that they train on."""
+    if recipe.sharing == "fsdp":
+        return ModelParallelStrategy(processes(), 1, save_distributed_checkpoint=False)
+    return DDPStrategy()
+
+
 def _trainer(recipe: Recipe, steps: int) -> Trainer:
     cuda = recipe.accelerator == "auto" and torch.cuda.is_available()
+    shared = processes() > 1
     return Trainer(
         accelerator="cuda" if cuda else "cpu",
-        devices=1,
-        # One process, whatever a cluster's variables say: workers are the search's business.
-        plugins=[LightningEnvironment()],
+        # One process whatever a cluster's variables say, unless torchrun started more: workers are the search's matter.
+        devices=int(os.environ["LOCAL_WORLD_SIZE"]) if shared else 1,
+        num_nodes=processes() // int(os.environ["LOCAL_WORLD_SIZE"]) if shared else 1,
+        strategy=_strategy(recipe) if shared else "auto",
+        plugins=[TorchElasticEnvironment() if shared else LightningEnvironment()],
         precision=recipe.precision,
         max_steps=steps,
         accumulate_grad_batches=recipe.accumulate,

@@ -13,8 +13,10 @@ from typing import Any
 import torch
 from lightning.pytorch import LightningModule
 from torch import Tensor, nn
+from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.optim import AdamW, Optimizer
 
+from search_spaces.layers.stack import Stack
 from search_spaces.topologies.decay import split_by_decay
 from tasks.base import Diverged, Report
 from tasks.recipe import Recipe
@@ -64,13 +66,23 @@ class Run(LightningModule):
         super().__init__()
         self.model = model
         self.job = job
-        self.parameter_list = list(model.parameters())
         self.steps = job.recipe.total_steps(job.splits.examples)
         self.curve: list[tuple[int, dict[str, float]]] = []
         self.start = 0  # the pass that a continued run stands at
         self.progress: Progress = ()  # and how far it has come in its data
         self._loss_sum = torch.zeros(())
         self._saved_at = time.monotonic()
+
+    def configure_model(self) -> None:
+        """Shard the weights, layer by layer, where the strategy shares them among processes (FSDP2)."""
+        if self.device_mesh is None or isinstance(self.model, FSDPModule):
+            return
+        mesh = self.device_mesh["data_parallel"]
+        for module in self.model.modules():
+            if isinstance(module, Stack):
+                for layer in module.layers:
+                    fully_shard(layer, mesh=mesh)
+        fully_shard(self.model, mesh=mesh)
 
     def train_dataloader(self) -> "Passes":
         """The batches of the whole training: Lightning sees one long epoch."""
@@ -101,7 +113,7 @@ class Run(LightningModule):
         """Called before each optimiser step: clip, and set its learning rate."""
         recipe = self.job.recipe
         if recipe.clip:
-            nn.utils.clip_grad_norm_(self.parameter_list, recipe.clip)
+            nn.utils.clip_grad_norm_([p for group in optimizer.param_groups for p in group["params"]], recipe.clip)
         for group in optimizer.param_groups:
             group["lr"] = recipe.learning_rate(self.global_step, self.steps)
 
@@ -116,7 +128,7 @@ class Run(LightningModule):
             self._check_loss()
             self.curve.append((self.global_step, dict(self.job.measure(self.model))))
             self.job.report(*self.curve[-1])
-        if self.job.checkpoint is not None and time.monotonic() - self._saved_at > _CHECKPOINT_S:
+        if self.job.checkpoint is not None and self._due():
             self._save(self.job.checkpoint)
 
     def on_train_end(self) -> None:
@@ -137,24 +149,29 @@ class Run(LightningModule):
             self.job.report(step, metrics)
 
     def _seed_draws(self, index: int) -> None:
-        """Seed what dropout draws from. torch.manual_seed does it for every kind of device, at a hundred times the cost."""
+        """Seed what dropout draws from; torch.manual_seed takes a hundred times as long, for every kind of device."""
         seed = derived_seed(self.job.seed, "network", index)
         if self.device.type == "cuda":
             torch.cuda.default_generators[self.device.index or 0].manual_seed(seed)
         torch.default_generator.manual_seed(seed)
 
+    def _due(self) -> bool:
+        """Whether it is time for a checkpoint; processes that train together must agree."""
+        return bool(self.trainer.strategy.broadcast(time.monotonic() - self._saved_at > _CHECKPOINT_S))
+
     def _check_loss(self) -> None:
         # A sum that something not finite went into is not finite ever after.
-        if not torch.isfinite(self._loss_sum):
+        if not torch.isfinite(self.trainer.strategy.reduce(self._loss_sum)):
             raise Diverged(f"the loss is not finite, at step {self.global_step} of {self.steps}")
 
     def _save(self, path: Path) -> None:
         """Write whole or not at all: a machine may stop at any moment."""
         partial = path.with_suffix(".partial")
         self.trainer.save_checkpoint(partial)
-        with partial.open("rb") as file:
-            os.fsync(file.fileno())
-        partial.replace(path)
+        if self.trainer.is_global_zero:
+            with partial.open("rb") as file:
+                os.fsync(file.fileno())
+            partial.replace(path)
         self._saved_at = time.monotonic()
 
 
@@ -168,8 +185,11 @@ class Passes:
         return self.run.steps * self.run.job.recipe.accumulate
 
     def __iter__(self) -> Iterator[tuple[Batch, Progress]]:
-        run, job = self.run, self.run.job
-        return islice(job.splits.training(job.recipe, job.seed, run.progress, run.device), len(self) - run.start)
+        run, job, trainer = self.run, self.run.job, self.run.trainer
+        own = slice(trainer.global_rank, None, trainer.world_size)  # of the examples of a pass, all of them if alone
+        passes = job.splits.training(job.recipe, job.seed, run.progress, run.device)
+        for (inputs, targets), progress in islice(passes, len(self) - run.start):
+            yield (inputs[own], targets[own]), progress
 
 
 def found(job: Job) -> Path | None:

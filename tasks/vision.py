@@ -4,17 +4,36 @@ Shapes: B = batch, C = channels, H and W = height and width of an image.
 """
 
 import math
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from timm.data.mixup import Mixup
 from torch import Generator, Tensor, nn
 
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count
 from search_spaces.models.vit import build_vit, count_vit
 from tasks.classification import ClassificationTask
+from tasks.recipe import Recipe
+from tasks.splits import Batch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixRecipe(Recipe):
+    """Training with mixed images and dropped paths, as DeiT does (Touvron et al., 2021).
+
+    Attributes:
+        drop_path: Share of the examples that skip the last block while training; fewer skip earlier ones.
+        mixup: The beta distribution's parameter for overlaying two images (Zhang et al., 2018); 0 for none.
+        cutmix: The same for pasting one image's part into another (Yun et al., 2019); with both, one is drawn.
+    """
+
+    drop_path: float = 0.0
+    mixup: float = 0.0
+    cutmix: float = 0.0
 
 
 class ViTTask(ClassificationTask):
@@ -33,6 +52,10 @@ class ViTTask(ClassificationTask):
     def build(self, architecture: Architecture) -> nn.Module:
         """A vision transformer, [B, C, H, W] to [B, classes]."""
         return build_vit(architecture, self.image, self.patch, self.classes)
+
+    def training_form(self, architecture: Architecture, recipe: MixRecipe) -> nn.Module:
+        """The same with dropped paths."""
+        return build_vit(architecture, self.image, self.patch, self.classes, drop_path=recipe.drop_path)
 
     def example(self) -> tuple[Tensor, ...]:
         """One image."""
@@ -88,3 +111,17 @@ def crop_and_flip(images: Tensor, padding: int, generator: Generator) -> Tensor:
     of_batch = torch.arange(batch, device=device)[:, None, None]
     moved = padded[of_batch, :, rows[:, :, None], columns[:, None, :]]  # [B, H, W, C]
     return moved.movedim(-1, 1)
+
+
+def mix(batch: Batch, recipe: MixRecipe, classes: int, generator: Generator) -> Batch:
+    """Overlay or paste images [B, C, H, W], floats, in pairs; labels become shares [B, classes].
+
+    Where the number of images is odd, the last one is left out.
+    """
+    if not (recipe.mixup or recipe.cutmix):
+        return batch
+    even = len(batch[0]) // 2 * 2
+    np.random.seed(generator.initial_seed() % 2**32)  # timm draws from numpy's
+    mixing = Mixup(recipe.mixup, recipe.cutmix, label_smoothing=0.0, num_classes=classes)
+    images, shares = mixing(batch[0][:even], batch[1][:even])
+    return images, shares

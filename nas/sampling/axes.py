@@ -18,6 +18,8 @@ from search_spaces.space import Point
 from search_spaces.spec import Scalar
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+"""Places in a feasible set's order."""
 
 
 class Axis(ABC):
@@ -109,7 +111,7 @@ class Layout:
         """The index of a point, None where it is not feasible or not complete."""
         return self._index.get(self._names(point))
 
-    def fitting(self, given: Mapping[str, Scalar]) -> NDArray[np.intp]:
+    def fitting(self, given: Mapping[str, Scalar]) -> Indices:
         """The indices of the points that have the values given."""
         fits = [given.items() <= point.items() for point in self._points]
         return np.flatnonzero(fits)
@@ -140,7 +142,7 @@ class Layout:
             columns.append(np.array([known[point.get(name)] for point in self._points]))
         return np.concatenate(columns or [np.zeros((len(self.feasible), 1))], axis=1)
 
-    def nearest(self, place: Array, among: NDArray[np.intp], random: np.random.Generator) -> int:
+    def nearest(self, place: Array, among: Indices, random: np.random.Generator) -> int:
         """The index nearest to a place, one of the nearest by lot."""
         distances = ((self.places[among] - place) ** 2).sum(axis=1)
         return int(random.choice(among[distances <= distances.min() + 1e-9]))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from nas.sampling.axes import Array, Layout
+from nas.sampling.axes import Array, Indices, Layout
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Tried:
         running: Whether values are still to come: [T].
     """
 
-    indices: NDArray[np.intp]
+    indices: Indices
     goals: Array
     running: NDArray[np.bool_]
 
@@ -36,7 +36,7 @@ class Tried:
             np.concatenate([self.running, later.running]),
         )
 
-    def untried(self, members: int) -> NDArray[np.intp]:
+    def untried(self, members: int) -> Indices:
         """The indices of all other architectures."""
         mask = np.ones(members, dtype=bool)
         mask[self.indices] = False

@@ -3,12 +3,10 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-import numpy as np
 import optuna
-from numpy.typing import NDArray
 from optuna.trial import FrozenTrial
 
-from nas.sampling.axes import Layout
+from nas.sampling.axes import Indices, Layout
 from nas.sampling.history import Tried
 
 
@@ -27,7 +25,7 @@ class Situation:
 
     layout: Layout
     tried: Tried
-    untried: NDArray[np.intp]
+    untried: Indices
     seed: int
     study: optuna.Study
     trial: FrozenTrial

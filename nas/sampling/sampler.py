@@ -12,7 +12,7 @@ from optuna.samplers import BaseSampler, GPSampler, NSGAIISampler, TPESampler
 from optuna.trial import FrozenTrial
 
 from nas.budget import Feasible
-from nas.sampling.axes import Layout
+from nas.sampling.axes import Indices, Layout
 from nas.sampling.borrowed import Borrowed, Random
 from nas.sampling.history import History, Tried, params_of
 from nas.sampling.proposer import Proposer, Situation
@@ -24,7 +24,7 @@ from search_spaces.spec import Scalar
 DEFAULT = "surrogate"
 
 _WAYS: Mapping[str, tuple[str, Callable[[], Proposer]]] = {
-    "surrogate": ("Gaussian processes over the feasible architectures; the most hypervolume, with luck.", Surrogate),
+    "surrogate": ("Gaussian processes over the feasible architectures: what may add the most hypervolume.", Surrogate),
     "tpe": (
         "Optuna's multivariate tree-structured Parzen estimator, moved to the nearest untried architecture.",
         lambda: Borrowed(lambda seed: TPESampler(multivariate=True, seed=seed)),
@@ -51,9 +51,10 @@ class Exhausted(RuntimeError):
 class BudgetSampler(BaseSampler):
     """Proposes architectures that are inside the budget and that no other trial of the study has.
 
-    The base of the space comes first, or the feasible architecture nearest to it. What trial n proposes rests on
-    the seed, on n and on the trials in the storage, and on nothing else: a study that was interrupted goes on as if
-    it had not been. One process at a time may ask a study for trials; any number may be running.
+    The base of the space comes first, or the feasible architecture nearest to it. Trials in any state count as
+    tried; only what is enqueued by hand can be a repetition. What trial n proposes rests on the seed, on n and on
+    the trials in the storage, and on nothing else: a study that was interrupted goes on as if it had not been. One
+    process at a time may ask a study for trials; any number of trials may be running.
 
     Args:
         feasible: What may be proposed.
@@ -85,8 +86,7 @@ class BudgetSampler(BaseSampler):
         """The architecture of a trial's recorded parameters. Raises Mistake where they are incomplete or outside."""
         index = self._layout.index(params)
         if index is None:
-            named = ", ".join(f"{name}={value}" for name, value in params.items())
-            raise Mistake(f"parameters {named or '(none)'} are no architecture of this space within its budget.")
+            raise Mistake(f"parameters {_listed(params) or '(none)'} are no architecture within the budget.")
         return self.feasible.architectures[index]
 
     def remaining(self, study: optuna.Study) -> int:
@@ -101,14 +101,11 @@ class BudgetSampler(BaseSampler):
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """The point of one architecture. What the trial has recorded already, or was enqueued with, is kept."""
-        tried, given = self._tried(study, without=trial.number), params_of(trial)
+        tried = self._tried(study, without=trial.number)
         untried = tried.untried(len(self.feasible))
-        allowed = untried
-        if given:
-            fitting = self._layout.fitting(given)
-            allowed = np.intersect1d(fitting, untried) if np.isin(fitting, untried).any() else fitting
+        allowed = self._allowed(params_of(trial), untried)
         if not len(allowed):
-            raise Exhausted(f"every architecture{f' with {given}' if given else ''} within the budget has been tried.")
+            raise Exhausted("every architecture within the budget has been tried.")
         situation = Situation(self._layout, tried, untried, self._seed_of(trial), study, trial)
         index = self._choose(situation) if len(untried) else -1
         if index not in allowed:
@@ -120,6 +117,15 @@ class BudgetSampler(BaseSampler):
     ) -> Any:
         """Never called by `propose`: an axis is only asked for where it applies."""
         raise ValueError(f"axis {param_name!r} does not apply to trial {trial.number}. Use BudgetSampler.propose.")
+
+    def _allowed(self, given: Mapping[str, Scalar], untried: Indices) -> Indices:
+        """The untried architectures with the values given; where all of those were tried, somebody wants one again."""
+        if not given:
+            return untried
+        fitting = self._layout.fitting(given)
+        if not len(fitting):
+            raise Mistake(f"no architecture within the budget has {_listed(given)}. Enqueue one that is.")
+        return fitting[np.isin(fitting, untried)] if np.isin(fitting, untried).any() else fitting
 
     def _tried(self, study: optuna.Study, without: int | None = None) -> Tried:
         if self._history is None or not self._history.belongs_to(study):
@@ -137,3 +143,7 @@ class BudgetSampler(BaseSampler):
         """The base, or the feasible architecture nearest to it."""
         base = self._layout.place(self.feasible.space.members[self.feasible.space.base])
         return self._layout.nearest(base, np.arange(len(self.feasible)), np.random.default_rng(self._seed))
+
+
+def _listed(params: Mapping[str, Scalar]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in params.items())

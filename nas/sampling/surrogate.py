@@ -13,7 +13,7 @@ Shapes: N = architectures with values, C = candidates, F = coordinates, K = obje
 import numpy as np
 from numpy.typing import NDArray
 
-from nas.sampling.axes import Array, Layout
+from nas.sampling.axes import Array, Indices, Layout
 from nas.sampling.proposer import Proposer, Situation
 
 START = 8
@@ -27,11 +27,9 @@ NOISE = 0.02
 
 _WIDE = 3.0  # a positive objective whose values span this factor is modelled by its logarithm: costs multiply
 
-Indices = NDArray[np.intp]
-
 
 class Surrogate(Proposer):
-    """Gaussian processes over the feasible architectures; whichever would add the most hypervolume, with luck."""
+    """Gaussian processes over the feasible architectures: proposes what may add the most hypervolume."""
 
     def propose(self, situation: Situation) -> int:
         """Choose by the model, or by lot while too little is known."""
@@ -102,8 +100,8 @@ class Hypervolume:
 
     The hypervolume is, up to a constant, the mean over directions r on the positive unit sphere of the greatest
     min_k(max(0, (reference - point)_k / r_k))^K (Zhang and Golovin, "Random Hypervolume Scalarizations for
-    Provable Multi-Objective Black Box Optimization", ICML 2020). The reference is a tenth of the range
-    beyond the worst of the points.
+    Provable Multi-Objective Black Box Optimization", ICML 2020). Each objective is measured in ranges of the
+    points; the reference is a tenth of the range beyond the worst of them.
 
     Attributes:
         leaders: The points that are best in a direction.

@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import islice
+from itertools import islice, takewhile
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +15,6 @@ import torch
 
 from search_spaces.mistake import Mistake
 from tasks.language.corpus import Corpus
-from tasks.language.presets import LanguageRecipe
 from tasks.language.rows import Layout
 from tasks.language.shards import Shard, read
 from tasks.language.stream import BLOCK, Position, Stream, ahead
@@ -79,6 +78,13 @@ class LanguageSplits(Splits):
         for (inputs, targets), position in ahead(batches, _AHEAD):
             yield (inputs.to(device, non_blocking=True), targets.to(device, non_blocking=True)), tuple(position)
 
+    def once(self, size: int) -> Iterator[Batch]:
+        """Every row to train on once, in batches of at most `size` rows."""
+        stream = Stream(self.corpus.train, self.tokenizer, self.layout, self.context, seed=0)
+        rows = (row for row, position in takewhile(lambda item: item[1].epoch == 0, stream.rows(Position())))
+        while batch := list(islice(rows, size)):
+            yield _shifted(np.stack(batch))
+
     def _batches(self, stream: Stream, start: Position, size: int) -> Iterator[tuple[Batch, Position]]:
         rows = stream.rows(start)
         while True:
@@ -101,7 +107,6 @@ class LanguageSplits(Splits):
         return {"skipped_documents": skipped} if skipped else {}
 
     def _held_out(self, part: Part, recipe: Recipe) -> HeldOut:
-        assert isinstance(recipe, LanguageRecipe)
         shards = self.corpus.validation if part == "validation" else self.corpus.test
         return _read_held_out(shards, self.tokenizer, self.layout, self.context, recipe.measured)
 
@@ -116,7 +121,7 @@ def _shifted(grid: Tokens) -> Batch:
 def _read_held_out(
     shards: tuple[Shard, ...], tokenizer: Tokenizer, layout: Layout, context: int, limit: int
 ) -> HeldOut:
-    """The first documents of these shards, as many as hold `limit` tokens; 0 is no limit."""
+    """The first documents of these shards, as many as fill `limit` rows; 0 is no limit."""
     end = np.array([tokenizer.boundary], dtype=np.int32)
     tokens: list[Tokens] = []
     sizes: list[Tokens] = []
@@ -129,7 +134,7 @@ def _read_held_out(
                 tokens.append(layout.grid([np.concatenate((ids, end))], context))
                 sizes.append(layout.grid([np.concatenate((widths, np.zeros_like(end)))], context))
                 documents.append(np.full(len(tokens[-1]), len(documents), dtype=np.int32))
-                total += len(ids)
+                total += len(tokens[-1])
         if 0 < limit <= total:
             break
     if not tokens:

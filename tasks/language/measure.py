@@ -25,12 +25,17 @@ def row_sums(logits: Tensor, answers: Tensor) -> Mapping[str, Tensor]:
 
     `logits` is [B, N, V]; `answers` [B, N, 3] has for each position the token that follows, its bytes, its document.
     """
-    targets, sizes, documents = answers.unbind(-1)
+    targets = answers[..., 0]
     flat = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORED, reduction="none")  # [B * N]
-    nats = flat.view_as(targets)  # [B, N]
+    return sums_of(flat.view_as(targets), answers)
+
+
+def sums_of(nats: Tensor, answers: Tensor) -> Mapping[str, Tensor]:
+    """The same from what each token costs, [B, N]."""
+    targets, sizes, documents = answers.unbind(-1)
     counted = targets != IGNORED
     return {
-        "nats": nats.sum(dim=1),
+        "nats": (nats * counted).sum(dim=1),
         "tokens": counted.sum(dim=1),
         "bytes": (sizes * counted).sum(dim=1),
         "document": documents[:, 0],

@@ -13,17 +13,15 @@ from tasks.recipe import Recipe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanguageRecipe(Recipe):
-    """A recipe with what only text has; `batch` counts rows, and there are `steps`.
+    """A recipe with what only text has. Its examples are rows, and it has `steps`.
 
     Attributes:
-        measured: Tokens of each held-out part that are measured on, in whole documents; 0 is all.
         z_loss: Weight of the squared log of the softmax's denominator in what training makes smaller (Chowdhery et
             al., PaLM, 2022, section 5); never in what is measured.
         recompute: Whether layers are computed again in the backward pass, which saves their memory.
         source: Where the recipe is from.
     """
 
-    measured: int = 0
     z_loss: float = 0.0
     recompute: bool = False
     source: str = ""
@@ -32,7 +30,7 @@ class LanguageRecipe(Recipe):
 Recipes = Mapping[str, LanguageRecipe]
 Bases = Mapping[str, Architecture]
 
-SMOKE = LanguageRecipe(steps=2, batch=2, lr=1e-3, measured=2_000, reports=1)
+SMOKE = LanguageRecipe(steps=2, batch=2, lr=1e-3, measured=8, reports=1)
 """Two steps of any network: that all fits together, and nothing of how good it is."""
 
 # ANCRe (Zhang et al., 2026), section 5.1, table 7 and the official code, whose set-up is GaLore's (Zhao et al., 2024):
@@ -47,20 +45,20 @@ _ANCRE = LanguageRecipe(
     accumulate=4,
     precision="bf16-true",
     compile=True,
-    measured=10_000_000,
+    measured=46_500,  # rows with ten million tokens, as in the paper: 215 of 256 positions are no padding
     source="ANCRe (2026), full pre-training, section 5.1; test and validation share what the paper validates on",
 )
 C4: Recipes = {
     "smoke": SMOKE,
     "proxy": replace(
-        _ANCRE, steps=1_000, batch=128, lr=2e-3, accumulate=1, clip=1.0, precision="bf16-mixed", measured=500_000,
+        _ANCRE, steps=1_000, batch=128, lr=2e-3, accumulate=1, clip=1.0, precision="bf16-mixed", measured=2_000,
         source="a minute of a large GPU at the base's size",
     ),
     "paper": _ANCRE,
     "ancre-60m": _ANCRE,
     "ancre-130m": replace(_ANCRE, steps=20_000, lr=1e-3),
     "ancre-350m": replace(_ANCRE, steps=60_000, lr=1e-3, accumulate=8),
-    "ancre-1b": replace(_ANCRE, steps=100_000, lr=5e-4, accumulate=32, recompute=True),
+    "ancre-1b": replace(_ANCRE, steps=100_000, lr=5e-4, accumulate=32, recompute=True, compile=False, sharing="fsdp"),
 }  # fmt: skip
 C4_BASES: Bases = {
     "ancre-60m": Architecture(depth=8, width=512, heads=8, head_dim=64, hidden=1376),
@@ -82,11 +80,11 @@ _DCA = LanguageRecipe(
     accumulate=8,
     precision="bf16-mixed",
     compile=True,
-    measured=2_000_000,
+    measured=10_000,
     source="DeepCrossAttention (2025), section 5; no dropout, of which the paper says nothing",
 )
 _DCA_PROXY = replace(
-    _DCA, steps=1_000, batch=256, accumulate=1, warmup=0.05, measured=500_000,
+    _DCA, steps=1_000, batch=256, accumulate=1, warmup=0.05, measured=2_000,
     source="a minute of a large GPU at the base's size",
 )  # fmt: skip
 LM1B: Recipes = {"smoke": SMOKE, "proxy": _DCA_PROXY, "paper": _DCA, "dca-lm1b": _DCA}
@@ -121,7 +119,7 @@ _RMT = LanguageRecipe(
     compile=True,
     recompute=True,
     z_loss=1e-4,
-    measured=2_000_000,
+    measured=10_000,
     source="residual matrix transformers (2025), appendix C; lr of C.3 and C.4, since table 8's is of muP",
 )
 _RMT_TABLES: Mapping[str, tuple[int, int, Architecture]] = {  # tokens to train on, rows of a batch, architecture
@@ -150,7 +148,7 @@ _RMT_TABLES: Mapping[str, tuple[int, int, Architecture]] = {  # tokens to train 
 RMT_CONTEXT = 512
 OPENWEBTEXT: Recipes = {
     "smoke": SMOKE,
-    "proxy": replace(_RMT, steps=500, recompute=False, measured=500_000, source="a minute of a large GPU"),
+    "proxy": replace(_RMT, steps=500, recompute=False, measured=2_000, source="a minute of a large GPU"),
     "paper": _RMT,
     **{name: replace(_RMT, steps=tokens // (rows * RMT_CONTEXT), batch=rows, accumulate=rows // 64)
        for name, (tokens, rows, _) in _RMT_TABLES.items()},
@@ -168,12 +166,12 @@ _TINYSTORIES = LanguageRecipe(
     floor=0.1,
     precision="bf16-mixed",
     compile=True,
-    measured=2_000_000,
+    measured=10_000,
     source="shapes of Leaner Transformers (2025), table 3; the recipe, of which it prints none, is nanoGPT's",
 )
 TINYSTORIES: Recipes = {
     "smoke": SMOKE,
-    "proxy": replace(_TINYSTORIES, steps=500, measured=500_000, source="a minute of a large GPU"),
+    "proxy": replace(_TINYSTORIES, steps=500, measured=2_000, source="a minute of a large GPU"),
     "paper": _TINYSTORIES,
     "gpt2-tinystories": _TINYSTORIES,
     "gpt2-tinystories-lean": _TINYSTORIES,

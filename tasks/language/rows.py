@@ -66,7 +66,8 @@ class Packed(Layout):
         padded = np.full(rows * context + 1, IGNORED, dtype=np.int32)
         padded[: len(line)] = line
         starts = context * np.arange(rows)[:, None]
-        return padded[starts + np.arange(context + 1)]  # [R, N + 1]
+        grid: Tokens = padded[starts + np.arange(context + 1)]  # [R, N + 1]
+        return grid
 
     def __str__(self) -> str:
         return "packed"

@@ -9,7 +9,7 @@ import json
 import warnings
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -61,6 +61,11 @@ def read(shard: Shard, start: int = 0) -> Iterator[tuple[int, str | None]]:
     except Damaged as damaged:
         _tell(f"{shard.name} is damaged: its first {number} documents are read, the rest is skipped ({damaged}).")
         yield number, None
+
+
+def texts_of(shards: Iterable[Shard]) -> Iterator[str]:
+    """The texts of shards in their order, but for those that are empty or cannot be read."""
+    return (text for shard in shards for _, text in read(shard) if text)
 
 
 def _tell(what: str) -> None:

@@ -23,7 +23,7 @@ from tasks.language.data import LanguageSplits
 from tasks.language.measure import METRICS, row_sums, summary
 from tasks.language.presets import LanguageRecipe
 from tasks.language.rows import IGNORED, Layout
-from tasks.language.shards import read
+from tasks.language.shards import texts_of
 from tasks.language.tokenizer import Tokenizer, tokenizer_at, tokenizer_named, trained_tokenizer
 from tasks.supervised import SupervisedTask
 
@@ -159,9 +159,8 @@ class CorpusTask(LanguageTask):
 
 def _beginning(corpus: Corpus, characters: int) -> Iterator[str]:
     """The first documents to train on, of so many characters in all."""
-    for shard in corpus.train:
-        for _, text in read(shard):
-            if characters <= 0:
-                return
-            yield text or ""
-            characters -= len(text or "")
+    for text in texts_of(corpus.train):
+        if characters <= 0:
+            return
+        yield text
+        characters -= len(text)

@@ -1,0 +1,152 @@
+"""Images in webdataset shards: tar files that are read from front to back, through timm.
+
+Shapes: C = channels, H and W = height and width of an image.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
+from itertools import count, islice
+from pathlib import Path
+from typing import Any
+
+import torch
+from timm.data import create_dataset
+from torch import Generator
+from torch.utils.data import DataLoader
+
+from search_spaces.mistake import Mistake
+from tasks.images import Transform
+from tasks.splits import Augment, Batch, Part, Progress, Splits, derived_seed
+
+LISTING = "_info.json"
+"""What such a folder has: for each split its shards, and how many images are in each."""
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One tar file and how many images are in it."""
+
+    name: str
+    images: int
+
+
+@dataclass(frozen=True)
+class ShardSplits(Splits):
+    """Images that are read in the order of shuffled shards, and shuffled among those read next to one another.
+
+    Validation is held out from the training shards: those whose names have the smallest hashes, until they have a
+    twentieth of the images, or 10,000. Test is the published validation split.
+
+    Other than everywhere else, the numbers depend on how many processes read, and a continued training reads its
+    epoch again up to where it stood.
+
+    Attributes:
+        folder: Where the shards and their listing are.
+        train: The training shards as published.
+        test: The validation shards as published.
+        classes: How many classes the images are in; shards do not say.
+        changed: The recipe to what changes a training image.
+        plain: What becomes of an image that is measured.
+        augment: Changes training batches.
+
+    Raises:
+        Mistake: There is one shard to train on, or the package webdataset is missing.
+    """
+
+    folder: Path
+    train: tuple[Shard, ...]
+    test: tuple[Shard, ...]
+    classes: int
+    changed: Callable[[Any], Transform]
+    plain: Transform
+    augment: Augment
+
+    def __post_init__(self) -> None:
+        if find_spec("webdataset") is None:
+            raise Mistake("webdataset shards are read by the package webdataset: pip install webdataset.")
+        if not self._parted[1]:
+            raise Mistake(f"one of at least two training shards is held out for validation, got {len(self.train)}.")
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the shards' names and sizes."""
+        return hashlib.sha256(repr((self.train, self.test)).encode()).hexdigest()[:12]
+
+    @property
+    def examples(self) -> int:
+        """How many images there are to train on."""
+        return _total(self._parted[1])
+
+    @cached_property
+    def _parted(self) -> tuple[tuple[Shard, ...], tuple[Shard, ...]]:
+        """The training shards that are held out, and the others."""
+        wanted = min(10_000, _total(self.train) / 20)
+        by_hash = sorted(self.train, key=lambda shard: hashlib.sha256(shard.name.encode()).digest())
+        enough = next(n for n in range(1, len(by_hash) + 1) if _total(by_hash[:n]) >= wanted)
+        return tuple(by_hash[:enough]), tuple(by_hash[enough:])
+
+    def training(
+        self, recipe: Any, seed: int, start: Progress, device: torch.device
+    ) -> Iterator[tuple[Batch, Progress]]:
+        """Batches of shuffled and changed images; progress is the number of passes."""
+        size, passes, step = recipe.batch // recipe.accumulate, recipe.passes(self.examples), sum(start)
+        images = self._images(self._parted[1], self.changed(recipe), size, derived_seed(seed, "shards"))
+        loaders = min(max(1, recipe.loaders), len(self._parted[1]))
+        generator = Generator(device)
+        for epoch in count(step // passes):
+            images.set_epoch(epoch)
+            draws = Generator().manual_seed(derived_seed(seed, "images", epoch))
+            loader = DataLoader(images, size, drop_last=True, num_workers=loaders, generator=draws)
+            for inputs, labels in islice(loader, step % passes, passes):
+                generator.manual_seed(derived_seed(seed, "augmentation", step))
+                step += 1
+                yield self.augment((inputs.to(device), labels.to(device)), recipe, generator), (step,)
+
+    def measured(self, part: Part, recipe: Any, device: torch.device) -> Iterator[Batch]:
+        """Batches in the order of the shards."""
+        shards = self._parted[0] if part == "validation" else self.test
+        size, left = recipe.batch // recipe.accumulate, recipe.measured or _total(shards)
+        for inputs, labels in DataLoader(self._images(shards, self.plain), size):
+            yield inputs[:left].to(device), labels[:left].to(device)
+            left -= len(inputs)
+            if left <= 0:
+                return
+
+    def _images(self, shards: tuple[Shard, ...], transform: Transform, batch: int = 0, seed: int = 0) -> Any:
+        """A timm data set of these shards, shuffled for batches of that size, or as they are."""
+        images = create_dataset(
+            "wds/",
+            root=str(self.folder),
+            split="::".join(shard.name for shard in shards),
+            num_samples=_total(shards),
+            is_training=batch > 0,
+            batch_size=max(1, batch),
+            seed=seed,
+        )
+        images.transform = transform
+        return images
+
+
+def shards(folder: Path, splits: tuple[str, ...]) -> tuple[Shard, ...]:
+    """The shards of the first of these splits that the folder's listing has.
+
+    Raises:
+        Mistake: It has none of them, or cannot be read.
+    """
+    try:
+        listed: Mapping[str, Any] = json.loads((folder / LISTING).read_text())["splits"]
+        found = next(listed[split] for split in splits if split in listed)
+        return tuple(map(Shard, found["filenames"], found["shard_lengths"]))
+    except (OSError, ValueError, KeyError, TypeError, StopIteration) as error:
+        raise Mistake(
+            f"{str(folder / LISTING)!r} must list the filenames and shard_lengths of splits.{splits[0]}, "
+            f"as timm's webdataset reader has it: {type(error).__name__} {error}"
+        ) from error
+
+
+def _total(shards: tuple[Shard, ...] | list[Shard]) -> int:
+    return sum(shard.images for shard in shards)

@@ -1,0 +1,122 @@
+"""imagenet-vit: ImageNet, or any image data set laid out as it is."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from PIL import Image
+from timm.data import create_transform
+from timm.data.auto_augment import RandAugment, posterize
+
+from search_spaces.architecture import Architecture
+from search_spaces.mistake import Mistake
+from tasks.image_shards import LISTING, ShardSplits, shards
+from tasks.image_sources import NAMES, source
+from tasks.images import ImageSplits, Transform
+from tasks.splits import Augment
+from tasks.vision import MixRecipe, ViTTask, mix
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageNetRecipe(MixRecipe):
+    """Training on images cropped at random, recoloured and erased in part, by timm's transforms.
+
+    Attributes:
+        recolour: timm's name of a policy (RandAugment, Cubuk et al., 2020); "" jitters colours a little.
+        erasing: Share of the images in which a rectangle is erased (Zhong et al., 2020).
+        loaders: Processes that read images; the numbers do not depend on how many.
+    """
+
+    recolour: str = ""
+    erasing: float = 0.0
+    loaders: int = 8
+
+
+class ImageNetViT(ViTTask):
+    """Images of 224 x 224 in as many classes as the data has.
+
+    `--data` is a folder with train/ and validation/ (or val/) in it, each with a folder for each class, or as tar
+    files of such folders; or a folder of webdataset shards of ImageNet's 1,000 classes, with timm's _info.json; or
+    "hfds/NAME", a Hugging Face data set with these splits. The published validation split is the test; what the
+    search sees is held out from train, 10,000 images or a twentieth, whichever is fewer.
+
+    The base is ViT-S/16 and "paper" is DeiT's recipe (Touvron et al., 2021, table 9) without repeated augmentation.
+    "proxy" is a matter of minutes of one GPU.
+    """
+
+    name = "imagenet-vit"
+    version = 1
+    base = Architecture(depth=12, width=384, heads=6, head_dim=64, hidden=1536)
+    image = (3, 224, 224)
+    patch = 16
+    presets = {  # noqa: RUF012  # Task declares it a ClassVar
+        "smoke": ImageNetRecipe(steps=3, batch=4, lr=1e-3, measured=8, reports=2, loaders=0),
+        "proxy": ImageNetRecipe(
+            steps=2000, batch=256, lr=1e-3, label_smoothing=0.1, precision="bf16-mixed", measured=10_000
+        ),
+        "paper": ImageNetRecipe(
+            epochs=300,
+            batch=1024,
+            lr=1e-3,  # 5e-4 for each 512 examples of the batch
+            warmup=5 / 300,
+            floor=0.01,
+            clip=0.0,
+            label_smoothing=0.1,
+            drop_path=0.1,
+            mixup=0.8,
+            cutmix=1.0,
+            recolour="rand-m9-mstd0.5-inc1",
+            erasing=0.25,
+            precision="bf16-mixed",
+            loaders=16,
+        ),
+    }
+
+    @property
+    def classes(self) -> int:  # type: ignore[override]  # the data says
+        """How many classes the training images are in."""
+        splits = self.splits
+        assert isinstance(splits, ImageSplits | ShardSplits)
+        return splits.classes
+
+    def load(self) -> ImageSplits | ShardSplits:
+        """Find the images; they are read when they are needed.
+
+        Raises:
+            Mistake: No data was given, a split is not there, or the splits have different classes.
+        """
+        if self.data is None:
+            raise Mistake(f"task {self.name!r} has no data of its own. Give --data FOLDER with train/ and validation/.")
+        plain = create_transform(224, interpolation="bicubic", crop_pct=0.875)
+        if (self.data / LISTING).exists():
+            train_shards, test_shards = (shards(self.data, names) for names in NAMES.values())
+            return ShardSplits(self.data, train_shards, test_shards, 1000, _changed, plain, _mixed(1000))
+        train, test = source(self.data, "train"), source(self.data, "validation")
+        if train.classes != test.classes:
+            raise Mistake(f"train and validation of {str(self.data)!r} must have the same classes (folder names).")
+        held_out = min(10_000, -(-len(train.images) // 20))
+        return ImageSplits(train, test, held_out, _changed, plain, _mixed(len(train.classes)))
+
+
+def _changed(recipe: ImageNetRecipe) -> Transform:
+    transform = create_transform(
+        224,
+        is_training=True,
+        auto_augment=recipe.recolour or None,
+        re_prob=recipe.erasing,
+        re_mode="pixel",
+        interpolation="bicubic",
+    )
+    operations = [op for step in transform.transforms if isinstance(step, RandAugment) for op in step.ops]
+    for operation in operations:
+        if operation.aug_fn is posterize:
+            operation.aug_fn = _posterized
+    return transform  # type: ignore[no-any-return]  # timm is untyped
+
+
+def _posterized(image: Image.Image, bits: int, **settings: Any) -> Image.Image:
+    """timm's, which at the highest level asks Pillow to keep no bit at all, and Pillow 13 refuses."""
+    return posterize(image, max(1, bits), **settings)  # type: ignore[no-any-return]  # timm is untyped
+
+
+def _mixed(classes: int) -> Augment:
+    return lambda batch, recipe, generator: mix(batch, recipe, classes, generator)

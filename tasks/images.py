@@ -1,0 +1,134 @@
+"""Images in files, any of which can be read at any time, split into what is trained on and what is measured.
+
+Shapes: C = channels, H and W = height and width of an image.
+"""
+
+import hashlib
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import count
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Generator, Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from tasks.image_sources import Source
+from tasks.splits import Augment, Batch, Part, Progress, Splits, derived_seed, shuffled, spread
+
+Key = tuple[int, int]
+"""Which image, and the seed of the draws that change it."""
+
+Transform = Callable[[Any], Tensor]
+"""A PIL image to [C, H, W]."""
+
+
+@dataclass(frozen=True)
+class ImageSplits(Splits):
+    """Images that are read when they are needed.
+
+    Validation is held out from the training images: those whose numbers have the smallest hashes. Test is the
+    published validation split, which is thereby never searched on.
+
+    Attributes:
+        train: The training split as published.
+        test: The validation split as published.
+        held_out: Of how many training images validation is made.
+        changed: The recipe to what changes a training image.
+        plain: What becomes of an image that is measured.
+        augment: Changes training batches.
+    """
+
+    train: Source
+    test: Source
+    held_out: int
+    changed: Callable[[Any], Transform]
+    plain: Transform
+    augment: Augment
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Of the images' names and classes; not of what is in them."""
+        digest = hashlib.sha256()
+        for source in (self.train, self.test):
+            for line in (sorted(source.classes.items()), *source.listing):
+                digest.update(f"{line}\n".encode())
+        return digest.hexdigest()[:12]
+
+    @property
+    def classes(self) -> int:
+        """How many classes the training images are in."""
+        return len(self.train.classes)
+
+    @property
+    def examples(self) -> int:
+        """How many images there are to train on."""
+        return len(self.train.images) - self.held_out
+
+    def training(
+        self, recipe: Any, seed: int, start: Progress, device: torch.device
+    ) -> Iterator[tuple[Batch, Progress]]:
+        """Batches of shuffled and changed images; progress is the number of passes."""
+        first = sum(start)
+        images = _Transformed(self.train.images, self.changed(recipe))
+        generator = Generator(device)
+        for step, batch in enumerate(_loaded(images, self._training_keys(recipe, seed, first), recipe, device), first):
+            generator.manual_seed(derived_seed(seed, "augmentation", step))
+            yield self.augment(batch, recipe, generator), (step + 1,)
+
+    def measured(self, part: Part, recipe: Any, device: torch.device) -> Iterator[Batch]:
+        """Batches in the order of the hashes, or of the files."""
+        images = self.test.images
+        indices = torch.arange(len(images))
+        if part == "validation":
+            images, indices = self.train.images, self._by_hash[: self.held_out]
+        if 0 < recipe.measured < len(indices):
+            indices = indices[spread(len(indices), recipe.measured)]
+        chunks = indices.split(recipe.batch // recipe.accumulate)
+        keys = [[(index, 0) for index in chunk.tolist()] for chunk in chunks]
+        return _loaded(_Transformed(images, self.plain), iter(keys), recipe, device)
+
+    @cached_property
+    def _by_hash(self) -> Tensor:
+        """Indices of all training images."""
+        hashes = b"".join(hashlib.sha256(str(index).encode()).digest()[:8] for index in range(len(self.train.images)))
+        return torch.from_numpy(np.frombuffer(hashes, dtype=np.uint64).argsort(kind="stable"))
+
+    def _training_keys(self, recipe: Any, seed: int, start: int) -> Iterator[list[Key]]:
+        size, passes = recipe.batch // recipe.accumulate, recipe.passes(self.examples)
+        learnt = self._by_hash[self.held_out :]
+        skipped = start % passes
+        for epoch in count(start // passes):
+            chunks = learnt[shuffled(self.examples, seed, epoch)].split(size)
+            for chunk in chunks[skipped:passes]:
+                yield [(index, derived_seed(seed, "image", epoch, index)) for index in chunk.tolist()]
+            skipped = 0
+
+
+class _Transformed(Dataset[tuple[Tensor, int]]):
+    """Images by key: the same key gives the same image, whichever process reads it, and after whatever others."""
+
+    def __init__(self, images: Any, transform: Transform) -> None:
+        self.images, self.transform = images, transform
+
+    def __getitem__(self, key: Key) -> tuple[Tensor, int]:
+        index, seed = key
+        random.seed(seed)
+        np.random.seed(seed)
+        torch.default_generator.manual_seed(seed)
+        image, label = self.images[index]
+        return self.transform(image), label
+
+
+def _loaded(images: _Transformed, keys: Iterator[list[Key]], recipe: Any, device: torch.device) -> Iterator[Batch]:
+    loader: DataLoader[tuple[Tensor, int]] = DataLoader(
+        images,
+        batch_sampler=keys,
+        num_workers=recipe.loaders,
+        pin_memory=device.type == "cuda",
+    )
+    for inputs, labels in loader:
+        yield inputs.to(device, non_blocking=True), labels.to(device, non_blocking=True)

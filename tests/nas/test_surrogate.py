@@ -1,0 +1,146 @@
+"""The model-based search: each of its formulas beside a naive one, and that it finds what there is to find."""
+
+import math
+from itertools import product
+
+import numpy as np
+import optuna
+import pytest
+
+from nas.budget import Feasible
+from nas.sampling import BudgetSampler, surrogate
+from nas.sampling.axes import Layout
+from nas.sampling.surrogate import NOISE, Hypervolume, Model
+from search_spaces.architecture import Architecture
+from search_spaces.space import SearchSpace
+
+BASE = Architecture(depth=4, width=8, heads=2, head_dim=4, hidden=16)
+SPACE = SearchSpace(
+    "grid",
+    BASE,
+    {"depth": tuple(range(1, 13)), "heads": (1, 2, 4, 8), "hidden": (8, 16, 32, 64), "topology": ("none", "resnet")},
+)
+ALL = Feasible(SPACE, tuple(SPACE))
+
+
+def kernel(x: list[float], y: list[float]) -> float:
+    """Matern 5/2 of length 1, and a parabola along each coordinate."""
+    r = math.sqrt(5) * math.dist(x, y)
+    smooth = (1 + r + r * r / 3) * math.exp(-r)
+    lines = sum((a - 0.5) * (b - 0.5) for a, b in zip(x, y, strict=True))
+    return smooth + lines + sum((a - 0.5) ** 2 * (b - 0.5) ** 2 for a, b in zip(x, y, strict=True))
+
+
+def test_the_model_is_gaussian_process_regression() -> None:
+    layout = Layout(ALL)
+    points = np.concatenate([layout.places, layout.sizes], axis=1).tolist()
+    seen, at = np.array([3, 50, 100, 200, 380]), np.array([0, 51, 383])
+    goals = np.random.default_rng(0).normal(size=(5, 2))
+    gram = np.array([[kernel(points[i], points[j]) + NOISE * (i == j) for j in seen] for i in seen])
+    mean, deviation = Model(layout, seen, goals).predict(at)
+    for row, index in enumerate(at):
+        cross = np.array([kernel(points[index], points[i]) for i in seen])
+        left = kernel(points[index], points[index]) - cross @ np.linalg.solve(gram, cross)
+        for k in range(2):
+            scale = goals[:, k] @ np.linalg.solve(gram, goals[:, k]) / 5
+            assert mean[row, k] == pytest.approx(cross @ np.linalg.solve(gram, goals[:, k]))
+            assert deviation[row, k] == pytest.approx(math.sqrt(scale * left))
+
+
+@pytest.mark.parametrize("objectives", [1, 2, 3])
+def test_the_gain_is_the_hypervolume_a_point_adds(objectives: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(surrogate, "DIRECTIONS", 200_000)
+    found = np.array([[0.0, 1.0, 0.5], [1.0, 0.0, 0.5], [0.5, 0.5, 0.0], [0.9, 0.9, 1.0]])[:, :objectives]
+    new = np.array([[0.2, 0.4, 0.2], [-0.1, 0.3, 0.4], [0.95, 0.95, 0.95]])[:, :objectives]
+    gains = Hypervolume(found, np.random.default_rng(0)).gain(new)
+    ball = math.pi ** (objectives / 2) / (2**objectives * math.gamma(objectives / 2 + 1))
+    for gain, point in zip(gains, new, strict=True):
+        added = dominated(np.vstack([found, point])) - dominated(found)
+        assert gain * ball == pytest.approx(added, abs=4e-3)
+
+
+def dominated(points: np.ndarray) -> float:
+    """Volume below the reference 1.1 that some point dominates, counted in the boxes of the grid they span."""
+    edges = [sorted({*points[:, k].tolist(), 1.1}) for k in range(points.shape[1])]
+    total = 0.0
+    for corner in product(*(range(len(edge) - 1) for edge in edges)):
+        low = [edge[i] for edge, i in zip(edges, corner, strict=True)]
+        if any((point <= np.array(low) + 1e-12).all() for point in points):
+            total += math.prod(edge[i + 1] - edge[i] for edge, i in zip(edges, corner, strict=True))
+    return total
+
+
+def loss(architecture: Architecture) -> float:
+    """Smooth in every axis and in their product; the best is inside the space."""
+    shape = (math.log(architecture.depth / 7)) ** 2 + 0.3 * math.log2(architecture.heads / 4) ** 2
+    return shape + 0.1 * abs(math.log2(architecture.hidden / 32)) + 0.5 * (architecture.topology == "none")
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+@pytest.mark.parametrize("seed", range(3))
+def test_it_finds_the_best_of_384_architectures_in_40_trials(direction: str, seed: int) -> None:
+    sign = 1 if direction == "minimize" else -1
+    sampler = BudgetSampler(ALL, "surrogate", seed)
+    study = optuna.create_study(direction=direction, sampler=sampler)
+    for _ in range(40):
+        trial = study.ask()
+        study.tell(trial, sign * loss(sampler.propose(trial)))
+    assert sign * study.best_value == min(map(loss, SPACE))
+
+
+def test_it_finds_most_of_a_front_of_three_objectives() -> None:
+    def goals(architecture: Architecture) -> list[float]:
+        return [loss(architecture), architecture.depth * architecture.heads, float(architecture.hidden)]
+
+    def share(found: list[Architecture]) -> float:
+        values = np.array([goals(architecture) for architecture in found])
+        everything = np.array([goals(architecture) for architecture in SPACE])
+        low, high = everything.min(axis=0), everything.max(axis=0)
+        return dominated((values - low) / (high - low)) / dominated(pareto((everything - low) / (high - low)))
+
+    sampler = BudgetSampler(ALL, "surrogate")
+    study, found = optuna.create_study(directions=["minimize"] * 3, sampler=sampler), []
+    for _ in range(60):
+        trial = study.ask()
+        found.append(sampler.propose(trial))
+        study.tell(trial, goals(found[-1]))
+    assert share(found) > 0.97
+
+
+def pareto(points: np.ndarray) -> np.ndarray:
+    """Those that no other dominates."""
+    unique = np.unique(points, axis=0)
+    return np.array([p for p in unique if not any((q <= p).all() and (q < p).any() for q in unique)])
+
+
+def test_it_keeps_away_from_where_trials_fail() -> None:
+    """Shallow networks would be best, but fail: after some failures it goes elsewhere."""
+    sampler = BudgetSampler(ALL, "surrogate")
+    study, depths = optuna.create_study(direction="minimize", sampler=sampler), []
+    for _ in range(80):
+        trial = study.ask()
+        depths.append(sampler.propose(trial).depth)
+        if depths[-1] <= 3:
+            study.tell(trial, state=optuna.trial.TrialState.FAIL)
+        else:
+            study.tell(trial, float(depths[-1]))
+    assert sum(depth <= 3 for depth in depths[40:]) < sum(depth > 3 for depth in depths[40:])
+
+
+def test_values_that_are_not_finite_are_passed_over() -> None:
+    sampler = BudgetSampler(ALL, "surrogate")
+    study = optuna.create_study(direction="minimize", sampler=sampler)
+    for number in range(20):
+        trial = study.ask()
+        study.tell(trial, math.inf if number % 3 == 0 else loss(sampler.propose(trial)))
+    assert sampler.propose(study.ask()) in ALL.architectures
+
+
+def test_objectives_that_never_change_are_no_obstacle() -> None:
+    sampler = BudgetSampler(ALL, "surrogate")
+    study, found = optuna.create_study(directions=["minimize", "maximize"], sampler=sampler), set()
+    for _ in range(20):
+        trial = study.ask()
+        found.add(sampler.propose(trial))
+        study.tell(trial, (1.0, 0.0))
+    assert len(found) == 20

@@ -1,0 +1,60 @@
+"""Files in C4's own schema, a small tokenizer, and a cache of the session's own."""
+
+import gzip
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from tasks.language.tokenizer import Tokenizer, trained_tokenizer
+
+SENTENCES = (
+    "The residual stream carries what every layer before has written.",
+    "A decoder predicts the next token from those before it.",
+    "Größe und Länge, naïve façade, 語彙 — none of these is ASCII. 😀",
+    "Budgets are counted before anything is trained.",
+    "Heads attend; feed-forward layers transform.",
+)
+
+
+def story(number: int, sentences: int = 6) -> str:
+    """A text of its own for each number."""
+    return " ".join(f"{number}: {SENTENCES[(number * 7 + i * 3) % len(SENTENCES)]}" for i in range(sentences))
+
+
+def line(text: str) -> bytes:
+    """One line as C4 has it."""
+    record = {"text": text, "timestamp": "2019-04-25T12:57:54Z", "url": f"https://example.org/{len(text)}"}
+    return json.dumps(record).encode() + b"\n"
+
+
+def write_gz(path: Path, texts: Sequence[str]) -> None:
+    """A file of C4."""
+    path.write_bytes(gzip.compress(b"".join(map(line, texts))))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NAS_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="session")
+def tokenizer() -> Tokenizer:
+    """Byte pairs trained on some of the stories: 300 tokens, so that words fall apart."""
+    return trained_tokenizer([story(number) for number in range(20)], 300)
+
+
+@pytest.fixture
+def c4(tmp_path: Path, tokenizer: Tokenizer) -> Path:
+    """A small C4 with a corrupt line in its first file and a second one cut in half, and a tokenizer.json."""
+    write_gz(tmp_path / "c4-validation.00000-of-00001.json.gz", [story(number) for number in range(1000, 1040)])
+    lines = [line(story(number)) for number in range(30)]
+    lines[4] = b'{"text": "this line ends in the midd\n'
+    (tmp_path / "c4-train.00000-of-00002.json.gz").write_bytes(gzip.compress(b"".join(lines)))
+    whole = gzip.compress(b"".join(line(story(number, 40)) for number in range(30, 200)))
+    (tmp_path / "c4-train.00001-of-00002.json.gz").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "tokenizer.json").write_text(tokenizer.text)
+    return tmp_path

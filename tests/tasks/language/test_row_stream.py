@@ -1,0 +1,95 @@
+import itertools
+import threading
+
+import numpy as np
+import pytest
+
+from search_spaces.mistake import Mistake
+from tasks.language import stream as module
+from tasks.language.rows import IGNORED, Layout, Packed, Padded
+from tasks.language.shards import MemoryShard
+from tasks.language.stream import Position, Stream, ahead
+from tasks.language.tokenizer import Tokenizer
+
+TEXTS = [f"text {number} " + "word " * (number % 5) for number in range(37)]
+SHARDS = tuple(MemoryShard(tuple(TEXTS[i::3]), f"shard {i}") for i in range(3))
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BLOCK", 4)
+
+
+def make(tokenizer: Tokenizer, layout: Layout, seed: int = 0) -> Stream:
+    return Stream(SHARDS, tokenizer, layout, 8, seed)
+
+
+@pytest.mark.parametrize("layout", [Packed(), Padded()], ids=str)
+def test_a_stream_goes_on_from_every_position_as_if_never_stopped(tokenizer: Tokenizer, layout: Layout) -> None:
+    whole = list(itertools.islice(make(tokenizer, layout).rows(Position()), 200))
+    assert whole[-1][1].epoch > 0
+    for at in range(0, 150, 7):
+        resumed = itertools.islice(make(tokenizer, layout).rows(whole[at][1]), 40)
+        for (row, position), (expected, there) in zip(resumed, whole[at + 1 :], strict=False):
+            assert position == there
+            assert row.tolist() == expected.tolist()
+
+
+def test_each_epoch_predicts_every_token_once_in_another_order(tokenizer: Tokenizer) -> None:
+    rows = itertools.takewhile(lambda item: item[1].epoch < 2, make(tokenizer, Packed()).rows(Position()))
+    epochs = [[row[1:] for row, _ in group] for _, group in itertools.groupby(rows, lambda item: item[1].epoch)]
+    tokens = [sorted(token for row in rows for token in row if token != IGNORED) for rows in epochs]
+    everything = [*itertools.chain(*(ids.tolist() for ids in tokenizer.encode(TEXTS))), *[tokenizer.boundary] * 37]
+    assert tokens == [sorted(everything)] * 2
+    assert [row.tolist() for row in epochs[0]] != [row.tolist() for row in epochs[1]]
+
+
+def test_another_seed_is_another_order(tokenizer: Tokenizer) -> None:
+    rows = [
+        [row for row, _ in itertools.islice(make(tokenizer, Padded(), seed).rows(Position()), 37)] for seed in (0, 1)
+    ]
+    assert not np.array_equal(rows[0], rows[1])
+
+
+def test_shards_without_any_text_are_a_mistake(tokenizer: Tokenizer) -> None:
+    empty = Stream((MemoryShard(("", "")),), tokenizer, Packed(), 8, 0)
+    with pytest.raises(Mistake, match="no text in memory"):
+        next(empty.rows(Position()))
+
+
+@pytest.mark.filterwarnings("ignore:memory:UserWarning")
+def test_what_cannot_be_read_is_counted_once_an_epoch_wherever_the_stream_was_stopped(tokenizer: Tokenizer) -> None:
+    texts: tuple[object, ...] = (*TEXTS[:3], None, *TEXTS[3:9], None, *TEXTS[9:])
+    broken = Stream((MemoryShard(texts),), tokenizer, Padded(), 8, 0)  # type: ignore[arg-type]
+    with pytest.warns(UserWarning, match="has no text"):
+        whole = list(itertools.islice(broken.rows(Position()), 3 * 37))
+    assert [position.skipped for _, position in whole[36::37]] == [2, 4, 6]
+    for _, stop in whole[:70]:
+        (_, end) = next(itertools.islice(broken.rows(stop), 30, None))
+        assert end in [position for _, position in whole]
+
+
+def test_items_made_ahead_come_in_order_and_no_further_than_there_is_room() -> None:
+    made: list[int] = []
+
+    def items() -> itertools.chain[int]:
+        return (made.append(i) or i for i in range(100))  # type: ignore[func-returns-value, return-value]
+
+    waiting = ahead(items(), 3)
+    assert [next(waiting) for _ in range(5)] == [0, 1, 2, 3, 4]
+    waiting.close()  # type: ignore[attr-defined]
+    assert len(made) <= 5 + 3
+    assert list(ahead(range(7), 3)) == list(range(7))
+
+
+def test_what_goes_wrong_ahead_is_raised_where_it_is_awaited_and_leaves_no_thread() -> None:
+    def failing() -> itertools.chain[int]:
+        yield 1  # type: ignore[misc]
+        raise Mistake("no more")
+
+    before = threading.active_count()
+    waiting = ahead(failing(), 4)
+    assert next(waiting) == 1
+    with pytest.raises(Mistake, match="no more"):
+        next(waiting)
+    assert threading.active_count() == before

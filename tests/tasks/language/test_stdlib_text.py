@@ -1,0 +1,76 @@
+import ast
+import inspect
+import re
+import string
+import sys
+import sysconfig
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from search_spaces.mistake import Mistake
+from tasks.language import stdlib as module
+from tasks.language.corpus import Corpus, stdlib_corpus
+from tasks.language.shards import Shard, read
+from tasks.language.stdlib import stdlib_documents
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Corpus:
+    return stdlib_corpus()
+
+
+def texts(shards: tuple[Shard, ...]) -> list[str]:
+    return [text for shard in shards for _, text in read(shard) if text]
+
+
+def test_topics_and_docstrings_are_there(corpus: Corpus) -> None:
+    documents = stdlib_documents()
+    assert "topic for" in documents
+    assert inspect.cleandoc(string.__doc__ or "").splitlines()[0] in documents["string.py"]
+    assert sum(map(len, documents.values())) > 1_500_000
+
+
+def test_tests_and_what_others_installed_are_not() -> None:
+    parts = {part for name in stdlib_documents() for part in Path(name).parts}
+    assert not parts & {"site-packages", "dist-packages", "test", "tests", "lib2to3", "idlelib"}
+
+
+def test_every_document_is_in_one_split(corpus: Corpus) -> None:
+    splits = [texts(shards) for shards in (corpus.train, corpus.validation, corpus.test)]
+    assert Counter(text for split in splits for text in split) == Counter(stdlib_documents().values())
+    sizes = [sum(map(len, split)) for split in splits]
+    assert sizes[0] > 0.8 * sum(sizes)
+    assert min(sizes) > 0.01 * sum(sizes)
+
+
+def test_no_paragraph_that_is_held_out_is_trained_on(corpus: Corpus) -> None:
+    def paragraphs(shards: tuple[Shard, ...]) -> set[str]:
+        found = {" ".join(part.split()) for text in texts(shards) for part in re.split(r"\n\s*\n", text)}
+        return {paragraph for paragraph in found if len(paragraph) >= 40}
+
+    assert not paragraphs(corpus.train) & (paragraphs(corpus.validation) | paragraphs(corpus.test))
+
+
+def test_nothing_is_imported_to_read_it() -> None:
+    imported = {name for node in ast.walk(ast.parse(inspect.getsource(module))) for name in _imports(node)}
+    assert imported <= {"search_spaces.mistake", "tasks.language.cache", *sys.stdlib_module_names}
+    assert "pydoc_data" not in imported
+
+
+def _imports(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [name.name for name in node.names]
+    return [str(node.module).removesuffix(".abc")] if isinstance(node, ast.ImportFrom) else []
+
+
+def test_the_fingerprint_is_the_same_each_time(corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert stdlib_corpus().fingerprint == corpus.fingerprint
+    assert re.fullmatch("[0-9a-f]{64}", corpus.fingerprint)
+
+
+def test_a_python_without_its_library_is_a_mistake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sysconfig, "get_paths", lambda: {"stdlib": str(tmp_path)})
+    with pytest.raises(Mistake, match="lacks the standard library's sources"):
+        stdlib_documents()

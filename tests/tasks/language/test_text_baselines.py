@@ -1,0 +1,54 @@
+import math
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+sys.path.insert(0, str(Path(__file__).parent))
+from stories_lm import StoriesLM
+
+from tasks.language.baselines import bigram, compressed, pair_counts, simple_methods, unigram
+from tasks.language.data import LanguageSplits
+from tasks.language.rows import IGNORED
+
+ROWS = [([0, 1, 2, 1], [1, 2, 1, 2]), ([2, 2, 0, 0], [2, 0, IGNORED, IGNORED])]
+
+
+@pytest.fixture
+def counts() -> torch.Tensor:
+    return pair_counts(((torch.tensor([a]), torch.tensor([b])) for a, b in ROWS), 4)
+
+
+def test_pairs_are_counted_where_they_are_not_ignored(counts: torch.Tensor) -> None:
+    by_hand = torch.zeros(4, 4, dtype=torch.float64)
+    for inputs, following in ROWS:
+        for before, after in zip(inputs, following, strict=True):
+            if after != IGNORED:
+                by_hand[before, after] += 1
+    assert torch.equal(counts, by_hand)
+
+
+def test_both_tables_are_probabilities_after_any_token(counts: torch.Tensor) -> None:
+    for table in (unigram(counts), bigram(counts)):
+        torch.testing.assert_close((-table).exp().sum(dim=1), torch.ones(4, dtype=torch.float64))
+
+
+def test_a_bigram_matches_the_formula(counts: torch.Tensor) -> None:
+    # Token 1 is followed twice by 2; by how often they occur with one added, 2 has 4 of 10.
+    assert bigram(counts)[1, 2].item() == pytest.approx(-math.log((2 - 0.75) / 2 + 0.75 / 2 * 0.4))
+
+
+def test_xz_pays_little_for_what_it_knows() -> None:
+    text = "".join(chr(97 + (i * i + i // 7) % 26) for i in range(4000))
+    assert compressed(text, text) < 0.2 < compressed("nothing of the kind", text)
+    assert 0.2 < compressed("", text) < 8
+
+
+def test_what_comes_before_helps_to_tell_what_follows() -> None:
+    task = StoriesLM()
+    assert isinstance(task.splits, LanguageSplits)
+    found = simple_methods(task.splits, task.presets["smoke"], task.vocabulary)
+    assert found["bigram"]["loss"] < found["unigram"]["loss"] < math.log(task.vocabulary)
+    assert found["bigram"]["test_bits_per_byte"] < found["unigram"]["test_bits_per_byte"]
+    assert 0 < found["xz"]["bits_per_byte"] < 8

@@ -1,0 +1,67 @@
+"""CIFAR-10 in its own files."""
+
+import pickle
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from search_spaces.mistake import Mistake
+from tasks.cifar10 import Cifar10ViT
+
+TINY = replace(Cifar10ViT.base, depth=1, width=16, heads=2, head_dim=8, hidden=16)
+
+
+def test_images_are_the_bytes_of_the_files_as_channels_rows_and_columns(cifar10_folder: Path) -> None:
+    images, labels = Cifar10ViT(cifar10_folder).splits.test
+    with (cifar10_folder / "cifar-10-batches-py" / "test_batch").open("rb") as file:
+        batch = pickle.load(file)
+    assert labels.tolist() == batch["labels"]
+    assert images.dtype == torch.uint8
+    assert images[7, 2, 5, 11] == batch["data"][7, 2 * 1024 + 5 * 32 + 11]
+
+
+def test_a_tenth_of_the_training_images_is_held_out(cifar10_folder: Path) -> None:
+    splits = Cifar10ViT(cifar10_folder).load()
+    assert [len(part[0]) for part in (splits.train, splits.validation, splits.test)] == [90, 10, 20]
+    assert sorted(splits.validation[1].tolist()) == list(range(10))
+
+
+def test_the_network_reads_pixels_of_mean_0_and_deviation_1(cifar10_folder: Path) -> None:
+    splits = Cifar10ViT(cifar10_folder).load()
+    white = splits.encode(torch.full((1, 3, 1, 1), 255, dtype=torch.uint8))
+    assert white.flatten().tolist() == pytest.approx(
+        [(1 - 0.4914) / 0.2470, (1 - 0.4822) / 0.2435, (1 - 0.4465) / 0.2616]
+    )
+
+
+def test_the_published_recipe_runs(cifar10_folder: Path) -> None:
+    class Short(Cifar10ViT):
+        presets = {"paper": replace(Cifar10ViT.presets["paper"], epochs=0, steps=2, batch=8)}  # noqa: RUF012
+
+    fitted = Short(cifar10_folder).fit(TINY, "paper", 0, None, lambda step, metrics: None)
+    assert fitted.steps == 2
+
+
+@pytest.mark.parametrize("name", ["batches.meta", "data_batch_3"])
+def test_a_pickle_that_is_not_the_published_one_is_not_opened(
+    cifar10_folder: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    with (cifar10_folder / "cifar-10-batches-py" / name).open("ab") as file:
+        file.write(b" ")
+    opened: list[str] = []
+    load = pickle.load
+    monkeypatch.setattr(
+        pickle, "load", lambda file, encoding: opened.append(file.name) or load(file, encoding=encoding)
+    )
+    with pytest.raises(Mistake, match="not the published ones"):
+        Cifar10ViT(cifar10_folder).load()
+    assert not any(file.endswith(name) for file in opened)
+
+
+def test_where_the_data_should_be_is_said(tmp_path: Path) -> None:
+    with pytest.raises(Mistake, match=r"Give it with --data FOLDER; https://www.cs.toronto.edu"):
+        Cifar10ViT().load()
+    with pytest.raises(Mistake, match="must be the folder that holds cifar-10-batches-py/"):
+        Cifar10ViT(tmp_path).load()

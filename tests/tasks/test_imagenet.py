@@ -1,0 +1,163 @@
+"""ImageNet's layouts, with a few small images."""
+
+import io
+import json
+import tarfile
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+from timm.data.auto_augment import RandAugment
+
+from search_spaces.mistake import Mistake
+from tasks.base import Fitted
+from tasks.imagenet import ImageNetViT, _changed
+from tasks.images import ImageSplits
+
+TINY = replace(ImageNetViT.base, depth=1, width=16, heads=2, head_dim=8, hidden=16)
+PAPER = replace(ImageNetViT.presets["paper"], epochs=0, steps=2, batch=8, loaders=0)
+CPU = torch.device("cpu")
+
+
+class Short(ImageNetViT):
+    """The published recipe for two steps."""
+
+    presets = {"paper": PAPER, "loaders": replace(PAPER, loaders=2)}  # noqa: RUF012
+
+
+def fit(data: Path, preset: str = "paper") -> Fitted:
+    return Short(data).fit(TINY, preset, 0, None, lambda step, metrics: None)
+
+
+def test_a_folder_of_images_is_learnt_from_end_to_end(image_folder: Path) -> None:
+    task = ImageNetViT(image_folder)
+    fitted = task.fit(TINY, "smoke", 0, None, lambda step, metrics: None)
+    assert task.classes == 3
+    assert fitted.steps == 3
+    assert {"accuracy", "accuracy_se", "loss", "loss_se"} == set(fitted.validation) == set(fitted.test)
+
+
+def test_the_numbers_do_not_depend_on_how_many_processes_read(image_folder: Path) -> None:
+    assert fit(image_folder) == fit(image_folder, "loaders")
+
+
+def test_a_training_goes_on_from_any_pass_as_if_it_had_never_stopped(image_folder: Path) -> None:
+    splits = ImageNetViT(image_folder).load()
+    straight = list(islice(splits.training(PAPER, 3, (), CPU), 5))
+    (images, shares), progress = next(splits.training(PAPER, 3, straight[2][1], CPU))
+    assert torch.equal(images, straight[3][0][0])
+    assert torch.equal(shares, straight[3][0][1])
+    assert progress == (4,)
+
+
+def test_validation_is_held_out_from_train_and_test_is_the_published_validation(image_folder: Path) -> None:
+    splits = ImageNetViT(image_folder).load()
+    assert isinstance(splits, ImageSplits)
+    assert splits.held_out + splits.examples == 24
+    learnt = {index for keys in islice(splits._training_keys(PAPER, 0, 0), 20) for index, _ in keys}
+    held_out = set(splits._by_hash[: splits.held_out].tolist())
+    assert len(held_out) == splits.held_out == 2
+    assert learnt == set(range(24)) - held_out
+    labels = torch.cat([labels for _, labels in splits.measured("test", replace(PAPER, batch=5), CPU)])
+    assert labels.tolist() == [0] * 4 + [1] * 4 + [2] * 4
+    validated = torch.cat([labels for _, labels in splits.measured("validation", PAPER, CPU)])
+    assert validated.tolist() == [index // 8 for index in splits._by_hash[:2].tolist()]
+
+
+def test_tar_files_are_read_as_folders_are(image_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    packed = tmp_path_factory.mktemp("packed")
+    for split in ("train", "val"):
+        with tarfile.open(packed / f"{split}.tar", "w") as file:
+            file.add(image_folder / split, arcname=".")
+    assert ImageNetViT(packed).classes == 3
+    assert fit(packed).test == fit(image_folder).test
+
+
+def test_a_hugging_face_data_set_is_read_as_folders_are(
+    image_folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    monkeypatch.setenv("HF_HOME", str(tmp_path_factory.mktemp("hub")))
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path_factory.mktemp("hub"))
+    monkeypatch.chdir(image_folder.parent)
+    name = Path("hfds", image_folder.name)
+    assert ImageNetViT(name).classes == 3
+    assert fit(name).test == fit(image_folder).test
+
+
+@pytest.fixture
+def shards(image_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The same images in webdataset shards of 6, with the listing that timm reads."""
+    pytest.importorskip("webdataset")
+    folder = tmp_path_factory.mktemp("shards")
+    listing = {}
+    for split in ("train", "val"):
+        files = sorted((image_folder / split).rglob("*.jpg"))
+        parts = [files[i::4] for i in range(4)]
+        names = [f"{split}-{i}.tar" for i in range(4)]
+        for name, part in zip(names, parts, strict=True):
+            _write_shard(folder / name, part)
+        lengths = [len(part) for part in parts]
+        listing[split] = {"name": split, "num_samples": sum(lengths), "filenames": names, "shard_lengths": lengths}
+    (folder / "_info.json").write_text(json.dumps({"splits": listing}))
+    return folder
+
+
+def _write_shard(path: Path, images: list[Path]) -> None:
+    with tarfile.open(path, "w") as file:
+        for number, image in enumerate(images):
+            label = sorted(folder.name for folder in image.parents[1].iterdir()).index(image.parent.name)
+            for ending, content in (("jpg", image.read_bytes()), ("cls", str(label).encode())):
+                entry = tarfile.TarInfo(f"{number:04d}.{ending}")
+                entry.size = len(content)
+                file.addfile(entry, io.BytesIO(content))
+
+
+def test_webdataset_shards_are_read_from_front_to_back(shards: Path) -> None:
+    task = Short(shards)
+    splits = task.load()
+    assert (splits.classes, splits.examples) == (1000, 18)  # one shard of 6 is held out
+    labels = torch.cat([labels for _, labels in splits.measured("test", PAPER, CPU)])
+    assert sorted(labels.tolist()) == [0] * 4 + [1] * 4 + [2] * 4
+    assert len(torch.cat([labels for _, labels in splits.measured("validation", PAPER, CPU)])) == 6
+    assert len(torch.cat([labels for _, labels in splits.measured("test", replace(PAPER, measured=9), CPU)])) == 9
+    one, two = (task.fit(TINY, "paper", 0, None, lambda step, metrics: None) for _ in range(2))
+    assert one == two
+
+
+def test_a_listing_that_is_wrong_is_a_mistake(tmp_path: Path) -> None:
+    (tmp_path / "_info.json").write_text('{"splits": {"train": {}}}')
+    with pytest.raises(Mistake, match=r"must list the filenames and shard_lengths of splits.train"):
+        ImageNetViT(tmp_path).load()
+
+
+def test_every_level_of_the_published_policy_can_be_drawn() -> None:
+    transform = _changed(PAPER)
+    policy = next(step for step in transform.transforms if isinstance(step, RandAugment))
+    image = Image.new("RGB", (32, 32), (200, 100, 50))
+    for operation in policy.ops:
+        operation.prob, operation.magnitude_std = 1.0, 0.0
+        for level in range(11):
+            operation.magnitude = level
+            assert operation(image).size == image.size
+
+
+def test_what_the_folder_must_hold_is_said(image_folder: Path) -> None:
+    with pytest.raises(Mistake, match="Give --data FOLDER"):
+        ImageNetViT().load()
+    with pytest.raises(Mistake, match=r"must hold one of train, train.tar"):
+        ImageNetViT(image_folder / "train").load()
+    Image.new("RGB", (40, 40)).save(image_folder / "val" / "ant" / "9.jpg")
+    (image_folder / "val" / "cat").rename(image_folder / "val" / "dog")
+    with pytest.raises(Mistake, match="must have the same classes"):
+        ImageNetViT(image_folder).load()
+
+
+def test_a_split_without_images_is_a_mistake(tmp_path: Path) -> None:
+    for split in ("train", "val"):
+        (tmp_path / split).mkdir()
+    with pytest.raises(Mistake, match="must hold a folder of images for each class"):
+        ImageNetViT(tmp_path).load()

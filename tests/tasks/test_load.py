@@ -1,0 +1,107 @@
+"""From what somebody typed to a task."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tasks.load
+from search_spaces.mistake import Mistake
+from search_spaces.registry import Registry
+from tasks.base import Task
+from tasks.load import load_task
+from tasks.testing import check_task
+
+HERE = Path(__file__).parent
+MOONS = HERE / "moons.py"
+
+
+def test_an_installed_name_is_a_task() -> None:
+    assert load_task("digits-vit").name == "digits-vit"
+
+
+def test_a_task_knows_where_its_data_is(tmp_path: Path) -> None:
+    assert load_task(f"{MOONS}:Moons", tmp_path).data == tmp_path
+
+
+def test_a_task_in_one_file_keeps_the_contract() -> None:
+    assert len(MOONS.read_text().splitlines()) < 60
+    check_task(load_task(f"{MOONS}:Moons"))
+
+
+@pytest.mark.parametrize(
+    ("reference", "message"),
+    [
+        ("digits-vitt", "Did you mean 'digits-vit'"),
+        ("nowhere.py:Moons", "'nowhere.py'. Give FILE.py:CLASS"),
+        (str(MOONS), "Classes there: Layer, Moons"),
+        (f"{MOONS}:Moon", "Did you mean 'Moons'"),
+        (f"{MOONS}:Layer", "must be a subclass of tasks.base.Task"),
+        (f"{MOONS}:points", "must be a subclass of tasks.base.Task"),
+    ],
+)
+def test_what_is_no_task_is_a_mistake(reference: str, message: str) -> None:
+    with pytest.raises(Mistake) as caught:
+        load_task(reference)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_a_task_lacks_is_named(tmp_path: Path) -> None:
+    text = MOONS.read_text().replace("    version = 1\n", "").replace("def example(", "def examples(")
+    (tmp_path / "task.py").write_text(text)
+    with pytest.raises(Mistake, match="lacks version, example"):
+        load_task(f"{tmp_path}/task.py:Moons")
+
+
+def test_a_file_that_cannot_be_imported_is_a_mistake(tmp_path: Path) -> None:
+    (tmp_path / "task.py").write_text("import json\njson.nothing\n")
+    with pytest.raises(Mistake, match=r"task.py could not be imported: AttributeError"):
+        load_task(f"{tmp_path}/task.py:Moons")
+
+
+def test_a_file_may_import_what_lies_beside_it(tmp_path: Path) -> None:
+    shutil.copy(MOONS, tmp_path / "lunar_module.py")
+    (tmp_path / "task.py").write_text("from lunar_module import Moons\n")
+    assert load_task(f"{tmp_path}/task.py:Moons").name == "moons"
+
+
+def test_files_of_the_same_name_are_two_tasks(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "random.py").write_text(MOONS.read_text().replace('"moons"', f'"{name}"'))
+    assert [load_task(f"{tmp_path}/{name}/random.py:Moons").name for name in ("one", "two")] == ["one", "two"]
+    assert sys.modules["random"].__name__ == "random"
+
+
+@pytest.fixture(scope="module")
+def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that the package in plugin_package is installed in, as pip does it."""
+    folder = tmp_path_factory.mktemp("plugin")
+    shutil.copytree(HERE.parent / "plugin_package", folder / "source")
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--no-build-isolation"]
+    subprocess.run([*pip, "--target", str(folder / "site"), str(folder / "source")], check=True)
+    return folder / "site"
+
+
+@pytest.fixture
+def with_plugin(plugin: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(plugin))
+    monkeypatch.setattr(tasks.load, "TASKS", Registry("nas.tasks", "task"))
+
+
+@pytest.mark.usefixtures("with_plugin")
+def test_an_installed_package_brings_a_task() -> None:
+    task = load_task("stripes")
+    assert isinstance(task, Task)
+    check_task(task)
+
+
+@pytest.mark.usefixtures("with_plugin")
+def test_a_broken_plugin_is_reported_by_name_and_takes_nothing_else_down() -> None:
+    with pytest.raises(Mistake, match=r"'broken-stripes' \(stripes.broken:Broken\) could not be imported"):
+        load_task("broken-stripes")
+    assert {"broken-stripes", "stripes", "digits-vit"} <= set(tasks.load.TASKS.names())
+    assert load_task("digits-vit").name == "digits-vit"

@@ -1,0 +1,43 @@
+"""The settings of a training run."""
+
+import pytest
+
+from tasks.digits import DigitsRecipe
+from tasks.recipe import Recipe
+
+
+def test_the_learning_rate_rises_in_a_line_and_falls_in_a_cosine() -> None:
+    recipe = Recipe(steps=100, batch=1, lr=1.0, warmup=0.1)
+    rates = [recipe.learning_rate(step, 100) for step in range(100)]
+    assert rates[:3] == pytest.approx([1 / 11, 2 / 11, 3 / 11])
+    assert rates[10] == max(rates) == 1.0
+    assert rates[55] == pytest.approx(0.5)  # half of the way down
+    assert rates[10:] == sorted(rates[10:], reverse=True)
+    assert 0 < rates[-1] < 0.001
+
+
+def test_without_a_warmup_the_first_step_has_the_largest_learning_rate() -> None:
+    assert Recipe(steps=10, batch=1, lr=0.3, warmup=0.0).learning_rate(0, 10) == 0.3
+
+
+def test_epochs_are_counted_in_whole_batches() -> None:
+    recipe = Recipe(epochs=3, batch=32, lr=1.0)
+    assert recipe.total_steps(100) == 9
+    assert recipe.total_steps(10) == 3  # fewer examples than a batch has are one batch
+    assert Recipe(epochs=3, batch=32, accumulate=2, lr=1.0).total_steps(100) == 9
+
+
+def test_reports_are_spread_over_the_training_and_leave_the_end_out() -> None:
+    recipe = Recipe(steps=100, batch=1, lr=1.0, reports=4)
+    assert recipe.report_steps(100) == {25, 50, 75}
+    assert recipe.report_steps(2) == {1}
+
+
+def test_a_recipe_shows_as_what_it_changes() -> None:
+    assert str(DigitsRecipe(epochs=2, batch=8, lr=0.1, shift=0.2)) == "epochs 2, batch 8, lr 0.1, shift 0.2"
+
+
+@pytest.mark.parametrize("wrong", [{}, {"epochs": 1, "steps": 1}, {"steps": 1, "accumulate": 3}])
+def test_a_recipe_that_contradicts_itself_is_refused(wrong: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="got"):
+        Recipe(batch=8, lr=0.1, **wrong)  # type: ignore[arg-type]
