@@ -1,7 +1,7 @@
 """Images per second of a vision task's training, beside a bare PyTorch loop around timm's ViT of the same shape.
 
-Both train on the same augmented batches with the same optimiser and clipping, in turns; the ratio is taken turn by turn.
-digits-vit trains on the CPU, with one thread here, in fp32.
+Both train on the same augmented batches with the same optimiser and clipping, in turns; the ratio is taken turn by
+turn. digits-vit trains on the CPU, with one thread here, in fp32.
 """
 
 import statistics

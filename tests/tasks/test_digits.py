@@ -1,0 +1,72 @@
+"""The digits: their split, their network, and that they are learnt."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from tasks.digits import DigitsViT
+
+TASK = DigitsViT()
+
+
+def test_the_split_is_for_ever() -> None:
+    splits = TASK.load()
+    assert [len(part[0]) for part in (splits.train, splits.validation, splits.test)] == [1077, 360, 360]
+    assert splits.fingerprint == "07ec2a2be140"
+
+
+def test_the_classifier_reads_the_mean_of_all_tokens() -> None:
+    torch.manual_seed(0)
+    network = TASK.build(TASK.base).eval()
+    images = torch.rand(3, 1, 8, 8)
+    tokens = network.get_submodule("stack")(*network.get_submodule("embedding")(images))
+    assert tokens.shape == (3, 17, 32)
+    scores = network.get_submodule("head")(sum(tokens[:, n] for n in range(17)) / 17)
+    assert torch.allclose(network(images), scores, atol=1e-6)
+
+
+def test_linear_maps_start_as_in_the_original_vit() -> None:
+    torch.manual_seed(0)
+    weight = TASK.build(TASK.base).get_parameter("stack.layers.1.up.weight")
+    bound = (6 / (32 + 64)) ** 0.5
+    assert 0.9 * bound < weight.abs().max() <= bound
+
+
+def test_a_training_image_is_a_changed_one_and_a_measured_image_is_not() -> None:
+    splits = TASK.load()
+    recipe = TASK.presets["smoke"]
+    (one, labels), _ = next(splits.training(recipe, 0, (), torch.device("cpu")))
+    known = splits.encode(splits.train[0]).flatten(1)
+    distances = torch.cdist(one.flatten(1), known)
+    assert distances.min(dim=1).values.min() > 0.1
+    assert (splits.train[1][distances.argmin(dim=1)] == labels).float().mean() > 0.9
+    measured, _ = next(splits.measured("validation", recipe, torch.device("cpu")))
+    assert torch.equal(measured, splits.encode(splits.validation[0][: len(measured)]))
+
+
+def test_smoke_clearly_learns() -> None:
+    fitted = TASK.fit(TASK.base, "smoke", 0, None, lambda step, metrics: None)
+    assert fitted.validation["accuracy"] > 0.85
+    assert fitted.test["accuracy"] > 0.85
+
+
+def test_the_baseline_is_measured_on_the_same_parts() -> None:
+    (columns,) = TASK.baselines("proxy").values()
+    assert set(columns) == {"accuracy", "accuracy_se", "test_accuracy", "test_accuracy_se"}
+    for prefix in ("", "test_"):
+        share = columns[f"{prefix}accuracy"]
+        assert 0.9 < share < 0.99
+        assert columns[f"{prefix}accuracy_se"] == pytest.approx((share * (1 - share) / 360) ** 0.5)
+        assert (share * 360) == pytest.approx(round(share * 360))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", [{}, {"depth": 1, "heads": 1, "head_dim": 4}])
+def test_proxy_beats_the_linear_model(shape: dict[str, int]) -> None:
+    (linear,) = TASK.baselines("proxy").values()
+    fits = [TASK.fit(replace(TASK.base, **shape), "proxy", seed, None, lambda *report: None) for seed in range(3)]
+    validation, test = (
+        sum(getattr(fitted, part)["accuracy"] for fitted in fits) / len(fits) for part in ("validation", "test")
+    )
+    assert validation + test > linear["accuracy"] + linear["test_accuracy"]
