@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from tasks.load import load_task
 
 from nas import cost
 from results.row import Costs, Row
 from search_spaces.architecture import Architecture
 from search_spaces.mistake import Mistake
 from tasks.base import Diverged, Task
+from tasks.load import load_task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
