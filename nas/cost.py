@@ -7,12 +7,14 @@ of the network, where there is one, must agree to the last unit.
 import math
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 with warnings.catch_warnings():  # fvcore rests on torch.jit, whose deprecation is not our users' concern
     warnings.simplefilter("ignore")
@@ -94,6 +96,25 @@ def count_macs(model: nn.Module, example: tuple[Tensor, ...]) -> tuple[int, tupl
     return total, tuple(sorted(uncounted))
 
 
+class _NoValues(TorchFunctionMode):
+    """Leaves meta tensors as they are where somebody would fill them: there is nothing to fill, and it takes time."""
+
+    filling = frozenset({"uniform_", "normal_", "erfinv_", "mul_", "add_", "clamp_", "fill_", "zero_"})
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        tensor = args[0] if args else (kwargs or {}).get("tensor")
+        if func.__name__ in self.filling and isinstance(tensor, Tensor) and tensor.is_meta:
+            return tensor
+        return func(*args, **(kwargs or {}))
+
+
+@contextmanager
+def blank() -> Iterator[None]:
+    """Networks built here have shapes and no values: on the meta device, without initialisation."""
+    with torch.device("meta"), _NoValues():
+        yield
+
+
 def count(task: Task, architecture: Architecture) -> Costs:
     """Parameters, MACs and FLOPs of an architecture on a task, without training or memory.
 
@@ -101,7 +122,7 @@ def count(task: Task, architecture: Architecture) -> Costs:
         Miscount: As `count_macs`, or the closed form disagrees.
         Mistake: The architecture cannot be built.
     """
-    with torch.device("meta"):
+    with blank():
         model, example = task.build(architecture), task.example()
     sizes = {name: parameter.numel() for name, parameter in model.named_parameters()}
     macs, uncounted = count_macs(model, example)
