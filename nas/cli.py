@@ -17,8 +17,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-DEFAULT_STORE = "sqlite:///nas-runs/studies.db"
-
 
 def main() -> None:
     """Run the command line; a user's mistake is one line and exit status 2."""
@@ -27,11 +25,6 @@ def main() -> None:
     except Mistake as mistake:
         print(f"nas: {mistake}", file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:
-        print("nas: interrupted; the same command goes on from here.", file=sys.stderr)
-        sys.exit(130)
-    except BrokenPipeError:
-        sys.exit(0)
 
 
 @app.command()
@@ -48,30 +41,33 @@ def search(
     workers: options.WorkerCount = 1,
     data: options.Data = None,
     study: options.Study = None,
-    storage: options.Storage = DEFAULT_STORE,
+    storage: options.Storage = options.DEFAULT_STORE,
     plot: options.Plot = None,
 ) -> None:
     """Search TASK for the Pareto front of its objectives inside a budget; the same command continues a search."""
     from nas.commands.search import Request, run
 
-    run(
-        Request(
-            task=task,
-            space=space,
-            arch=arch,
-            budget=budget,
-            objectives=objectives,
-            trials=trials,
-            preset=preset,
-            seed=seed,
-            sampler=sampler,
-            workers=workers,
-            data=data,
-            study=study,
-            storage=storage,
-            plot=plot,
-        )
+    request = Request(
+        task=task,
+        space=space,
+        arch=arch,
+        budget=budget,
+        objectives=objectives,
+        trials=trials,
+        preset=preset,
+        seed=seed,
+        sampler=sampler,
+        workers=workers,
+        data=data,
+        study=study,
+        storage=storage,
+        plot=plot,
     )
+    try:
+        run(request)
+    except KeyboardInterrupt:
+        print("nas: interrupted; the same command goes on from here.", file=sys.stderr)
+        raise typer.Exit(130) from None
 
 
 @app.command()
@@ -114,7 +110,7 @@ def results(
     format: options.OutputFormat = Format.TABLE,
     output: options.Output = None,
     study: options.Study = None,
-    storage: options.Storage = DEFAULT_STORE,
+    storage: options.Storage = options.DEFAULT_STORE,
 ) -> None:
     """Query the Rows of a study."""
     from nas.commands.results import run
@@ -126,7 +122,7 @@ def results(
 def front(
     plot: options.Plot = None,
     study: options.Study = None,
-    storage: options.Storage = DEFAULT_STORE,
+    storage: options.Storage = options.DEFAULT_STORE,
 ) -> None:
     """Print and draw the Pareto front of a study."""
     from nas.commands.results import show_front
@@ -137,7 +133,7 @@ def front(
 @app.command(name="list")
 def list_(
     kind: Annotated[Kind | None, typer.Argument(help="What to list; everything installed without it.")] = None,
-    storage: options.Storage = DEFAULT_STORE,
+    storage: options.Storage = options.DEFAULT_STORE,
 ) -> None:
     """List tasks, spaces, topologies, presets, samplers and studies, with a line each."""
     from nas.commands.listing import run

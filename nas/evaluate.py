@@ -3,6 +3,7 @@
 A pure function of its Job, so that it gives the same Row in this process, in a local worker or elsewhere.
 """
 
+import json
 import math
 import os
 import platform
@@ -20,9 +21,10 @@ import torch
 from nas import cost
 from results.row import Costs, Row
 from search_spaces.architecture import Architecture
-from search_spaces.mistake import Mistake
 from tasks.base import Diverged, Task
 from tasks.load import load_task
+
+KEPT = "row.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,60 +59,65 @@ def task_of(reference: str, data: str | None) -> Task:
 def evaluate(job: Job) -> Row:
     """Build, count, train and measure. A failure is a Row with its reason.
 
-    Where the job's folder holds a Row, an earlier evaluation finished and was not recorded: that Row is returned.
+    Where the job's folder holds the Row of the same job, an earlier evaluation finished and was not recorded: that
+    Row is returned.
 
     Raises:
         Mistake: What was asked for cannot be done for any architecture (missing data, unknown task).
     """
-    kept = Path(job.folder, "row.json") if job.folder else None
-    if kept is not None and kept.exists():
-        return Row.from_json(kept.read_text())
+    earlier = kept_row(job)
+    if earlier is not None:
+        return earlier
     start = time.perf_counter()
     task = task_of(job.task, job.data)
-    row = Row(
-        task=task.name,
-        task_version=task.version,
-        space=job.space,
-        architecture=job.architecture,
-        seed=job.seed,
-        preset=job.preset,
-        status="failed",
-        versions=_versions(),
-    )
+    task.prepare()
     with _one_thread():
-        row = _train(task, job, row)
+        row = _train(task, job, failed(job, ""))
     row = replace(row, wall_s=time.perf_counter() - start)
-    if kept is not None:
-        _write(kept, row.to_json())
+    if job.folder is not None:
+        _write(Path(job.folder, KEPT), json.dumps({"job": _identity(job), "row": row.to_json()}))
     return row
+
+
+def kept_row(job: Job) -> Row | None:
+    """The Row that an evaluation of the same job left in its folder, or None."""
+    path = Path(job.folder, KEPT) if job.folder else None
+    if path is None or not path.exists():
+        return None
+    kept = json.loads(path.read_text())
+    return Row.from_json(kept["row"]) if kept["job"] == _identity(job) else None
+
+
+def _identity(job: Job) -> str:
+    """All that a Row depends on, in words."""
+    return f"{replace(job, folder=None)} version {task_of(job.task, job.data).version}"
 
 
 def _train(task: Task, job: Job, row: Row) -> Row:
     curve: list[Mapping[str, float]] = []
 
     def report(step: int, metrics: Mapping[str, float]) -> None:
-        curve.append({"step": step, **metrics})
+        curve.append({"step": step, **_floats(metrics)})
 
     costs = Costs()
     try:
         costs = cost.count(task, job.architecture)
         folder = Path(job.folder) if job.folder else None
         fitted = task.fit(job.architecture, job.preset, job.seed, folder, report)
-        _check_finite({**fitted.validation, **{f"test_{name}": value for name, value in fitted.test.items()}})
-    except Mistake:
-        raise
+        validation, test = _floats(fitted.validation), _floats(fitted.test)
+        _check(task, validation, test)
     except Exception as error:  # a trial may fail in any way; the search goes on
-        points = tuple(point for point in curve if all(map(math.isfinite, point.values())))
-        return replace(row, costs=costs, curve=points, error=_reason(error))
+        return replace(row, costs=costs, curve=_finite(curve), error=_reason(error))
     return replace(
         row,
         status="complete",
+        error=None,
         costs=costs,
-        curve=tuple(curve),
+        curve=_finite(curve),
         steps=fitted.steps,
         data=fitted.data,
-        validation=dict(fitted.validation),
-        test=dict(fitted.test),
+        validation=validation,
+        test=test,
     )
 
 
@@ -130,8 +137,21 @@ def failed(job: Job, reason: str) -> Row:
     )
 
 
-def _check_finite(metrics: Mapping[str, float]) -> None:
-    for name, value in metrics.items():
+def _floats(metrics: Mapping[str, Any]) -> dict[str, float]:
+    """Plain numbers: a task may give tensors or numpy's."""
+    return {name: float(value) for name, value in metrics.items()}
+
+
+def _finite(curve: list[Mapping[str, float]]) -> tuple[Mapping[str, float], ...]:
+    return tuple(point for point in curve if all(map(math.isfinite, point.values())))
+
+
+def _check(task: Task, validation: Mapping[str, float], test: Mapping[str, float]) -> None:
+    """Raise where a metric is missing or not finite."""
+    for metric in task.metrics:
+        if metric.name not in validation:
+            raise RuntimeError(f"fit of task {task.name!r} gave no {metric.name!r}")
+    for name, value in {**validation, **{f"test_{name}": value for name, value in test.items()}}.items():
         if not math.isfinite(value):
             raise Diverged(f"{name} is {value}")
 

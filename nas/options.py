@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+DEFAULT_STORE = "sqlite:///nas-runs/studies.db"
+
 
 class Format(StrEnum):
     """How results are printed."""

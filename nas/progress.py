@@ -17,12 +17,12 @@ class Progress:
     def __init__(self, settings: Settings, done: Sequence[Row], trials: int) -> None:
         self._console = Console(stderr=True)
         self._bar = rich.progress.Progress(
-            rich.progress.TextColumn("{task.description}"),
+            rich.progress.TextColumn("{task.description}", markup=False),
             rich.progress.BarColumn(),
             rich.progress.MofNCompleteColumn(),
             rich.progress.TimeElapsedColumn(),
             rich.progress.TimeRemainingColumn(),
-            rich.progress.TextColumn("{task.fields[last]}"),
+            rich.progress.TextColumn("{task.fields[last]}", markup=False),
             console=self._console,
             disable=not self._console.is_terminal,
         )
@@ -33,7 +33,7 @@ class Progress:
         """Show that a trial has ended and how."""
         self._number += 1
         columns = row.columns()
-        scores = " ".join(f"{name} {columns[name]:.4g}" for name in self._objectives if columns.get(name))
+        scores = " ".join(f"{name} {columns[name]:.4g}" for name in self._objectives if columns.get(name) is not None)
         last = f"{row.architecture.topology} {scores if row.status == 'complete' else row.error}"
         self._bar.update(self._task, completed=self._number, last=last)
         if row.status == "failed" or not self._console.is_terminal:

@@ -6,12 +6,15 @@ from typing import Any
 
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
+from nas.objectives import COSTS
 from results.row import Goal
+from search_spaces.mistake import Mistake
 
 SHAPE_COLUMNS = ("topology", "depth", "heads", "head_dim")
-_BIG = frozenset({"params", "macs", "flops", "topology_params", "embedding_params"})
+_PICTURES = (".png", ".pdf", ".svg")
 
 
 def screen(*, stderr: bool = False) -> Console:
@@ -37,7 +40,7 @@ def print_records(console: Console, records: Sequence[Mapping[str, Any]], column
         heading = column.replace("_", "\n", 1)  # two short lines leave room for the numbers
         table.add_column(heading, justify="right" if numbers else "left", no_wrap=True)
     for record in records:
-        table.add_row(*(_cell(record, column) for column in shown))
+        table.add_row(*(escape(_cell(record, column)) for column in shown))
     console.print(table)
 
 
@@ -47,7 +50,7 @@ def _cell(record: Mapping[str, Any], column: str) -> str:
         return "-"
     if isinstance(value, float):
         return f"{value:.3f}±{error:.3f}" if isinstance(error, float) else f"{value:.4g}"
-    if column in _BIG:
+    if column in COSTS:
         return short(value)
     return str(value)
 
@@ -65,7 +68,7 @@ def print_record(console: Console, record: Mapping[str, Any]) -> None:
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     for column in record:
         if not column.endswith("_se") and record[column] is not None:
-            table.add_row(column, _cell(record, column))
+            table.add_row(column, escape(_cell(record, column)))
     console.print(table)
 
 
@@ -78,17 +81,24 @@ def baseline_lines(baselines: Mapping[str, Mapping[str, float]]) -> list[str]:
     return lines
 
 
+def check_picture(path: Path | None) -> None:
+    """Raise Mistake where a picture cannot be of that kind: before a search and not after it."""
+    if path is not None and path.suffix.lower() not in _PICTURES:
+        raise Mistake(f"a picture must end in {', '.join(_PICTURES)}, got {str(path)!r}.")
+
+
 def plot_front(
     path: Path, records: Sequence[Mapping[str, Any]], front: Sequence[str], objectives: Mapping[str, Goal], title: str
 ) -> None:
     """Draw every architecture, coloured by topology, and the front through those whose keys are in `front`.
 
-    The cost, or the second objective, is the x axis; error bars are standard errors.
+    The first cost among the objectives, or else the second of them, is the x axis; error bars are standard errors.
     """
     from matplotlib.figure import Figure  # half a second that only a picture needs
     from matplotlib.ticker import EngFormatter
 
-    y_name, x_name = [*objectives, *objectives][:2]
+    x_name = next((name for name in objectives if name in COSTS), [*objectives, *objectives][1])
+    y_name = next((name for name in objectives if name != x_name), x_name)
     points = [record for record in records if record.get(x_name) is not None and record.get(y_name) is not None]
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.add_subplot()
@@ -122,9 +132,12 @@ def plot_front(
         axes.xaxis.set_minor_formatter(EngFormatter(sep=""))
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.set_xlabel(x_name)
-    axes.set_ylabel(f"{y_name} (validation)")
+    axes.set_ylabel(y_name if y_name in COSTS else f"{y_name} (validation)")
     axes.set_title(title, loc="left", fontsize=10)
     axes.grid(alpha=0.25)
     axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, dpi=150)
+    except OSError as error:
+        raise Mistake(f"the picture cannot be written to {path}: {error.strerror}. Give another --plot.") from error

@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,7 +10,7 @@ import optuna
 from optuna.trial import FrozenTrial, TrialState
 
 from nas import store
-from nas.evaluate import Job, failed
+from nas.evaluate import Job, failed, kept_row
 from nas.sampling import BudgetSampler
 from nas.store import Settings
 from nas.workers import Workers
@@ -56,6 +56,7 @@ class Coordinator:
                     fresh = self.study.ask()
                     self._begin(fresh.number, fresh._trial_id, self.sampler.propose(fresh))
                 if not self._running:
+                    shutil.rmtree(self.folder, ignore_errors=True)
                     return
                 self._end_some()
 
@@ -68,9 +69,10 @@ class Coordinator:
     def _take_up(self, left: FrozenTrial) -> None:
         # Of a trial that died while it was proposed, what it had recorded is kept and the rest proposed again.
         architecture = self.sampler.propose(optuna.Trial(self.study, left._trial_id))
-        if left.user_attrs.get(LOST, 0) > MOST_LOSSES:
+        job = self._job(architecture)
+        if left.user_attrs.get(LOST, 0) > MOST_LOSSES and kept_row(job) is None:
             reason = f"its process died {MOST_LOSSES + 1} times, most likely for lack of memory"
-            store.tell(self.study, left.number, left._trial_id, failed(self._job(architecture), reason))
+            self._record(left.number, left._trial_id, failed(job, reason))
             return
         while not self._has_room():
             self._end_some()
@@ -82,10 +84,12 @@ class Coordinator:
 
     def _end_some(self) -> None:
         for job, row in self.workers.collect():
-            number, trial_id = self._running.pop(job.architecture)
-            store.tell(self.study, number, trial_id, row)
-            shutil.rmtree(self._folder_of(job.architecture), ignore_errors=True)
-            self.on_row(row)
+            self._record(*self._running.pop(job.architecture), row)
+
+    def _record(self, number: int, trial_id: int, row: Row) -> None:
+        store.tell(self.study, number, trial_id, row)
+        shutil.rmtree(self._folder_of(row.architecture), ignore_errors=True)
+        self.on_row(row)
 
     def _job(self, architecture: Architecture) -> Job:
         return Job(
@@ -121,9 +125,10 @@ def _under_way(study: optuna.Study) -> list[FrozenTrial]:
 
 @contextmanager
 def _mark_interruption(study: optuna.Study) -> Iterator[None]:
-    """Tell a user's Ctrl-C from a death: only a death counts against the evaluation it happened in."""
+    """Tell an end that Python saw (Ctrl-C, a Mistake) from a death: only that counts against an evaluation."""
     try:
         yield
-    except KeyboardInterrupt:
-        study.set_user_attr(INTERRUPTED, True)
+    except BaseException:
+        with suppress(Exception):  # where the store itself is what failed, its own error is the one to show
+            study.set_user_attr(INTERRUPTED, True)
         raise

@@ -17,10 +17,10 @@ from sqlalchemy import event
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
+from nas.options import DEFAULT_STORE
 from results.row import Goal, Row
 from search_spaces.mistake import Mistake, unknown
 
-DEFAULT_URL = "sqlite:///nas-runs/studies.db"
 ROW, SETTINGS = "row", "settings"  # attributes of a trial and of a study
 PATIENCE_S = 60  # how long a write waits for somebody else's lock
 
@@ -60,18 +60,27 @@ class Settings:
     baselines: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
-def open_storage(url: str) -> optuna.storages.RDBStorage:
-    """Open a storage, making its file where there is none. Raises Mistake where it cannot be read."""
+def open_storage(url: str, *, make: bool = False) -> optuna.storages.RDBStorage:
+    """Open a storage; `make` makes a SQLite file where there is none. Raises Mistake where it cannot be used."""
     try:
         parsed = make_url(url)
     except ArgumentError:
-        raise Mistake(f"--storage must be a database URL such as {DEFAULT_URL}, got {url!r}.") from None
+        raise Mistake(f"--storage must be a database URL such as {DEFAULT_STORE}, got {url!r}.") from None
     sqlite = parsed.get_backend_name() == "sqlite"
-    if sqlite and parsed.database:
-        Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+    if sqlite and parsed.database in (None, "", ":memory:"):
+        raise Mistake(f"a study must outlive its command, got the storage {url!r} in memory. Give sqlite:///FILE.")
+    if sqlite and not make and not Path(str(parsed.database)).exists():
+        raise Mistake(f"there is no study in {parsed.database}. Make one with `nas search`, or give --storage.")
     options = {"connect_args": {"timeout": PATIENCE_S}} if sqlite else {}
     with clear_errors(url):
-        storage = optuna.storages.RDBStorage(url, engine_kwargs=options)
+        try:
+            if sqlite:
+                Path(str(parsed.database)).parent.mkdir(parents=True, exist_ok=True)
+            storage = optuna.storages.RDBStorage(url, engine_kwargs=options)
+        except (ImportError, NoSuchModuleError) as error:
+            raise Mistake(f"the driver of store {_shown(url)} is not installed: {_first_line(error)}") from error
+        except (OSError, RuntimeError) as error:  # a folder that cannot be; a schema of another version
+            raise _unusable(url, error) from error
         if sqlite:
             event.listen(storage.engine, "connect", _write_ahead)
             storage.engine.dispose()  # connections made before the listener have no write-ahead log
@@ -80,7 +89,7 @@ def open_storage(url: str) -> optuna.storages.RDBStorage:
 
 def _write_ahead(connection: Any, _: Any) -> None:
     connection.execute("PRAGMA journal_mode=WAL")
-    connection.execute("PRAGMA synchronous=NORMAL")
+    connection.execute("PRAGMA synchronous=FULL")
 
 
 @contextmanager
@@ -88,16 +97,15 @@ def clear_errors(url: str) -> Iterator[None]:
     """Turn what a storage raises into a Mistake that names the store and what to do."""
     try:
         yield
-    except (ImportError, NoSuchModuleError) as error:
-        raise Mistake(f"the driver of store {_shown(url)} is not installed: {_first_line(error)}") from error
-    except (SQLAlchemyError, optuna.exceptions.StorageInternalError, OSError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and "version" not in str(error):
-            raise
-        cause = error.__cause__ or error
-        raise Mistake(
-            f"store {_shown(url)} cannot be used: {_first_line(cause)}. Nothing in it was changed by this; free the"
-            " file or its disk and run the same command again, or give another --storage."
-        ) from error
+    except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
+        raise _unusable(url, error) from error
+
+
+def _unusable(url: str, error: Exception) -> Mistake:
+    return Mistake(
+        f"store {_shown(url)} cannot be used: {_first_line(error.__cause__ or error)}. What it holds is kept; free the"
+        " file or its disk and run the same command again, or give another --storage."
+    )
 
 
 def _shown(url: str) -> str:
@@ -114,14 +122,16 @@ def _first_line(error: BaseException) -> str:
 def only_writer(url: str, name: str) -> Iterator[None]:
     """Hold the study against a second coordinator. Other databases than SQLite are held by whoever runs them."""
     parsed = make_url(url)
-    if parsed.get_backend_name() != "sqlite" or not parsed.database or parsed.database == ":memory:":
+    if parsed.get_backend_name() != "sqlite":
         yield
         return
     path = Path(f"{parsed.database}.{slug(name)}.lock")
     lock = FileLock(path)
     try:
         lock.acquire(timeout=0)
-    except Timeout:
+    except OSError as error:
+        if not isinstance(error, Timeout):
+            raise _unusable(url, error) from error
         raise Mistake(f"study {name!r} is being searched by another process, which holds {path}.") from None
     try:
         yield
@@ -210,9 +220,10 @@ def tell(study: optuna.Study, trial_number: int, trial_id: int, row: Row) -> Non
 
 def conclude(study: optuna.Study, trial_number: int, row: Row) -> None:
     """Give Optuna the values of a trial whose Row is stored."""
-    if row.status == "complete":
-        columns = row.columns()
-        study.tell(trial_number, [columns[name] for name in settings_of(study).objectives])
+    columns = row.columns()
+    values = [columns[name] for name in settings_of(study).objectives if columns.get(name) is not None]
+    if row.status == "complete" and len(values) == len(study.directions):
+        study.tell(trial_number, values)
     else:
         state = TrialState.PRUNED if row.status in ("pruned", "over-budget") else TrialState.FAIL
         study.tell(trial_number, state=state)

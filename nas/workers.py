@@ -76,7 +76,13 @@ class LocalProcesses:
     def submit(self, job: Job) -> None:
         """Hand the job to an idle process."""
         process = self._idle.pop()
-        self._busy[process.submit(evaluate, job)] = (process, job)
+        try:
+            future = process.submit(evaluate, job)
+        except BrokenProcessPool:  # it died while it had nothing to do
+            process.shutdown(wait=False)
+            process = _process()
+            future = process.submit(evaluate, job)
+        self._busy[future] = (process, job)
 
     def collect(self) -> list[tuple[Job, Row]]:
         """Wait for the next evaluations to end; a process that died fails its evaluation and is replaced."""

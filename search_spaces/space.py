@@ -44,7 +44,8 @@ class SearchSpace:
             if not values or len(set(values)) < len(values):
                 raise Mistake(f"axis {axis!r} of space {self.name!r} must have distinct values, got {values}.")
         if self.base not in self:
-            raise Mistake(f"base {self.base} is not in space {self.name!r}. Add its values to the axes.")
+            has = "; ".join(f"{axis} {', '.join(map(str, values))}" for axis, values in self.axes.items())
+            raise Mistake(f"{self.base} is not in space {self.name!r}, which has {has}. Choose from these.")
 
     @cached_property
     def members(self) -> Mapping[Architecture, Point]:

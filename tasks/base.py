@@ -82,6 +82,10 @@ class Task(ABC):
         """The architecture that `--arch` changes and spaces are laid out around, under a preset."""
         return self.bases.get(preset, self.base)
 
+    def prepare(self) -> None:
+        """See to what every training needs, before the first one. Raises Mistake where it cannot be had."""
+        return None
+
     @abstractmethod
     def build(self, architecture: Architecture) -> nn.Module:
         """The network, on the default device. `embedding.` and `.topology.` in parameter names mark those parts."""

@@ -65,7 +65,7 @@ class DigitsViT(ClassificationTask):
     base = Architecture(depth=4, width=32, heads=4, head_dim=8, hidden=64)
     presets = {  # noqa: RUF012  # Task declares it a ClassVar
         "smoke": DigitsRecipe(epochs=10, batch=32, lr=0.01, accelerator="cpu"),
-        "proxy": DigitsRecipe(epochs=60, batch=64, lr=0.01, warmup=0.3, label_smoothing=0.1, accelerator="cpu"),
+        "proxy": DigitsRecipe(epochs=40, batch=32, lr=0.012, warmup=0.3, label_smoothing=0.1, accelerator="cpu"),
     }
 
     def load(self) -> TensorSplits:

@@ -19,11 +19,15 @@ def load_task(reference: str, data: Path | None = None) -> Task:
         Mistake: No such name, file or class; a plug-in or file that cannot be imported; a class that is no Task
             or lacks something; or data that is missing.
     """
-    kind = _from_file(reference) if ".py" in reference else TASKS.load(reference)
+    return task_class(reference)(data)
+
+
+def task_class(reference: str) -> type[Task]:
+    """The class called `reference`, known to be a whole Task. Raises Mistake as `load_task` does."""
+    text, _, _ = reference.rpartition(":")
+    kind: type[Task] = _from_file(reference) if (text or reference).endswith(".py") else TASKS.load(reference)
     _check(reference, kind)
-    task = kind(data)
-    assert isinstance(task, Task)
-    return task
+    return kind
 
 
 def _from_file(reference: str) -> Any:

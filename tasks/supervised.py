@@ -64,6 +64,10 @@ class SupervisedTask(Task):
         """The data, read once."""
         return self.load()
 
+    def prepare(self) -> None:
+        """Read the data."""
+        _ = self.splits
+
     def fit(self, architecture: Architecture, preset: str, seed: int, folder: Path | None, report: Report) -> Fitted:
         """Train by the preset's recipe and measure. See Task.fit."""
         recipe: Recipe = self.presets[preset].shared_by(processes())

@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from rich.markup import escape
 from rich.table import Table
 
 from nas import report, store
@@ -14,6 +15,7 @@ from search_spaces.mistake import Mistake
 from search_spaces.registry import Registry
 from search_spaces.topologies.registry import TOPOLOGIES
 from tasks.base import TASKS
+from tasks.load import task_class
 
 Lines = Iterator[tuple[str, str]]
 
@@ -34,7 +36,7 @@ def run(kind: Kind | None, storage: str) -> None:
         table.add_column(no_wrap=True)
         table.add_column(overflow="fold")
         for name, line in listed[one]():
-            table.add_row(name, line)
+            table.add_row(escape(name), escape(line))
         console.print(table)
 
 
@@ -53,14 +55,18 @@ def _first_line(entry: Any) -> str:
 
 def _tasks() -> Lines:
     """Each task with the names of its presets."""
-    for name, line in _registered(TASKS):
-        yield name, line if line.startswith("broken") else f"{line} [{', '.join(TASKS.load(name).presets)}]"
+    for name in TASKS.names():
+        try:
+            kind = task_class(name)
+            yield name, f"{_first_line(kind)} (presets {', '.join(kind.presets)})"
+        except Mistake as mistake:
+            yield name, f"broken: {mistake}"
 
 
 def _presets() -> Lines:
     for name in TASKS.names():
         try:
-            presets = TASKS.load(name).presets
+            presets = task_class(name).presets
         except Mistake:
             continue  # said where tasks are listed
         for preset, settings in presets.items():

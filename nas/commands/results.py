@@ -24,7 +24,7 @@ def run(
     storage: str,
 ) -> None:
     """Print the rows of a study that were asked for."""
-    settings, rows = _read(study, storage)
+    _, settings, rows = _read(study, storage)
     objectives = resolve(_names(pareto), settings.metrics) if pareto is not None else None
     every = table.from_rows(rows)
     found = query(every, where=where, objectives=objectives, order_by=_names(order_by or ""), limit=limit)
@@ -41,31 +41,32 @@ def run(
 def show_front(study: str | None, storage: str, plot: Path | None) -> None:
     """Print the front of a study beside its baselines, and draw it."""
     console = report.screen()
-    opened = store.load_study(store.open_storage(storage), study)
-    settings, rows = store.settings_of(opened), store.rows_of(opened)
+    name, settings, rows = _read(study, storage)
     found = front(table.from_rows(rows), settings.objectives)
     if not len(found):
-        raise Mistake(f"study {opened.study_name!r} has no complete row yet: {len(rows)} ended. See `nas results`.")
+        raise Mistake(f"study {name!r} has no complete row yet: {len(rows)} ended. See `nas results`.")
     last = list(settings.objectives)[-1]
     records = sorted(found.to_pylist(), key=lambda record: float(record[last]))
     goals = ", ".join(f"{goal} {name}" for name, goal in settings.objectives.items())
-    title = f"{opened.study_name}: front of {len(rows)} architectures ({goals}; {settings.budget or 'no budget'})"
+    title = f"{name}: front of {len(rows)} architectures ({goals}; {settings.budget or 'no budget'})"
     report.print_records(
         console, records, report.front_columns(list(settings.objectives), list(settings.metrics)), title
     )
     for line in report.baseline_lines(settings.baselines):
-        console.print(line, soft_wrap=True, highlight=False)
-    path = plot or Path("nas-runs", f"{store.slug(opened.study_name)}-front.png")
+        console.print(line, soft_wrap=True, highlight=False, markup=False)
+    path = plot or Path("nas-runs", f"{store.slug(name)}-front.png")
     keys = [record["key"] for record in records]
     report.plot_front(path, [row.columns() for row in rows], keys, settings.objectives, title)
-    more = f"front drawn in {path}; ask more with: nas results --study {opened.study_name}"
-    console.print(more, soft_wrap=True, highlight=False)
+    more = f"front drawn in {path}; ask more with: nas results --study {name}"
+    console.print(more, soft_wrap=True, highlight=False, markup=False)
 
 
-def _read(study: str | None, storage: str) -> tuple[store.Settings, list[Row]]:
-    opened = store.load_study(store.open_storage(storage), study)
+def _read(study: str | None, storage: str) -> tuple[str, store.Settings, list[Row]]:
+    """A study's name, settings and Rows."""
+    opened_storage = store.open_storage(storage)
     with store.clear_errors(storage):
-        return store.settings_of(opened), store.rows_of(opened)
+        opened = store.load_study(opened_storage, study)
+        return opened.study_name, store.settings_of(opened), store.rows_of(opened)
 
 
 def for_a_terminal(format: Format, output: Path | None) -> bool:

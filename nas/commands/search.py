@@ -48,6 +48,7 @@ class Request:
 def run(request: Request) -> None:
     """Search, then show the front."""
     console = report.screen()
+    report.check_picture(request.plot)
     task = task_of(request.task, str(request.data) if request.data else None)
     space = space_of(task, request.space, request.arch, request.preset)
     budget = parse_budget(request.budget)
@@ -57,13 +58,14 @@ def run(request: Request) -> None:
     within = f"{len(members)} of {len(space)} architectures of space {space.name!r} are within {budget}"
     if not str(budget):
         within = f"{len(space)} architectures in space {space.name!r}"
-    console.print(f"study {name}: {within}", soft_wrap=True, highlight=False)
-    storage = store.open_storage(request.storage)
+    console.print(f"study {name}: {within}", soft_wrap=True, highlight=False, markup=False)
+    task.prepare()
+    storage = store.open_storage(request.storage, make=True)
     sampler = BudgetSampler(members, inner=settings.sampler, seed=request.seed)
     with store.only_writer(request.storage, name), store.clear_errors(request.storage):
         study = store.open_study(storage, name, settings, sampler)
         done = store.rows_of(study)
-        folder = Path("nas-runs", store.slug(name))
+        folder = Path("nas-runs", f"{store.slug(name)}-{digest(request.storage, settings)}")
         with Progress(settings, done, request.trials) as progress, workers(request.workers) as pool:
             Coordinator(study, settings, sampler, pool, folder, progress.add).search(request.trials)
         if not sampler.remaining(study):
@@ -118,5 +120,10 @@ def settings_for(request: Request, task: Task, space: SearchSpace, budget: Budge
 
 def default_name(settings: Settings) -> str:
     """The task and a digest of the settings: the same command finds its study again."""
-    asked = asdict(replace(settings, baselines={}))
-    return f"{store.slug(settings.task)}-{hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:6]}"
+    return f"{store.slug(Path(settings.task).name)}-{digest('', settings)}"
+
+
+def digest(storage: str, settings: Settings) -> str:
+    """Six hex digits of a storage and of what was asked for."""
+    asked = [storage, asdict(replace(settings, baselines={}))]
+    return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:6]

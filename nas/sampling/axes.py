@@ -43,11 +43,11 @@ class Axis(ABC):
 
 
 class Numbers(Axis):
-    """Numbers stand on a line from 0 to 1, by their logarithm where they are spaced more evenly so."""
+    """Numbers stand on a line from 0 to 1, by their logarithm where all are positive: sizes are told by factors."""
 
     def __init__(self, name: str, values: Sequence[float]) -> None:
         self.name = name
-        self._log = _is_geometric(values)
+        self._log = values[0] > 0
         self._low, self._high = values[0], values[-1]
         self.distribution: IntDistribution | FloatDistribution
         if all(isinstance(value, int) for value in values):
@@ -160,14 +160,3 @@ def size(architecture: Architecture) -> float:
 def _axis(name: str, values: Sequence[Scalar]) -> Axis:
     numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
     return Numbers(name, sorted(numbers)) if len(numbers) == len(values) else Words(name, values)
-
-
-def _is_geometric(values: Sequence[float]) -> bool:
-    if values[0] <= 0 or len(values) < 3:
-        return False
-
-    def unevenness(line: Array) -> float:
-        gaps = np.diff(line)
-        return float(gaps.std() / gaps.mean())
-
-    return unevenness(np.log(values)) < unevenness(np.asarray(values, dtype=float))

@@ -2,7 +2,8 @@
 
 A Gaussian process is fitted to each objective of what was tried. Of the untried architectures, the one is proposed
 that would add the most hypervolume to what was found if each of its values came out one deviation better than
-expected. The set is finite, so nothing is optimised and nothing has to be moved into the budget.
+expected, weighed with the chance that its evaluation ends with values at all. The set is finite, so nothing is
+optimised and nothing has to be moved into the budget.
 
 The kernel is fixed: a parabola along each coordinate and a smooth remainder (Matern 5/2). A search has few axes
 and few values, which do not pay for fitting length scales.
@@ -11,7 +12,6 @@ Shapes: N = architectures with values, C = candidates, F = coordinates, K = obje
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nas.sampling.axes import Array, Indices, Layout
 from nas.sampling.proposer import Proposer, Situation
@@ -24,6 +24,9 @@ CANDIDATES, OBSERVED, UNFINISHED, DIRECTIONS = 500, 128, 32, 64
 
 NOISE = 0.02
 """Variance of an objective's noise, where the kernel's remainder has a variance of 1."""
+
+LUCK = (1, 2, 4, 8)
+"""Deviations that values are hoped to come out better than expected: the least that promises anything."""
 
 _WIDE = 3.0  # a positive objective whose values span this factor is modelled by its logarithm: costs multiply
 
@@ -42,19 +45,23 @@ class Surrogate(Proposer):
         hypervolume = Hypervolume(goals, random)
         rows = _by_lot(len(seen), OBSERVED, random, first=hypervolume.leaders)
         seen, goals = seen[rows], goals[rows]
-        model = Model(layout, seen, goals)
-
-        unvalued = np.flatnonzero(~valued)
-        if len(unvalued):
-            unvalued = unvalued[_by_lot(len(unvalued), UNFINISHED, random, np.flatnonzero(tried.running[unvalued]))]
-            imagined = _imagine(model, tried.indices[unvalued], tried.running[unvalued])
-            hypervolume.add(imagined)
-            model = Model(layout, np.append(seen, tried.indices[unvalued]), np.concatenate([goals, imagined]))
-
         candidates = random.permutation(situation.untried)[:CANDIDATES]
+
+        valueless = random.permutation(tried.indices[~valued & ~tried.running])[:UNFINISHED]
+        chance = _chance_of_values(layout, seen, valueless, candidates)
+        model = Model(layout, seen, goals)
+        running = tried.indices[~valued & tried.running][:UNFINISHED]
+        if len(running):  # they are taken to come out as expected
+            expected, _ = model.predict(running)
+            hypervolume.add(expected)
+            model = Model(layout, np.concatenate([seen, running]), np.concatenate([goals, expected]))
+
         mean, deviation = model.predict(candidates)
-        gain = hypervolume.gain(mean - deviation)
-        return int(candidates[gain.argmax() if gain.max() > 0 else deviation[:, 0].argmax()])
+        for luck in LUCK:
+            gain = hypervolume.gain(mean - luck * deviation) * chance  # [C]
+            if gain.max() > 0:
+                return int(candidates[gain.argmax()])
+        return int(candidates[0])
 
 
 class Model:
@@ -138,10 +145,13 @@ def _standard(goals: Array) -> Array:
     return np.asarray((goals - goals.mean(axis=0)) / np.maximum(goals.std(axis=0), 1e-12))
 
 
-def _imagine(model: Model, unvalued: Indices, running: NDArray[np.bool_]) -> Array:
-    """What is running is taken to come out as expected, what ended without values a deviation worse."""
-    mean, deviation = model.predict(unvalued)
-    return np.where(running[:, None], mean, mean + deviation)
+def _chance_of_values(layout: Layout, seen: Indices, valueless: Indices, at: Indices) -> Array:
+    """How likely an evaluation ends with values, by where others failed or were pruned: [C]."""
+    if not len(valueless):
+        return np.ones(len(at))
+    ended_without = np.repeat([0.0, 1.0], [len(seen), len(valueless)])[:, None]
+    share, _ = Model(layout, np.concatenate([seen, valueless]), ended_without).predict(at)
+    return np.asarray(1 - np.clip(share[:, 0], 0, 1))
 
 
 def _by_lot(count: int, most: int, random: np.random.Generator, first: Indices) -> Indices:

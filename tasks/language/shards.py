@@ -11,6 +11,7 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -68,8 +69,10 @@ def texts_of(shards: Iterable[Shard]) -> Iterator[str]:
     return (text for shard in shards for _, text in read(shard) if text)
 
 
+@lru_cache(maxsize=1024)
 def _tell(what: str) -> None:
-    warnings.warn(what, stacklevel=1)  # from one place, so that Python says the same only once
+    """Warn; of the same thing once a process, however many trainings meet it."""
+    warnings.warn(what, stacklevel=3)
 
 
 def is_text(value: object) -> bool:

@@ -184,7 +184,7 @@ def test_a_trial_that_died_half_recorded_becomes_what_it_would_have_been(tmp_pat
     sampler = BudgetSampler(ALL)
     study = study_with(sampler, f"sqlite:///{tmp_path}/s.db")
     search(study, sampler, 14)
-    study.ask().suggest_int("depth", 1, 8)  # and then its process is gone
+    study.ask().suggest_int("depth", 1, 8, log=True)  # and then its process is gone
     after = BudgetSampler(ALL)
     taken_up = study_with(after, f"sqlite:///{tmp_path}/s.db")
     assert after.propose(optuna.Trial(taken_up, taken_up.trials[-1]._trial_id)) == expected[-1]
@@ -194,7 +194,7 @@ def test_what_was_recorded_is_kept_whatever_would_be_proposed_now() -> None:
     sampler = BudgetSampler(ALL, "random")
     study = study_with(sampler)
     study.add_trial(optuna.create_trial(state=TrialState.RUNNING, params={"depth": 6}, distributions={
-        "depth": IntDistribution(1, 8)}))  # fmt: skip
+        "depth": IntDistribution(1, 8, log=True)}))  # fmt: skip
     assert sampler.propose(optuna.Trial(study, study.trials[0]._trial_id)).depth == 6
 
 
@@ -248,7 +248,7 @@ def test_axes_are_recorded_with_distributions_of_their_kind() -> None:
     search(study, sampler, 40)
     recorded = {name: kind for trial in study.trials for name, kind in trial.distributions.items()}
     assert recorded == {
-        "depth": IntDistribution(1, 8),
+        "depth": IntDistribution(1, 8, log=True),
         "heads": IntDistribution(1, 4, log=True),
         "head_dim": IntDistribution(2, 16, log=True),
         "topology": CategoricalDistribution(("resnet", "dca", "ancre")),

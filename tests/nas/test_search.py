@@ -192,10 +192,10 @@ def test_a_killed_search_loses_no_finished_evaluation(request_: Request, tmp_pat
     assert subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True).returncode == 9
     killed = replace(request_, study="killed")
     assert len(rows(killed)) == 3
-    assert len(list((tmp_path / "nas-runs" / "killed").glob("*/row.json"))) == 1
+    assert len(list((tmp_path / "nas-runs").glob("killed*/*/row.json"))) == 1
     run(killed)
     assert found(killed) == found(request_)
-    assert not list((tmp_path / "nas-runs" / "killed").glob("*/row.json"))
+    assert not list((tmp_path / "nas-runs").glob("killed*/*/row.json"))
 
 
 def test_a_search_killed_while_it_proposed_goes_on_as_if_it_had_not_been(request_: Request, tmp_path: Path) -> None:

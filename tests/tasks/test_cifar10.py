@@ -22,6 +22,12 @@ def test_images_are_the_bytes_of_the_files_as_channels_rows_and_columns(cifar10_
     assert images[7, 2, 5, 11] == batch["data"][7, 2 * 1024 + 5 * 32 + 11]
 
 
+def test_the_published_recipe_is_for_a_network_of_the_published_size() -> None:
+    task = Cifar10ViT()
+    biases = 6 * 3 * 256  # of queries, keys and values, which theirs is without
+    assert round((task.closed_form(task.base_for("paper")).params - biases) / 1e6, 3) == 3.191
+
+
 def test_a_tenth_of_the_training_images_is_held_out(cifar10_folder: Path) -> None:
     splits = Cifar10ViT(cifar10_folder).load()
     assert [len(part[0]) for part in (splits.train, splits.validation, splits.test)] == [90, 10, 20]

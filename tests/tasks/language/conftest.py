@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tasks.language import shards
 from tasks.language.tokenizer import Tokenizer, trained_tokenizer
 
 SENTENCES = (
@@ -39,6 +40,11 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NAS_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture(autouse=True)
+def nothing_told_before() -> None:
+    shards._tell.cache_clear()
 
 
 @pytest.fixture(scope="session")
