@@ -23,3 +23,8 @@ def test_the_readme_opens_with_two_commands_that_set_up_what_they_need() -> None
 def test_every_link_leads_somewhere() -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", README):
         assert (ROOT / target).exists(), target
+
+
+def test_nothing_is_left_to_be_filled_in() -> None:
+    for page in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "results/README.md"):
+        assert not re.search(r"[A-Z]{3,}_HERE|TODO|FIXME", (ROOT / page).read_text()), page
