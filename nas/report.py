@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
@@ -12,6 +12,9 @@ from rich.table import Table
 from nas.objectives import COSTS
 from results.row import Goal
 from search_spaces.mistake import Mistake
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SHAPE_COLUMNS = ("topology", "depth", "heads", "head_dim")
 _PICTURES = (".png", ".pdf", ".svg")
@@ -136,6 +139,10 @@ def plot_front(
     axes.set_title(title, loc="left", fontsize=10)
     axes.grid(alpha=0.25)
     axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+    _save(figure, path)
+
+
+def _save(figure: "Figure", path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=150)

@@ -37,7 +37,7 @@ def test_what_a_topology_cannot_wire_is_not_in_the_space() -> None:
 @pytest.mark.parametrize(
     ("axes", "says"),
     [
-        ({"depth": (1, 2)}, "base"),
+        ({"depth": (1, 2)}, "is not in space"),
         ({"depth": (4, 4)}, "distinct"),
         ({"depth": ()}, "distinct"),
         ({"speed": (1,)}, "speed"),
