@@ -97,7 +97,7 @@ def interacting(architecture: Architecture, count: Count) -> float:
     depth, heads = math.log(architecture.depth / 12), math.log(architecture.heads / 6)
     mismatch = math.log(architecture.heads * architecture.head_dim / architecture.width)
     efficiency = math.exp(-0.18 * mismatch**2 - 0.10 * (depth - heads - 0.35) ** 2)
-    scale = 0.9 + 0.55 * (count.params * efficiency / 22e6) ** -0.28
+    scale = 0.9 + 0.55 * math.pow(count.params * efficiency / 22e6, -0.28)
     head_dim = 0.05 * math.log(architecture.head_dim / 64) ** 2 * math.exp(-heads / 2)
     return scale + head_dim - _gain(architecture) * math.exp(0.6 * depth)
 

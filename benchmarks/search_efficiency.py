@@ -3,7 +3,8 @@
 A trial is useful where its architecture is inside the budget and new. The front is that of loss against flops, its
 hypervolume a share of the true front's, which is known: the space is enumerated and the loss made up (landscapes.py).
 The reference point is the worst loss and the worst flops inside the budget. The figures without a suffix are those of
-the `interacting` loss; the others guard against a sampler made for one loss. Medians over seeds.
+the `interacting` loss; the others have no target and guard against a sampler made for one loss. Shares are means over
+seeds, hypervolumes medians.
 
 Peers: `nas-...` are the other samplers of this project; `optuna-...` is what one would write without it, the budget a
 constraint and a trial outside the budget, or repeated, a trial; `reject` draws at random until inside and new.
@@ -12,9 +13,11 @@ constraint and a trial outside the budget, or repeated, a trial; `reject` draws 
 import random
 import statistics
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import optuna
 from optuna.samplers import BaseSampler, NSGAIISampler, RandomSampler, TPESampler
+from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
 from benchmarks.form import Figure, main
@@ -24,7 +27,7 @@ from search_spaces.architecture import Architecture
 
 BUDGETS = {"band": "21M<=params<=23M", "cap": "params<=18500k"}  # hold 3 % and 30 % of the space
 TRIALS = 100
-DIRECTIONS = ("minimize", "minimize")
+DIRECTIONS = (StudyDirection.MINIMIZE, StudyDirection.MINIMIZE)
 TARGETS = {"band": 0.99, "cap": 0.98}
 
 Found = Sequence[Architecture | None]
@@ -71,11 +74,13 @@ def suggested(trial: optuna.Trial, landscape: Landscape) -> Architecture | None:
     """One architecture of the space as Optuna suggests it, None where it cannot be built."""
     space = landscape.feasible.space
     axes = space.axes
-    point = {name: trial.suggest_int(name, int(axes[name][0]), int(axes[name][-1])) for name in ("depth", "heads")}
-    chosen = {name: trial.suggest_categorical(name, axes[name]) for name in ("head_dim", "topology")}
-    options = [name for name in axes if name.startswith(f"{chosen['topology']}.")]
-    chosen |= {name: trial.suggest_categorical(name, axes[name]) for name in options}
-    architecture = space.architecture({**point, **chosen})
+    point: dict[str, Any] = {
+        name: trial.suggest_int(name, int(axes[name][0]), int(axes[name][-1])) for name in ("depth", "heads")
+    }
+    point |= {name: trial.suggest_categorical(name, axes[name]) for name in ("head_dim", "topology")}
+    options = [name for name in axes if name.startswith(f"{point['topology']}.")]
+    point |= {name: trial.suggest_categorical(name, axes[name]) for name in options}
+    architecture = space.architecture(point)
     return architecture if architecture in space else None
 
 
@@ -125,7 +130,7 @@ def figures(quick: bool) -> dict[str, Figure]:
         if first:
             share[f"useful_share_{budget}"] = Figure(useful.pop(""), "share", "higher", 1.0, useful)
         name = f"hypervolume_{budget}" if first else f"hypervolume_{budget}_{loss}"
-        front[name] = Figure(volume.pop(""), "share", "higher", TARGETS[budget], volume)
+        front[name] = Figure(volume.pop(""), "share", "higher", TARGETS[budget] if first else None, volume)
     return share | front
 
 

@@ -144,8 +144,12 @@ class Layout:
 
     def nearest(self, place: Array, among: Indices, random: np.random.Generator) -> int:
         """The index nearest to a place, one of the nearest by lot."""
-        distances = ((self.places[among] - place) ** 2).sum(axis=1)
+        distances = (self._squares - 2 * self.places @ place)[among]  # squared, less a constant
         return int(random.choice(among[distances <= distances.min() + 1e-9]))
+
+    @cached_property
+    def _squares(self) -> Array:
+        return np.asarray((self.places**2).sum(axis=1))
 
     def _names(self, point: Mapping[str, Scalar]) -> tuple[Scalar | None, ...]:
         return tuple(map(point.get, self.axes))

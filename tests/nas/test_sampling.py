@@ -48,7 +48,7 @@ def measure(architecture: Architecture) -> tuple[float, float]:
     return architecture.depth**0.5 + 0.1 * architecture.heads + bonus, float(params(architecture))
 
 
-def study_with(sampler: BudgetSampler, storage: str | None = None) -> optuna.Study:
+def study_with(sampler: BudgetSampler, storage: str | optuna.storages.BaseStorage | None = None) -> optuna.Study:
     return optuna.create_study(
         directions=["maximize", "minimize"], sampler=sampler, storage=storage, study_name="s", load_if_exists=True
     )
@@ -98,12 +98,22 @@ def test_what_is_recorded_is_what_is_proposed_and_only_where_it_applies(inner: s
 
 
 @pytest.mark.parametrize("inner", QUICK)
-def test_a_study_in_two_processes_goes_as_in_one(inner: str, tmp_path: Path) -> None:
+def test_a_study_in_several_goes_is_the_study_in_one(inner: str) -> None:
     whole = BudgetSampler(BAND, inner, seed=3)
-    expected = search(study_with(whole), whole, 26)
-    found = []
-    for trials in (5, 9, 12):  # each with a sampler and a study of its own, as a new process has
+    expected = search(study_with(whole), whole, 40)
+    storage, found = optuna.storages.InMemoryStorage(), []
+    for trials in (5, 9, 26):  # each with a sampler and a study of its own, as a new process has
         again = BudgetSampler(BAND, inner, seed=3)
+        found += search(study_with(again, storage), again, trials)
+    assert found == expected
+
+
+def test_a_study_in_a_database_is_the_study_in_memory(tmp_path: Path) -> None:
+    whole = BudgetSampler(BAND, seed=3)
+    expected = search(study_with(whole), whole, 14)
+    found = []
+    for trials in (10, 4):
+        again = BudgetSampler(BAND, seed=3)
         found += search(study_with(again, f"sqlite:///{tmp_path}/s.db"), again, trials)
     assert found == expected
 
@@ -122,12 +132,9 @@ def test_trials_that_run_at_once_are_all_different(inner: str) -> None:
     sampler = BudgetSampler(ALL, inner)
     study = study_with(sampler)
     search(study, sampler, 20)
-    running = [study.ask() for _ in range(1)]
-    together = [sampler.propose(trial) for trial in running]
-    for _ in range(15):
-        running.append(study.ask())
-        together.append(sampler.propose(running[-1]))
-    assert len({*together, *(sampler.architecture(trial.params) for trial in study.trials)}) == 36
+    together = [sampler.propose(study.ask()) for _ in range(16)]
+    assert len(set(together)) == 16
+    assert len({sampler.architecture(trial.params) for trial in study.trials}) == 36
 
 
 def test_the_base_is_tried_first() -> None:

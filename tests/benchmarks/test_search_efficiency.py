@@ -1,0 +1,156 @@
+"""The benchmark's form, and that what it holds the search against is computed rightly."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import form, landscapes, search_efficiency
+from benchmarks.form import Figure
+from benchmarks.landscapes import Landscape
+from nas.budget import Feasible
+from search_spaces.architecture import Architecture
+from search_spaces.space import SearchSpace
+
+ROOT = Path(__file__).parents[2]
+BASE = Architecture(depth=4, width=8, heads=2, head_dim=4, hidden=16)
+SPACE = SearchSpace(
+    "tiny",
+    BASE,
+    {
+        "depth": tuple(range(1, 9)),
+        "heads": tuple(range(1, 5)),
+        "head_dim": (2, 4, 8),
+        "topology": ("resnet", "dca"),
+        "dca.k": (1, 2),
+    },
+)
+INSIDE = tuple(architecture for architecture in SPACE if 4 <= architecture.depth * architecture.heads <= 12)
+LANDSCAPE = Landscape(
+    Feasible(SPACE, INSIDE),
+    {architecture: architecture.depth * architecture.heads for architecture in SPACE},
+    {architecture: 1 / architecture.depth + 0.1 / architecture.heads for architecture in SPACE},
+    noise=0.0,
+)
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = {(loss, budget): LANDSCAPE for loss in ("interacting", "other") for budget in ("band", "cap")}
+    monkeypatch.setattr(search_efficiency, "landscapes", lambda budgets: made)
+    monkeypatch.setattr(search_efficiency, "TRIALS", 12)
+
+
+def test_a_quick_run_prints_one_object_of_the_agreed_form(
+    tiny: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["search_efficiency", "--quick", "--json"])
+    form.main("search_efficiency", search_efficiency.figures)
+    check(json.loads(capsys.readouterr().out))
+
+
+@pytest.mark.slow
+def test_the_command_prints_one_object_of_the_agreed_form() -> None:
+    command = [sys.executable, "-m", "benchmarks.search_efficiency", "--quick", "--json"]
+    check(json.loads(subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout))
+
+
+def check(record: dict[str, dict[str, dict[str, object]]]) -> None:
+    assert record["benchmark"] == "search_efficiency"
+    assert record["machine"].keys() == {"cpu", "cores", "gpu", "python", "torch"}
+    figures = record["figures"]
+    targets = {"useful_share_band": 1.0, "useful_share_cap": 1.0, "hypervolume_band": 0.99, "hypervolume_cap": 0.98}
+    assert targets.keys() <= figures.keys()
+    assert {name: figures[name]["target"] for name in targets} == targets
+    assert figures["useful_share_band"]["value"] == figures["useful_share_cap"]["value"] == 1.0
+    for figure in figures.values():
+        assert figure.keys() == {"value", "unit", "better", "target", "peers"}
+        assert figure["unit"] == "share"
+        assert figure["better"] == "higher"
+        assert isinstance(figure["peers"], dict)
+        assert 0 < float(str(figure["value"])) <= 1
+        assert all(0 <= value <= 1 for value in figure["peers"].values())
+    for name in targets:
+        assert {"optuna-tpe", "optuna-nsga2", "optuna-random", "reject"} <= set(dict(figures[name]["peers"]))
+
+
+def test_the_whole_feasible_set_has_all_the_hypervolume_and_nothing_has_none() -> None:
+    assert LANDSCAPE.hypervolume(set(INSIDE)) == 1.0
+    assert LANDSCAPE.hypervolume(set()) == 0.0
+
+
+def test_the_hypervolume_is_the_area_that_is_dominated() -> None:
+    found = set(INSIDE[::7])
+    worst = max(map(LANDSCAPE.loss.__getitem__, INSIDE)), max(map(LANDSCAPE.flops.__getitem__, INSIDE))
+
+    def area(architectures: set[Architecture]) -> float:
+        """By counting cells of a fine grid."""
+        points = [(LANDSCAPE.loss[a], LANDSCAPE.flops[a]) for a in architectures]
+        cells = [(worst[0] * (i + 0.5) / 200, worst[1] * (j + 0.5) / 200) for i in range(200) for j in range(200)]
+        return sum(any(loss <= x and flops <= y for loss, flops in points) for x, y in cells)
+
+    assert LANDSCAPE.hypervolume(found) == pytest.approx(area(found) / area(set(INSIDE)), abs=0.02)
+
+
+@pytest.mark.parametrize("name", search_efficiency.PEERS)
+def test_a_peer_is_told_of_its_trials_and_no_more(name: str, tiny: None) -> None:
+    found = search_efficiency.PEERS[name](LANDSCAPE, 0)
+    assert len(found) == 12
+    assert all(architecture in SPACE for architecture in found if architecture is not None)
+
+
+def test_the_losses_differ_and_repeat() -> None:
+    architectures = list(SPACE)[::9]
+    counts = [landscapes.Count(1000 * (1 + a.depth), 1) for a in architectures]
+    values = {
+        name: [loss(a, count) for a, count in zip(architectures, counts, strict=True)]
+        for name, (loss, noise) in landscapes.LOSSES.items()
+        if noise == 0
+    }
+    assert len(set(map(tuple, values.values()))) == len(values)
+    for name, (loss, _) in landscapes.LOSSES.items():
+        if name in values:
+            assert [loss(a, count) for a, count in zip(architectures, counts, strict=True)] == values[name]
+
+
+@pytest.mark.parametrize(
+    ("value", "better", "target", "reached"),
+    [
+        (1.0, "higher", 1.0, True),
+        (0.9, "higher", 1.0, False),
+        (1.0, "lower", 1.0, True),
+        (1.1, "lower", 1.0, False),
+        (1.0, "lower", None, None),
+        (None, "lower", 1.0, None),
+    ],
+)
+def test_a_figure_knows_whether_its_target_is_reached(
+    value: float | None, better: str, target: float | None, reached: bool | None
+) -> None:
+    assert Figure(value, "s", better, target).reached is reached  # type: ignore[arg-type]  # a word of the two
+
+
+def test_the_table_says_what_is_missed_and_what_is_not_measured() -> None:
+    lines = form.table(
+        "some",
+        {"slow": Figure(2.0, "s", "lower", 1.0, {"other": 3.0}), "gone": Figure(None, "GB", "lower", 1.0)},
+    ).splitlines()
+    assert "MISSED" in lines[-2]
+    assert "other 3" in lines[-2]
+    assert "not measured" in lines[-1]
+
+
+def test_what_a_benchmark_prints_on_the_way_does_not_spoil_the_object(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def chatty(quick: bool) -> dict[str, Figure]:
+        print("working")
+        return {"quick": Figure(float(quick), "share", "higher")}
+
+    monkeypatch.setattr(sys, "argv", ["chatty", "--json"])
+    form.main("chatty", chatty)
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["figures"]["quick"]["value"] == 0.0
+    assert "working" in printed.err
