@@ -73,14 +73,16 @@ def run(request: Request) -> None:
     show_front(name, request.storage, request.plot)
 
 
-def architecture_of(task: Task, preset: str, arch: str) -> Architecture:
-    """The preset's base architecture, changed by `--arch`.
+def architecture_of(task: Task, preset: str, arch: str, topology: str | None = None) -> Architecture:
+    """The preset's base architecture, changed by `--arch` and `--topology`.
 
     Raises:
         Mistake: An unknown preset, or an architecture that cannot be wired.
     """
     if preset not in task.presets:
         raise unknown(f"preset of task {task.name!r}", preset, task.presets)
+    if topology is not None:
+        arch = ",".join(filter(None, (arch, f"topology={topology}")))
     architecture = parse_architecture(arch, task.base_for(preset))
     reason = refusal(architecture)
     if reason is not None:
