@@ -38,7 +38,7 @@ def search(
     preset: options.Preset = "proxy",
     seed: options.Seed = 0,
     sampler: options.Sampler = "",
-    workers: options.WorkerCount = 1,
+    workers: options.WorkerCount = None,
     data: options.Data = None,
     study: options.Study = None,
     storage: options.Storage = options.DEFAULT_STORE,

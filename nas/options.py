@@ -37,7 +37,15 @@ Storage = Annotated[
     str, typer.Option("--storage", metavar="URL", help="Database of the studies: sqlite:///FILE, postgresql://...")
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the search and of every training run.")]
-WorkerCount = Annotated[int, typer.Option("--workers", min=1, help="Evaluations at once; above 1 in own processes.")]
+WorkerCount = Annotated[
+    int | None,
+    typer.Option(
+        "--workers",
+        min=1,
+        envvar="NAS_WORKERS",
+        help="Evaluations at once; above 1 in own processes. Default: one for each GPU, or each core without one.",
+    ),
+]
 PRESET = typer.Option("--preset", help="How thoroughly to train: smoke, proxy or paper.")
 Preset = Annotated[str, PRESET]
 Data = Annotated[

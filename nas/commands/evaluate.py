@@ -1,5 +1,6 @@
 """`nas evaluate` and `nas retrofit`: train one network and print its Row."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,6 +88,8 @@ def _evaluate(job: Job, request: Request) -> None:
     row = evaluate(job)
     if not first_process():
         return
+    if job.start is not None and row.curve:
+        report.screen(stderr=True).print(f"before training: {_metrics(row.curve[0])}", highlight=False, markup=False)
     if for_terminal:
         report.print_record(report.screen(), row.columns())
     else:
@@ -101,6 +104,10 @@ def _origin(record: Record, checkpoint: Path) -> tuple[str, str, str | None]:
     if "preset" not in settings:
         raise Mistake(f"{checkpoint} does not say how it was trained. Take one that `nas evaluate --save` wrote.")
     return settings.get("reference", record.task), settings["preset"], settings.get("data")
+
+
+def _metrics(point: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {value:.4g}" for name, value in point.items() if name != "step")
 
 
 def _made(folder: Path | None) -> str | None:
