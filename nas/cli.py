@@ -136,6 +136,41 @@ def cost(
 
 
 @app.command()
+def compare(
+    task: options.TaskName,
+    archs: options.Archs = [],  # noqa: B006  # typer reads it, nobody changes it
+    topologies: options.Topologies = None,
+    match: options.Match = None,
+    preset: options.Preset = "proxy",
+    seeds: options.Seeds = 0,
+    workers: options.WorkerCount = None,
+    data: options.Data = None,
+    format: options.OutputFormat = Format.TABLE,
+    output: options.Output = None,
+) -> None:
+    """Set architectures side by side: what they cost and, with seeds, what they reach."""
+    from nas.commands.compare import Request, run
+
+    request = Request(
+        task=task,
+        archs=archs,
+        topologies=topologies,
+        match=match,
+        preset=preset,
+        seeds=seeds,
+        workers=workers,
+        data=data,
+        format=format,
+        output=output,
+    )
+    try:
+        run(request)
+    except KeyboardInterrupt:
+        print("nas: interrupted; the same command goes on from here.", file=sys.stderr)
+        raise typer.Exit(130) from None
+
+
+@app.command()
 def results(
     where: options.Where = None,
     pareto: options.Pareto = None,
