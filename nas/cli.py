@@ -1,5 +1,6 @@
 """The `nas` command: thin, and quick to start. What a command needs is imported when it runs."""
 
+import os
 import sys
 from typing import Annotated
 
@@ -21,6 +22,7 @@ app = typer.Typer(
 def main() -> None:
     """Run the command line; a user's mistake is one line and exit status 2."""
     show_notices()
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # torch's profiler reads it when torch is loaded
     try:
         app()
     except Mistake as mistake:
@@ -44,6 +46,7 @@ def search(
     study: options.Study = None,
     storage: options.Storage = options.DEFAULT_STORE,
     plot: options.Plot = None,
+    profile: options.Profiled = False,
 ) -> None:
     """Search TASK for the Pareto front of its objectives inside a budget; the same command continues a search."""
     from nas.commands.search import Request, run
@@ -63,6 +66,7 @@ def search(
         study=study,
         storage=storage,
         plot=plot,
+        profile=profile,
     )
     try:
         run(request)
@@ -80,6 +84,7 @@ def evaluate(
     seed: options.Seed = 0,
     data: options.Data = None,
     save: options.Save = None,
+    profile: options.Profiled = False,
     format: options.OutputFormat = Format.TABLE,
     output: options.Output = None,
 ) -> None:
@@ -93,6 +98,7 @@ def evaluate(
         seed=seed,
         data=data,
         save=save,
+        profile=profile,
         format=format,
         output=output,
     )
@@ -128,12 +134,29 @@ def cost(
     topology: options.Topology = None,
     preset: options.Preset = "proxy",
     data: options.Data = None,
+    profile: options.Profiled = False,
     format: options.OutputFormat = Format.TABLE,
 ) -> None:
     """Count the parameters, MACs and FLOPs of one architecture, without training it."""
     from nas.commands.cost import run
 
-    run(task, arch, topology, preset, data, format)
+    run(task, arch, topology, preset, data, profile, format)
+
+
+@app.command(name="profile")
+def profile_(
+    task: options.TaskName,
+    arch: options.Arch = "",
+    topology: options.Topology = None,
+    preset: options.Preset = "proxy",
+    batch: options.Batch = None,
+    data: options.Data = None,
+    format: options.OutputFormat = Format.TABLE,
+) -> None:
+    """Measure time, memory and energy of one architecture on this device, and trace where the time goes."""
+    from nas.commands.profile import Request, run
+
+    run(Request(task=task, arch=arch, topology=topology, preset=preset, batch=batch, data=data, format=format))
 
 
 @app.command()

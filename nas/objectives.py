@@ -5,7 +5,14 @@ from collections.abc import Mapping, Sequence
 from results.row import Goal
 from search_spaces.mistake import Mistake, unknown
 
-COSTS = ("params", "macs", "flops", "topology_params", "embedding_params")
+COUNTED = ("params", "macs", "flops")
+"""What a network costs by counting, and a budget bounds before anything is built: see `results.row.Costs`."""
+
+MEASURED = ("latency_ms", "step_ms", "peak_memory_bytes", "energy_j")
+"""What it costs on the device at hand, measured before it is trained: see `nas.profiling.profile`."""
+
+COSTS = (*COUNTED, "topology_params", "embedding_params", *MEASURED)
+"""All that an objective can make small."""
 
 
 def resolve(names: Sequence[str], metrics: Mapping[str, Goal]) -> dict[str, Goal]:

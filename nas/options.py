@@ -107,4 +107,11 @@ OrderBy = Annotated[
 Limit = Annotated[int | None, typer.Option("--limit", min=0, help="How many rows to print.")]
 OutputFormat = Annotated[Format, typer.Option("--format", help="How to print.")]
 Output = Annotated[Path | None, typer.Option("--output", metavar="FILE", help="Write there instead of the terminal.")]
+Profiled = Annotated[
+    bool,
+    typer.Option("--profile", help="First measure time, memory and energy, and keep a trace of training steps."),
+]
+Batch = Annotated[
+    int | None, typer.Option("--batch", min=1, help="Examples of a training step. Default: as the preset has.")
+]
 Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE.png", help="Where to draw the front.")]

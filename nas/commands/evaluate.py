@@ -11,6 +11,7 @@ from nas.commands.results import for_a_terminal
 from nas.commands.search import architecture_of
 from nas.evaluate import Job, evaluate, first_process, task_of
 from nas.options import Format
+from nas.profiling.profile import trace_of
 from nas.store import slug
 from results import export, table
 from search_spaces.checkpoint import Record, read_record
@@ -28,6 +29,7 @@ class Request:
     seed: int
     data: Path | None
     save: Path | None
+    profile: bool = False
     format: Format
     output: Path | None
 
@@ -46,6 +48,7 @@ def run(reference: str, request: Request) -> None:
         data=data,
         folder=_made(request.save),
         save=request.save is not None,
+        trace=str(trace_of(task.name, architecture)) if request.profile else None,
     )
     _evaluate(job, request)
 

@@ -5,6 +5,8 @@ import json
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+import torch
+
 from nas import report, store
 from nas.budget import Budget, feasible, parse_budget
 from nas.commands.results import show_front
@@ -43,6 +45,7 @@ class Request:
     study: str | None
     storage: str
     plot: Path | None
+    profile: bool = False
 
 
 def run(request: Request) -> None:
@@ -52,6 +55,7 @@ def run(request: Request) -> None:
     task = task_of(request.task, str(request.data) if request.data else None)
     space = space_of(task, request.space, request.arch, request.preset)
     budget = parse_budget(request.budget)
+    check_device(budget, request.objectives or "")
     settings = settings_for(request, task, space, budget)
     members = feasible(space, lambda architecture: cheap_counts(task, architecture), budget)
     name = request.study or default_name(settings)
@@ -71,7 +75,8 @@ def run(request: Request) -> None:
             Progress(settings.task, list(settings.objectives), done, request.trials) as progress,
             workers(count) as pool,
         ):
-            Coordinator(study, settings, sampler, pool, folder, progress.add).search(request.trials)
+            traces = Path("nas-runs", f"{store.slug(name)}-traces") if request.profile else None
+            Coordinator(study, settings, sampler, pool, folder, progress.add, traces).search(request.trials)
         if not sampler.remaining(study):
             console.print("every architecture within the budget has been tried")
     show_front(name, request.storage, request.plot)
@@ -122,6 +127,12 @@ def settings_for(request: Request, task: Task, space: SearchSpace, budget: Budge
         metrics=metrics,
         baselines=task.baselines(request.preset),
     )
+
+
+def check_device(budget: Budget, objectives: str) -> None:
+    """Raise Mistake where energy is asked for and there is nothing that tells it."""
+    if "energy_j" in {*budget.bounds, *objectives.split(",")} and not torch.cuda.is_available():
+        raise Mistake("energy_j is measured on NVIDIA GPUs, and there is none. Take step_ms or flops.")
 
 
 def default_name(settings: Settings) -> str:
