@@ -85,14 +85,14 @@ def generated(examples: int, seed: int) -> tuple[Array, Array]:
         labels.extend(label for _, label in block)
         return len(images)
 
-    in_blocks(partial(block_of, seed), add, examples, _BLOCK, "generating Pathfinder")
+    in_blocks(partial(block_of, seed, _BLOCK), add, examples, _BLOCK, "generating Pathfinder")
     return np.stack(images[:examples]), np.array(labels[:examples], dtype=np.uint8)
 
 
-def block_of(seed: int, number: int) -> list[tuple[Array, int]]:
-    """The images of one block."""
+def block_of(seed: int, size: int, number: int) -> list[tuple[Array, int]]:
+    """So many images and their answers, the block of that number."""
     draw = random.Random(f"pathfinder/{seed}/{number}")  # noqa: S311  # data, not secrets
-    return [_example(draw) for _ in range(_BLOCK)]
+    return [_example(draw) for _ in range(size)]
 
 
 def _example(draw: random.Random) -> tuple[Array, int]:

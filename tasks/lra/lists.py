@@ -77,15 +77,15 @@ def generated(grammar: Grammar, examples: int, seed: int) -> list[List]:
             raise ValueError(f"{grammar} has hardly more than {before} lists, got {examples} wanted.")
         return len(found)
 
-    in_blocks(partial(block_of, grammar, seed), add, examples, _BLOCK, "generating ListOps")
+    in_blocks(partial(block_of, grammar, seed, _BLOCK), add, examples, _BLOCK, "generating ListOps")
     return list(found.items())[:examples]
 
 
-def block_of(grammar: Grammar, seed: int, number: int) -> list[List]:
-    """The lists of one block, which may repeat those of another."""
+def block_of(grammar: Grammar, seed: int, size: int, number: int) -> list[List]:
+    """So many lists, the block of that number; they may repeat those of another block."""
     uniform = random.Random(f"listops/{seed}/{number}").random  # noqa: S311  # data, not secrets
     kept: list[List] = []
-    while len(kept) < _BLOCK:
+    while len(kept) < size:
         if uniform() > _OPERATOR_SHARE:
             continue  # a digit alone, which is too short
         ids = bytearray()

@@ -35,7 +35,9 @@ class Layout:
         layout = f"{self.folder}/ with {', '.join(self.files)}"
         if data is None:
             raise Mistake(f"task {self.task!r} reads {layout}. Give it with --data FOLDER; {self.source} has it.")
-        places = [data, *(data / within / self.folder for within in _WITHIN)]
+        parts = self.folder.split("/")
+        tails = ["/".join(parts[first:]) for first in range(len(parts))]
+        places = [data, *(data / within / tail for within in _WITHIN for tail in tails)]
         for place in places:
             missing = [name for name in self.files if not (place / name).exists()]
             if not missing:

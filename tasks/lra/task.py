@@ -147,7 +147,7 @@ def by_group(splits: TensorSplits, group: Callable[[Tensor], Tensor]) -> Columns
     table = torch.zeros(int(group(inputs).max()) + 1, int(answers.max()) + 1, dtype=torch.long)
     table.index_put_((group(inputs).long(), answers), torch.ones_like(answers), accumulate=True)
     likeliest = table.argmax(dim=1)
-    columns = {}
+    columns: Columns = {}
     for prefix, (inputs, answers) in (("", splits.validation), ("test_", splits.test)):
         groups = group(inputs).long().clamp(max=len(likeliest) - 1)
         right = (likeliest[groups] == answers).float()
