@@ -5,7 +5,8 @@ pixels and contours of 14 (lra_benchmarks/data/pathfinder.py). What is not known
 has single dashes beside the short contours, which the generator can add and here are left out; and what its resampling
 (SciPy's and OpenCV's of about 2018, which round in ways of their own) made of a dash. The first contour begins anywhere
 in the middle of the image, where the generator also wants its first dash to fit into the middle. So these images are of
-the same kind as the release's, and results on them are not comparable with the release's.
+the same kind as the release's, and results on them are not comparable with the release's. Dashes are drawn by Pillow,
+another version of which may draw other pixels: the data's fingerprint tells.
 
 Shapes: S = side of an image, W = side of a stamp.
 """

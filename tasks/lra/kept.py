@@ -37,16 +37,16 @@ def kept(name: str, make: Callable[[], Arrays]) -> Arrays:
     except (OSError, NotImplementedError) as error:
         _not_kept(path, error)
         return make()
-    with lock:
-        lock.release()  # it counts: the one of `with` remains
+    try:
         found = _read(path)  # somebody else may have made them meanwhile
-        if found is not None:
-            return found
-        if path.exists():
-            warnings.warn(f"{path} is damaged: its checksum is another. It is made again.", stacklevel=2)
-        made = make()
-        _write(path, made)
-    return made
+        if found is None:
+            if path.exists():
+                warnings.warn(f"{path} is damaged: its checksum is another. It is made again.", stacklevel=2)
+            found = make()
+            _write(path, found)
+        return found
+    finally:
+        lock.release()
 
 
 def _read(path: Path) -> Arrays | None:

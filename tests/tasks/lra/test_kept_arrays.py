@@ -1,6 +1,8 @@
 """The cache of generated data: read again, and made again where it is damaged."""
 
+import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +36,19 @@ def test_what_is_made_once_is_read_again_as_it_was(cache: Path) -> None:
     assert again["lengths"].dtype == np.int32
     kept("b.lists", make)
     assert make.made == 2
+
+
+def test_of_two_who_want_the_same_at_once_one_makes_it(cache: Path) -> None:
+    make = Maker()
+
+    def slowly() -> Arrays:
+        time.sleep(0.3)
+        return make()
+
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(lambda _: kept("a.lists", slowly), range(2)))
+    assert make.made == 1
+    assert all(np.array_equal(one["ids"], np.arange(50)) for one in found)
 
 
 @pytest.mark.parametrize("damage", ["a bit", "the end", "everything"])
