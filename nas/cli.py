@@ -7,7 +7,7 @@ import typer
 
 from nas import options
 from nas.options import Format, Kind
-from search_spaces.mistake import Mistake
+from search_spaces.mistake import Mistake, show_notices
 
 app = typer.Typer(
     name="nas",
@@ -20,6 +20,7 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line; a user's mistake is one line and exit status 2."""
+    show_notices()
     try:
         app()
     except Mistake as mistake:
