@@ -67,8 +67,8 @@ _SMOKE: Mapping[str, Any] = {**_PROXY, "steps": 4, "batch": 4, "lr": 1e-3, "land
 LISTOPS: Mapping[str, ListOpsRecipe] = {
     "smoke": ListOpsRecipe(**_SMOKE, tokens=64, grammar=Grammar(19, 65, 4, 5), examples=500, held_out=250),
     "proxy": ListOpsRecipe(
-        **{**_PROXY, "measured": 0}, reports=4, steps=2000, batch=32, lr=2e-3, tokens=64, landmarks=16,
-        grammar=Grammar(19, 65, 4, 5), examples=64_000, held_out=2000,
+        **{**_PROXY, "measured": 0}, reports=4, steps=1000, batch=32, lr=2e-3, tokens=64, landmarks=16,
+        grammar=Grammar(19, 65, 4, 5), examples=32_000, held_out=2000,
     ),
     "paper": ListOpsRecipe(
         **_PAPER, steps=5000, batch=32, warmup=1000 / 5000, reports=100, tokens=2048,

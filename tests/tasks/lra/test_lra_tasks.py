@@ -129,3 +129,12 @@ def test_pathfinder_makes_its_images_where_none_are_given() -> None:
         (4, 1024),
     ]
     assert splits.train[0].dtype == torch.uint8
+
+
+@pytest.mark.slow
+def test_proxy_beats_the_majority_class_and_the_first_operator() -> None:
+    task = LRAListOps()
+    fitted = task.fit(replace(task.base, depth=1, heads=4), "proxy", 0, None, lambda *report: None)
+    for columns in task.baselines("proxy").values():
+        assert fitted.validation["accuracy"] > columns["accuracy"]
+        assert fitted.test["accuracy"] > columns["test_accuracy"]
