@@ -56,7 +56,7 @@ class Conditioning:
         number: sigma_1 / sigma_rank of J.
         rank: Singular values that are not zero. Beyond EXACT outputs, what it is for weights in general position.
         full: Singular values in all.
-        heads: sigma_1 / sigma_rank of the heads' joined outputs [N, H*K], which the paper's theorem bounds J's by.
+        heads: sigma_1 / sigma_rank of the heads' joined outputs [N, H*K], the proxy that the paper's theorem is about.
     """
 
     number: float
@@ -99,10 +99,10 @@ class Layer:
 
 
 def measure(network: nn.Module, inputs: tuple[Tensor, ...]) -> dict[str, float]:
-    """Columns: condition numbers and the heads', averaged over layers and examples, those of each block, and rank / full.
+    """Means over layers and examples of condition numbers, the heads' and rank / full, and the numbers of each block.
 
     Raises:
-        Mistake: The network has no attention with projections of its own.
+        Mistake: As `refuse`.
     """
     blocks = conditioning(network, inputs)
     each = [one for block in blocks for one in block]
@@ -118,28 +118,33 @@ def conditioning(network: nn.Module, inputs: tuple[Tensor, ...]) -> list[list[Co
     """For each attention layer in order, one for each example; the network and its mode are left as they were.
 
     Raises:
-        Mistake: As `measure`.
+        Mistake: As `refuse`.
     """
-    found = [[condition(layer) for layer in layers] for layers in met(network, inputs)]
-    if not found:
+    refuse(network)
+    return [[condition(layer) for layer in layers] for layers in met(network, inputs)]
+
+
+def refuse(network: nn.Module) -> None:
+    """Raise a Mistake where the network has no attention layers, or none with projections of their own."""
+    layers = _layers(network)
+    if not layers:
         raise Mistake("conditioning is measured of attention layers, and the network has none.")
-    return found
+    if any(isinstance(layer.project, NoProjection) for layer in layers):
+        raise Mistake("conditioning is of an attention layer's own projections, and this topology's layers have none.")
 
 
 def met(network: nn.Module, inputs: tuple[Tensor, ...]) -> Iterator[list[Layer]]:
-    """The attention layers, each with what it met of each example. Raises Mistake as `measure`."""
+    """The attention layers, each with what it met of each example."""
     calls: list[tuple[Attention, tuple[Tensor, ...], Tensor | None]] = []
 
     def note(module: nn.Module, inputs: tuple[Tensor, ...], named: Mapping[str, Any]) -> None:
         assert isinstance(module, Attention)
         calls.append((module, inputs, named.get("mask")))
 
-    layers = [module for module in network.modules() if isinstance(module, Attention)]
-    if any(isinstance(layer.project, NoProjection) for layer in layers):
-        raise Mistake("conditioning is of an attention layer's own projections, and this topology's layers have none.")
-    hooks = [layer.register_forward_pre_hook(note, with_kwargs=True) for layer in layers]
+    hooks = [layer.register_forward_pre_hook(note, with_kwargs=True) for layer in _layers(network)]
+    device = next(network.parameters()).device
     with _evaluating(network), torch.compiler.set_stance("force_eager"):
-        network(*(each[:EXAMPLES] for each in inputs))
+        network(*(each[:EXAMPLES].to(device) for each in inputs))
     for hook in hooks:
         hook.remove()
     for module, given, mask in calls:
@@ -216,6 +221,10 @@ def _smallest(operator: LinearOperator, preconditioner: LinearOperator, block: A
         if smallest > (1 - SETTLED) * before:
             break
     return smallest
+
+
+def _layers(network: nn.Module) -> list[Attention]:
+    return [module for module in network.modules() if isinstance(module, Attention)]
 
 
 @contextmanager
