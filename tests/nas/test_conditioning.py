@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from nas import conditioning
 from nas.conditioning import Layer, condition, measure
 from nas.evaluate import Job, evaluate
+from nas.objectives import measures_for, resolve
 from search_spaces.architecture import Architecture
 from search_spaces.layers.attention import Attention, SoftmaxAttention
 from search_spaces.layers.norm import Norm
@@ -162,6 +163,13 @@ def test_networks_without_projections_of_their_own_are_refused() -> None:
         measure(build_vit(rmt, (1, 4, 4), 2, 3), (torch.zeros(1, 1, 4, 4),))
     with pytest.raises(Mistake, match="has none"):
         measure(nn.Linear(2, 2), (torch.zeros(1, 2),))
+
+
+def test_an_objective_that_is_measured_says_what_to_measure() -> None:
+    objectives = resolve(["accuracy", "condition_number"], {"accuracy": "max"})
+    assert objectives == {"accuracy": "max", "condition_number": "min"}
+    assert measures_for(objectives) == ("conditioning",)
+    assert measures_for(["accuracy", "flops"]) == ()
 
 
 @pytest.mark.parametrize(("topology", "status"), [("resnet", "complete"), ("rmt(keys=4)", "failed")])
