@@ -80,6 +80,7 @@ def evaluate(
     seed: options.Seed = 0,
     data: options.Data = None,
     save: options.Save = None,
+    measure: options.Measures = [],  # noqa: B006  # as above
     format: options.OutputFormat = Format.TABLE,
     output: options.Output = None,
 ) -> None:
@@ -93,6 +94,7 @@ def evaluate(
         seed=seed,
         data=data,
         save=save,
+        measures=measure,
         format=format,
         output=output,
     )

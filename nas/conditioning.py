@@ -16,7 +16,7 @@ import math
 import statistics
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,7 +56,7 @@ class Conditioning:
         number: sigma_1 / sigma_rank of J.
         rank: Singular values that are not zero. Beyond EXACT outputs, what it is for weights in general position.
         full: Singular values in all.
-        heads: sigma_1 / sigma_rank of the heads' joined outputs [N, H*K], which the paper's theorem bounds J's by.
+        heads: sigma_1 / sigma_rank of the heads' joined outputs [N, H*K], the proxy that the paper's theorem is about.
     """
 
     number: float
@@ -81,12 +81,13 @@ class Layer:
         def note(part: nn.Module, inputs: tuple[Tensor, ...]) -> None:
             given[part] = inputs[0][0]
 
-        hooks = [part.register_forward_pre_hook(note) for part in maps.values()]
-        with torch.no_grad():
+        with ExitStack() as hooks, torch.no_grad():
+            for part in maps.values():
+                hooks.enter_context(part.register_forward_pre_hook(note))
             self.module(*inputs)
-        for hook in hooks:
-            hook.remove()
-        self.heads = given[self.module.out]  # [N, H*K]
+        out = maps["out.weight"]
+        self.width = out.out_features
+        self.heads = given[out]  # [N, H*K]
         self.weights = {name: part.weight.detach() for name, part in maps.items()}
         self.spans = {name: torch.linalg.svd(given[part], full_matrices=False).Vh for name, part in maps.items()}
         self.still = {name: w.new_zeros(len(w), len(self.spans[name])) for name, w in self.weights.items()}
@@ -99,10 +100,10 @@ class Layer:
 
 
 def measure(network: nn.Module, inputs: tuple[Tensor, ...]) -> dict[str, float]:
-    """Columns: condition numbers and the heads', averaged over layers and examples, those of each block, and rank / full.
+    """Means over layers and examples of condition numbers, the heads' and rank / full, and the numbers of each block.
 
     Raises:
-        Mistake: The network has no attention with projections of its own.
+        Mistake: As `refuse`.
     """
     blocks = conditioning(network, inputs)
     each = [one for block in blocks for one in block]
@@ -118,54 +119,59 @@ def conditioning(network: nn.Module, inputs: tuple[Tensor, ...]) -> list[list[Co
     """For each attention layer in order, one for each example; the network and its mode are left as they were.
 
     Raises:
-        Mistake: As `measure`.
+        Mistake: As `refuse`.
     """
-    found = [[condition(layer) for layer in layers] for layers in met(network, inputs)]
-    if not found:
+    refuse(network)
+    return [[condition(layer) for layer in layers] for layers in met(network, inputs)]
+
+
+def refuse(network: nn.Module) -> None:
+    """Raise a Mistake where the network has no attention layers, or none with projections of their own."""
+    layers = _layers(network)
+    if not layers:
         raise Mistake("conditioning is measured of attention layers, and the network has none.")
-    return found
+    if any(isinstance(layer.project, NoProjection) for layer in layers):
+        raise Mistake("conditioning is of an attention layer's own projections, and this topology's layers have none.")
 
 
 def met(network: nn.Module, inputs: tuple[Tensor, ...]) -> Iterator[list[Layer]]:
-    """The attention layers, each with what it met of each example. Raises Mistake as `measure`."""
+    """The attention layers, each with what it met of each example."""
     calls: list[tuple[Attention, tuple[Tensor, ...], Tensor | None]] = []
 
     def note(module: nn.Module, inputs: tuple[Tensor, ...], named: Mapping[str, Any]) -> None:
         assert isinstance(module, Attention)
         calls.append((module, inputs, named.get("mask")))
 
-    layers = [module for module in network.modules() if isinstance(module, Attention)]
-    if any(isinstance(layer.project, NoProjection) for layer in layers):
-        raise Mistake("conditioning is of an attention layer's own projections, and this topology's layers have none.")
-    hooks = [layer.register_forward_pre_hook(note, with_kwargs=True) for layer in layers]
-    with _evaluating(network), torch.compiler.set_stance("force_eager"):
-        network(*(each[:EXAMPLES] for each in inputs))
-    for hook in hooks:
-        hook.remove()
+    device = next(network.parameters()).device
+    with ExitStack() as hooks, _evaluating(network), torch.compiler.set_stance("force_eager"):
+        for layer in _layers(network):
+            hooks.enter_context(layer.register_forward_pre_hook(note, with_kwargs=True))
+        network(*(each[:EXAMPLES].to(device) for each in inputs))
     for module, given, mask in calls:
-        yield [Layer(module, _some(given, mask, example)) for example in range(len(given[0]))]
+        texts = [text for text in range(len(given[0])) if mask is None or mask[text].any()]
+        yield [Layer(module, _some(given, mask, text)) for text in texts]
 
 
 def condition(layer: Layer) -> Conditioning:
     """Condition number and rank of one layer at one example."""
-    outputs = layer.inputs[0].shape[1] * layer.module.out.out_features
+    outputs = len(layer.heads) * layer.width
     full = min(outputs, sum(weight.numel() for weight in layer.weights.values()))
     with sdpa_kernel(SDPBackend.MATH), torch.no_grad():
         # A layer whose heads are narrower than it has tokens has a null space, and few columns.
         exact = outputs <= EXACT or layer.heads.shape[1] < len(layer.heads)
-        number, rank = _ratio(_singular_values(layer)) if exact else (_extremes(layer), full)
+        number, rank = _ratio(torch.linalg.svdvals(_triangle(layer))) if exact else (_extremes(layer), full)
     return Conditioning(number, rank, full, _ratio(torch.linalg.svdvals(layer.heads))[0])
 
 
-def _singular_values(layer: Layer) -> Tensor:
-    """All of J's, by QR of one weight's columns after the other: the Gram matrix J J' would lose half of the digits."""
-    outputs, pull = vjp(layer.outputs, layer.still)
-    units = torch.eye(len(outputs)).double()
-    columns = vmap(lambda u: pull(u)[0], chunk_size=_ROWS)(units)
-    triangle = outputs.new_zeros(0, len(outputs))
-    for column in columns.values():
-        triangle = torch.linalg.qr(torch.cat((triangle, column.flatten(1).mT)), mode="r").R
-    return torch.linalg.svdvals(triangle)
+def _triangle(layer: Layer) -> Tensor:
+    """R of J' = Q R, which has J's singular values, weight by weight: the Gram matrix would lose half of the digits."""
+    outputs, pull, *_ = vjp(layer.outputs, layer.still)
+    units = torch.eye(len(outputs), dtype=torch.float64)
+    rows: Weights = vmap(lambda u: pull(u)[0], chunk_size=_ROWS)(units)
+    triangle: Tensor = outputs.new_zeros(0, len(outputs))
+    for each in rows.values():
+        triangle = torch.linalg.qr(torch.cat((triangle, each.flatten(1).mT)), mode="r").R
+    return triangle
 
 
 def _ratio(values: Tensor) -> tuple[float, int]:
@@ -178,31 +184,33 @@ def _extremes(layer: Layer) -> float:
     """First over last singular value from products with J J' alone, of a layer that has no null space by its shape.
 
     The first by Lanczos. The last by LOBPCG, until further rounds lower its square by less than SETTLED: it is reached
-    from above, so that the ratio is never too large. Preconditioned is with what the output map adds to J J', the
-    heads' Gram matrix (x) I. Beyond 1e6 the square is lost in double precision, and the ratio is a lower bound.
+    from above, and the ratio from below; beyond 1e6 its square is lost in double precision, and the ratio is too low.
+    Preconditioned is with what the output map adds to J J', the heads' Gram matrix (x) I.
     """
-    heads, width = layer.heads, layer.module.out.out_features
-    _, pull = vjp(layer.outputs, layer.still)
+    heads = layer.heads
+    _, pull, *_ = vjp(layer.outputs, layer.still)
 
     def gram(u: Tensor) -> Tensor:
-        return jvp(layer.outputs, (layer.still,), pull(u))[1]  # type: ignore[no-any-return]  # torch.func is untyped
+        product: Tensor = jvp(layer.outputs, (layer.still,), pull(u))[1]
+        return product
 
     def products(block: Array) -> Array:
         columns = torch.from_numpy(np.ascontiguousarray(block)).view(len(block), -1)
-        return vmap(gram, in_dims=1, out_dims=1)(columns).view(block.shape).numpy()  # type: ignore[no-any-return]
+        found: Array = vmap(gram, in_dims=1, out_dims=1)(columns).view(block.shape).numpy()
+        return found
 
     def preconditioned(block: Array) -> Array:
         mixed: Array = inverse @ block.reshape(len(inverse), -1)
         return mixed.reshape(block.shape)
 
-    size = len(heads) * width
+    size = len(heads) * layer.width
     draw = np.random.default_rng(0).standard_normal
     operator = LinearOperator((size, size), products, matmat=products, dtype=float)
     first = float(eigsh(operator, k=1, v0=draw(size), return_eigenvectors=False)[0])
     inverse = torch.linalg.inv(heads @ heads.mT + 1e-12 * first * torch.eye(len(heads)).double()).numpy()
     preconditioner = LinearOperator((size, size), preconditioned, matmat=preconditioned, dtype=float)
     start = np.linalg.qr(preconditioned(draw((size, 4)))).Q
-    return math.sqrt(first / _smallest(operator, preconditioner, start))
+    return math.sqrt(first / max(_smallest(operator, preconditioner, start), 1e-16 * first))
 
 
 def _smallest(operator: LinearOperator, preconditioner: LinearOperator, block: Array) -> float:
@@ -218,6 +226,10 @@ def _smallest(operator: LinearOperator, preconditioner: LinearOperator, block: A
     return smallest
 
 
+def _layers(network: nn.Module) -> list[Attention]:
+    return [module for module in network.modules() if isinstance(module, Attention)]
+
+
 @contextmanager
 def _evaluating(network: nn.Module) -> Iterator[None]:
     training = network.training
@@ -229,8 +241,8 @@ def _evaluating(network: nn.Module) -> Iterator[None]:
         network.train(training)
 
 
-def _some(inputs: Sequence[Tensor], mask: Tensor | None, example: int) -> tuple[Tensor, ...]:
-    """At most TOKENS tokens of an example that are not padding, evenly spread, [1, TOKENS, D] of each port."""
-    tokens = torch.arange(inputs[0].shape[1]) if mask is None else mask[example].cpu().nonzero()[:, 0]
+def _some(inputs: Sequence[Tensor], mask: Tensor | None, text: int) -> tuple[Tensor, ...]:
+    """At most TOKENS tokens of a text that are not padding, evenly spread, [1, TOKENS, D] of each port."""
+    tokens = torch.arange(inputs[0].shape[1]) if mask is None else mask[text].cpu().nonzero()[:, 0]
     chosen = tokens[spread(len(tokens), min(TOKENS, len(tokens)))]
-    return tuple(x[example : example + 1].cpu().double()[:, chosen] for x in inputs)
+    return tuple(x[text : text + 1].cpu().double()[:, chosen] for x in inputs)

@@ -19,11 +19,11 @@ from typing import Any
 
 import torch
 
-from nas import cost
+from nas import conditioning, cost
 from results.row import Costs, Row
 from search_spaces.architecture import Architecture
 from search_spaces.checkpoint import Record, fingerprint, read_record, read_weights, save_checkpoint, weights_of
-from search_spaces.mistake import Notice
+from search_spaces.mistake import Mistake, Notice
 from search_spaces.spec import Scalar
 from tasks.base import Diverged, Fitted, Task
 from tasks.load import load_task
@@ -45,6 +45,7 @@ class Job:
         start: Folder of the checkpoint whose weights training begins with, or None where they are drawn.
         folder: Where the evaluation keeps what it needs to be continued, and its Row once it has one, or None.
         save: Whether the trained network is kept there as well.
+        measures: What is measured of the trained network, by names in nas.objectives.MEASURES.
     """
 
     task: str
@@ -56,6 +57,7 @@ class Job:
     start: str | None = None
     folder: str | None = None
     save: bool = False
+    measures: tuple[str, ...] = ()
 
 
 @lru_cache(maxsize=4)
@@ -117,11 +119,17 @@ def _train(task: Task, job: Job, row: Row) -> Row:
     row = replace(row, start=None if weights is None else fingerprint(weights))
     try:
         costs = cost.count(task, job.architecture)
+        if "conditioning" in job.measures:  # refused before hours of training, not after
+            with cost.blank():
+                conditioning.refuse(task.build(job.architecture))
         folder = Path(job.folder) if job.folder else None
         fit = task.fit if weights is None else partial(task.fit_from, weights)
         fitted = fit(job.architecture, job.preset, job.seed, folder, report)
         validation, test = _floats(fitted.validation), _floats(fitted.test)
         _check(task, validation, test)
+        row = replace(row, steps=fitted.steps, data=fitted.data, validation=validation, test=test)
+        if "conditioning" in job.measures:
+            row = replace(row, validation=validation | _conditioning(task, job, fitted))
     except Exception as error:  # a trial may fail in any way; the search goes on
         return replace(row, costs=costs, curve=_finite(curve), error=_reason(error))
     if job.save and folder is not None:
@@ -132,11 +140,14 @@ def _train(task: Task, job: Job, row: Row) -> Row:
         error=None,
         costs=costs,
         curve=_finite(curve),
-        steps=fitted.steps,
-        data=fitted.data,
-        validation=validation,
-        test=test,
     )
+
+
+def _conditioning(task: Task, job: Job, fitted: Fitted) -> dict[str, float]:
+    """Columns of the trained network's attention at validation examples."""
+    if fitted.network is None:
+        raise Mistake(f"task {task.name!r} does not give its trained networks: their conditioning cannot be measured.")
+    return conditioning.measure(fitted.network, task.inputs(job.preset))
 
 
 def _save(task: Task, job: Job, fitted: Fitted, folder: Path) -> None:

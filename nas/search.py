@@ -11,6 +11,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from nas import store
 from nas.evaluate import Job, failed, kept_row
+from nas.objectives import measures_for
 from nas.sampling import BudgetSampler
 from nas.store import Settings
 from nas.workers import Workers
@@ -100,6 +101,7 @@ class Coordinator:
             data=self.settings.data,
             space=self.settings.space,
             folder=str(self._folder_of(architecture)),
+            measures=measures_for(self.settings.objectives),
         )
 
     def _folder_of(self, architecture: Architecture) -> Path:

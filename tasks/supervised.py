@@ -73,6 +73,11 @@ class SupervisedTask(Task):
         """Read the data."""
         _ = self.splits
 
+    def inputs(self, preset: str) -> tuple[Tensor, ...]:
+        """The first validation batch of a preset."""
+        inputs, _ = next(self.splits.measured("validation", self.presets[preset], torch.device("cpu")))
+        return (inputs,)
+
     def fit(self, architecture: Architecture, preset: str, seed: int, folder: Path | None, report: Report) -> Fitted:
         """Train by the preset's recipe and measure. See Task.fit."""
         return self._fit(None, architecture, preset, seed, folder, report)

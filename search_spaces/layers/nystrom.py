@@ -137,5 +137,6 @@ def _convolve(v: Tensor, taps: Tensor) -> Tensor:
     heads, head_dim = v.shape[1], v.shape[3]
     x = v.transpose(1, 2).flatten(2).mT[..., None]  # [B, H*K, N, 1]
     kernel = taps[:, None].expand(-1, head_dim, -1).flatten(0, 1)[:, None, :, None]  # [H*K, 1, kernel, 1]
-    y: Tensor = F.conv2d(x, kernel, padding=(taps.shape[1] // 2, 0), groups=heads * head_dim)
-    return y[..., 0].mT.unflatten(2, (heads, head_dim)).transpose(1, 2)  # [B, H, N, K]
+    y = F.conv2d(x, kernel, padding=(taps.shape[1] // 2, 0), groups=heads * head_dim)
+    convolved: Tensor = y[..., 0].mT.unflatten(2, (heads, head_dim)).transpose(1, 2)  # [B, H, N, K]
+    return convolved

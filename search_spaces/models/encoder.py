@@ -19,7 +19,7 @@ from search_spaces.layers.norm import Norm
 from search_spaces.layers.nystrom import Nystrom
 from search_spaces.layers.stack import Stack
 from search_spaces.layers.transformer import Dialect, build_transformer, count_transformer
-from search_spaces.mistake import Mistake
+from search_spaces.mistake import Mistake, Notice
 
 PADDING = 0
 """The id of no token."""
@@ -148,5 +148,6 @@ def count_encoder(architecture: Architecture, sizes: EncoderSizes, tokens: int) 
 def _say_padded(landmarks: int, context: int, padding: int) -> None:
     warnings.warn(
         f"{landmarks} landmarks do not divide {context} tokens: {padding} masked positions are put behind them.",
+        Notice,
         stacklevel=3,
     )

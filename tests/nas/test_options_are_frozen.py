@@ -10,7 +10,9 @@ FLAGS = {
         "--arch", "--budget", "--data", "--objectives", "--plot", "--preset", "--sampler", "--seed", "--space",
         "--storage", "--study", "--trials", "--workers",
     },
-    "evaluate": {"--arch", "--data", "--format", "--output", "--preset", "--save", "--seed", "--topology"},
+    "evaluate": {
+        "--arch", "--data", "--format", "--measure", "--output", "--preset", "--save", "--seed", "--topology",
+    },
     "retrofit": {"--data", "--format", "--output", "--preset", "--save", "--seed", "--topology"},
     "cost": {"--arch", "--data", "--format", "--preset", "--topology"},
     "compare": {

@@ -12,7 +12,7 @@ from nas.cost import blank, count_macs
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count
 from search_spaces.layers.nystrom import Nystrom
-from search_spaces.mistake import Mistake
+from search_spaces.mistake import Mistake, Notice
 from search_spaces.models.encoder import Encoder, EncoderSizes, build_encoder, count_encoder
 from search_spaces.topologies.registry import TOPOLOGIES
 
@@ -148,7 +148,7 @@ def test_more_tokens_than_positions_are_refused() -> None:
 
 def test_landmarks_that_do_not_divide_the_context_are_told_once() -> None:
     sizes = replace(SIZES, context=29, attention=Nystrom(7))
-    with pytest.warns(UserWarning, match="7 landmarks do not divide 29 tokens: 6 masked positions"):
+    with pytest.warns(Notice, match="7 landmarks do not divide 29 tokens: 6 masked positions"):
         build_encoder(ARCHITECTURE, sizes)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
