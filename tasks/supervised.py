@@ -75,7 +75,8 @@ class SupervisedTask(Task):
 
     def inputs(self, preset: str) -> tuple[Tensor, ...]:
         """The first validation batch of a preset."""
-        inputs, _ = next(self.splits.measured("validation", self.presets[preset], torch.device("cpu")))
+        recipe = self.presets[preset]
+        inputs, _ = next(self.splits_for(recipe).measured("validation", recipe, torch.device("cpu")))
         return (inputs,)
 
     def fit(self, architecture: Architecture, preset: str, seed: int, folder: Path | None, report: Report) -> Fitted:

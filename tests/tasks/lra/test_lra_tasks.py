@@ -78,6 +78,8 @@ def test_what_is_padded_does_not_change_the_answer() -> None:
 def test_lists_are_made_for_their_preset_and_read_from_the_cache_afterwards() -> None:
     task = LRAListOps()
     task.prepare()
+    (inputs,) = task.inputs("smoke")
+    assert inputs.shape == (4, 64)
     assert "splits" not in vars(task)  # the published ones, which nobody asked for
     splits = task.splits_for(task.presets["smoke"])
     assert [part[0].shape for part in (splits.train, splits.validation, splits.test)] == [
