@@ -85,6 +85,7 @@ def evaluate(
     data: options.Data = None,
     save: options.Save = None,
     profile: options.Profiled = False,
+    measure: options.Measures = [],  # noqa: B006  # as above
     format: options.OutputFormat = Format.TABLE,
     output: options.Output = None,
 ) -> None:
@@ -99,6 +100,7 @@ def evaluate(
         data=data,
         save=save,
         profile=profile,
+        measures=measure,
         format=format,
         output=output,
     )

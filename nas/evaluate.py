@@ -18,14 +18,14 @@ from typing import Any
 
 import torch
 
-from nas import cost
+from nas import conditioning, cost
 from nas.budget import parse_budget
 from nas.profiling.profile import profile
 from nas.profiling.steps import one_thread
 from results.row import Row
 from search_spaces.architecture import Architecture
 from search_spaces.checkpoint import Record, fingerprint, read_record, read_weights, save_checkpoint, weights_of
-from search_spaces.mistake import Notice
+from search_spaces.mistake import Mistake, Notice
 from search_spaces.spec import Scalar
 from tasks.base import Diverged, Fitted, Task
 from tasks.load import load_task
@@ -48,8 +48,9 @@ class Job:
         folder: Where the evaluation keeps what it needs to be continued, and its Row once it has one, or None.
         save: Whether the trained network is kept there as well.
         limits: Bounds on what is measured, as text; a network that does not keep them is not trained.
-        measured: Whether the network is profiled before it is trained; with limits or a trace it is in any case.
+        profiled: Whether the network is profiled before it is trained; with limits or a trace it is in any case.
         trace: File, without its ending, for a trace of its training steps, or None.
+        measures: What is measured of the trained network, by names in nas.objectives.MEASURES.
     """
 
     task: str
@@ -62,8 +63,9 @@ class Job:
     folder: str | None = None
     save: bool = False
     limits: str = ""
-    measured: bool = False
+    profiled: bool = False
     trace: str | None = None
+    measures: tuple[str, ...] = ()
 
 
 @lru_cache(maxsize=4)
@@ -125,15 +127,21 @@ def _train(task: Task, job: Job, row: Row) -> Row:
     try:
         costs = cost.count(task, job.architecture)
         row = replace(row, costs=costs)
-        if job.measured or job.limits or job.trace:
+        if job.profiled or job.limits or job.trace:
             row = _profiled(task, job, row)
             if row.status == "over-budget":
                 return row
+        if "conditioning" in job.measures:  # refused before hours of training, not after
+            with cost.blank():
+                conditioning.refuse(task.build(job.architecture))
         folder = Path(job.folder) if job.folder else None
         fit = task.fit if weights is None else partial(task.fit_from, weights)
         fitted = fit(job.architecture, job.preset, job.seed, folder, report)
         validation, test = _floats(fitted.validation), _floats(fitted.test)
         _check(task, validation, test)
+        row = replace(row, steps=fitted.steps, data=fitted.data, validation=validation, test=test)
+        if "conditioning" in job.measures:
+            row = replace(row, validation=validation | _conditioning(task, job, fitted))
     except Exception as error:  # a trial may fail in any way; the search goes on
         return replace(row, curve=_finite(curve), error=_reason(error))
     if job.save and folder is not None:
@@ -143,10 +151,6 @@ def _train(task: Task, job: Job, row: Row) -> Row:
         status="complete",
         error=None,
         curve=_finite(curve),
-        steps=fitted.steps,
-        data=fitted.data,
-        validation=validation,
-        test=test,
     )
 
 
@@ -165,6 +169,13 @@ def _profiled(task: Task, job: Job, row: Row) -> Row:
         return row
     has = ", ".join(f"{quantity}={found[quantity]:.4g}" for quantity in limits.bounds)
     return replace(row, status="over-budget", error=f"{has} is not within {limits}")
+
+
+def _conditioning(task: Task, job: Job, fitted: Fitted) -> dict[str, float]:
+    """Columns of the trained network's attention at validation examples."""
+    if fitted.network is None:
+        raise Mistake(f"task {task.name!r} does not give its trained networks: their conditioning cannot be measured.")
+    return conditioning.measure(fitted.network, task.inputs(job.preset))
 
 
 def _save(task: Task, job: Job, fitted: Fitted, folder: Path) -> None:

@@ -85,6 +85,10 @@ Save = Annotated[
     Path | None,
     typer.Option("--save", metavar="FOLDER", help="Keep the trained network there; an interrupted training goes on."),
 ]
+Measures = Annotated[
+    list[str],
+    typer.Option("--measure", metavar="NAME", help="Measure this of the trained network as well: conditioning."),
+]
 Budget = Annotated[
     list[str],
     typer.Option("--budget", help='Bounds that every trained network keeps: "params<=100k", "20M<=params<=24M".'),

@@ -12,7 +12,7 @@ from optuna.trial import FrozenTrial, TrialState
 from nas import store
 from nas.budget import parse_budget
 from nas.evaluate import Job, failed, kept_row
-from nas.objectives import MEASURED
+from nas.objectives import MEASURED, measures_for
 from nas.sampling import BudgetSampler
 from nas.store import Settings
 from nas.workers import Workers
@@ -105,8 +105,9 @@ class Coordinator:
             space=self.settings.space,
             folder=str(self._folder_of(architecture)),
             limits=str(parse_budget([self.settings.budget]).measured),
-            measured=any(name in MEASURED for name in self.settings.objectives),
+            profiled=any(name in MEASURED for name in self.settings.objectives),
             trace=str(self.traces / architecture.key) if self.traces else None,
+            measures=measures_for(self.settings.objectives),
         )
 
     def _folder_of(self, architecture: Architecture) -> Path:

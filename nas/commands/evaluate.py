@@ -1,7 +1,7 @@
 """`nas evaluate` and `nas retrofit`: train one network and print its Row."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
@@ -10,6 +10,7 @@ from nas import report
 from nas.commands.results import for_a_terminal
 from nas.commands.search import architecture_of
 from nas.evaluate import Job, evaluate, first_process, task_of
+from nas.objectives import known_measures
 from nas.options import Format
 from nas.profiling.profile import trace_of
 from nas.store import slug
@@ -30,6 +31,7 @@ class Request:
     data: Path | None
     save: Path | None
     profile: bool = False
+    measures: list[str] = field(default_factory=list)
     format: Format
     output: Path | None
 
@@ -49,6 +51,7 @@ def run(reference: str, request: Request) -> None:
         folder=_made(request.save),
         save=request.save is not None,
         trace=str(trace_of(task.name, architecture)) if request.profile else None,
+        measures=known_measures(request.measures),
     )
     _evaluate(job, request)
 

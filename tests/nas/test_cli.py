@@ -123,6 +123,7 @@ def test_a_failed_evaluation_is_printed_and_then_said(nas: Nas) -> None:
         (["evaluate", "digits-vit", "--arch", "depth=x"], "integer"),
         (["evaluate", "digits-vit", "--arch", "width=30,topology=rmt(keys=16)"], "divide"),
         (["cost", "digits-vit", "--arch", "topology=dca(k=0)"], "at least 1"),
+        (["evaluate", "digits-vit", "--measure", "condition"], "conditioning"),
         (["results"], "no study"),
         (["front", "--study", "nothing"], "no study"),
         (["results", "--storage", "mysql+nodriver://x/y"], "mysql"),

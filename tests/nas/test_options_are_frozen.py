@@ -11,7 +11,7 @@ FLAGS = {
         "--space", "--storage", "--study", "--trials", "--workers",
     },
     "evaluate": {
-        "--arch", "--data", "--format", "--output", "--preset", "--profile", "--save", "--seed",
+        "--arch", "--data", "--format", "--measure", "--output", "--preset", "--profile", "--save", "--seed",
         "--topology",
     },
     "retrofit": {"--data", "--format", "--output", "--preset", "--save", "--seed", "--topology"},

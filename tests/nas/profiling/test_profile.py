@@ -78,7 +78,7 @@ def test_a_network_within_a_limit_is_trained_and_keeps_its_profile() -> None:
 
 def test_no_memory_for_one_example_is_over_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(profiling, "_measured", without_memory_for(1))
-    row = evaluate(job(measured=True))
+    row = evaluate(job(profiled=True))
     assert row.status == "over-budget"
     assert "no memory for one example" in str(row.error)
 
