@@ -96,6 +96,16 @@ def test_what_stands_for_padding_is_not_seen(attention: str) -> None:
     torch.testing.assert_close(model(ids), expected)
 
 
+@pytest.mark.parametrize("attention", ATTENTION)
+def test_a_text_of_nothing_but_padding_has_finite_scores_and_gradients(attention: str) -> None:
+    model, ids = encoder(replace(SIZES, attention=ATTENTION[attention])), texts(21)
+    ids[0] = 0
+    scores = model(ids)
+    scores.sum().backward()
+    assert scores.isfinite().all()
+    assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
+
+
 def test_attention_through_enough_landmarks_is_exact() -> None:
     ids, exact = texts(21), encoder(SIZES)
     nystrom = encoder(replace(SIZES, attention=Nystrom(32)))
