@@ -31,8 +31,8 @@ COUNTER = f"fvcore {version('fvcore')}"
 HARMLESS = frozenset(
     f"aten::{name}"
     for name in (
-        "abs add add_ addcmul alias all arange argmax bitwise_not bool clamp clamp_max clamp_min clone contiguous "
-        "copy_ cos cumprod cumsum detach div div_ dropout embedding empty eq exp expand_as fill_ floor_divide "
+        "abs add add_ addcmul alias all amax arange argmax bitwise_not bool clamp clamp_max clamp_min clone contiguous "
+        "copy_ cos cumprod cumsum detach div div_ dropout embedding empty eq exp eye expand_as fill_ floor_divide "
         "full gather ge gelu gt index index_put index_select isfinite le leaky_relu lift_fresh log log_softmax "
         "logsumexp lt mT masked_fill masked_fill_ max maximum mean min minimum mul mul_ ne neg new_empty new_full "
         "new_ones new_zeros norm one_hot ones ones_like pad pow reciprocal relu relu_ repeat roll rsqrt rsub "
@@ -73,6 +73,38 @@ HANDLERS: Mapping[str, Callable[[list[Any], list[Any]], Counter[str]]] = {
 }
 
 
+class _Convolutions(TorchFunctionMode):
+    """Traces convolutions on meta as the matrix products that they are: torch's tracer does not record them there."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in (torch.conv1d, torch.conv2d, torch.conv3d) and args[0].is_meta:
+            return _as_product(*args, **(kwargs or {}))
+        return func(*args, **(kwargs or {}))
+
+
+def _as_product(
+    x: Tensor, weight: Tensor, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+) -> Tensor:
+    """A tensor of the convolution's shape, from as many multiply-accumulates."""
+    channels, depth, *kernel = map(int, weight.shape)
+    axes = range(len(kernel))
+    stride, dilation = ((_listed(way) * len(kernel))[: len(kernel)] for way in (stride, dilation))
+    reach = [dilation[i] * (kernel[i] - 1) for i in axes]
+    if isinstance(padding, str):
+        both = reach if padding == "same" else [0] * len(kernel)
+    else:
+        both = [2 * side for side in (_listed(padding) * len(kernel))[: len(kernel)]]
+    sides = [(int(x.shape[i - len(kernel)]) + both[i] - reach[i] - 1) // stride[i] + 1 for i in axes]
+    lead = [int(size) for size in x.shape[: -1 - len(kernel)]]
+    columns = x.new_empty(*lead, groups, math.prod(sides), depth * math.prod(kernel))
+    y = columns @ weight.reshape(groups, channels // groups, -1).mT
+    return y.mT.reshape(*lead, channels, *sides)
+
+
+def _listed(way: Any) -> list[int]:
+    return [way] if isinstance(way, int) else list(way)
+
+
 def count_macs(model: nn.Module, example: tuple[Tensor, ...]) -> tuple[int, tuple[str, ...]]:
     """Multiply-accumulates of a forward pass, and the operators that were met and hold none.
 
@@ -83,7 +115,7 @@ def count_macs(model: nn.Module, example: tuple[Tensor, ...]) -> tuple[int, tupl
         Miscount: An operator that is neither counted nor known to hold no matrix work.
     """
     training = model.training
-    with torch.no_grad(), warnings.catch_warnings():
+    with torch.no_grad(), _Convolutions(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         analysis = FlopCountAnalysis(model.eval(), example)
         analysis.unsupported_ops_warnings(False).uncalled_modules_warnings(False).tracer_warnings("none")
