@@ -1,5 +1,6 @@
 """The networks that printed rows are read as, built on the meta device to be counted."""
 
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -8,14 +9,25 @@ from torch import nn
 
 from nas.cost import blank
 from nas.readings import Reading
-from search_spaces.architecture import parse_architecture
+from search_spaces.architecture import Architecture, parse_architecture
 from search_spaces.layers.attention import SoftmaxAttention
 from search_spaces.layers.feed_forward import SWIGLU
 from search_spaces.layers.norm import Norm
+from search_spaces.layers.nystrom import Nystrom
 from search_spaces.layers.transformer import Dialect, build_transformer
+from search_spaces.models.encoder import EncoderSizes, build_encoder
 from search_spaces.models.vit import build_vit
 from tasks.imagenet import ImageNetViT
 from tasks.load import task_class
+
+_LRA = {
+    "listops": EncoderSizes(vocabulary=32, context=2048, classes=10),
+    "text": EncoderSizes(vocabulary=512, context=4096, classes=2),
+    "retrieval": EncoderSizes(vocabulary=512, context=4096, classes=2, texts=2),
+    "image": EncoderSizes(vocabulary=512, context=1024, classes=10),
+    "pathfinder": EncoderSizes(vocabulary=512, context=1024, classes=2),
+}
+"""The tasks as Nyströmformer's code for the Long Range Arena has them (LRA/code/lra_config.py)."""
 
 
 def params(reading: Reading) -> int:
@@ -33,10 +45,19 @@ def _network(reading: Reading) -> nn.Module:
         case "vit":
             architecture = parse_architecture(reading.architecture, ImageNetViT.base)
             return build_vit(architecture, ImageNetViT.image, ImageNetViT.patch, classes=1000)
+        case "lra" | "lra-conv":
+            return _lra(name, reading.architecture, kernel=35 if family == "lra-conv" else None)
         case "crammed-bert":
             return _crammed_bert(reading.architecture)
     task = task_class(reading.network)()
     return task.build(parse_architecture(reading.architecture, task.base_for(reading.preset)))
+
+
+def _lra(task: str, text: str, kernel: int | None) -> nn.Module:
+    """That code's encoder with 64 landmarks; its convolution has 35 taps."""
+    base = Architecture(depth=2, width=64, heads=2, head_dim=32, hidden=128)
+    sizes = replace(_LRA[task], attention=Nystrom(landmarks=64, kernel=kernel))
+    return build_encoder(parse_architecture(text, base), sizes)
 
 
 def _crammed_bert(text: str) -> nn.Module:
