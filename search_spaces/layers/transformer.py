@@ -40,16 +40,10 @@ class Dialect:
     dropout: float = 0.0
 
 
-def build_transformer(
-    architecture: Architecture,
-    dialect: Dialect,
-    attend: Callable[[int], nn.Module],
-    wrap: Callable[[int, nn.Module], nn.Module] = lambda block, layer: layer,
-) -> Stack:
+def build_transformer(architecture: Architecture, dialect: Dialect, attend: Callable[[int], nn.Module]) -> Stack:
     """Blocks of attention and feed-forward layers, wired by the architecture's topology.
 
-    `attend` makes what maps queries, keys and values to outputs, given the block's number from 0; `wrap` may put
-    something around a layer of that block (drop path), and keeps its `site`.
+    `attend` makes what maps queries, keys and values to outputs, given the block's number from 0.
 
     Raises:
         Mistake: An architecture without heads, or one that its topology cannot wire.
@@ -78,7 +72,7 @@ def build_transformer(
             bias=dialect.feed_forward_bias,
             dropout=dialect.dropout,
         )
-        layers += [wrap(block, attention), wrap(block, feed_forward)]
+        layers += [attention, feed_forward]
     return build_stack(architecture, layers, dialect.norm, parts=dialect.parts)
 
 
