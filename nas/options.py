@@ -58,7 +58,7 @@ Data = Annotated[
     Path | None, typer.Option("--data", metavar="PATH", help="Folder or name of the data, where a task needs one.")
 ]
 Sampler = Annotated[str, typer.Option("--sampler", help="What proposes architectures (`nas list samplers`).")]
-Space = Annotated[str, typer.Option("--space", help="A search space by name (`nas list spaces`).")]
+Space = Annotated[str, typer.Option("--space", help="A search space by name (`nas list spaces`), or timm:MODEL.")]
 Arch = Annotated[
     str,
     typer.Option(
