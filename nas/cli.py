@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from nas import options
-from nas.options import Format, Kind
+from nas.options import Format, Kind, Printed
 from search_spaces.mistake import Mistake, show_notices
 
 app = typer.Typer(
@@ -235,3 +235,16 @@ def list_(
     from nas.commands.listing import run
 
     run(kind, storage)
+
+
+@app.command()
+def reproduce(
+    what: Annotated[Printed, typer.Argument(help="What is compared.")],
+    paper: options.Paper = None,
+    format: options.OutputFormat = Format.TABLE,
+) -> None:
+    """Compare what papers print with what is counted here; exit status 1 where a reading is not what its label says."""
+    from nas.commands.reproduce import run_params
+
+    if not run_params(paper, format):
+        raise typer.Exit(1)

@@ -31,13 +31,14 @@ COUNTER = f"fvcore {version('fvcore')}"
 HARMLESS = frozenset(
     f"aten::{name}"
     for name in (
-        "abs add add_ addcmul alias all amax arange argmax bitwise_not bool clamp clamp_max clamp_min clone contiguous "
-        "copy_ cos cumprod cumsum detach div div_ dropout embedding empty eq exp eye expand_as fill_ floor_divide "
-        "full gather ge gelu gt index index_put index_select isfinite le leaky_relu lift_fresh log log_softmax "
-        "logsumexp lt mT masked_fill masked_fill_ max maximum mean min minimum mul mul_ ne neg new_empty new_full "
-        "new_ones new_zeros norm one_hot ones ones_like pad pow reciprocal relu relu_ repeat roll rsqrt rsub "
-        "scalar_tensor scatter select_scatter sigmoid silu sin slice_scatter softmax softplus sqrt sub sub_ sum "
-        "tanh tensor_split to tril triu type_as unflatten view_as where zeros zeros_like"
+        "abs add add_ addcmul alias all amax arange argmax avg_pool2d bitwise_not bool clamp clamp_max clamp_min "
+        "clone col2im contiguous copy_ cos cumprod cumsum detach div div_ dropout dropout_ embedding empty eq exp "
+        "expand_as eye fill_ floor_divide full gather ge gelu gt im2col index index_put index_select isfinite le "
+        "leaky_relu lift_fresh linalg_vector_norm log log_softmax logsumexp lt mT masked_fill masked_fill_ max "
+        "maximum mean min minimum mul mul_ ne neg new_empty new_full new_ones new_zeros norm one_hot ones ones_like "
+        "pad pow reciprocal relu relu_ repeat roll rsqrt rsub scalar_tensor scatter select_scatter sigmoid silu sin "
+        "slice_scatter softmax softplus sqrt sub sub_ sum tanh tensor_split to tril triu type_as unflatten view_as "
+        "where zeros zeros_like"
     ).split()
 )
 """Operators without matrix work that fvcore knows nothing of: in no count of MACs."""
@@ -70,6 +71,7 @@ HANDLERS: Mapping[str, Callable[[list[Any], list[Any]], Counter[str]]] = {
     "aten::rms_norm": _nothing,
     "aten::batch_norm": _nothing,
     "aten::group_norm": _nothing,
+    "aten::adaptive_avg_pool2d": _nothing,
 }
 
 
@@ -164,12 +166,16 @@ def count(task: Task, architecture: Architecture) -> Costs:
     return Costs(
         params=counted.params,
         topology_params=sum(size for name, size in sizes.items() if ".topology." in name),
-        embedding_params=sum(size for name, size in sizes.items() if name.startswith("embedding.")),
+        embedding_params=None if architecture.model else _embedded(sizes),
         macs=macs,
         flops=2 * macs,
         counter=COUNTER,
         uncounted=uncounted,
     )
+
+
+def _embedded(sizes: Mapping[str, int]) -> int:
+    return sum(size for name, size in sizes.items() if name.startswith("embedding."))
 
 
 def cheap_counts(task: Task, architecture: Architecture) -> dict[str, int]:

@@ -29,6 +29,12 @@ class Kind(StrEnum):
     STUDIES = "studies"
 
 
+class Printed(StrEnum):
+    """What `nas reproduce` can compare."""
+
+    PARAMS = "params"
+
+
 TaskName = Annotated[str, typer.Argument(metavar="TASK", help="A task by name (`nas list tasks`), or FILE.py:CLASS.")]
 Study = Annotated[
     str | None, typer.Option("--study", metavar="NAME", help="Name of the study. Default: the newest, or a new one.")
@@ -52,7 +58,7 @@ Data = Annotated[
     Path | None, typer.Option("--data", metavar="PATH", help="Folder or name of the data, where a task needs one.")
 ]
 Sampler = Annotated[str, typer.Option("--sampler", help="What proposes architectures (`nas list samplers`).")]
-Space = Annotated[str, typer.Option("--space", help="A search space by name (`nas list spaces`).")]
+Space = Annotated[str, typer.Option("--space", help="A search space by name (`nas list spaces`), or timm:MODEL.")]
 Arch = Annotated[
     str,
     typer.Option(
@@ -110,6 +116,9 @@ OrderBy = Annotated[
 ]
 Limit = Annotated[int | None, typer.Option("--limit", min=0, help="How many rows to print.")]
 OutputFormat = Annotated[Format, typer.Option("--format", help="How to print.")]
+Paper = Annotated[
+    str | None, typer.Option("--paper", metavar="NAME", help="Only this paper: ancre, dca, leaner or rmt.")
+]
 Output = Annotated[Path | None, typer.Option("--output", metavar="FILE", help="Write there instead of the terminal.")]
 Profiled = Annotated[
     bool,

@@ -63,7 +63,8 @@ class SupervisedTask(Task):
     @cached_property
     def splits(self) -> Splits:
         """The data, read once."""
-        return self.load()
+        with torch.device("cpu"):  # whoever builds a network on meta may be the first to ask how many classes there are
+            return self.load()
 
     def splits_for(self, recipe: Any) -> Splits:
         """The data as a recipe wants it: `splits`, unless a task cuts or makes it by the recipe."""

@@ -10,7 +10,7 @@ import torch
 from nas import report, store
 from nas.budget import Budget, feasible, parse_budget
 from nas.commands.results import show_front
-from nas.cost import cheap_counts
+from nas.cost import blank, cheap_counts
 from nas.evaluate import task_of
 from nas.objectives import resolve
 from nas.progress import Progress
@@ -20,7 +20,7 @@ from nas.store import Settings
 from nas.workers import usual, workers
 from results.row import Goal
 from search_spaces.architecture import Architecture, parse_architecture
-from search_spaces.catalog import SPACES
+from search_spaces.catalog import space_named
 from search_spaces.mistake import Mistake, unknown
 from search_spaces.space import SearchSpace
 from search_spaces.topologies.registry import refusal
@@ -101,8 +101,12 @@ def architecture_of(task: Task, preset: str, arch: str, topology: str | None = N
 
 def space_of(task: Task, name: str, arch: str, preset: str) -> SearchSpace:
     """A named space around the task's base architecture under a preset, changed by `--arch`."""
-    space = SPACES.load(name)(architecture_of(task, preset, arch))
-    assert isinstance(space, SearchSpace)
+    space = space_named(name, architecture_of(task, preset, arch))
+    if arch and space.base.model:
+        raise Mistake(f"space {name!r} has a base of its own, got --arch {arch!r} as well. Leave that out.")
+    if space.base.model:
+        with blank():
+            task.build(space.base)  # which raises where the task has no models of timm's: now, and not in every trial
     return space
 
 

@@ -15,7 +15,7 @@ from search_spaces.layers.feed_forward import Activation, FeedForward, count_fee
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import Stack, build_stack, count_stack
 from search_spaces.mistake import Mistake
-from search_spaces.topologies.base import Site
+from search_spaces.topologies.base import Site, Topology
 from search_spaces.topologies.registry import load
 
 
@@ -48,9 +48,7 @@ def build_transformer(architecture: Architecture, dialect: Dialect, attend: Call
     Raises:
         Mistake: An architecture without heads, or one that its topology cannot wire.
     """
-    if architecture.heads == 0:
-        raise Mistake(f"a transformer needs heads and head_dim of at least 1, got {architecture}.")
-    kind, _ = load(architecture.topology)
+    kind = _wiring(architecture)
     layers = []
     for block in range(architecture.depth):
         attention = Attention(
@@ -76,12 +74,21 @@ def build_transformer(architecture: Architecture, dialect: Dialect, attend: Call
     return build_stack(architecture, layers, dialect.norm, parts=dialect.parts)
 
 
+def _wiring(architecture: Architecture) -> type[Topology]:
+    """The topology, for an architecture that a transformer can have."""
+    if architecture.model:
+        raise Mistake(f"this task has a network of its own and takes none of timm's, got model={architecture.model}.")
+    if architecture.head_dim == 0:
+        raise Mistake(f"a transformer needs heads and head_dim of at least 1, got {architecture}.")
+    return load(architecture.topology)[0]
+
+
 def count_transformer(architecture: Architecture, dialect: Dialect, tokens: int, attend: Count | None = None) -> Count:
     """Closed form of that stack for one sequence of `tokens`.
 
     `attend` is the count of what attends in one block: without it, exact softmax attention.
     """
-    kind, _ = load(architecture.topology)
+    kind = _wiring(architecture)
     width, heads, head_dim = architecture.width, architecture.heads, architecture.head_dim
     attention = count_attention(width, heads, head_dim, dialect.norm, kind.delivers, bias=dialect.attention_bias)
     feed_forward = count_feed_forward(

@@ -122,6 +122,12 @@ def test_a_failed_evaluation_is_printed_and_then_said(nas: Nas) -> None:
         (["search", "digits-vit", "--arch", "topology=dca(j=2)"], "k"),
         (["evaluate", "digits-vit", "--arch", "depth=x"], "integer"),
         (["evaluate", "digits-vit", "--arch", "width=30,topology=rmt(keys=16)"], "divide"),
+        (
+            ["search", "digits-vit", "--space", "timm:xcit_nano_12_p16_224"],
+            "takes none of timm's",
+        ),
+        (["search", "digits-vit", "--space", "timm:resnet50"], "whose depth and heads cannot be set"),
+        (["search", "digits-vit", "--space", "timm:xcit_nano_12_p16_224", "--arch", "depth=3"], "a base of its own"),
         (["cost", "digits-vit", "--arch", "topology=dca(k=0)"], "at least 1"),
         (["evaluate", "digits-vit", "--measure", "condition"], "conditioning"),
         (["results"], "no study"),

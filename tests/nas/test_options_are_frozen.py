@@ -25,6 +25,7 @@ FLAGS = {
     },
     "front": {"--plot", "--storage", "--study"},
     "list": {"--storage"},
+    "reproduce": {"--format", "--paper"},
 }  # fmt: skip
 
 
