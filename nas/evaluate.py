@@ -104,7 +104,7 @@ def _train(task: Task, job: Job, row: Row) -> Row:
         costs = cost.count(task, job.architecture)
         folder = Path(job.folder) if job.folder else None
         fitted = task.fit(job.architecture, job.preset, job.seed, folder, report)
-        validation, test = _floats(fitted.validation), _floats(fitted.test)
+        validation, test = _floats({**fitted.validation, **fitted.speeds}), _floats(fitted.test)
         _check(task, validation, test)
     except Exception as error:  # a trial may fail in any way; the search goes on
         return replace(row, costs=costs, curve=_finite(curve), error=_reason(error))

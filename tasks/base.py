@@ -14,6 +14,9 @@ from search_spaces.registry import Registry
 
 TASKS = Registry("nas.tasks", "task")
 
+FAMILIES = Registry("nas.families", "family of tasks")
+"""Functions from a name to a Task's class, for what is too many to list: FAMILY:NAME."""
+
 Report = Callable[[int, Mapping[str, float]], None]
 """Called by `fit` with the step and the validation metrics there; may raise to end the training."""
 
@@ -42,12 +45,14 @@ class Fitted:
         data: Fingerprint of the data.
         validation: Metric -> value, with `<metric>_se` where there is a standard error.
         test: The same on the test split.
+        speeds: What the training did in a second, as columns; they differ each time, and two Fitted may be equal.
     """
 
     steps: int
     data: str
     validation: Mapping[str, float]
     test: Mapping[str, float] = field(default_factory=dict)
+    speeds: Mapping[str, float] = field(default_factory=dict, compare=False)
 
 
 class Diverged(RuntimeError):
