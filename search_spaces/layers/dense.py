@@ -4,6 +4,7 @@ Shapes: ... = any leading axes, D = width, H = hidden features.
 """
 
 import math
+from itertools import pairwise
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -70,4 +71,4 @@ def count_dense_block(width: int, hidden: int) -> Count:
 
 def _sizes(width: int, hidden: int) -> list[tuple[int, int]]:
     features = [width, *[hidden] * (LAYERS - 1), width]
-    return list(zip(features, features[1:], strict=False))
+    return list(pairwise(features))

@@ -39,7 +39,7 @@ class Stack(nn.Module):
 
 
 def build_stack(architecture: Architecture, layers: Sequence[nn.Module], norm: Norm | None, *, parts: int) -> Stack:
-    """Wire layers, each with its `site`, by the architecture's topology. `norm` stands at the end; None puts none there.
+    """Wire layers, each with its `site`, by the architecture's topology; `norm` stands at the end, or nothing.
 
     Raises:
         Mistake: The topology cannot wire this architecture.

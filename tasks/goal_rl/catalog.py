@@ -45,7 +45,7 @@ class GoalPointMaze(PointMaze):
     maze = "UMaze"
     presets = {  # noqa: RUF012  # Task declares it a ClassVar
         "smoke": smoke(),
-        "proxy": GoalRecipe(length=300, unroll=300, rounds=30, updates=150),
+        "proxy": GoalRecipe(length=300, unroll=300, rounds=20, updates=150, reports=5),
         "paper": PAPER,
     }
 
@@ -62,7 +62,7 @@ class GoalPointMazeMedium(PointMaze):
     maze = "Medium"
     presets = {  # noqa: RUF012
         "smoke": smoke(),
-        "proxy": GoalRecipe(length=500, unroll=500, rounds=27, updates=250),
+        "proxy": GoalRecipe(length=500, unroll=500, rounds=20, updates=250, reports=5),
         "paper": PAPER,
     }
 

@@ -81,12 +81,12 @@ class Learner:
         device = next(agent.parameters()).device
         self.log_alpha = nn.Parameter(torch.zeros((), device=device))
         self._actor = list(agent.actor.parameters())
-        critic = list(chain(agent.phi.parameters(), agent.psi.parameters()))
+        self._critic = list(chain(agent.phi.parameters(), agent.psi.parameters()))
         # Fused: one kernel an optimiser instead of one for each parameter, which is a fifth of an update's time.
         self._optimisers = {
             "actor": Adam(self._actor, lr=recipe.lr, fused=True),
             "alpha": Adam([self.log_alpha], lr=recipe.lr),
-            "critic": Adam(critic, lr=recipe.lr, fused=True),
+            "critic": Adam(self._critic, lr=recipe.lr, fused=True),
         }
 
     def update(self, batch: Batch, generator: Generator) -> Losses:
@@ -96,17 +96,16 @@ class Learner:
         mean, log_std = self.agent.policy(states, aims)
         noise = torch.randn(mean.shape, generator=generator, device=mean.device)
         chosen, log_prob = squashed(mean, log_std, noise)
-        distance = torch.linalg.vector_norm(self.agent.reach(states, chosen) - self.agent.place(aims).detach(), dim=-1)
+        with torch.no_grad():
+            places = self.agent.place(aims)
+        distance = torch.linalg.vector_norm(self.agent.reach(states, chosen) - places, dim=-1)
         actor = actor_loss(distance, log_prob, self.log_alpha.detach().exp())
         entropy = entropy_loss(self.log_alpha, log_prob, self.target)
-        critic_step = self._optimisers["critic"]
         # Asking for these alone, the critic's own weights get no gradient from the actor's loss.
         _step(self._optimisers["actor"], self._actor, torch.autograd.grad(actor, self._actor))
         _step(self._optimisers["alpha"], [self.log_alpha], torch.autograd.grad(entropy, [self.log_alpha]))
         critic = critic_loss(self.agent.reach(states, actions), self.agent.place(goals), self.recipe.penalty)
-        critic_step.zero_grad()
-        critic.backward()
-        critic_step.step()
+        _step(self._optimisers["critic"], self._critic, torch.autograd.grad(critic, self._critic))
         return Losses(actor.detach(), entropy.detach(), critic.detach())
 
     def state_dict(self) -> dict[str, Any]:

@@ -121,7 +121,7 @@ class Replay:
 def truncated_geometric(u: Tensor, most: Tensor, discount: float) -> Tensor:
     """k of 1 .. most with P(k) in proportion to discount^k, from u uniform in [0, 1): [B], [B] to [B], integers.
 
-    F(k) = (1 - gamma^k) / (1 - gamma^most), so k is the least integer not below log(1 - u (1 - gamma^most)) / log gamma.
+    F(k) = (1 - gamma^k) / (1 - gamma^most): k is the least integer not below log(1 - u (1 - gamma^most)) / log gamma.
     """
     reached = torch.log1p(-u * (1 - discount ** most.double())) / math.log(discount)
     return reached.ceil().long().clamp(min=torch.ones_like(most), max=most)

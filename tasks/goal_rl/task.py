@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count
 from search_spaces.models.residual_mlp import GoalAgent, Sizes, count_goal_agent
 from tasks.base import Fitted, Metric, Report, Task
 from tasks.goal_rl import environments
-from tasks.goal_rl.episodes import at_random, evaluate
 from tasks.goal_rl.environments import Environments
+from tasks.goal_rl.episodes import at_random, evaluate
 from tasks.goal_rl.recipe import GoalRecipe
 from tasks.goal_rl.training import Job, trained
 
