@@ -38,7 +38,7 @@ def search(
     preset: options.Preset = "proxy",
     seed: options.Seed = 0,
     sampler: options.Sampler = "",
-    workers: options.WorkerCount = 1,
+    workers: options.WorkerCount = None,
     data: options.Data = None,
     study: options.Study = None,
     storage: options.Storage = options.DEFAULT_STORE,
@@ -74,22 +74,57 @@ def search(
 def evaluate(
     task: options.TaskName,
     arch: options.Arch = "",
+    topology: options.Topology = None,
     preset: options.Preset = "proxy",
     seed: options.Seed = 0,
     data: options.Data = None,
+    save: options.Save = None,
     format: options.OutputFormat = Format.TABLE,
     output: options.Output = None,
 ) -> None:
     """Train one architecture and print its Row."""
-    from nas.commands.evaluate import run
+    from nas.commands.evaluate import Request, run
 
-    run(task, arch, preset, seed, data, format, output)
+    request = Request(
+        arch=arch,
+        topology=topology,
+        preset=preset,
+        seed=seed,
+        data=data,
+        save=save,
+        format=format,
+        output=output,
+    )
+    run(task, request)
+
+
+@app.command()
+def retrofit(
+    checkpoint: options.Checkpoint,
+    topology: Annotated[str, options.TOPOLOGY],
+    preset: Annotated[str | None, options.PRESET] = None,
+    seed: options.Seed = 0,
+    data: options.Data = None,
+    save: options.Save = None,
+    format: options.OutputFormat = Format.TABLE,
+    output: options.Output = None,
+) -> None:
+    """Give the residual network of CHECKPOINT another topology, at first computing the same, and train it further.
+
+    Preset and data are those that the network was trained with, where they are not given.
+    """
+    from nas.commands.evaluate import Request
+    from nas.commands.evaluate import retrofit as run
+
+    request = Request(topology=topology, preset=preset, seed=seed, data=data, save=save, format=format, output=output)
+    run(checkpoint, request)
 
 
 @app.command()
 def cost(
     task: options.TaskName,
     arch: options.Arch = "",
+    topology: options.Topology = None,
     preset: options.Preset = "proxy",
     data: options.Data = None,
     format: options.OutputFormat = Format.TABLE,
@@ -97,7 +132,7 @@ def cost(
     """Count the parameters, MACs and FLOPs of one architecture, without training it."""
     from nas.commands.cost import run
 
-    run(task, arch, preset, data, format)
+    run(task, arch, topology, preset, data, format)
 
 
 @app.command()

@@ -8,10 +8,11 @@ import math
 import os
 import platform
 import time
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,9 @@ import torch
 from nas import cost
 from results.row import Costs, Row
 from search_spaces.architecture import Architecture
-from tasks.base import Diverged, Task
+from search_spaces.checkpoint import Record, fingerprint, read_record, read_weights, save_checkpoint, weights_of
+from search_spaces.spec import Scalar
+from tasks.base import Diverged, Fitted, Task
 from tasks.load import load_task
 
 KEPT = "row.json"
@@ -38,7 +41,9 @@ class Job:
         seed: Seed of initialisation, data order and augmentation.
         data: What `--data` said, or None.
         space: Name of the search space, or None.
-        folder: Where the evaluation keeps its checkpoint, and its Row once it has one; None keeps neither.
+        start: Folder of the checkpoint whose weights training begins with, or None where they are drawn.
+        folder: Where the evaluation keeps what it needs to be continued, and its Row once it has one, or None.
+        save: Whether the trained network is kept there as well.
     """
 
     task: str
@@ -47,7 +52,9 @@ class Job:
     seed: int
     data: str | None = None
     space: str | None = None
+    start: str | None = None
     folder: str | None = None
+    save: bool = False
 
 
 @lru_cache(maxsize=4)
@@ -74,9 +81,14 @@ def evaluate(job: Job) -> Row:
     with _one_thread():
         row = _train(task, job, failed(job, ""))
     row = replace(row, wall_s=time.perf_counter() - start)
-    if job.folder is not None:
+    if job.folder is not None and first_process():
         _write(Path(job.folder, KEPT), json.dumps({"job": _identity(job), "row": row.to_json()}))
     return row
+
+
+def first_process() -> bool:
+    """Whether this is the one that speaks and writes, of the processes that torchrun started."""
+    return "TORCHELASTIC_RUN_ID" not in os.environ or os.environ["RANK"] == "0"
 
 
 def kept_row(job: Job) -> Row | None:
@@ -100,14 +112,19 @@ def _train(task: Task, job: Job, row: Row) -> Row:
         curve.append({"step": step, **_floats(metrics)})
 
     costs = Costs()
+    weights = None if job.start is None else read_weights(Path(job.start))
+    row = replace(row, start=None if weights is None else fingerprint(weights))
     try:
         costs = cost.count(task, job.architecture)
         folder = Path(job.folder) if job.folder else None
-        fitted = task.fit(job.architecture, job.preset, job.seed, folder, report)
+        fit = task.fit if weights is None else partial(task.fit_from, weights)
+        fitted = fit(job.architecture, job.preset, job.seed, folder, report)
         validation, test = _floats({**fitted.validation, **fitted.speeds}), _floats(fitted.test)
         _check(task, validation, test)
     except Exception as error:  # a trial may fail in any way; the search goes on
         return replace(row, costs=costs, curve=_finite(curve), error=_reason(error))
+    if job.save and folder is not None:
+        _save(task, job, fitted, folder)
     return replace(
         row,
         status="complete",
@@ -119,6 +136,27 @@ def _train(task: Task, job: Job, row: Row) -> Row:
         validation=validation,
         test=test,
     )
+
+
+def _save(task: Task, job: Job, fitted: Fitted, folder: Path) -> None:
+    """Keep the trained network."""
+    if fitted.network is None:
+        warnings.warn(f"task {task.name!r} does not give its trained networks: none is saved.", stacklevel=2)
+        return
+    before = 0 if job.start is None else read_record(Path(job.start)).step
+    settings: dict[str, Scalar] = {"reference": job.task, "preset": job.preset, "seed": job.seed}
+    if job.data is not None:
+        settings["data"] = job.data
+    record = Record(
+        task=task.name,
+        task_version=task.version,
+        architecture=job.architecture,
+        step=before + fitted.steps,
+        settings=settings,
+    )
+    weights = weights_of(fitted.network)  # all of the processes that train together gather them
+    if first_process():
+        save_checkpoint(folder, weights, record)
 
 
 def failed(job: Job, reason: str) -> Row:

@@ -37,8 +37,17 @@ Storage = Annotated[
     str, typer.Option("--storage", metavar="URL", help="Database of the studies: sqlite:///FILE, postgresql://...")
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the search and of every training run.")]
-WorkerCount = Annotated[int, typer.Option("--workers", min=1, help="Evaluations at once; above 1 in own processes.")]
-Preset = Annotated[str, typer.Option("--preset", help="How thoroughly to train: smoke, proxy or paper.")]
+WorkerCount = Annotated[
+    int | None,
+    typer.Option(
+        "--workers",
+        min=1,
+        envvar="NAS_WORKERS",
+        help="Evaluations at once; above 1 in own processes. Default: one for each GPU, or each core without one.",
+    ),
+]
+PRESET = typer.Option("--preset", help="How thoroughly to train: smoke, proxy or paper.")
+Preset = Annotated[str, PRESET]
 Data = Annotated[
     Path | None, typer.Option("--data", metavar="PATH", help="Folder or name of the data, where a task needs one.")
 ]
@@ -49,6 +58,15 @@ Arch = Annotated[
     typer.Option(
         "--arch", metavar="FIELD=VALUE,...", help="Changes to the task's base architecture: depth=7,heads=16."
     ),
+]
+TOPOLOGY = typer.Option("--topology", help='Topology, with its options: "dca(k=2)" (`nas list topologies`).')
+Topology = Annotated[str | None, TOPOLOGY]
+Checkpoint = Annotated[
+    Path, typer.Argument(metavar="CHECKPOINT", help="Folder of a trained network (`nas evaluate --save`).")
+]
+Save = Annotated[
+    Path | None,
+    typer.Option("--save", metavar="FOLDER", help="Keep the trained network there; an interrupted training goes on."),
 ]
 Budget = Annotated[
     list[str],

@@ -1,11 +1,15 @@
 """Where evaluations run: in this process, or in local processes that may die without taking the search down."""
 
+import os
 import signal
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from types import TracebackType
 from typing import Protocol, Self
+
+import joblib
+import torch
 
 from nas.evaluate import Job, evaluate, failed
 from results.row import Row
@@ -65,8 +69,8 @@ class LocalProcesses:
     """
 
     def __init__(self, processes: int) -> None:
-        self._idle = [_process() for _ in range(processes)]
-        self._busy: dict[Future[Row], tuple[ProcessPoolExecutor, Job]] = {}
+        self._idle = [_Process(place) for place in range(processes)]
+        self._busy: dict[Future[Row], tuple[_Process, Job]] = {}
 
     @property
     def capacity(self) -> int:
@@ -77,11 +81,10 @@ class LocalProcesses:
         """Hand the job to an idle process."""
         process = self._idle.pop()
         try:
-            future = process.submit(evaluate, job)
+            future = process.pool.submit(evaluate, job)
         except BrokenProcessPool:  # it died while it had nothing to do
-            process.shutdown(wait=False)
-            process = _process()
-            future = process.submit(evaluate, job)
+            process = process.replaced()
+            future = process.pool.submit(evaluate, job)
         self._busy[future] = (process, job)
 
     def collect(self) -> list[tuple[Job, Row]]:
@@ -94,8 +97,7 @@ class LocalProcesses:
                 row = future.result()
             except BrokenProcessPool:
                 row = failed(job, "the process of this evaluation died, most likely killed for lack of memory")
-                process.shutdown(wait=False)
-                process = _process()
+                process = process.replaced()
             self._idle.append(process)
             ended.append((job, row))
         return ended
@@ -106,22 +108,47 @@ class LocalProcesses:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        busy = [process for process, _ in self._busy.values()]
-        for process in (*self._idle, *busy):
-            for child in list((process._processes or {}).values()):
+        for process in (*self._idle, *(process for process, _ in self._busy.values())):
+            for child in list((process.pool._processes or {}).values()):
                 if kind is not None:  # an interrupted evaluation is taken up again from its checkpoint
                     child.kill()
-            process.shutdown(wait=kind is None, cancel_futures=True)
+            process.pool.shutdown(wait=kind is None, cancel_futures=True)
 
 
-def _process() -> ProcessPoolExecutor:
-    # Spawned, not forked: torch's threads and CUDA do not survive a fork.
-    return ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn"), initializer=_leave_interrupts)
+class _Process:
+    """A pool of one process, at one place among the workers: those share the GPUs evenly."""
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+        # Spawned, not forked: torch's threads and CUDA do not survive a fork.
+        self.pool = ProcessPoolExecutor(1, get_context("spawn"), initializer=_begin, initargs=(_gpu(place),))
+
+    def replaced(self) -> "_Process":
+        """Another at the same place, this one having died."""
+        self.pool.shutdown(wait=False)
+        return _Process(self.place)
 
 
-def _leave_interrupts() -> None:
-    """Ctrl-C reaches every process of a terminal; what follows from it is the coordinator's to decide."""
+def _gpu(place: int) -> str | None:
+    """What CUDA_VISIBLE_DEVICES is to be at a place, None where there is nothing to choose from."""
+    gpus = torch.cuda.device_count()
+    if gpus < 2:
+        return None
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", ",".join(map(str, range(gpus)))).split(",")
+    return visible[place % gpus]
+
+
+def _begin(gpu: str | None) -> None:
+    """Before anything touches CUDA, which looks at its variable once."""
+    # Ctrl-C reaches every process of a terminal; what follows from it is the coordinator's to decide.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if gpu is not None:
+        os.environ["CUDA_VISIBLE_DEVICES"] = gpu
+
+
+def usual() -> int:
+    """How many evaluations at once use the machine well: one for each GPU, or each core where there is none."""
+    return torch.cuda.device_count() or joblib.cpu_count(only_physical_cores=True)
 
 
 def workers(number: int) -> Workers:

@@ -46,6 +46,7 @@ class Row:
         seed: What initialisation, data order and augmentation were drawn with.
         preset: The task's preset, its fidelity.
         steps: Optimiser steps taken.
+        start: Fingerprint of the weights that training began with; None where they were drawn.
         data: Fingerprint of the data; rows of different data are not comparable.
         validation: Metric -> value on the validation split; `<metric>_se` is its standard error.
         test: The same on the test split, which is reported and never searched on.
@@ -65,6 +66,7 @@ class Row:
     status: Status
     space: str | None = None
     steps: int = 0
+    start: str | None = None
     data: str | None = None
     validation: Mapping[str, float] = field(default_factory=dict)
     test: Mapping[str, float] = field(default_factory=dict)
@@ -99,6 +101,7 @@ class Row:
             **self.validation,
             **{f"test_{name}": value for name, value in self.test.items()},
             "steps": self.steps,
+            "start": self.start,
             "wall_s": self.wall_s,
             "error": self.error,
             "data": self.data,

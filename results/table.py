@@ -31,6 +31,7 @@ _MIXED = {
     "task_version": "different versions of a task are not comparable",
     "data": "results on different data are not comparable",
     "preset": "presets train for different lengths",
+    "start": "weights that were trained before have more steps behind them",
     "seed": "single seeds differ by chance",
     "counter": "counters may count FLOPs differently",
 }

@@ -1,5 +1,6 @@
 """Trained networks on disk: a folder of weights.safetensors and architecture.json. Nothing is unpickled."""
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
 
 from search_spaces.architecture import Architecture
 from search_spaces.mistake import Mistake
@@ -51,7 +53,18 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
     """All that a network has learned, by name; what has two names (a tied head) stands under the first."""
     first: dict[int, str] = {}
     state = model.state_dict(keep_vars=True)
-    return {name: tensor.detach() for name, tensor in state.items() if first.setdefault(id(tensor), name) == name}
+    own = {name: tensor.detach() for name, tensor in state.items() if first.setdefault(id(tensor), name) == name}
+    # Processes that share a network hold a part of each tensor; they gather them together.
+    return {name: tensor.full_tensor() if isinstance(tensor, DTensor) else tensor for name, tensor in own.items()}
+
+
+def fingerprint(weights: Mapping[str, Tensor]) -> str:
+    """Twelve hex digits that tell these weights from all others."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(weights.items()):
+        digest.update(f"{name} {tensor.dtype} {list(tensor.shape)} ".encode())
+        digest.update(tensor.cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+    return digest.hexdigest()[:12]
 
 
 def load_weights(model: nn.Module, weights: Mapping[str, Tensor], source: str) -> None:
@@ -75,12 +88,11 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], source: str) -
             tensor.copy_(weights[name])
 
 
-def save_checkpoint(folder: Path, model: nn.Module, record: Record) -> None:
+def save_checkpoint(folder: Path, weights: Mapping[str, Tensor], record: Record) -> None:
     """Write a checkpoint; an earlier one there is replaced, each of its files whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
-    weights = {name: tensor.contiguous() for name, tensor in weights_of(model).items()}
     partial = folder / f"{WEIGHTS}.partial"
-    save_file(weights, partial, metadata=_stamp(record))
+    save_file({name: tensor.contiguous() for name, tensor in weights.items()}, partial, metadata=_stamp(record))
     _settle(partial, folder / WEIGHTS)
     partial = folder / f"{RECORD}.partial"
     partial.write_text(record.to_json())

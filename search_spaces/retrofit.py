@@ -12,7 +12,7 @@ from pathlib import Path
 from torch import Tensor, nn
 
 from search_spaces.architecture import Architecture
-from search_spaces.checkpoint import Record, load_weights, read_record, read_weights, save_checkpoint
+from search_spaces.checkpoint import Record, load_weights, read_record, read_weights, save_checkpoint, weights_of
 from search_spaces.layers.attention import PortProjection, split_ports
 from search_spaces.mistake import Mistake
 from search_spaces.topologies.base import Topology
@@ -42,7 +42,7 @@ def retrofit_checkpoint(source: Path, topology: str, build: Build, target: Path)
     record = read_record(source)
     model = retrofit(read_weights(source), record.architecture, topology, build)
     record = replace(record, architecture=replace(record.architecture, topology=topology))
-    save_checkpoint(target, model, record)
+    save_checkpoint(target, weights_of(model), record)
     return record
 
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count
+from search_spaces.mistake import Mistake
 from search_spaces.registry import Registry
 
 TASKS = Registry("nas.tasks", "task")
@@ -46,6 +47,7 @@ class Fitted:
         validation: Metric -> value, with `<metric>_se` where there is a standard error.
         test: The same on the test split.
         speeds: What the training did in a second, as columns; they differ each time, and two Fitted may be equal.
+        network: The trained network, with the parameters of `Task.build`'s; None where the task does not give it.
     """
 
     steps: int
@@ -53,6 +55,7 @@ class Fitted:
     validation: Mapping[str, float]
     test: Mapping[str, float] = field(default_factory=dict)
     speeds: Mapping[str, float] = field(default_factory=dict, compare=False)
+    network: nn.Module | None = field(default=None, compare=False, repr=False)
 
 
 class Diverged(RuntimeError):
@@ -112,6 +115,22 @@ class Task(ABC):
         Raises:
             Diverged: The loss is not finite.
         """
+
+    def fit_from(
+        self,
+        weights: Mapping[str, Tensor],
+        architecture: Architecture,
+        preset: str,
+        seed: int,
+        folder: Path | None,
+        report: Report,
+    ) -> Fitted:
+        """Do as `fit` does, from trained weights by their names in `build`'s network.
+
+        Raises:
+            Mistake: The task cannot, or the weights do not fit.
+        """
+        raise Mistake(f"task {self.name!r} cannot train from given weights.")
 
     def baselines(self, preset: str) -> Mapping[str, Mapping[str, float]]:
         """Name of a simple method -> its metrics, as columns ("accuracy", "test_accuracy"), to hold results against."""

@@ -26,6 +26,7 @@ from lightning.pytorch.strategies import DDPStrategy, ModelParallelStrategy, Str
 from torch import Tensor, nn
 
 from search_spaces.architecture import Architecture
+from search_spaces.checkpoint import fingerprint, load_weights
 from tasks.base import Fitted, Report, Task
 from tasks.recipe import Recipe
 from tasks.splits import Part, Splits
@@ -70,6 +71,29 @@ class SupervisedTask(Task):
 
     def fit(self, architecture: Architecture, preset: str, seed: int, folder: Path | None, report: Report) -> Fitted:
         """Train by the preset's recipe and measure. See Task.fit."""
+        return self._fit(None, architecture, preset, seed, folder, report)
+
+    def fit_from(
+        self,
+        weights: Mapping[str, Tensor],
+        architecture: Architecture,
+        preset: str,
+        seed: int,
+        folder: Path | None,
+        report: Report,
+    ) -> Fitted:
+        """Train these weights further. See Task.fit_from."""
+        return self._fit(weights, architecture, preset, seed, folder, report)
+
+    def _fit(
+        self,
+        weights: Mapping[str, Tensor] | None,
+        architecture: Architecture,
+        preset: str,
+        seed: int,
+        folder: Path | None,
+        report: Report,
+    ) -> Fitted:
         recipe: Recipe = self.presets[preset].shared_by(processes())
         with _silence(), _draws(seed), _interrupts():
             trainer = _trainer(recipe, recipe.total_steps(self.splits.examples))
@@ -80,10 +104,15 @@ class SupervisedTask(Task):
                 loss=lambda outputs, targets: self.loss(outputs, targets, recipe),
                 measure=lambda model: self._measured(model, "validation", recipe, trainer),
                 report=report,
-                identity=f"{self.name} {self.version} {self.splits.fingerprint} {architecture} {recipe!r} seed={seed}",
+                identity=f"{self.name} {self.version} {self.splits.fingerprint} {architecture} {recipe!r} seed={seed}"
+                + (f" from {fingerprint(weights)}" if weights else ""),
                 checkpoint=folder / "last.ckpt" if folder else None,
             )
             model = self.training_form(architecture, recipe)
+            if weights is not None:
+                load_weights(model, weights, "the checkpoint")
+                model.to(trainer.strategy.root_device)
+                report(0, job.measure(model))
             if recipe.compile:
                 model.compile()  # in place: its parameters keep their names
             run = Run(model, job)
@@ -97,6 +126,7 @@ class SupervisedTask(Task):
                     **self.splits.remarks("validation", recipe, run.progress),
                 },
                 test=self._measured(run.model, "test", recipe, trainer),
+                network=run.model,
             )
         if job.checkpoint is not None:
             job.checkpoint.unlink(missing_ok=True)

@@ -11,10 +11,10 @@ from nas.options import Format
 from results import export, table
 
 
-def run(reference: str, arch: str, preset: str, data: Path | None, format: Format) -> None:
+def run(reference: str, arch: str, topology: str | None, preset: str, data: Path | None, format: Format) -> None:
     """Count and print."""
     task = task_of(reference, str(data) if data else None)
-    architecture = architecture_of(task, preset, arch)
+    architecture = architecture_of(task, preset, arch, topology)
     costs = asdict(count(task, architecture))
     record = {"task": task.name, "key": architecture.key, **asdict(architecture), **costs}
     record["uncounted"] = " ".join(costs["uncounted"])

@@ -15,7 +15,7 @@ from nas.progress import Progress
 from nas.sampling import DEFAULT, SAMPLERS, BudgetSampler
 from nas.search import Coordinator
 from nas.store import Settings
-from nas.workers import workers
+from nas.workers import usual, workers
 from results.row import Goal
 from search_spaces.architecture import Architecture, parse_architecture
 from search_spaces.catalog import SPACES
@@ -38,7 +38,7 @@ class Request:
     preset: str
     seed: int
     sampler: str
-    workers: int
+    workers: int | None
     data: Path | None
     study: str | None
     storage: str
@@ -65,22 +65,25 @@ def run(request: Request) -> None:
     with store.only_writer(request.storage, name), store.clear_errors(request.storage):
         study = store.open_study(storage, name, settings, sampler)
         done = store.rows_of(study)
+        count = request.workers or min(usual(), request.trials)
         folder = Path("nas-runs", f"{store.slug(name)}-{digest(request.storage, settings)}")
-        with Progress(settings, done, request.trials) as progress, workers(request.workers) as pool:
+        with Progress(settings, done, request.trials) as progress, workers(count) as pool:
             Coordinator(study, settings, sampler, pool, folder, progress.add).search(request.trials)
         if not sampler.remaining(study):
             console.print("every architecture within the budget has been tried")
     show_front(name, request.storage, request.plot)
 
 
-def architecture_of(task: Task, preset: str, arch: str) -> Architecture:
-    """The preset's base architecture, changed by `--arch`.
+def architecture_of(task: Task, preset: str, arch: str, topology: str | None = None) -> Architecture:
+    """The preset's base architecture, changed by `--arch` and `--topology`.
 
     Raises:
         Mistake: An unknown preset, or an architecture that cannot be wired.
     """
     if preset not in task.presets:
         raise unknown(f"preset of task {task.name!r}", preset, task.presets)
+    if topology is not None:
+        arch = ",".join(filter(None, (arch, f"topology={topology}")))
     architecture = parse_architecture(arch, task.base_for(preset))
     reason = refusal(architecture)
     if reason is not None:

@@ -38,16 +38,10 @@ class Dialect:
     parts: int
 
 
-def build_transformer(
-    architecture: Architecture,
-    dialect: Dialect,
-    attend: Callable[[int], nn.Module],
-    wrap: Callable[[int, nn.Module], nn.Module] = lambda block, layer: layer,
-) -> Stack:
+def build_transformer(architecture: Architecture, dialect: Dialect, attend: Callable[[int], nn.Module]) -> Stack:
     """Blocks of attention and feed-forward layers, wired by the architecture's topology.
 
-    `attend` makes what maps queries, keys and values to outputs, given the block's number from 0; `wrap` may put
-    something around a layer of that block (drop path), and keeps its `site`.
+    `attend` makes what maps queries, keys and values to outputs, given the block's number from 0.
 
     Raises:
         Mistake: An architecture without heads, or one that its topology cannot wire.
@@ -74,7 +68,7 @@ def build_transformer(
             kind.delivers,
             bias=dialect.feed_forward_bias,
         )
-        layers += [wrap(block, attention), wrap(block, feed_forward)]
+        layers += [attention, feed_forward]
     return build_stack(architecture, layers, dialect.norm, parts=dialect.parts)
 
 

@@ -4,9 +4,11 @@ Shapes: B = batch, C = channels, P = patch side, N = tokens (patches and one cla
 """
 
 import math
+from dataclasses import dataclass
 
 import torch
-from timm.layers import DropPath, trunc_normal_
+from timm.layers import drop_path as drop_examples
+from timm.layers import trunc_normal_
 from torch import Tensor, nn
 
 from search_spaces.architecture import Architecture
@@ -41,17 +43,18 @@ class PatchTokens(nn.Module):
         return torch.cat((self.first.expand(patches.shape[0], -1, -1), patches), dim=1), self.positions
 
 
-class DroppedLayer(nn.Module):
-    """A layer whose output is zeroed for a share of the examples while training (stochastic depth)."""
+@dataclass(frozen=True, slots=True)
+class DropExamples:
+    """A forward hook that zeroes a layer's output for a share of the examples while training (stochastic depth).
 
-    def __init__(self, layer: nn.Module, share: float) -> None:
-        super().__init__()
-        self.layer, self.site = layer, layer.site
-        self.drop = DropPath(share)
+    A hook and not a module around the layer, so that parameters have the same names with and without it.
+    """
 
-    def forward(self, *inputs: Tensor) -> Tensor:
-        """Map inputs as the layer does."""
-        return self.drop(self.layer(*inputs))  # type: ignore[no-any-return]  # nn.Module returns Any
+    share: float
+
+    def __call__(self, layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
+        """Map the layer's output."""
+        return drop_examples(output, self.share, layer.training)  # type: ignore[no-any-return]  # timm is untyped
 
 
 class ViT(nn.Module):
@@ -78,12 +81,11 @@ def build_vit(
     Raises:
         Mistake: The architecture has no heads, or its topology cannot wire it.
     """
-
-    def wrap(block: int, layer: nn.Module) -> nn.Module:
-        share = drop_path * block / max(1, architecture.depth - 1)
-        return DroppedLayer(layer, share) if share else layer
-
-    stack = build_transformer(architecture, VIT, lambda block: SoftmaxAttention(causal=False), wrap)
+    stack = build_transformer(architecture, VIT, lambda block: SoftmaxAttention(causal=False))
+    for t, layer in enumerate(stack.layers):
+        share = drop_path * (t // 2) / max(1, architecture.depth - 1)
+        if share:
+            layer.register_forward_hook(DropExamples(share))
     model = ViT(PatchTokens(image, patch, architecture.width), stack, nn.Linear(architecture.width, classes))
     for module in (*stack.layers.modules(), model.head):
         if isinstance(module, nn.Linear):

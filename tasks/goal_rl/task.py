@@ -112,6 +112,7 @@ class GoalTask(Task):
             data=self.fingerprint,
             validation={**validation, "env_steps": lived, "goals_of_others": recipe.goals_of_others},
             test=test,
+            network=agent,
             speeds=spent.speeds(),
         )
 

@@ -10,8 +10,9 @@ FLAGS = {
         "--arch", "--budget", "--data", "--objectives", "--plot", "--preset", "--sampler", "--seed", "--space",
         "--storage", "--study", "--trials", "--workers",
     },
-    "evaluate": {"--arch", "--data", "--format", "--output", "--preset", "--seed"},
-    "cost": {"--arch", "--data", "--format", "--preset"},
+    "evaluate": {"--arch", "--data", "--format", "--output", "--preset", "--save", "--seed", "--topology"},
+    "retrofit": {"--data", "--format", "--output", "--preset", "--save", "--seed", "--topology"},
+    "cost": {"--arch", "--data", "--format", "--preset", "--topology"},
     "results": {
         "--columns", "--format", "--limit", "--order-by", "--output", "--pareto", "--storage", "--study", "--where",
     },

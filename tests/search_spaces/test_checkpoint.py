@@ -32,7 +32,7 @@ def decoder(seed: int, vocabulary: int = 30, **changes: int) -> Decoder:
 
 def test_a_checkpoint_is_read_as_it_was_written(tmp_path: Path) -> None:
     model, other = decoder(0), decoder(1)
-    save_checkpoint(tmp_path / "new" / "folder", model, WRITTEN)
+    save_checkpoint(tmp_path / "new" / "folder", weights_of(model), WRITTEN)
     load_weights(other, read_weights(tmp_path / "new" / "folder"), "it")
     assert read_record(tmp_path / "new" / "folder") == WRITTEN
     ids = torch.arange(8).unsqueeze(0)
@@ -49,7 +49,7 @@ def test_a_tied_weight_is_written_once() -> None:
 def test_buffers_that_are_part_of_the_state_are_kept(tmp_path: Path) -> None:
     model = nn.BatchNorm1d(3)
     model(torch.randn(4, 3))
-    save_checkpoint(tmp_path, model, WRITTEN)
+    save_checkpoint(tmp_path, weights_of(model), WRITTEN)
     other = nn.BatchNorm1d(3)
     load_weights(other, read_weights(tmp_path), "it")
     assert torch.equal(other.running_mean, model.running_mean)
@@ -92,7 +92,7 @@ def test_a_record_that_is_none_is_a_mistake(tmp_path: Path, text: str) -> None:
 
 
 def test_a_file_of_weights_that_is_cut_short_is_a_mistake(tmp_path: Path) -> None:
-    save_checkpoint(tmp_path, decoder(0), WRITTEN)
+    save_checkpoint(tmp_path, weights_of(decoder(0)), WRITTEN)
     whole = (tmp_path / WEIGHTS).read_bytes()
     for kept in (b"", whole[:5], whole[: len(whole) // 2]):
         (tmp_path / WEIGHTS).write_bytes(kept)
@@ -104,14 +104,14 @@ def test_a_file_of_weights_that_is_cut_short_is_a_mistake(tmp_path: Path) -> Non
 
 
 def test_halves_of_two_checkpoints_are_told_apart(tmp_path: Path) -> None:
-    save_checkpoint(tmp_path, decoder(0), WRITTEN)
+    save_checkpoint(tmp_path, weights_of(decoder(0)), WRITTEN)
     (tmp_path / RECORD).write_text(replace(WRITTEN, step=13).to_json())
     with pytest.raises(Mistake, match="not of one checkpoint"):
         read_weights(tmp_path)
 
 
 def test_a_pickle_is_not_read(tmp_path: Path) -> None:
-    save_checkpoint(tmp_path, decoder(0), WRITTEN)
+    save_checkpoint(tmp_path, weights_of(decoder(0)), WRITTEN)
     torch.save(weights_of(decoder(0)), tmp_path / WEIGHTS)
     with pytest.raises(Mistake, match="cannot be read"):
         read_weights(tmp_path)

@@ -148,7 +148,7 @@ def test_weights_of_another_network_are_refused_by_the_first_that_does_not_fit()
 def test_a_checkpoint_is_retrofitted_from_folder_to_folder(tmp_path: Path) -> None:
     before = trained("gpt2-tied")
     record = Record(task="any", task_version=1, architecture=RESNET, step=70, settings={"vocabulary": 50})
-    save_checkpoint(tmp_path / "resnet", before, record)
+    save_checkpoint(tmp_path / "resnet", weights_of(before), record)
     retrofit_checkpoint(tmp_path / "resnet", "dca(k=2)", BUILD["gpt2-tied"], tmp_path / "dca")
     kept = read_record(tmp_path / "dca")
     assert kept == replace(record, architecture=replace(RESNET, topology="dca(k=2)"))

@@ -1,0 +1,114 @@
+"""`nas evaluate --save` and `nas retrofit`: a network is kept, rewired, and goes on learning."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from nas.cli import main
+from search_spaces.checkpoint import RECORD, WEIGHTS, read_record
+
+NETWORK = "depth=2,width=16,heads=2,head_dim=8,hidden=16"
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A residual network, trained briefly."""
+    folder = tmp_path_factory.mktemp("trained") / "resnet"
+    with pytest.MonkeyPatch.context() as patch:
+        words = ["evaluate", "digits-vit", "--arch", NETWORK, "--preset", "smoke", "--save", str(folder)]
+        patch.setattr(sys, "argv", ["nas", *words, "--format", "json", "--output", f"{folder}.json"])
+        main_ends()
+    return folder
+
+
+def main_ends() -> int:
+    try:
+        main()
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
+
+
+def nas(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    monkeypatch.setattr(sys, "argv", ["nas", *words])
+    status = main_ends()
+    return status, *capsys.readouterr()
+
+
+def row(file: Path) -> dict[str, object]:
+    (record,) = json.loads(file.read_text())
+    assert isinstance(record, dict)
+    return record
+
+
+def test_a_saved_network_says_what_it_is(trained: Path) -> None:
+    assert {WEIGHTS, RECORD} <= {path.name for path in trained.iterdir()}
+    record = read_record(trained)
+    assert (record.task, record.architecture.depth, record.settings["preset"]) == ("digits-vit", 2, "smoke")
+    assert record.step == row(Path(f"{trained}.json"))["steps"]
+
+
+def test_the_same_evaluation_is_not_done_again(
+    trained: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("evaluate", "digits-vit", "--arch", NETWORK, "--preset", "smoke", "--save", str(trained))
+    status, out, _ = nas(monkeypatch, capsys, *words, "--format", "json")
+    assert status == 0
+    assert json.loads(out) == [row(Path(f"{trained}.json"))]  # wall time included
+
+
+def test_a_retrofitted_network_starts_where_the_residual_one_ended_and_goes_on(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("retrofit", str(trained), "--topology", "dca(k=2)", "--save", str(tmp_path / "dca"), "--format", "json")
+    status, out, err = nas(monkeypatch, capsys, *words)
+    assert status == 0
+    (after,), before = json.loads(out), row(Path(f"{trained}.json"))
+    assert after["topology"] == "dca(k=2)"
+    assert after["start"] is not None
+    assert before["start"] is None
+    assert read_record(tmp_path / "dca" / "start").step == before["steps"]
+    assert read_record(tmp_path / "dca").step == 2 * before["steps"]  # type: ignore[operator]  # a number
+    kept = json.loads((tmp_path / "dca" / "row.json").read_text())
+    first = json.loads(kept["row"])["curve"][0]
+    assert first["step"] == 0
+    assert first["loss"] == pytest.approx(before["loss"], abs=1e-5)
+    assert f"loss {first['loss']:.4g}" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["CHECKPOINT", "--topology", "ancre"], "does not start as the residual network"),
+        (["CHECKPOINT", "--topology", "dac"], "dca"),
+        (["CHECKPOINT", "--topology", "dca", "--preset", "smok"], "smoke"),
+        (["CHECKPOINT", "--topology", "dca", "--save", "CHECKPOINT"], "another folder"),
+        (["nowhere", "--topology", "dca"], "architecture.json"),
+    ],
+)
+def test_what_cannot_be_retrofitted_is_one_line(
+    words: list[str],
+    says: str,
+    trained: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    status, _, err = nas(monkeypatch, capsys, "retrofit", *(str(trained) if w == "CHECKPOINT" else w for w in words))
+    assert status == 2
+    assert says in err
+    assert len(err.strip().splitlines()) == 1
+    assert err.startswith("nas: ")
+
+
+def test_a_folder_that_cannot_be_made_is_said_before_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    words = ("evaluate", "digits-vit", "--preset", "smoke", "--save", str(tmp_path / "file" / "folder"))
+    status, _, err = nas(monkeypatch, capsys, *words)
+    assert status == 2
+    assert "--save" in err
