@@ -79,6 +79,7 @@ def evaluate(
     seed: options.Seed = 0,
     data: options.Data = None,
     save: options.Save = None,
+    render: options.Render = None,
     format: options.OutputFormat = Format.TABLE,
     output: options.Output = None,
 ) -> None:
@@ -92,6 +93,7 @@ def evaluate(
         seed=seed,
         data=data,
         save=save,
+        render=render,
         format=format,
         output=output,
     )

@@ -44,6 +44,7 @@ class Job:
         start: Folder of the checkpoint whose weights training begins with, or None where they are drawn.
         folder: Where the evaluation keeps what it needs to be continued, and its Row once it has one, or None.
         save: Whether the trained network is kept there as well.
+        render: File that shows what the trained network does, or None.
     """
 
     task: str
@@ -55,6 +56,7 @@ class Job:
     start: str | None = None
     folder: str | None = None
     save: bool = False
+    render: str | None = None
 
 
 @lru_cache(maxsize=4)
@@ -125,6 +127,8 @@ def _train(task: Task, job: Job, row: Row) -> Row:
         return replace(row, costs=costs, curve=_finite(curve), error=_reason(error))
     if job.save and folder is not None:
         _save(task, job, fitted, folder)
+    if job.render is not None and first_process():
+        task.render(fitted.network, Path(job.render))
     return replace(
         row,
         status="complete",

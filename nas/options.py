@@ -68,6 +68,10 @@ Save = Annotated[
     Path | None,
     typer.Option("--save", metavar="FOLDER", help="Keep the trained network there; an interrupted training goes on."),
 ]
+Render = Annotated[
+    Path | None,
+    typer.Option("--render", metavar="FILE", help="Show there what the trained network does: FILE.gif or FILE.mp4."),
+]
 Budget = Annotated[
     list[str],
     typer.Option("--budget", help='Bounds that every trained network keeps: "params<=100k", "20M<=params<=24M".'),

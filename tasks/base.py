@@ -132,6 +132,16 @@ class Task(ABC):
         """
         raise Mistake(f"task {self.name!r} cannot train from given weights.")
 
+    def render(self, network: nn.Module | None, file: Path) -> None:
+        """Show what a trained network does, as a film or a picture in `file`.
+
+        Without a network nothing is drawn: what would keep it from being drawn is raised, before hours of training.
+
+        Raises:
+            Mistake: The task has nothing to render, or it cannot be done here.
+        """
+        raise Mistake(f"task {self.name!r} has nothing to render.")
+
     def baselines(self, preset: str) -> Mapping[str, Mapping[str, float]]:
         """Name of a simple method -> its metrics, as columns ("accuracy", "test_accuracy"), to hold results against."""
         return {}

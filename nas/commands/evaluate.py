@@ -28,6 +28,7 @@ class Request:
     seed: int
     data: Path | None
     save: Path | None
+    render: Path | None = None
     format: Format
     output: Path | None
 
@@ -38,6 +39,8 @@ def run(reference: str, request: Request) -> None:
     data = None if request.data is None else str(request.data)
     task = task_of(reference, data)
     architecture = architecture_of(task, request.preset, request.arch, request.topology)
+    if request.render is not None:
+        task.render(None, request.render)
     job = Job(
         task=reference,
         architecture=architecture,
@@ -46,6 +49,7 @@ def run(reference: str, request: Request) -> None:
         data=data,
         folder=_made(request.save),
         save=request.save is not None,
+        render=None if request.render is None else str(request.render),
     )
     _evaluate(job, request)
 

@@ -7,6 +7,7 @@ import numpy as np
 from gymnasium import Env, Wrapper, spaces
 
 RADIUS = 0.5
+_SPHERE = 2  # mujoco.mjtGeom.mjGEOM_SPHERE
 _NEAREST, _FARTHEST, _HEIGHT = 1.0, 5.0, 1.25
 
 
@@ -36,6 +37,13 @@ class HumanoidWithGoal(Wrapper[Any, Any, Any, Any]):
         observation, _, terminated, truncated, _ = self.env.step(action)
         reached = self._reached(observation)
         return self._seen(observation), float(reached), terminated, truncated, {"success": reached}
+
+    def render(self) -> Any:
+        """A picture, with a ball where the goal is."""
+        plain: Any = self.env.unwrapped
+        viewer = plain.mujoco_renderer._get_viewer("rgb_array")
+        viewer.add_marker(pos=self.goal, size=[RADIUS / 2] * 3, rgba=[1, 0, 0, 1], type=_SPHERE, label="")
+        return self.env.render()
 
     def _seen(self, observation: Any) -> dict[str, Any]:
         return {"observation": observation, "achieved_goal": observation[:3], "desired_goal": self.goal}

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count
 from search_spaces.models.residual_mlp import GoalAgent, Sizes, count_goal_agent
 from tasks.base import Fitted, Metric, Report, Task
-from tasks.goal_rl import environments
+from tasks.goal_rl import environments, render
 from tasks.goal_rl.environments import Environments
 from tasks.goal_rl.episodes import at_random, evaluate
 from tasks.goal_rl.recipe import GoalRecipe
@@ -125,6 +125,15 @@ class GoalTask(Task):
                 found = evaluate(measured, at_random(self.sizes.action, 0), part, recipe.episodes)
                 columns |= {f"{prefix}{name}": value for name, value in found.items()}
         return {"random actions": columns}
+
+    def render(self, network: nn.Module | None, file: Path) -> None:
+        """Write a GIF or MP4 of a validation episode, as long as in preset proxy. See Task.render."""
+        self.prepare()
+        render.check(file)
+        if network is not None:
+            assert isinstance(network, GoalAgent)
+            environment = self.environment(self.presets["proxy"].length, render=True)
+            render.film(environment, self.goal_at, network, file)
 
     @property
     def fingerprint(self) -> str:
