@@ -6,6 +6,8 @@ Goal slices are of the state that the networks read; paper means the Brax enviro
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tasks.goal_rl.environments import gymnasium, make
 from tasks.goal_rl.recipe import PAPER, GoalRecipe, smoke
 from tasks.goal_rl.task import GoalTask
@@ -91,8 +93,15 @@ class GoalAntMaze(GoalTask):
 
     def environment(self, length: int, *, render: bool = False) -> "Env[Any, Any]":
         """AntMaze with the Big Maze's walls."""
-        options = {"maze_map": BIG_MAZE, "include_cfrc_ext_in_observation": False}
-        environment = _maze("AntMaze_UMaze-v5", length or self.presets["paper"].length, render, **options)
+        environment = _maze(
+            "AntMaze_UMaze-v5",
+            length or self.presets["paper"].length,
+            render,
+            maze_map=BIG_MAZE,
+            include_cfrc_ext_in_observation=False,
+            camera_id=-1,  # the whole maze from above: the ant's own camera sees a wall
+            default_camera_config={"distance": 44.0, "elevation": -70.0, "lookat": np.zeros(3)},
+        )
         unwrapped: Any = environment.unwrapped
         unwrapped.position_noise_range = 0.1 / unwrapped.maze.maze_size_scaling
         return environment

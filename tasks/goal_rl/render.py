@@ -75,6 +75,7 @@ def _backend(wanted: str | None) -> str | None:
     """What MuJoCo can draw with; tried in a process of its own, because a choice cannot be taken back."""
     for name in (wanted,) if wanted else ("egl", "osmesa"):
         environment = {**os.environ, "MUJOCO_GL": name, "PYOPENGL_PLATFORM": name}
-        if subprocess.run([sys.executable, "-c", _DRAW], env=environment, capture_output=True).returncode == 0:
+        done = subprocess.run([sys.executable, "-c", _DRAW], env=environment, capture_output=True)  # noqa: S603  # ours
+        if done.returncode == 0:
             return name
     return None
