@@ -7,7 +7,7 @@ import typer
 
 from nas import options
 from nas.options import Format, Kind
-from search_spaces.mistake import Mistake
+from search_spaces.mistake import Mistake, show_notices
 
 app = typer.Typer(
     name="nas",
@@ -20,6 +20,7 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line; a user's mistake is one line and exit status 2."""
+    show_notices()
     try:
         app()
     except Mistake as mistake:
@@ -135,6 +136,41 @@ def cost(
     from nas.commands.cost import run
 
     run(task, arch, topology, preset, data, format)
+
+
+@app.command()
+def compare(
+    task: options.TaskName,
+    archs: options.Archs = [],  # noqa: B006  # typer reads it, nobody changes it
+    topologies: options.Topologies = None,
+    match: options.Match = None,
+    preset: options.Preset = "proxy",
+    seeds: options.Seeds = 0,
+    workers: options.WorkerCount = None,
+    data: options.Data = None,
+    format: options.OutputFormat = Format.TABLE,
+    output: options.Output = None,
+) -> None:
+    """Set architectures side by side: what they cost and, with seeds, what they reach."""
+    from nas.commands.compare import Request, run
+
+    request = Request(
+        task=task,
+        archs=archs,
+        topologies=topologies,
+        match=match,
+        preset=preset,
+        seeds=seeds,
+        workers=workers,
+        data=data,
+        format=format,
+        output=output,
+    )
+    try:
+        run(request)
+    except KeyboardInterrupt:
+        print("nas: interrupted; the same command goes on from here.", file=sys.stderr)
+        raise typer.Exit(130) from None
 
 
 @app.command()

@@ -23,6 +23,7 @@ from nas import cost
 from results.row import Costs, Row
 from search_spaces.architecture import Architecture
 from search_spaces.checkpoint import Record, fingerprint, read_record, read_weights, save_checkpoint, weights_of
+from search_spaces.mistake import Notice
 from search_spaces.spec import Scalar
 from tasks.base import Diverged, Fitted, Task
 from tasks.load import load_task
@@ -145,7 +146,7 @@ def _train(task: Task, job: Job, row: Row) -> Row:
 def _save(task: Task, job: Job, fitted: Fitted, folder: Path) -> None:
     """Keep the trained network."""
     if fitted.network is None:
-        warnings.warn(f"task {task.name!r} does not give its trained networks: none is saved.", stacklevel=2)
+        warnings.warn(f"task {task.name!r} does not give its trained networks: none is saved.", Notice, 2)
         return
     before = 0 if job.start is None else read_record(Path(job.start)).step
     settings: dict[str, Scalar] = {"reference": job.task, "preset": job.preset, "seed": job.seed}

@@ -64,6 +64,23 @@ Topology = Annotated[str | None, TOPOLOGY]
 Checkpoint = Annotated[
     Path, typer.Argument(metavar="CHECKPOINT", help="Folder of a trained network (`nas evaluate --save`).")
 ]
+Archs = Annotated[
+    list[str],
+    typer.Option("--arch", metavar="FIELD=VALUE,...", help="Changes to the task's base architecture; may be repeated."),
+]
+Topologies = Annotated[
+    str | None,
+    typer.Option("--topology", metavar="A,B", help='Topologies that each architecture is wired by: resnet,"dca(k=2)".'),
+]
+Match = Annotated[
+    str | None,
+    typer.Option(
+        "--match",
+        metavar="params|flops",
+        help="Change `hidden` until all cost what the first one does.",
+    ),
+]
+Seeds = Annotated[int, typer.Option("--seeds", min=0, help="Train each with that many seeds; 0 only counts.")]
 Save = Annotated[
     Path | None,
     typer.Option("--save", metavar="FOLDER", help="Keep the trained network there; an interrupted training goes on."),

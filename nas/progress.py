@@ -1,4 +1,4 @@
-"""What a search shows on the way: a bar in a terminal, a line a trial elsewhere."""
+"""What is shown while networks are trained: a bar in a terminal, a line a trial elsewhere."""
 
 from collections.abc import Sequence
 from types import TracebackType
@@ -7,14 +7,13 @@ from typing import Self
 import rich.progress
 from rich.console import Console
 
-from nas.store import Settings
 from results.row import Row
 
 
 class Progress:
     """A context that is told of each Row as it comes, and writes to standard error."""
 
-    def __init__(self, settings: Settings, done: Sequence[Row], trials: int) -> None:
+    def __init__(self, title: str, scores: Sequence[str], done: int, total: int) -> None:
         self._console = Console(stderr=True)
         self._bar = rich.progress.Progress(
             rich.progress.TextColumn("{task.description}", markup=False),
@@ -26,19 +25,19 @@ class Progress:
             console=self._console,
             disable=not self._console.is_terminal,
         )
-        self._objectives, self._trials, self._number = settings.objectives, trials, len(done)
-        self._task = self._bar.add_task(settings.task, total=trials, completed=len(done), last="")
+        self._scores, self._total, self._number = scores, total, done
+        self._task = self._bar.add_task(title, total=total, completed=done, last="")
 
     def add(self, row: Row) -> None:
-        """Show that a trial has ended and how."""
+        """Show that an evaluation has ended and how."""
         self._number += 1
         columns = row.columns()
-        scores = " ".join(f"{name} {columns[name]:.4g}" for name in self._objectives if columns.get(name) is not None)
+        scores = " ".join(f"{name} {columns[name]:.4g}" for name in self._scores if columns.get(name) is not None)
         last = f"{row.architecture.topology} {scores if row.status == 'complete' else row.error}"
         self._bar.update(self._task, completed=self._number, last=last)
         if row.status == "failed" or not self._console.is_terminal:
             state = "" if row.status == "complete" else f"{row.status}: "
-            shown = f"{self._number}/{self._trials} {state}{row.architecture} {scores} {row.error or ''}"
+            shown = f"{self._number}/{self._total} {state}{row.architecture} {scores} {row.error or ''}"
             self._console.print(shown.rstrip(), highlight=False, soft_wrap=True, markup=False)
 
     def __enter__(self) -> Self:

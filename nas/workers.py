@@ -13,6 +13,7 @@ import torch
 
 from nas.evaluate import Job, evaluate, failed
 from results.row import Row
+from search_spaces.mistake import show_notices
 
 
 class Workers(Protocol):
@@ -142,6 +143,7 @@ def _begin(gpu: str | None) -> None:
     """Before anything touches CUDA, which looks at its variable once."""
     # Ctrl-C reaches every process of a terminal; what follows from it is the coordinator's to decide.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    show_notices()
     if gpu is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = gpu
 

@@ -6,7 +6,7 @@ from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from search_spaces.mistake import Mistake, unknown
+from search_spaces.mistake import Mistake, Notice, unknown
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Registry:
             first = entries.setdefault(entry.name, entry)
             if first.value != entry.value:
                 warnings.warn(
-                    f"{self.kind} {entry.name!r} is {first.value} and {entry.value}; the first is used.", stacklevel=2
+                    f"{self.kind} {entry.name!r} is {first.value} and {entry.value}; the first is used.", Notice, 2
                 )
         return entries
 

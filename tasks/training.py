@@ -17,6 +17,7 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.optim import AdamW, Optimizer
 
 from search_spaces.layers.stack import Stack
+from search_spaces.mistake import Notice
 from search_spaces.topologies.decay import split_by_decay
 from tasks.base import Diverged, Report
 from tasks.recipe import Recipe
@@ -200,6 +201,6 @@ def found(job: Job) -> Path | None:
     try:
         kept = torch.load(path, map_location="meta", weights_only=True)["run"]
     except (RuntimeError, EOFError, KeyError, pickle.UnpicklingError) as error:
-        warnings.warn(f"{path} cannot be read ({type(error).__name__}); the training starts anew.", stacklevel=2)
+        warnings.warn(f"{path} cannot be read ({type(error).__name__}); the training starts anew.", Notice, 2)
         return None
     return path if kept == job.identity else None

@@ -64,10 +64,13 @@ def run(request: Request) -> None:
     sampler = BudgetSampler(members, inner=settings.sampler, seed=request.seed)
     with store.only_writer(request.storage, name), store.clear_errors(request.storage):
         study = store.open_study(storage, name, settings, sampler)
-        done = store.rows_of(study)
+        done = len(store.rows_of(study))
         count = request.workers or min(usual(), request.trials)
         folder = Path("nas-runs", f"{store.slug(name)}-{digest(request.storage, settings)}")
-        with Progress(settings, done, request.trials) as progress, workers(count) as pool:
+        with (
+            Progress(settings.task, list(settings.objectives), done, request.trials) as progress,
+            workers(count) as pool,
+        ):
             Coordinator(study, settings, sampler, pool, folder, progress.add).search(request.trials)
         if not sampler.remaining(study):
             console.print("every architecture within the budget has been tried")

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
+from search_spaces.mistake import Notice
+
 
 def cache_folder() -> Path:
     """Where this platform keeps a user's caches; NAS_CACHE names another place."""
@@ -38,5 +40,5 @@ def cached(name: str, make: Callable[[], str]) -> str:
             file.write(text)
         Path(file.name).replace(path)
     except OSError as error:
-        warnings.warn(f"{path} could not be kept, and is made anew each time: {error}", stacklevel=2)
+        warnings.warn(f"{path} could not be kept, and is made anew each time: {error}", Notice, 2)
     return text

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 
-from search_spaces.mistake import Mistake
+from search_spaces.mistake import Mistake, Notice
 
 
 class Damaged(Exception):
@@ -72,7 +72,7 @@ def texts_of(shards: Iterable[Shard]) -> Iterator[str]:
 @lru_cache(maxsize=1024)
 def _tell(what: str) -> None:
     """Warn; of the same thing once a process, however many trainings meet it."""
-    warnings.warn(what, stacklevel=3)
+    warnings.warn(what, Notice, 3)
 
 
 def is_text(value: object) -> bool:

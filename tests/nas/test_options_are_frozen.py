@@ -13,6 +13,9 @@ FLAGS = {
     "evaluate": {"--arch", "--data", "--format", "--output", "--preset", "--save", "--seed", "--topology"},
     "retrofit": {"--data", "--format", "--output", "--preset", "--save", "--seed", "--topology"},
     "cost": {"--arch", "--data", "--format", "--preset", "--topology"},
+    "compare": {
+        "--arch", "--data", "--format", "--match", "--output", "--preset", "--seeds", "--topology", "--workers",
+    },
     "results": {
         "--columns", "--format", "--limit", "--order-by", "--output", "--pareto", "--storage", "--study", "--where",
     },

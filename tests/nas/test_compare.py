@@ -1,0 +1,108 @@
+"""Comparisons: every architecture with every seed, means with errors, and equal sizes where they are asked for."""
+
+import json
+import statistics
+import sys
+from pathlib import Path
+
+import pytest
+
+from nas.cli import main
+from nas.compare import summary
+from results.row import Row
+from search_spaces.architecture import Architecture
+
+TOY = f"{Path(__file__).parent / 'toy_tasks.py'}:Toy"
+SHAPE = Architecture(depth=1, width=4, hidden=4)
+
+
+def row(seed: int, accuracy: float, **changes: object) -> Row:
+    return Row(
+        **{
+            "task": "toy",
+            "task_version": 1,
+            "architecture": SHAPE,
+            "seed": seed,
+            "preset": "smoke",
+            "status": "complete",
+            "validation": {"accuracy": accuracy},
+            **changes,
+        }  # type: ignore[arg-type]  # fields of mixed types
+    )
+
+
+def test_a_mean_is_over_the_seeds_that_were_completed() -> None:
+    rows = [
+        row(0, 0.2),
+        row(1, 0.5),
+        row(2, 0.9, status="failed"),
+        row(0, 0.1, architecture=Architecture(depth=2, width=4, hidden=4)),
+    ]
+    found = summary(SHAPE, rows, ["accuracy", "test_accuracy"])
+    assert found["seeds"] == 2
+    assert found["accuracy"] == pytest.approx(0.35)
+    assert found["accuracy_se"] == pytest.approx(statistics.stdev([0.2, 0.5]) / 2**0.5)
+    assert found["test_accuracy"] is None
+
+
+def test_one_seed_has_no_error() -> None:
+    assert summary(SHAPE, [row(0, 0.2)], ["accuracy"]) == {"seeds": 1, "accuracy": 0.2, "accuracy_se": None}
+
+
+@pytest.fixture
+def compare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):  # type: ignore[no-untyped-def]
+    """Run `nas compare` in an empty folder: exit status, standard output, standard error."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["nas", "compare", *words])
+        try:
+            main()
+            status = 0
+        except SystemExit as end:
+            status = int(end.code or 0)
+        return status, *capsys.readouterr()
+
+    return run
+
+
+def test_every_architecture_is_trained_with_every_seed_and_not_twice(compare) -> None:  # type: ignore[no-untyped-def]
+    words = (TOY, "--arch", "depth=1", "--arch", "depth=2", "--preset", "smoke", "--seeds", "3", "--format", "json")
+    status, out, _ = compare(*words)
+    assert status == 0
+    rows = json.loads(out)
+    assert sorted((one["depth"], one["seed"]) for one in rows) == [(d, s) for d in (1, 2) for s in range(3)]
+    assert json.loads(compare(*words)[1]) == rows  # wall times included: nothing was trained again
+
+
+def test_without_seeds_costs_are_set_side_by_side(compare) -> None:  # type: ignore[no-untyped-def]
+    words = ("digits-vit", "--topology", "resnet,dca(k=2),hyper", "--match", "params", "--format", "json")
+    status, out, _ = compare(*words)
+    assert status == 0
+    records = json.loads(out)
+    assert [one["topology"] for one in records] == ["resnet", "dca(k=2)", records[2]["topology"]]
+    assert all(abs(one["params_off"]) <= 0.005 for one in records)
+    assert records[1]["topology_params"] > 0
+
+
+def test_a_terminal_gets_means_and_errors(compare) -> None:  # type: ignore[no-untyped-def]
+    status, out, _ = compare(TOY, "--preset", "smoke", "--seeds", "2")
+    assert status == 0
+    assert "±" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["digits-vit", "--topology", "resnet,dac"], "dca"),
+        (["digits-vit", "--match", "param"], "params"),
+        (["digits-vit", "--preset", "prox"], "proxy"),
+        (["digits-vit", "--arch", "dept=2"], "depth"),
+        (["digits-vit", "--output", "rows.csv"], "--format"),
+    ],
+)
+def test_a_mistake_is_one_line(words: list[str], says: str, compare) -> None:  # type: ignore[no-untyped-def]
+    status, _, err = compare(*words)
+    assert status == 2
+    assert says in err
+    assert len(err.strip().splitlines()) == 1
