@@ -72,7 +72,7 @@ def figures(quick: bool) -> dict[str, Figure]:
     task, shape = GoalPointMaze(), GoalPointMaze.base
     recipe = replace(GoalPointMaze.presets["proxy"], rounds=1 if quick else 3, reports=1, episodes=1)
     pairs = []
-    for turn in range(4 if quick else 10):
+    for turn in range(3 if quick else 10):
         ours = task_speeds(task, shape, recipe)
         bare = bare_steps(task, recipe), bare_updates(task, shape, recipe)
         if turn:  # the first one warms up

@@ -3,8 +3,8 @@
 Shapes: E = environments, S = features of a state, G = of a goal, A = of an action.
 """
 
-import logging
-import warnings
+import contextlib
+import io
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -25,10 +25,8 @@ _SUCCESS = ("success", "is_success")
 
 def gymnasium() -> ModuleType:
     """The library, with the environments of gymnasium-robotics registered. Raises Mistake where it is missing."""
-    logging.getLogger("gymnasium_robotics").setLevel(logging.ERROR)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what other environments have changed
+        with contextlib.redirect_stderr(io.StringIO()):  # it prints news of environments that are not used here
             import gymnasium
             import gymnasium_robotics
     except ImportError as error:

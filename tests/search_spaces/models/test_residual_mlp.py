@@ -74,7 +74,7 @@ def test_the_spread_of_actions_stays_between_its_bounds() -> None:
         torch.testing.assert_close(log_std, torch.full((4, 3), expected))
 
 
-@pytest.mark.parametrize("topology", TOPOLOGIES.names())
+@pytest.mark.parametrize("topology", [*TOPOLOGIES.names(), "rmt(values=4)"])
 def test_every_topology_without_heads_wires_it_and_is_counted_to_the_unit(topology: str) -> None:
     architecture = replace(SMALL, topology=topology)
     reason = refusal(architecture)
