@@ -6,7 +6,8 @@ gymnasium-robotics', and each task says how it differs.
 
     catalog.py       the tasks by name, and goal:ENV_ID
     task.py          what they share: networks, presets, metrics, fit
-    environments.py  from gymnasium's environments to vectors of states and goals
+    environments.py  gymnasium's environments by id
+    vectors.py       several of them at once, in one process or in several
     humanoid.py, table.py  the environments that gymnasium has not as they are needed
     episodes.py      stepping a policy, and measuring it
     replay.py        what was lived through, and goals drawn from it

@@ -228,6 +228,10 @@ class RegisteredGoalTask(GoalTask):
         super().__init__(data)
         gymnasium()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel to other processes by the id: the class is made for it and has no name."""
+        return _registered, (self.id,)
+
     def environment(self, length: int, *, render: bool = False) -> "Env[Any, Any]":
         """The environment as it is registered."""
         return make(self.id, length, render=render)
@@ -237,6 +241,10 @@ def goal_task(environment: str) -> type[GoalTask]:
     """The task of the environment with that id. Raises nothing yet: it is made when it is needed."""
     names = {"name": f"goal:{environment}", "version": 1, "id": environment}
     return type("GoalTaskById", (RegisteredGoalTask,), {**names, "__doc__": RegisteredGoalTask.__doc__})
+
+
+def _registered(environment: str) -> GoalTask:
+    return goal_task(environment)()
 
 
 def _maze(environment: str, length: int, render: bool, **options: Any) -> "Env[Any, Any]":

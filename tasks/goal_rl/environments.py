@@ -1,17 +1,9 @@
-"""From gymnasium's environments to vectors of states, goals and actions.
-
-Shapes: E = environments, S = features of a state, G = of a goal, A = of an action.
-"""
+"""Gymnasium's goal environments: by id, and what they must be."""
 
 import contextlib
 import io
-from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
-import torch
-from torch import Tensor
 
 from search_spaces.mistake import Mistake, unknown
 from search_spaces.models.residual_mlp import Sizes
@@ -20,7 +12,6 @@ if TYPE_CHECKING:
     from gymnasium import Env
 
 KEYS = ("observation", "achieved_goal", "desired_goal")
-_SUCCESS = ("success", "is_success")
 
 
 def gymnasium() -> ModuleType:
@@ -94,55 +85,3 @@ def sizes(environment: "Env[Any, Any]", name: str, goal_at: int | None) -> Sizes
 
 def _line(space: Any) -> str:
     return " ".join(str(space).split())[:200]
-
-
-class Environments:
-    """Several of one environment, stepped one after the other in this process.
-
-    MuJoCo's steps are too short here to gain from threads, which Python's lock holds up.
-
-    Attributes:
-        states: Where they stand, [E, S].
-        goals: Where they are to get, [E, G].
-    """
-
-    states: Tensor
-    goals: Tensor
-
-    def __init__(self, make_one: Callable[[], "Env[Any, Any]"], count: int, goal_at: int | None) -> None:
-        from gymnasium.vector import AutoresetMode, SyncVectorEnv
-
-        # With the default, a reset is a step of its own with an action that does nothing: a transition that never was.
-        self._vector = SyncVectorEnv([make_one] * count, copy=False, autoreset_mode=AutoresetMode.DISABLED)
-        space: Any = self._vector.single_action_space
-        self._low, self._range = space.low, space.high - space.low
-        self._goal_at = goal_at
-        self.count = count
-
-    def reset(self, which: Sequence[bool], seeds: Sequence[int]) -> None:
-        """Begin an episode in those of the environments, [E]; it is a function of its seed, [E]."""
-        # Options are made anew: gymnasium takes the mask out of them.
-        observed, _ = self._vector.reset(seed=list(seeds), options={"reset_mask": np.array(which, dtype=np.bool_)})
-        self._see(observed)
-
-    def step(self, actions: Tensor) -> tuple[Tensor, Tensor]:
-        """Act, [E, A] in [-1, 1], and say whether each is at its goal and whether its episode has ended, [E] each."""
-        # Rounding may leave the bounds by a unit in the last place.
-        scaled = np.clip(self._low + (actions.numpy() + 1) / 2 * self._range, self._low, self._low + self._range)
-        observed, _, terminated, truncated, told = self._vector.step(scaled.astype(np.float32))
-        self._see(observed)
-        at_goal = next((told[name] for name in _SUCCESS if name in told), None)
-        if at_goal is None:
-            raise Mistake(f"a goal environment's info must say {' or '.join(_SUCCESS)}, got {', '.join(told)}.")
-        return torch.from_numpy(np.asarray(at_goal, dtype=bool)), torch.from_numpy(terminated | truncated)
-
-    def close(self) -> None:
-        """Let go of the simulators."""
-        self._vector.close()
-
-    def _see(self, observed: dict[str, np.ndarray[Any, Any]]) -> None:
-        parts = [observed["observation"]]
-        if self._goal_at is None:
-            parts.insert(0, observed["achieved_goal"])
-        self.states = torch.from_numpy(np.concatenate(parts, axis=1, dtype=np.float32))
-        self.goals = torch.from_numpy(observed["desired_goal"].astype(np.float32))

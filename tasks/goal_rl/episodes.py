@@ -11,8 +11,8 @@ from torch import Generator, Tensor
 
 from search_spaces.models.residual_mlp import GoalAgent
 from tasks.goal_rl.contrastive import squashed
-from tasks.goal_rl.environments import Environments
 from tasks.goal_rl.replay import Roll
+from tasks.goal_rl.vectors import Environments
 from tasks.splits import derived_seed
 
 Policy = Callable[[Tensor, Tensor], Tensor]

@@ -15,6 +15,8 @@ class GoalRecipe:
     Attributes:
         length: Steps of an episode; 0 leaves it to the environment.
         environments: How many are stepped together; 512 in the paper.
+        processes: That step them: 1 is this one, 0 as many as there are cores. A search gives each core a training of
+            its own; one training alone, with many environments, is quicker with more.
         unroll: Steps of each environment in a round; 62 in the paper.
         prefill: Rounds before the first one with updates.
         rounds: Rounds with updates.
@@ -34,6 +36,7 @@ class GoalRecipe:
 
     length: int = 0
     environments: int = 16
+    processes: int = 1
     unroll: int
     prefill: int = 1
     rounds: int
@@ -66,6 +69,7 @@ class GoalRecipe:
 PAPER = GoalRecipe(
     length=1000,
     environments=512,
+    processes=0,
     unroll=62,
     prefill=17,
     rounds=3100,

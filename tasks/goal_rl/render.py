@@ -13,8 +13,8 @@ import numpy as np
 
 from search_spaces.mistake import Mistake
 from search_spaces.models.residual_mlp import GoalAgent
-from tasks.goal_rl.environments import Environments
 from tasks.goal_rl.episodes import deterministic
+from tasks.goal_rl.vectors import Environments, Together
 from tasks.splits import derived_seed
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def film(environment: "Env[Any, Any]", goal_at: int | None, agent: GoalAgent, fi
 
     pace = environment.metadata.get("render_fps", _FPS)
     every = max(1, round(pace / _FPS))
-    with closing(Environments(lambda: environment, 1, goal_at)) as environments:
+    with closing(Together(lambda: environment, 1, goal_at)) as environments:
         frames = [frame for n, frame in enumerate(_frames(environment, environments, agent)) if n % every == 0]
         pictures, fps = np.stack(frames), pace / every
         if file.suffix == ".gif":

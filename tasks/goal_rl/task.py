@@ -4,7 +4,7 @@ import hashlib
 from abc import abstractmethod
 from collections.abc import Mapping
 from contextlib import closing
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -16,11 +16,12 @@ from search_spaces.architecture import Architecture
 from search_spaces.count import Count
 from search_spaces.models.residual_mlp import GoalAgent, Sizes, count_goal_agent
 from tasks.base import Fitted, Metric, Report, Task
-from tasks.goal_rl import environments, render
-from tasks.goal_rl.environments import Environments
+from tasks.goal_rl import render
+from tasks.goal_rl.environments import sizes
 from tasks.goal_rl.episodes import at_random, evaluate
 from tasks.goal_rl.recipe import GoalRecipe
 from tasks.goal_rl.training import Job, trained
+from tasks.goal_rl.vectors import Environments, environments
 
 if TYPE_CHECKING:
     from gymnasium import Env
@@ -62,7 +63,7 @@ class GoalTask(Task):
     def sizes(self) -> Sizes:
         """Features of states, goals and actions."""
         with torch.device("cpu"), closing(self.environment(0)) as one:
-            return environments.sizes(one, self.name, self.goal_at)
+            return sizes(one, self.name, self.goal_at)
 
     @property
     def goal(self) -> slice:
@@ -93,8 +94,8 @@ class GoalTask(Task):
             torch.manual_seed(seed)
             agent = self.build(architecture).to(_device(recipe))
         job = Job(
-            environments=self._environments(recipe.length, recipe.environments),
-            measured=self._environments(recipe.length, min(_TOGETHER, recipe.episodes)),
+            environments=self._environments(recipe, recipe.environments),
+            measured=self._environments(recipe, min(_TOGETHER, recipe.episodes)),
             sizes=self.sizes,
             goal=self.goal,
             recipe=recipe,
@@ -120,7 +121,7 @@ class GoalTask(Task):
         """Uniform random actions in the same episodes."""
         recipe: GoalRecipe = self.presets[preset]
         columns: dict[str, float] = {}
-        with closing(self._environments(recipe.length, min(_TOGETHER, recipe.episodes))) as measured:
+        with closing(self._environments(recipe, min(_TOGETHER, recipe.episodes))) as measured:
             for prefix, part in (("", "validation"), ("test_", "test")):
                 found = evaluate(measured, at_random(self.sizes.action, 0), part, recipe.episodes)
                 columns |= {f"{prefix}{name}": value for name, value in found.items()}
@@ -141,8 +142,8 @@ class GoalTask(Task):
         text = " ".join((self.name, str(self.version), *(f"{name}={version(name)}" for name in _PACKAGES)))
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
-    def _environments(self, length: int, count: int) -> Environments:
-        return Environments(lambda: self.environment(length), count, self.goal_at)
+    def _environments(self, recipe: GoalRecipe, count: int) -> Environments:
+        return environments(partial(self.environment, recipe.length), count, self.goal_at, recipe.processes)
 
 
 def _device(recipe: GoalRecipe) -> torch.device:

@@ -17,10 +17,10 @@ from torch import Generator
 from search_spaces.models.residual_mlp import GoalAgent, Sizes
 from tasks.base import Diverged, Report
 from tasks.goal_rl.contrastive import Learner, updates
-from tasks.goal_rl.environments import Environments
 from tasks.goal_rl.episodes import Collector, deterministic, evaluate, exploring
 from tasks.goal_rl.recipe import GoalRecipe
 from tasks.goal_rl.replay import Replay
+from tasks.goal_rl.vectors import Environments
 from tasks.splits import derived_seed
 
 _CHECKPOINT_S = 60.0

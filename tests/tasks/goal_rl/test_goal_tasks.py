@@ -18,9 +18,9 @@ from search_spaces.mistake import Mistake
 from tasks.base import TASKS, Task
 from tasks.goal_rl import training
 from tasks.goal_rl.catalog import BIG_MAZE
-from tasks.goal_rl.environments import Environments
 from tasks.goal_rl.recipe import PAPER, GoalRecipe, smoke
 from tasks.goal_rl.task import GoalTask
+from tasks.goal_rl.vectors import Together
 from tasks.load import load_task, task_class
 from tasks.testing import CONTRACT
 
@@ -63,7 +63,7 @@ def test_a_task_steps_updates_and_is_measured(name: str) -> None:
 def test_the_goal_slice_is_what_the_environment_calls_achieved(name: str) -> None:
     one = task(name)
     environment = one.environment(10)
-    environments = Environments(lambda: environment, 1, one.goal_at)
+    environments = Together(lambda: environment, 1, one.goal_at)
     environments.reset([True], [3])
     environments.step(torch.zeros(1, one.sizes.action))
     plain: Any = environment.unwrapped
@@ -77,7 +77,7 @@ def test_the_goal_slice_is_what_the_environment_calls_achieved(name: str) -> Non
 
 def test_an_episode_is_a_function_of_its_seed_and_ends_after_its_length() -> None:
     one = task("goal-arm-push-hard")
-    environments = Environments(lambda: one.environment(5), 2, one.goal_at)
+    environments = Together(lambda: one.environment(5), 2, one.goal_at)
     environments.reset([True, True], [7, 8])
     begun, goals = environments.states, environments.goals
     assert (goals[0] != goals[1]).any()
@@ -108,7 +108,7 @@ def test_the_big_maze_is_the_papers() -> None:
 
 def test_a_humanoids_goal_is_1_to_5_metres_away_and_falling_ends_the_episode() -> None:
     one = task("goal-humanoid")
-    environments = Environments(lambda: one.environment(200), 4, one.goal_at)
+    environments = Together(lambda: one.environment(200), 4, one.goal_at)
     environments.reset([True] * 4, [1, 2, 3, 4])
     far = environments.goals[:, :2].norm(dim=1)
     assert ((far >= 1) & (far <= 5)).all()
