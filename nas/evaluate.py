@@ -129,7 +129,7 @@ def _train(task: Task, job: Job, row: Row) -> Row:
     if job.save and folder is not None:
         _save(task, job, fitted, folder)
     if job.render is not None and first_process():
-        task.render(fitted.network, Path(job.render))
+        _render(task, job.render, fitted)
     return replace(
         row,
         status="complete",
@@ -162,6 +162,14 @@ def _save(task: Task, job: Job, fitted: Fitted, folder: Path) -> None:
     weights = weights_of(fitted.network)  # all of the processes that train together gather them
     if first_process():
         save_checkpoint(folder, weights, record)
+
+
+def _render(task: Task, file: str, fitted: Fitted) -> None:
+    """Show what the network does; a picture that fails must not take a finished training with it."""
+    try:
+        task.render(fitted.network, Path(file))
+    except Exception as error:
+        warnings.warn(f"{file} could not be rendered: {_reason(error)}", stacklevel=2)
 
 
 def failed(job: Job, reason: str) -> Row:
@@ -218,7 +226,7 @@ def _one_thread() -> Iterator[None]:
 @lru_cache(maxsize=1)
 def _versions() -> Mapping[str, str]:
     found: dict[str, Any] = {"python": platform.python_version()}
-    for package in ("nas-bench-wiring", "torch", "lightning", "timm", "optuna", "fvcore"):
+    for package in ("nas-bench-wiring", "torch", "lightning", "timm", "optuna", "fvcore", "gymnasium", "mujoco"):
         try:
             found[package] = version(package)
         except PackageNotFoundError:

@@ -168,8 +168,8 @@ class GoalArmPushHard(TableTask):
     State: 25 features, gripper 0:3, cube 3:6, their difference, fingers, the cube's orientation and velocities, the
     gripper's velocity; goal: 3:6, the cube. Action: the gripper's displacement; the fingers are blocked. Success: cube
     within 0.1 m of the goal. Episodes of 1000 steps in paper, 100 in proxy, 30 in smoke, which nothing ends earlier.
-    The arm starts above the middle of the table; the cube starts on the table in a field of 0.36 x 0.25 m on one side
-    of the middle, and the goal lies in the same field on the other side, both uniform.
+    The gripper starts over the middle of the table; the cube starts on the table in a field of 0.36 x 0.2 m, at least
+    0.1 m to one side of it, and the goal lies in the same field on the other side, both uniform.
 
     Other than the paper: a Fetch moved by its gripper for a Panda by its joints (5 actions, 17 features), fields of
     0.5 x 0.5 m there, which Fetch's table and reach do not allow; a step of 20 x 0.002 s for 25 x 0.002 s; start and
@@ -184,15 +184,15 @@ class GoalArmPushHard(TableTask):
         """The cube on one side, the goal on the other."""
         from tasks.goal_rl.table import Layout
 
-        return Layout(x=(1.14, 1.5), start_y=(0.45, 0.7), goal_y=(0.8, 1.05), lift=0.0)
+        return Layout(x=(1.14, 1.5), start_y=(0.45, 0.65), goal_y=(0.85, 1.05), lift=0.0)
 
 
 class GoalArmPickPlaceHard(TableTask):
     """Lift a cube over to the other side of the table, by gymnasium-robotics' FetchPickAndPlace.
 
     State and goal as in goal-arm-push-hard; action: the gripper's displacement and the fingers. Success: cube within
-    0.1 m of the goal. Episodes as there. The cube starts in a field of 0.3 x 0.25 m on one side of the middle; the
-    goal is above the same field on the other side, 0 to 0.3 m over the table, all uniform.
+    0.1 m of the goal. Episodes as there. The cube starts in a field of 0.3 x 0.2 m on one side of the middle; the goal
+    is above the same field on the other side, 0 to 0.3 m over the table, all uniform.
 
     Other than the paper (its bin picking): there are no bins with walls to lift the cube over, so goals are in the air
     instead; and what goal-arm-push-hard says of robot, step and reset.
@@ -206,7 +206,7 @@ class GoalArmPickPlaceHard(TableTask):
         """The cube on one side, the goal above the other."""
         from tasks.goal_rl.table import Layout
 
-        return Layout(x=(1.17, 1.47), start_y=(0.45, 0.7), goal_y=(0.8, 1.05), lift=0.3)
+        return Layout(x=(1.17, 1.47), start_y=(0.45, 0.65), goal_y=(0.85, 1.05), lift=0.3)
 
 
 class RegisteredGoalTask(GoalTask):

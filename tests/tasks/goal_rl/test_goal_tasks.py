@@ -149,6 +149,31 @@ def test_a_run_that_was_interrupted_ends_with_the_same_numbers(tmp_path: Path, m
     assert not list(tmp_path.iterdir())
 
 
+def test_a_run_stopped_amid_episodes_goes_on_with_new_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = task("goal-point-maze")
+    recipe = replace(smoke(), unroll=12, prefill=1, rounds=4, reports=1)
+    monkeypatch.setattr(type(one), "presets", {**one.presets, "amid": recipe})
+    monkeypatch.setattr(training, "_CHECKPOINT_S", 0.0)
+    monkeypatch.setattr(training, "_CHECKPOINT_SHARE", 1e9)
+    begun: list[list[int]] = []
+
+    def stop(self: training.Run) -> None:
+        if len(begun) == 2:
+            begun.append([])
+            raise Interrupted
+        collect(self)
+        begun.append(list(self.collector.episodes))
+
+    collect = training.Run._collect
+    monkeypatch.setattr(training.Run, "_collect", stop)
+    with pytest.raises(Interrupted):
+        one.fit(TINY, "amid", 0, tmp_path, ignore)
+    fitted = one.fit(TINY, "amid", 0, tmp_path, ignore)
+    assert begun == [[1, 1], [1, 1], [], [2, 2], [2, 2], [3, 3]]
+    assert fitted.steps == 16
+    assert fitted.validation["env_steps"] == 5 * 12 * 2
+
+
 def test_a_checkpoint_of_another_run_or_a_broken_one_is_not_continued(tmp_path: Path) -> None:
     one = task("goal-point-maze")
     whole = one.fit(TINY, "smoke", 0, None, ignore)
