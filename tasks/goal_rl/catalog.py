@@ -238,7 +238,7 @@ class RegisteredGoalTask(GoalTask):
 
 
 def goal_task(environment: str) -> type[GoalTask]:
-    """The task of the environment with that id. Raises nothing yet: it is made when it is needed."""
+    """Any goal environment that gymnasium knows, by its id: goal:FetchReach-v4. It is made when it is needed."""
     names = {"name": f"goal:{environment}", "version": 1, "id": environment}
     return type("GoalTaskById", (RegisteredGoalTask,), {**names, "__doc__": RegisteredGoalTask.__doc__})
 

@@ -10,7 +10,7 @@ FLAGS = {
         "--arch", "--budget", "--data", "--objectives", "--plot", "--preset", "--sampler", "--seed", "--space",
         "--storage", "--study", "--trials", "--workers",
     },
-    "evaluate": {"--arch", "--data", "--format", "--output", "--preset", "--save", "--seed", "--topology"},
+    "evaluate": {"--arch", "--data", "--format", "--output", "--preset", "--render", "--save", "--seed", "--topology"},
     "retrofit": {"--data", "--format", "--output", "--preset", "--save", "--seed", "--topology"},
     "cost": {"--arch", "--data", "--format", "--preset", "--topology"},
     "compare": {

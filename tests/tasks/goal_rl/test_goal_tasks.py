@@ -339,8 +339,3 @@ def test_an_episode_is_rendered(suffix: str, tmp_path: Path, monkeypatch: pytest
     pictures = imageio.imread(file)
     assert len(pictures) >= 3
     assert pictures.std() > 10
-
-
-def test_a_task_without_pictures_says_so() -> None:
-    with pytest.raises(Mistake, match="nothing to render"):
-        load_task("digits-vit").render(None, Path("film.gif"))
