@@ -19,7 +19,7 @@ class Architecture:
         width: Features of the residual stream, D.
         heads: Attention heads of a block; 0 where the network has no attention.
         head_dim: Features of one head; heads * head_dim need not be the width. 0 where there are no heads.
-        hidden: Features inside a feed-forward layer.
+        hidden: Features inside a feed-forward layer, or between the dense layers of a block.
         topology: How the blocks are wired, a name with options: "resnet", "dca(k=2)".
 
     Raises:

@@ -41,7 +41,7 @@ def check(file: Path) -> None:
         raise Mistake(
             f"MuJoCo can draw by none of these: {tried}. Install one, on Debian: apt-get install libegl1 or libosmesa6."
         )
-    os.environ["MUJOCO_GL"] = os.environ["PYOPENGL_PLATFORM"] = backend
+    os.environ["MUJOCO_GL"] = backend
 
 
 def film(environment: "Env[Any, Any]", goal_at: int | None, agent: GoalAgent, file: Path) -> None:
@@ -74,7 +74,7 @@ def _frames(environment: "Env[Any, Any]", environments: Environments, agent: Goa
 def _backend(wanted: str | None) -> str | None:
     """What MuJoCo can draw with; tried in a process of its own, because a choice cannot be taken back."""
     for name in (wanted,) if wanted else ("egl", "osmesa"):
-        environment = {**os.environ, "MUJOCO_GL": name, "PYOPENGL_PLATFORM": name}
+        environment = {**os.environ, "MUJOCO_GL": name}
         done = subprocess.run([sys.executable, "-c", _DRAW], env=environment, capture_output=True)  # noqa: S603  # ours
         if done.returncode == 0:
             return name

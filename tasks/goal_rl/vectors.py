@@ -3,7 +3,6 @@
 Shapes: E = environments, S = features of a state, G = of a goal, A = of an action.
 """
 
-import os
 import signal
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -12,6 +11,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any, final
 
+import joblib
 import numpy as np
 import torch
 from torch import Tensor
@@ -60,7 +60,7 @@ def environments(make_one: Make, count: int, goal_at: int | None, processes: int
 
     What they go through is the same in any number of processes.
     """
-    processes = min(count, processes or len(os.sched_getaffinity(0)))
+    processes = min(count, processes or joblib.cpu_count(only_physical_cores=True))
     return Together(make_one, count, goal_at) if processes == 1 else Apart(make_one, count, goal_at, processes)
 
 
