@@ -59,7 +59,8 @@ class GoalRecipe:
             raise Mistake(f"capacity must be more than unroll, got {self.capacity} and {self.unroll}.")
 
     def __str__(self) -> str:
-        return ", ".join(f"{field.name} {getattr(self, field.name)}" for field in fields(self))
+        told = [f for f in fields(self) if f.name == "goals_of_others" or getattr(self, f.name) != f.default]
+        return ", ".join(f"{f.name} {getattr(self, f.name)}" for f in told)
 
     def report_rounds(self) -> frozenset[int]:
         """After which rounds of 1 .. rounds the agent is measured on the way; the end is not among them."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Make = Callable[[], "Env[Any, Any]"]
 
 _SUCCESS = ("success", "is_success")
+_DIED = "a process of environments died, most likely killed for lack of memory"
 
 
 class Environments(ABC):
@@ -126,6 +127,7 @@ class Apart(Environments):
             context.Process(target=_serve, args=arguments, daemon=True).start()
             theirs.close()
             self._pipes.append(ours)
+        self._answers()  # when all are made
 
     def reset(self, which: Sequence[bool], seeds: Sequence[int]) -> None:
         """Begin episodes."""
@@ -148,35 +150,54 @@ class Apart(Environments):
         try:
             for pipe, question in zip(self._pipes, questions, strict=True):
                 pipe.send(question)
+        except OSError as error:
+            raise RuntimeError(_DIED) from error
+        answers = self._answers()
+        self.states, self.goals = (torch.from_numpy(np.concatenate([one[part] for one in answers])) for part in (0, 1))
+        return answers
+
+    def _answers(self) -> list[Any]:
+        try:
             answers = [pipe.recv() for pipe in self._pipes]
         except (EOFError, OSError) as error:
-            raise RuntimeError("a process of environments died, most likely killed for lack of memory") from error
+            raise RuntimeError(_DIED) from error
         for answer in answers:
             if isinstance(answer, Exception):
                 raise answer
-        self.states, self.goals = (torch.from_numpy(np.concatenate([one[part] for one in answers])) for part in (0, 1))
         return answers
 
 
 def _serve(pipe: Connection, make_one: Make, count: int, goal_at: int | None) -> None:
-    """Answer with states, goals and, after a step, who is at the goal and whose episode has ended."""
+    """Say when the environments are made, and then answer each question."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # what follows from Ctrl-C is for the process that asks to decide
     torch.set_num_threads(1)
-    here: Together | None = None
+    try:
+        here = Together(make_one, count, goal_at)
+    except Exception as error:
+        pipe.send(_sendable(error))
+        return
+    pipe.send(None)
     while True:
         try:
             question = pipe.recv()
         except EOFError:
             return
-        told: tuple[Any, ...] = ()
         try:
-            here = here or Together(make_one, count, goal_at)
-            if isinstance(question, np.ndarray):
-                told = tuple(part.numpy() for part in here.step(torch.from_numpy(question)))
-            elif question is not None:
-                here.reset(*question)
-            pipe.send((here.states.numpy(), here.goals.numpy(), *told))
-        except Mistake as mistake:
-            pipe.send(mistake)
-        except Exception as error:  # it may be anything, and its class may be unknown there
-            pipe.send(RuntimeError(f"{type(error).__name__}: {error}"))
+            pipe.send(_answer(here, question))
+        except Exception as error:
+            pipe.send(_sendable(error))
+
+
+def _answer(here: Together, question: Any) -> tuple[Any, ...]:
+    """States, goals and, after a step, who is at the goal and whose episode has ended; None asks for the first two."""
+    told: tuple[Any, ...] = ()
+    if isinstance(question, np.ndarray):
+        told = tuple(part.numpy() for part in here.step(torch.from_numpy(question)))
+    elif question is not None:
+        here.reset(*question)
+    return here.states.numpy(), here.goals.numpy(), *told
+
+
+def _sendable(error: Exception) -> Exception:
+    """The error as the other process can know it, where it need not have its class."""
+    return error if isinstance(error, Mistake) else RuntimeError(f"{type(error).__name__}: {error}")

@@ -272,6 +272,15 @@ def test_random_actions_are_the_baseline() -> None:
     assert set(columns) >= {"time_at_goal", "success_any", "test_time_at_goal", "test_success_any"}
 
 
+@pytest.mark.slow
+def test_proxy_learns_to_reach_goals_and_to_stay_there() -> None:
+    one = task("goal-point-maze")
+    (by_chance,) = one.baselines("proxy").values()
+    fitted = one.fit(replace(one.base, depth=1), "proxy", 0, None, ignore)
+    assert fitted.validation["time_at_goal"] > 5 * by_chance["time_at_goal"]
+    assert fitted.validation["success_any"] > 0.8
+
+
 def test_the_extra_is_named_where_it_is_missing() -> None:
     script = (
         "import sys; sys.modules['gymnasium'] = None\n"
