@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from search_spaces.mistake import Mistake
-from tasks.goal_rl.environments import make
 from tasks.goal_rl.episodes import Collector, at_random
 from tasks.goal_rl.task import GoalTask
 from tasks.goal_rl.vectors import Apart, Environments, Together, environments
@@ -55,11 +54,6 @@ def test_an_error_there_is_raised_here(apart: Environments) -> None:
     apart.reset([True] * 3, [1, 2, 3])
     with pytest.raises(RuntimeError, match="Error: "):
         apart.step(torch.zeros(3, 9))
-
-
-def test_environments_that_cannot_be_made_there_are_a_mistake_here() -> None:
-    with pytest.raises(Mistake, match="unknown environment"):
-        environments(partial(make, "NoSuch-v0", 5), 2, None, processes=2)
 
 
 def test_one_process_is_this_one(task: GoalTask) -> None:
