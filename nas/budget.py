@@ -11,14 +11,15 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from math import ceil, floor, inf
 
+from nas.objectives import COUNTED, MEASURED
 from search_spaces.architecture import Architecture
 from search_spaces.mistake import Mistake, unknown
 from search_spaces.space import SearchSpace
 
-QUANTITIES = ("params", "macs", "flops")
-"""What a budget can bound, as `results.row.Costs` has it: flops = 2 * macs."""
+QUANTITIES = (*COUNTED, *MEASURED)
+"""What a budget can bound."""
 
-Counts = Mapping[str, int]
+Counts = Mapping[str, float]
 """Quantity -> how much of it one architecture has."""
 
 _SUFFIXES = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
@@ -30,7 +31,7 @@ _MIRRORED = {"<=": ">=", ">=": "<=", "<": ">", ">": "<"}
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The integers that a bounded quantity may have, both ends included."""
+    """What a bounded quantity may be, both ends included: integers where it is counted."""
 
     low: float = 0
     high: float = inf
@@ -38,10 +39,10 @@ class Range:
     def __and__(self, other: "Range") -> "Range":
         return Range(max(self.low, other.low), min(self.high, other.high))
 
-    def __contains__(self, count: int) -> bool:
+    def __contains__(self, count: float) -> bool:
         return self.low <= count <= self.high
 
-    def excess(self, count: int) -> float:
+    def excess(self, count: float) -> float:
         """How far outside a count is, as a share of the end that it is beyond; 0 inside."""
         return max(0.0, count / max(self.high, 1) - 1, 1 - count / max(self.low, 1))
 
@@ -56,9 +57,22 @@ class Budget:
 
     bounds: Mapping[str, Range] = field(default_factory=dict)
 
+    @property
+    def counted(self) -> "Budget":
+        """The bounds on what is counted: a space's members keep them."""
+        return self._only(COUNTED)
+
+    @property
+    def measured(self) -> "Budget":
+        """The bounds on what is measured: whether a network keeps them is known once it has been built."""
+        return self._only(MEASURED)
+
     def allows(self, counts: Counts) -> bool:
         """Whether every bounded quantity is within its range."""
         return all(counts[quantity] in bound for quantity, bound in self.bounds.items())
+
+    def _only(self, quantities: Sequence[str]) -> "Budget":
+        return Budget({quantity: bound for quantity, bound in self.bounds.items() if quantity in quantities})
 
     def __str__(self) -> str:
         return ",".join(_text(quantity, bound) for quantity, bound in self.bounds.items())
@@ -95,7 +109,7 @@ def parse_budget(texts: Iterable[str]) -> Budget:
     ranges: dict[str, Range] = {}
     for bound in (part.strip() for text in texts for part in text.split(",") if part.strip()):
         for quantity, operator, number in _comparisons(bound):
-            ranges[quantity] = ranges.get(quantity, Range()) & _range(operator, number)
+            ranges[quantity] = ranges.get(quantity, Range()) & _range(quantity, operator, number)
     for quantity, allowed in ranges.items():
         if allowed.low > allowed.high:
             raise Mistake(f"no number is within {_text(quantity, allowed)}: the lower bound is above the upper one.")
@@ -103,11 +117,12 @@ def parse_budget(texts: Iterable[str]) -> Budget:
 
 
 def feasible(space: SearchSpace, counts: Callable[[Architecture], Counts], budget: Budget) -> Feasible:
-    """The architectures of a space that keep a budget; `counts` is asked only where something is bounded.
+    """The architectures of a space that keep what a budget says of counts; they are asked only where it does.
 
     Raises:
         Mistake: No architecture does. The message names the nearest one and what it has.
     """
+    budget = budget.counted
     if not budget.bounds:
         return Feasible(space, tuple(space))
     counted = {architecture: counts(architecture) for architecture in space}
@@ -149,9 +164,11 @@ def _names_quantity(text: str) -> bool:
     return text[:1].isalpha()
 
 
-def _range(operator: str, text: str) -> Range:
-    """The integers for which a comparison with a number holds."""
+def _range(quantity: str, operator: str, text: str) -> Range:
+    """The integers for which a comparison with a number holds; of what is measured, all numbers, the end included."""
     number = _number(text)
+    if quantity in MEASURED:
+        return Range(high=float(number)) if operator[0] == "<" else Range(low=float(number))
     match operator:
         case "<=":
             return Range(high=floor(number))

@@ -1,12 +1,13 @@
 """The `nas` command: thin, and quick to start. What a command needs is imported when it runs."""
 
+import os
 import sys
 from typing import Annotated
 
 import typer
 
 from nas import options
-from nas.options import Format, Kind
+from nas.options import Format, Kind, Printed
 from search_spaces.mistake import Mistake, show_notices
 
 app = typer.Typer(
@@ -21,6 +22,7 @@ app = typer.Typer(
 def main() -> None:
     """Run the command line; a user's mistake is one line and exit status 2."""
     show_notices()
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # torch's profiler reads it when torch is loaded
     try:
         app()
     except Mistake as mistake:
@@ -44,6 +46,7 @@ def search(
     study: options.Study = None,
     storage: options.Storage = options.DEFAULT_STORE,
     plot: options.Plot = None,
+    profile: options.Profiled = False,
 ) -> None:
     """Search TASK for the Pareto front of its objectives inside a budget; the same command continues a search."""
     from nas.commands.search import Request, run
@@ -63,6 +66,7 @@ def search(
         study=study,
         storage=storage,
         plot=plot,
+        profile=profile,
     )
     try:
         run(request)
@@ -81,6 +85,8 @@ def evaluate(
     data: options.Data = None,
     save: options.Save = None,
     render: options.Render = None,
+    profile: options.Profiled = False,
+    measure: options.Measures = [],  # noqa: B006  # as above
     format: options.OutputFormat = Format.TABLE,
     output: options.Output = None,
 ) -> None:
@@ -95,6 +101,8 @@ def evaluate(
         data=data,
         save=save,
         render=render,
+        profile=profile,
+        measures=measure,
         format=format,
         output=output,
     )
@@ -130,12 +138,29 @@ def cost(
     topology: options.Topology = None,
     preset: options.Preset = "proxy",
     data: options.Data = None,
+    profile: options.Profiled = False,
     format: options.OutputFormat = Format.TABLE,
 ) -> None:
     """Count the parameters, MACs and FLOPs of one architecture, without training it."""
     from nas.commands.cost import run
 
-    run(task, arch, topology, preset, data, format)
+    run(task, arch, topology, preset, data, profile, format)
+
+
+@app.command(name="profile")
+def profile_(
+    task: options.TaskName,
+    arch: options.Arch = "",
+    topology: options.Topology = None,
+    preset: options.Preset = "proxy",
+    batch: options.Batch = None,
+    data: options.Data = None,
+    format: options.OutputFormat = Format.TABLE,
+) -> None:
+    """Measure time, memory and energy of one architecture on this device, and trace where the time goes."""
+    from nas.commands.profile import Request, run
+
+    run(Request(task=task, arch=arch, topology=topology, preset=preset, batch=batch, data=data, format=format))
 
 
 @app.command()
@@ -212,3 +237,16 @@ def list_(
     from nas.commands.listing import run
 
     run(kind, storage)
+
+
+@app.command()
+def reproduce(
+    what: Annotated[Printed, typer.Argument(help="What is compared.")],
+    paper: options.Paper = None,
+    format: options.OutputFormat = Format.TABLE,
+) -> None:
+    """Compare what papers print with what is counted here; exit status 1 where a reading is not what its label says."""
+    from nas.commands.reproduce import run_params
+
+    if not run_params(paper, format):
+        raise typer.Exit(1)

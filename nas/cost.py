@@ -31,13 +31,14 @@ COUNTER = f"fvcore {version('fvcore')}"
 HARMLESS = frozenset(
     f"aten::{name}"
     for name in (
-        "abs add add_ addcmul alias all arange argmax bitwise_not bool clamp clamp_max clamp_min clone contiguous "
-        "copy_ cos cumprod cumsum detach div div_ dropout embedding empty eq exp expand_as fill_ floor_divide "
-        "full gather ge gelu gt index index_put index_select isfinite le leaky_relu lift_fresh log log_softmax "
-        "logsumexp lt mT masked_fill masked_fill_ max maximum mean min minimum mul mul_ ne neg new_empty new_full "
-        "new_ones new_zeros norm one_hot ones ones_like pad pow reciprocal relu relu_ repeat roll rsqrt rsub "
-        "scalar_tensor scatter select_scatter sigmoid silu sin slice_scatter softmax softplus sqrt sub sub_ sum "
-        "tanh tensor_split to tril triu type_as unflatten view_as where zeros zeros_like"
+        "abs add add_ addcmul alias all amax arange argmax avg_pool2d bitwise_not bool clamp clamp_max clamp_min "
+        "clone col2im contiguous copy_ cos cumprod cumsum detach div div_ dropout dropout_ embedding empty eq exp "
+        "expand_as eye fill_ floor_divide full gather ge gelu gt im2col index index_put index_select isfinite le "
+        "leaky_relu lift_fresh linalg_vector_norm log log_softmax logsumexp lt mT masked_fill masked_fill_ max "
+        "maximum mean min minimum mul mul_ ne neg new_empty new_full new_ones new_zeros norm one_hot ones ones_like "
+        "pad pow reciprocal relu relu_ repeat roll rsqrt rsub scalar_tensor scatter select_scatter sigmoid silu sin "
+        "slice_scatter softmax softplus sqrt sub sub_ sum tanh tensor_split to tril triu type_as unflatten view_as "
+        "where zeros zeros_like"
     ).split()
 )
 """Operators without matrix work that fvcore knows nothing of: in no count of MACs."""
@@ -70,7 +71,40 @@ HANDLERS: Mapping[str, Callable[[list[Any], list[Any]], Counter[str]]] = {
     "aten::rms_norm": _nothing,
     "aten::batch_norm": _nothing,
     "aten::group_norm": _nothing,
+    "aten::adaptive_avg_pool2d": _nothing,
 }
+
+
+class _Convolutions(TorchFunctionMode):
+    """Traces convolutions on meta as the matrix products that they are: torch's tracer does not record them there."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in (torch.conv1d, torch.conv2d, torch.conv3d) and args[0].is_meta:
+            return _as_product(*args, **(kwargs or {}))
+        return func(*args, **(kwargs or {}))
+
+
+def _as_product(
+    x: Tensor, weight: Tensor, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+) -> Tensor:
+    """A tensor of the convolution's shape, from as many multiply-accumulates."""
+    channels, depth, *kernel = map(int, weight.shape)
+    axes = range(len(kernel))
+    stride, dilation = ((_listed(way) * len(kernel))[: len(kernel)] for way in (stride, dilation))
+    reach = [dilation[i] * (kernel[i] - 1) for i in axes]
+    if isinstance(padding, str):
+        both = reach if padding == "same" else [0] * len(kernel)
+    else:
+        both = [2 * side for side in (_listed(padding) * len(kernel))[: len(kernel)]]
+    sides = [(int(x.shape[i - len(kernel)]) + both[i] - reach[i] - 1) // stride[i] + 1 for i in axes]
+    lead = [int(size) for size in x.shape[: -1 - len(kernel)]]
+    columns = x.new_empty(*lead, groups, math.prod(sides), depth * math.prod(kernel))
+    y = columns @ weight.reshape(groups, channels // groups, -1).mT
+    return y.mT.reshape(*lead, channels, *sides)
+
+
+def _listed(way: Any) -> list[int]:
+    return [way] if isinstance(way, int) else list(way)
 
 
 def count_macs(model: nn.Module, example: tuple[Tensor, ...]) -> tuple[int, tuple[str, ...]]:
@@ -83,7 +117,7 @@ def count_macs(model: nn.Module, example: tuple[Tensor, ...]) -> tuple[int, tupl
         Miscount: An operator that is neither counted nor known to hold no matrix work.
     """
     training = model.training
-    with torch.no_grad(), warnings.catch_warnings():
+    with torch.no_grad(), _Convolutions(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         analysis = FlopCountAnalysis(model.eval(), example)
         analysis.unsupported_ops_warnings(False).uncalled_modules_warnings(False).tracer_warnings("none")
@@ -132,12 +166,16 @@ def count(task: Task, architecture: Architecture) -> Costs:
     return Costs(
         params=counted.params,
         topology_params=sum(size for name, size in sizes.items() if ".topology." in name),
-        embedding_params=sum(size for name, size in sizes.items() if name.startswith("embedding.")),
+        embedding_params=None if architecture.model else _embedded(sizes),
         macs=macs,
         flops=2 * macs,
         counter=COUNTER,
         uncounted=uncounted,
     )
+
+
+def _embedded(sizes: Mapping[str, int]) -> int:
+    return sum(size for name, size in sizes.items() if name.startswith("embedding."))
 
 
 def cheap_counts(task: Task, architecture: Architecture) -> dict[str, int]:

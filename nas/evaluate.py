@@ -9,8 +9,7 @@ import os
 import platform
 import time
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from importlib.metadata import PackageNotFoundError, version
@@ -19,11 +18,14 @@ from typing import Any
 
 import torch
 
-from nas import cost
-from results.row import Costs, Row
+from nas import conditioning, cost
+from nas.budget import parse_budget
+from nas.profiling.profile import profile
+from nas.profiling.steps import one_thread
+from results.row import Row
 from search_spaces.architecture import Architecture
 from search_spaces.checkpoint import Record, fingerprint, read_record, read_weights, save_checkpoint, weights_of
-from search_spaces.mistake import Notice
+from search_spaces.mistake import Mistake, Notice
 from search_spaces.spec import Scalar
 from tasks.base import Diverged, Fitted, Task
 from tasks.load import load_task
@@ -46,6 +48,10 @@ class Job:
         folder: Where the evaluation keeps what it needs to be continued, and its Row once it has one, or None.
         save: Whether the trained network is kept there as well.
         render: File that shows what the trained network does, or None.
+        limits: Bounds on what is measured, as text; a network that does not keep them is not trained.
+        profiled: Whether the network is profiled before it is trained; with limits or a trace it is in any case.
+        trace: File, without its ending, for a trace of its training steps, or None.
+        measures: What is measured of the trained network, by names in nas.objectives.MEASURES.
     """
 
     task: str
@@ -58,6 +64,10 @@ class Job:
     folder: str | None = None
     save: bool = False
     render: str | None = None
+    limits: str = ""
+    profiled: bool = False
+    trace: str | None = None
+    measures: tuple[str, ...] = ()
 
 
 @lru_cache(maxsize=4)
@@ -81,7 +91,7 @@ def evaluate(job: Job) -> Row:
     start = time.perf_counter()
     task = task_of(job.task, job.data)
     task.prepare()
-    with _one_thread():
+    with one_thread():
         row = _train(task, job, failed(job, ""))
     row = replace(row, wall_s=time.perf_counter() - start)
     if job.folder is not None and first_process():
@@ -105,7 +115,7 @@ def kept_row(job: Job) -> Row | None:
 
 def _identity(job: Job) -> str:
     """All that a Row depends on, in words."""
-    return f"{replace(job, folder=None)} version {task_of(job.task, job.data).version}"
+    return f"{replace(job, folder=None, trace=None)} version {task_of(job.task, job.data).version}"
 
 
 def _train(task: Task, job: Job, row: Row) -> Row:
@@ -114,18 +124,28 @@ def _train(task: Task, job: Job, row: Row) -> Row:
     def report(step: int, metrics: Mapping[str, float]) -> None:
         curve.append({"step": step, **_floats(metrics)})
 
-    costs = Costs()
     weights = None if job.start is None else read_weights(Path(job.start))
     row = replace(row, start=None if weights is None else fingerprint(weights))
     try:
         costs = cost.count(task, job.architecture)
+        row = replace(row, costs=costs)
+        if job.profiled or job.limits or job.trace:
+            row = _profiled(task, job, row)
+            if row.status == "over-budget":
+                return row
+        if "conditioning" in job.measures:  # refused before hours of training, not after
+            with cost.blank():
+                conditioning.refuse(task.build(job.architecture))
         folder = Path(job.folder) if job.folder else None
         fit = task.fit if weights is None else partial(task.fit_from, weights)
         fitted = fit(job.architecture, job.preset, job.seed, folder, report)
         validation, test = _floats({**fitted.validation, **fitted.speeds}), _floats(fitted.test)
         _check(task, validation, test)
+        row = replace(row, steps=fitted.steps, data=fitted.data, validation=validation, test=test)
+        if "conditioning" in job.measures:
+            row = replace(row, validation=validation | _conditioning(task, job, fitted))
     except Exception as error:  # a trial may fail in any way; the search goes on
-        return replace(row, costs=costs, curve=_finite(curve), error=_reason(error))
+        return replace(row, curve=_finite(curve), error=_reason(error))
     if job.save and folder is not None:
         _save(task, job, fitted, folder)
     if job.render is not None and first_process():
@@ -134,13 +154,32 @@ def _train(task: Task, job: Job, row: Row) -> Row:
         row,
         status="complete",
         error=None,
-        costs=costs,
         curve=_finite(curve),
-        steps=fitted.steps,
-        data=fitted.data,
-        validation=validation,
-        test=test,
     )
+
+
+def _profiled(task: Task, job: Job, row: Row) -> Row:
+    """The Row with what was measured; over budget where a limit is not kept, or no memory for one example."""
+    limits = parse_budget([job.limits])
+    try:
+        found = profile(task, job.architecture, job.preset, None, Path(job.trace) if job.trace else None)
+    except torch.OutOfMemoryError as error:
+        return replace(row, status="over-budget", error=f"there is no memory for one example: {_reason(error)}")
+    for quantity in limits.bounds:
+        if quantity not in found:
+            raise RuntimeError(f"{quantity} is bounded and was not measured: {found.get('profile_note')}")
+    row = replace(row, profile=found)
+    if limits.allows({name: value for name, value in found.items() if not isinstance(value, str)}):
+        return row
+    has = ", ".join(f"{quantity}={found[quantity]:.4g}" for quantity in limits.bounds)
+    return replace(row, status="over-budget", error=f"{has} is not within {limits}")
+
+
+def _conditioning(task: Task, job: Job, fitted: Fitted) -> dict[str, float]:
+    """Columns of the trained network's attention at validation examples."""
+    if fitted.network is None:
+        raise Mistake(f"task {task.name!r} does not give its trained networks: their conditioning cannot be measured.")
+    return conditioning.measure(fitted.network, task.inputs(job.preset))
 
 
 def _save(task: Task, job: Job, fitted: Fitted, folder: Path) -> None:
@@ -210,17 +249,6 @@ def _check(task: Task, validation: Mapping[str, float], test: Mapping[str, float
 def _reason(error: Exception) -> str:
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """One thread an evaluation: how many workers there are must not change a sum's order."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 @lru_cache(maxsize=1)

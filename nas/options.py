@@ -29,6 +29,12 @@ class Kind(StrEnum):
     STUDIES = "studies"
 
 
+class Printed(StrEnum):
+    """What `nas reproduce` can compare."""
+
+    PARAMS = "params"
+
+
 TaskName = Annotated[str, typer.Argument(metavar="TASK", help="A task by name (`nas list tasks`), or FILE.py:CLASS.")]
 Study = Annotated[
     str | None, typer.Option("--study", metavar="NAME", help="Name of the study. Default: the newest, or a new one.")
@@ -52,7 +58,7 @@ Data = Annotated[
     Path | None, typer.Option("--data", metavar="PATH", help="Folder or name of the data, where a task needs one.")
 ]
 Sampler = Annotated[str, typer.Option("--sampler", help="What proposes architectures (`nas list samplers`).")]
-Space = Annotated[str, typer.Option("--space", help="A search space by name (`nas list spaces`).")]
+Space = Annotated[str, typer.Option("--space", help="A search space by name (`nas list spaces`), or timm:MODEL.")]
 Arch = Annotated[
     str,
     typer.Option(
@@ -89,6 +95,10 @@ Render = Annotated[
     Path | None,
     typer.Option("--render", metavar="FILE", help="Show there what the trained network does: FILE.gif or FILE.mp4."),
 ]
+Measures = Annotated[
+    list[str],
+    typer.Option("--measure", metavar="NAME", help="Measure this of the trained network as well: conditioning."),
+]
 Budget = Annotated[
     list[str],
     typer.Option("--budget", help='Bounds that every trained network keeps: "params<=100k", "20M<=params<=24M".'),
@@ -110,5 +120,15 @@ OrderBy = Annotated[
 ]
 Limit = Annotated[int | None, typer.Option("--limit", min=0, help="How many rows to print.")]
 OutputFormat = Annotated[Format, typer.Option("--format", help="How to print.")]
+Paper = Annotated[
+    str | None, typer.Option("--paper", metavar="NAME", help="Only this paper: ancre, dca, leaner or rmt.")
+]
 Output = Annotated[Path | None, typer.Option("--output", metavar="FILE", help="Write there instead of the terminal.")]
+Profiled = Annotated[
+    bool,
+    typer.Option("--profile", help="First measure time, memory and energy, and keep a trace of training steps."),
+]
+Batch = Annotated[
+    int | None, typer.Option("--batch", min=1, help="Examples of a training step. Default: as the preset has.")
+]
 Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE.png", help="Where to draw the front.")]

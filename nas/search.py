@@ -10,7 +10,9 @@ import optuna
 from optuna.trial import FrozenTrial, TrialState
 
 from nas import store
+from nas.budget import parse_budget
 from nas.evaluate import Job, failed, kept_row
+from nas.objectives import MEASURED, measures_for
 from nas.sampling import BudgetSampler
 from nas.store import Settings
 from nas.workers import Workers
@@ -32,6 +34,7 @@ class Coordinator:
         workers: Where evaluations run.
         folder: Where evaluations keep what they need to be taken up again; emptied as they end.
         on_row: Told of each Row once it is stored.
+        traces: Where each network's trace is kept, or None where none is made.
     """
 
     study: optuna.Study
@@ -40,6 +43,7 @@ class Coordinator:
     workers: Workers
     folder: Path
     on_row: Callable[[Row], None]
+    traces: Path | None = None
     _running: dict[Architecture, tuple[int, int]] = field(default_factory=dict, init=False)
 
     def search(self, trials: int) -> None:
@@ -100,6 +104,10 @@ class Coordinator:
             data=self.settings.data,
             space=self.settings.space,
             folder=str(self._folder_of(architecture)),
+            limits=str(parse_budget([self.settings.budget]).measured),
+            profiled=any(name in MEASURED for name in self.settings.objectives),
+            trace=str(self.traces / architecture.key) if self.traces else None,
+            measures=measures_for(self.settings.objectives),
         )
 
     def _folder_of(self, architecture: Architecture) -> Path:

@@ -51,7 +51,8 @@ class Row:
         validation: Metric -> value on the validation split; `<metric>_se` is its standard error.
         test: The same on the test split, which is reported and never searched on.
         curve: Validation metrics on the way, each with its `step`.
-        costs: What the architecture costs.
+        costs: What the architecture costs by counting.
+        profile: What it costs on a device, by column; empty where it was not measured.
         status: How the evaluation ended.
         error: Why it failed, in one line; None where it did not.
         wall_s: Seconds from start to end.
@@ -72,6 +73,7 @@ class Row:
     test: Mapping[str, float] = field(default_factory=dict)
     curve: tuple[Mapping[str, float], ...] = ()
     costs: Costs = field(default_factory=Costs)
+    profile: Mapping[str, float | int | str] = field(default_factory=dict)
     error: str | None = None
     wall_s: float = 0.0
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -98,6 +100,7 @@ class Row:
             "key": self.architecture.key,
             **{name: getattr(self.architecture, name) for name in _SHAPE},
             **{name: getattr(self.costs, name) for name in _COSTS},
+            **self.profile,
             **self.validation,
             **{f"test_{name}": value for name, value in self.test.items()},
             "steps": self.steps,

@@ -36,6 +36,26 @@ def joint(base: Architecture) -> SearchSpace:
     return SearchSpace("joint", base, {**shape, "topology": _WIRINGS, **_OPTIONS})
 
 
+def space_named(name: str, base: Architecture) -> SearchSpace:
+    """An installed space around a base, or "timm:MODEL": depth against heads of a model of timm's.
+
+    Raises:
+        Mistake: An unknown space or model, or a model whose depth and heads cannot be set.
+    """
+    source, colon, model = name.partition(":")
+    if source == "timm" and colon:
+        return _timm(name, model)
+    space = SPACES.load(name)(base)
+    assert isinstance(space, SearchSpace)
+    return space
+
+
+def _timm(name: str, model: str) -> SearchSpace:
+    from search_spaces.models.families import base_of, depths_of, heads_of  # timm takes three seconds
+
+    return SearchSpace(name, base_of(model), {"depth": depths_of(model, _DEPTHS), "heads": heads_of(model)})
+
+
 def _heads(base: Architecture) -> dict[str, tuple[int, ...]]:
     return {"heads": _scaled(base.heads, _HEADS)} if base.heads else {}
 

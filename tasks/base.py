@@ -102,6 +102,10 @@ class Task(ABC):
     def example(self) -> tuple[Tensor, ...]:
         """Inputs of the network for one example, on the default device: what costs are counted with."""
 
+    def inputs(self, preset: str) -> tuple[Tensor, ...]:
+        """Inputs of the network for some validation examples, on the CPU: what trained networks are measured with."""
+        return self.example()
+
     def closed_form(self, architecture: Architecture) -> Count | None:
         """The network's parameters and MACs for one example by arithmetic, or None where nobody has worked them out."""
         return None

@@ -1,5 +1,7 @@
 """cifar10-vit: CIFAR-10 from a local folder."""
 
+from pathlib import Path
+
 import torch
 from torch import Generator, Tensor
 from torchvision.datasets import CIFAR10
@@ -49,38 +51,39 @@ class Cifar10ViT(ViTTask):
     }
 
     def load(self) -> TensorSplits:
-        """Read the published batches, as bytes.
-
-        They are pickles, which can hold any program; torchvision opens none whose MD5 is not the published one's.
-
-        Raises:
-            Mistake: No folder was given, or the published batches are not in it.
-        """
-        layout = f"the folder that holds {CIFAR10.base_folder}/ with data_batch_1 .. data_batch_5 and test_batch"
-        if self.data is None:
-            raise Mistake(f"task {self.name!r} reads {layout}. Give it with --data FOLDER; {CIFAR10.url} has them.")
-        if not (self.data / CIFAR10.base_folder).is_dir():
-            raise Mistake(f"--data of task {self.name!r} must be {layout}, got {str(self.data)!r}.")
-        try:
-            learnt, test = (CIFAR10(self.data, train=train) for train in (True, False))
-        except RuntimeError as error:
-            raise Mistake(
-                f"the files in {str(self.data / CIFAR10.base_folder)!r} are not the published ones (a file is missing, "
-                f"or its MD5 is another), and other pickles are not opened. Unpack {CIFAR10.url} there again."
-            ) from error
-        images, labels = _tensors(learnt)
-        validation, train = stratified(labels, (min(_HELD_OUT, len(labels) // 10),))
-        return TensorSplits(
-            train=(images[train], labels[train]),
-            validation=(images[validation], labels[validation]),
-            test=_tensors(test),
-            augment=self._augmented,
-            encode=_encoded,
-        )
+        """Read the published batches, as bytes. Raises Mistake where they are not there."""
+        train, validation, test = read_cifar10(self.name, self.data)
+        return TensorSplits(train, validation, test, augment=self._augmented, encode=_encoded)
 
     def _augmented(self, batch: Batch, recipe: MixRecipe, generator: Generator) -> Batch:
         images, labels = batch
         return mix((crop_and_flip(images, _PADDING, generator).float(), labels), recipe, self.classes, generator)
+
+
+def read_cifar10(task: str, data: Path | None) -> tuple[Batch, Batch, Batch]:
+    """What a task trains on, validates on and tests on: images, bytes [E, 3, 32, 32], and their classes.
+
+    The published batches are pickles, which can hold any program; torchvision opens none whose MD5 is not the
+    published one's.
+
+    Raises:
+        Mistake: No folder was given, or the published batches are not in it.
+    """
+    layout = f"the folder that holds {CIFAR10.base_folder}/ with data_batch_1 .. data_batch_5 and test_batch"
+    if data is None:
+        raise Mistake(f"task {task!r} reads {layout}. Give it with --data FOLDER; {CIFAR10.url} has them.")
+    if not (data / CIFAR10.base_folder).is_dir():
+        raise Mistake(f"--data of task {task!r} must be {layout}, got {str(data)!r}.")
+    try:
+        learnt, test = (CIFAR10(data, train=train) for train in (True, False))
+    except RuntimeError as error:
+        raise Mistake(
+            f"the files in {str(data / CIFAR10.base_folder)!r} are not the published ones (a file is missing, "
+            f"or its MD5 is another), and other pickles are not opened. Unpack {CIFAR10.url} there again."
+        ) from error
+    images, labels = _tensors(learnt)
+    validation, train = stratified(labels, (min(_HELD_OUT, len(labels) // 10),))
+    return (images[train], labels[train]), (images[validation], labels[validation]), _tensors(test)
 
 
 def _tensors(dataset: CIFAR10) -> Batch:

@@ -7,7 +7,7 @@ from typing import Literal
 from search_spaces.mistake import Mistake
 
 Precision = Literal["32-true", "bf16-mixed", "bf16-true"]
-Schedule = Literal["cosine", "inverse-sqrt"]
+Schedule = Literal["cosine", "linear", "inverse-sqrt"]
 Sharing = Literal["ddp", "fsdp"]
 
 
@@ -24,8 +24,8 @@ class Recipe:
         betas: AdamW's.
         warmup: Share of the steps in which the learning rate rises: 0.3 makes a one-cycle policy (Smith and
             Topin, 2018), a few hundredths the usual warm-up.
-        schedule: How it falls afterwards: by a cosine to `floor`, or as 1 / sqrt(step).
-        floor: Share of `lr` that the cosine ends at.
+        schedule: How it falls afterwards: by a cosine or in a line to `floor`, or as 1 / sqrt(step).
+        floor: Share of `lr` that the cosine or the line ends at.
         clip: Largest norm of the gradient; 0 clips nothing.
         label_smoothing: Share of the target spread evenly over all classes.
         accumulate: Into how many passes a batch is cut, where memory is short.
@@ -93,7 +93,8 @@ class Recipe:
             return self.lr * (step + 1) / (rising + 1)
         if self.schedule == "inverse-sqrt":
             return self.lr * math.sqrt((rising + 1) / (step + 1))
-        share = (1 + math.cos(math.pi * (step - rising) / (steps - rising))) / 2
+        gone = (step - rising) / (steps - rising)
+        share = 1 - gone if self.schedule == "linear" else (1 + math.cos(math.pi * gone)) / 2
         return self.lr * (self.floor + (1 - self.floor) * share)
 
     def report_steps(self, steps: int) -> frozenset[int]:

@@ -63,11 +63,22 @@ class SupervisedTask(Task):
     @cached_property
     def splits(self) -> Splits:
         """The data, read once."""
-        return self.load()
+        with torch.device("cpu"):  # whoever builds a network on meta may be the first to ask how many classes there are
+            return self.load()
+
+    def splits_for(self, recipe: Any) -> Splits:
+        """The data as a recipe wants it: `splits`, unless a task cuts or makes it by the recipe."""
+        return self.splits
 
     def prepare(self) -> None:
         """Read the data."""
         _ = self.splits
+
+    def inputs(self, preset: str) -> tuple[Tensor, ...]:
+        """The first validation batch of a preset."""
+        recipe = self.presets[preset]
+        inputs, _ = next(self.splits_for(recipe).measured("validation", recipe, torch.device("cpu")))
+        return (inputs,)
 
     def fit(self, architecture: Architecture, preset: str, seed: int, folder: Path | None, report: Report) -> Fitted:
         """Train by the preset's recipe and measure. See Task.fit."""
@@ -95,16 +106,17 @@ class SupervisedTask(Task):
         report: Report,
     ) -> Fitted:
         recipe: Recipe = self.presets[preset].shared_by(processes())
+        splits = self.splits_for(recipe)
         with _silence(), _draws(seed), _interrupts():
-            trainer = _trainer(recipe, recipe.total_steps(self.splits.examples))
+            trainer = _trainer(recipe, recipe.total_steps(splits.examples))
             job = Job(
-                splits=self.splits,
+                splits=splits,
                 recipe=recipe,
                 seed=seed,
                 loss=lambda outputs, targets: self.loss(outputs, targets, recipe),
                 measure=lambda model: self._measured(model, "validation", recipe, trainer),
                 report=report,
-                identity=f"{self.name} {self.version} {self.splits.fingerprint} {architecture} {recipe!r} seed={seed}"
+                identity=f"{self.name} {self.version} {splits.fingerprint} {architecture} {recipe!r} seed={seed}"
                 + (f" from {fingerprint(weights)}" if weights else ""),
                 checkpoint=folder / "last.ckpt" if folder else None,
             )
@@ -120,10 +132,10 @@ class SupervisedTask(Task):
             run.to(trainer.strategy.root_device)
             fitted = Fitted(
                 steps=run.steps,
-                data=self.splits.fingerprint,
+                data=splits.fingerprint,
                 validation={
                     **self._measured(run.model, "validation", recipe, trainer),
-                    **self.splits.remarks("validation", recipe, run.progress),
+                    **splits.remarks("validation", recipe, run.progress),
                 },
                 test=self._measured(run.model, "test", recipe, trainer),
                 network=run.model,
@@ -137,7 +149,7 @@ class SupervisedTask(Task):
         """Every metric of a part, and its standard error."""
         batches: dict[str, list[Tensor]] = defaultdict(list)
         model.eval()
-        for inputs, targets in self.splits.measured(part, recipe, trainer.strategy.root_device):
+        for inputs, targets in self.splits_for(recipe).measured(part, recipe, trainer.strategy.root_device):
             with trainer.precision_plugin.forward_context():
                 outputs = model(inputs)
             for name, each in self.measure(outputs.float(), targets).items():

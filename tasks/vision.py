@@ -15,6 +15,7 @@ from torch import Generator, Tensor, nn
 
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count
+from search_spaces.models.families import build_family
 from search_spaces.models.vit import build_vit, count_vit
 from tasks.classification import ClassificationTask
 from tasks.recipe import Recipe
@@ -50,20 +51,25 @@ class ViTTask(ClassificationTask):
     classes: int
 
     def build(self, architecture: Architecture) -> nn.Module:
-        """A vision transformer, [B, C, H, W] to [B, classes]."""
-        return build_vit(architecture, self.image, self.patch, self.classes)
+        """A vision transformer, or the architecture's model of timm's, [B, C, H, W] to [B, classes]."""
+        return self._build(architecture, 0.0)
 
     def training_form(self, architecture: Architecture, recipe: MixRecipe) -> nn.Module:
         """The same with dropped paths."""
-        return build_vit(architecture, self.image, self.patch, self.classes, drop_path=recipe.drop_path)
+        return self._build(architecture, recipe.drop_path)
+
+    def _build(self, architecture: Architecture, drop_path: float) -> nn.Module:
+        if architecture.model:
+            return build_family(architecture, self.image, self.classes, drop_path=drop_path)
+        return build_vit(architecture, self.image, self.patch, self.classes, drop_path=drop_path)
 
     def example(self) -> tuple[Tensor, ...]:
         """One image."""
         return (torch.zeros(1, *self.image),)
 
-    def closed_form(self, architecture: Architecture) -> Count:
-        """That network's parameters and MACs."""
-        return count_vit(architecture, self.image, self.patch, self.classes)
+    def closed_form(self, architecture: Architecture) -> Count | None:
+        """The vision transformer's parameters and MACs; nobody has worked out timm's others."""
+        return None if architecture.model else count_vit(architecture, self.image, self.patch, self.classes)
 
 
 def stratified(targets: Tensor, held_out: tuple[int, ...], seed: int = 0) -> list[Tensor]:

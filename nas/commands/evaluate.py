@@ -1,7 +1,7 @@
 """`nas evaluate` and `nas retrofit`: train one network and print its Row."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
@@ -10,7 +10,9 @@ from nas import report
 from nas.commands.results import for_a_terminal
 from nas.commands.search import architecture_of
 from nas.evaluate import Job, evaluate, first_process, task_of
+from nas.objectives import known_measures
 from nas.options import Format
+from nas.profiling.profile import trace_of
 from nas.store import slug
 from results import export, table
 from search_spaces.checkpoint import Record, read_record
@@ -29,6 +31,8 @@ class Request:
     data: Path | None
     save: Path | None
     render: Path | None = None
+    profile: bool = False
+    measures: list[str] = field(default_factory=list)
     format: Format
     output: Path | None
 
@@ -50,6 +54,8 @@ def run(reference: str, request: Request) -> None:
         folder=_made(request.save),
         save=request.save is not None,
         render=None if request.render is None else str(request.render),
+        trace=str(trace_of(task.name, architecture)) if request.profile else None,
+        measures=known_measures(request.measures),
     )
     _evaluate(job, request)
 

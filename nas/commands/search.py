@@ -5,10 +5,12 @@ import json
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+import torch
+
 from nas import report, store
 from nas.budget import Budget, feasible, parse_budget
 from nas.commands.results import show_front
-from nas.cost import cheap_counts
+from nas.cost import blank, cheap_counts
 from nas.evaluate import task_of
 from nas.objectives import resolve
 from nas.progress import Progress
@@ -18,7 +20,7 @@ from nas.store import Settings
 from nas.workers import usual, workers
 from results.row import Goal
 from search_spaces.architecture import Architecture, parse_architecture
-from search_spaces.catalog import SPACES
+from search_spaces.catalog import space_named
 from search_spaces.mistake import Mistake, unknown
 from search_spaces.space import SearchSpace
 from search_spaces.topologies.registry import refusal
@@ -43,6 +45,7 @@ class Request:
     study: str | None
     storage: str
     plot: Path | None
+    profile: bool = False
 
 
 def run(request: Request) -> None:
@@ -52,6 +55,7 @@ def run(request: Request) -> None:
     task = task_of(request.task, str(request.data) if request.data else None)
     space = space_of(task, request.space, request.arch, request.preset)
     budget = parse_budget(request.budget)
+    check_device(budget, request.objectives or "")
     settings = settings_for(request, task, space, budget)
     members = feasible(space, lambda architecture: cheap_counts(task, architecture), budget)
     name = request.study or default_name(settings)
@@ -71,7 +75,8 @@ def run(request: Request) -> None:
             Progress(settings.task, list(settings.objectives), done, request.trials) as progress,
             workers(count) as pool,
         ):
-            Coordinator(study, settings, sampler, pool, folder, progress.add).search(request.trials)
+            traces = Path("nas-runs", f"{store.slug(name)}-traces") if request.profile else None
+            Coordinator(study, settings, sampler, pool, folder, progress.add, traces).search(request.trials)
         if not sampler.remaining(study):
             console.print("every architecture within the budget has been tried")
     show_front(name, request.storage, request.plot)
@@ -96,8 +101,12 @@ def architecture_of(task: Task, preset: str, arch: str, topology: str | None = N
 
 def space_of(task: Task, name: str, arch: str, preset: str) -> SearchSpace:
     """A named space around the task's base architecture under a preset, changed by `--arch`."""
-    space = SPACES.load(name)(architecture_of(task, preset, arch))
-    assert isinstance(space, SearchSpace)
+    space = space_named(name, architecture_of(task, preset, arch))
+    if arch and space.base.model:
+        raise Mistake(f"space {name!r} has a base of its own, got --arch {arch!r} as well. Leave that out.")
+    if space.base.model:
+        with blank():
+            task.build(space.base)  # which raises where the task has no models of timm's: now, and not in every trial
     return space
 
 
@@ -122,6 +131,12 @@ def settings_for(request: Request, task: Task, space: SearchSpace, budget: Budge
         metrics=metrics,
         baselines=task.baselines(request.preset),
     )
+
+
+def check_device(budget: Budget, objectives: str) -> None:
+    """Raise Mistake where energy is asked for and there is nothing that tells it."""
+    if "energy_j" in {*budget.bounds, *objectives.split(",")} and not torch.cuda.is_available():
+        raise Mistake("energy_j is measured on NVIDIA GPUs, and there is none. Take step_ms or flops.")
 
 
 def default_name(settings: Settings) -> str:

@@ -25,10 +25,20 @@ class SoftmaxAttention(nn.Module):
         self.causal = causal
         self.temperature = temperature
 
-    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Attend: three [B, H, N, K] to one."""
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Attend: three [B, H, N, K] to one. Keys that the mask [B, N] is False for are padding, and not seen."""
         scale = 1 / (self.temperature * math.sqrt(q.shape[-1]))
-        return F.scaled_dot_product_attention(q, k, v, is_causal=self.causal, scale=scale)
+        if mask is None:
+            return F.scaled_dot_product_attention(q, k, v, is_causal=self.causal, scale=scale)
+        seen = mask[:, None, None, :]  # [B, 1, 1, N]
+        if self.causal:  # torch takes either a mask or is_causal
+            seen = seen & seen.new_ones(q.shape[-2], k.shape[-2]).tril()
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=seen, scale=scale)
+
+
+def count_softmax(heads: int, head_dim: int, tokens: int) -> Count:
+    """Closed form of SoftmaxAttention, scores and values in full: neither a mask nor causality halves anything."""
+    return Count(macs=2 * tokens * tokens * heads * head_dim)
 
 
 class SharedProjection(nn.Module):
@@ -83,7 +93,16 @@ class Attention(nn.Module):
     """
 
     def __init__(
-        self, width: int, heads: int, head_dim: int, attend: nn.Module, norm: Norm, delivers: Delivery, *, bias: bool
+        self,
+        width: int,
+        heads: int,
+        head_dim: int,
+        attend: nn.Module,
+        norm: Norm,
+        delivers: Delivery,
+        *,
+        bias: bool,
+        dropout: float = 0.0,
     ) -> None:
         super().__init__()
         inner = heads * head_dim
@@ -99,22 +118,22 @@ class Attention(nn.Module):
             case "heads":
                 self.project = NoProjection()
         self.out = nn.Identity() if delivers == "heads" else nn.Linear(inner, width, bias=bias)
+        self.drop = nn.Dropout(dropout) if dropout else nn.Identity()
 
-    def forward(self, *inputs: Tensor) -> Tensor:
-        """Map one [B, N, D], or one for each of q, k and v, to [B, N, D]; in head space, [B, N, H*K] throughout."""
+    def forward(self, *inputs: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Map one [B, N, D], or one for each of q, k and v, to [B, N, D]; in head space, [B, N, H*K] throughout.
+
+        The mask [B, N] is False where a token is padding; what comes out there means nothing.
+        """
         q, k, v = (x.unflatten(-1, (self.heads, -1)).transpose(-3, -2) for x in self.project(*inputs))  # [B, H, N, K]
-        y = self.attend(q, k, v)
-        return self.out(y.transpose(-3, -2).flatten(-2))  # type: ignore[no-any-return]  # nn.Module returns Any
+        y = self.attend(q, k, v, mask)
+        return self.drop(self.out(y.transpose(-3, -2).flatten(-2)))  # type: ignore[no-any-return]  # nn.Module's Any
 
 
-def count_attention(
-    width: int, heads: int, head_dim: int, tokens: int, norm: Norm, delivers: Delivery, *, bias: bool
-) -> Count:
-    """Closed form of an Attention layer with SoftmaxAttention, causal or not: attention is counted in full."""
-    inner = heads * head_dim
-    scores_and_values = Count(macs=2 * tokens * tokens * inner)
+def count_attention(width: int, heads: int, head_dim: int, norm: Norm, delivers: Delivery, *, bias: bool) -> Count:
+    """Closed form of an Attention layer at one position, without what attends in it."""
     if delivers == "heads":
-        return scores_and_values
+        return Count()
+    inner = heads * head_dim
     norms = Count(params=norm.params(width) * (1 if delivers == "shared" else 3))
-    projections = linear(width, 3 * inner, bias=bias) + linear(inner, width, bias=bias)
-    return norms + projections.times(tokens) + scores_and_values
+    return norms + linear(width, 3 * inner, bias=bias) + linear(inner, width, bias=bias)

@@ -45,7 +45,15 @@ class FeedForward(nn.Module):
     """down(activation(up(norm(x)))), the second layer of its block. Inputs in head space come normed already."""
 
     def __init__(
-        self, width: int, hidden: int, activation: Activation, norm: Norm, delivers: Delivery, *, bias: bool
+        self,
+        width: int,
+        hidden: int,
+        activation: Activation,
+        norm: Norm,
+        delivers: Delivery,
+        *,
+        bias: bool,
+        dropout: float = 0.0,
     ) -> None:
         super().__init__()
         self.site = Site(("x",), width, opens_block=False)
@@ -53,10 +61,12 @@ class FeedForward(nn.Module):
         self.up = nn.Linear(width, activation.maps * hidden, bias=bias)
         self.activation = activation.function
         self.down = nn.Linear(hidden, width, bias=bias)
+        self.drop = nn.Dropout(dropout) if dropout else nn.Identity()
 
     def forward(self, x: Tensor) -> Tensor:
         """Map [..., D] to [..., D]."""
-        return self.down(self.activation(self.up(self.norm(x))))  # type: ignore[no-any-return]  # nn.Module returns Any
+        hidden = self.drop(self.activation(self.up(self.norm(x))))  # [..., F]
+        return self.drop(self.down(hidden))  # type: ignore[no-any-return]  # nn.Module returns Any
 
 
 def count_feed_forward(

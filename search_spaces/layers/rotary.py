@@ -41,6 +41,6 @@ class RotaryAttention(nn.Module):
         self.rotary = rotary
         self.attend = attend
 
-    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Attend: three [B, H, N, K] to one."""
-        return self.attend(self.rotary(q), self.rotary(k), v)  # type: ignore[no-any-return]  # nn.Module returns Any
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Attend: three [B, H, N, K] to one, past the padding that a mask [B, N] marks."""
+        return self.attend(self.rotary(q), self.rotary(k), v, mask)  # type: ignore[no-any-return]  # nn.Module returns Any

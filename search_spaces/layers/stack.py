@@ -1,6 +1,7 @@
 """The one loop over layers: every model is an embedding, a Stack and a head."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
@@ -28,12 +29,17 @@ class Stack(nn.Module):
         self.norm = norm
         self.recompute = False
 
-    def forward(self, *parts: Tensor) -> Tensor:
-        """Map embeddings [..., D], whose sum is the network's input, to normed features [..., D]."""
+    def forward(self, *parts: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Map embeddings [..., D], whose sum is the network's input, to normed features [..., D].
+
+        A mask [B, N] is False where a token is padding. Topologies work position by position, so that only the layers
+        that look at other positions are given it.
+        """
         state = self.topology.open(*parts)
         for t, layer in enumerate(self.layers):
             inputs, state = self.topology.read(t, state)
-            y = checkpoint(layer, *inputs, use_reentrant=False) if self.recompute else layer(*inputs)
+            call = layer if mask is None or not _site(layer).attends else partial(layer, mask=mask)
+            y = checkpoint(call, *inputs, use_reentrant=False) if self.recompute else call(*inputs)
             state = self.topology.write(t, state, y)
         return self.norm(self.topology.close(state))  # type: ignore[no-any-return]  # nn.Module returns Any
 

@@ -10,12 +10,12 @@ from torch import nn
 
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count
-from search_spaces.layers.attention import Attention, count_attention
+from search_spaces.layers.attention import Attention, count_attention, count_softmax
 from search_spaces.layers.feed_forward import Activation, FeedForward, count_feed_forward
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import Stack, build_stack, count_stack
 from search_spaces.mistake import Mistake
-from search_spaces.topologies.base import Site
+from search_spaces.topologies.base import Site, Topology
 from search_spaces.topologies.registry import load
 
 
@@ -29,6 +29,7 @@ class Dialect:
         attention_bias: Whether the linear maps of attention layers have one.
         feed_forward_bias: Whether those of feed-forward layers have one.
         parts: How many embeddings make the input: 2 where positions are learned, 1 where they are not.
+        dropout: Share of features dropped while training: of each layer's output, and inside feed-forward layers.
     """
 
     norm: Norm
@@ -36,6 +37,7 @@ class Dialect:
     attention_bias: bool
     feed_forward_bias: bool
     parts: int
+    dropout: float = 0.0
 
 
 def build_transformer(architecture: Architecture, dialect: Dialect, attend: Callable[[int], nn.Module]) -> Stack:
@@ -46,9 +48,7 @@ def build_transformer(architecture: Architecture, dialect: Dialect, attend: Call
     Raises:
         Mistake: An architecture without heads, or one that its topology cannot wire.
     """
-    if architecture.heads == 0:
-        raise Mistake(f"a transformer needs heads and head_dim of at least 1, got {architecture}.")
-    kind, _ = load(architecture.topology)
+    kind = _wiring(architecture)
     layers = []
     for block in range(architecture.depth):
         attention = Attention(
@@ -59,6 +59,7 @@ def build_transformer(architecture: Architecture, dialect: Dialect, attend: Call
             dialect.norm,
             kind.delivers,
             bias=dialect.attention_bias,
+            dropout=dialect.dropout,
         )
         feed_forward = FeedForward(
             architecture.width,
@@ -67,22 +68,33 @@ def build_transformer(architecture: Architecture, dialect: Dialect, attend: Call
             dialect.norm,
             kind.delivers,
             bias=dialect.feed_forward_bias,
+            dropout=dialect.dropout,
         )
         layers += [attention, feed_forward]
     return build_stack(architecture, layers, dialect.norm, parts=dialect.parts)
 
 
-def count_transformer(architecture: Architecture, dialect: Dialect, tokens: int) -> Count:
-    """Closed form of that stack with softmax attention, for one sequence of `tokens`."""
-    kind, _ = load(architecture.topology)
+def _wiring(architecture: Architecture) -> type[Topology]:
+    """The topology, for an architecture that a transformer can have."""
+    if architecture.model:
+        raise Mistake(f"this task has a network of its own and takes none of timm's, got model={architecture.model}.")
+    if architecture.head_dim == 0:
+        raise Mistake(f"a transformer needs heads and head_dim of at least 1, got {architecture}.")
+    return load(architecture.topology)[0]
+
+
+def count_transformer(architecture: Architecture, dialect: Dialect, tokens: int, attend: Count | None = None) -> Count:
+    """Closed form of that stack for one sequence of `tokens`.
+
+    `attend` is the count of what attends in one block: without it, exact softmax attention.
+    """
+    kind = _wiring(architecture)
     width, heads, head_dim = architecture.width, architecture.heads, architecture.head_dim
-    attention = count_attention(
-        width, heads, head_dim, tokens, dialect.norm, kind.delivers, bias=dialect.attention_bias
-    )
+    attention = count_attention(width, heads, head_dim, dialect.norm, kind.delivers, bias=dialect.attention_bias)
     feed_forward = count_feed_forward(
         width, architecture.hidden, dialect.activation, dialect.norm, kind.delivers, bias=dialect.feed_forward_bias
     )
-    block = attention + feed_forward.times(tokens)
+    block = (attention + feed_forward).times(tokens) + (attend or count_softmax(heads, head_dim, tokens))
     layers = Count(block.params * architecture.depth, block.macs * architecture.depth)
     sites = [Site(("q", "k", "v"), heads * head_dim, True), Site(("x",), width, False)] * architecture.depth
     return count_stack(architecture, sites, layers, dialect.norm, positions=tokens, parts=dialect.parts)

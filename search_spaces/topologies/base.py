@@ -41,6 +41,11 @@ class Site:
     inner: int
     opens_block: bool
 
+    @property
+    def attends(self) -> bool:
+        """Whether the layer looks at other positions than its own, and so has to know which of them are padding."""
+        return "k" in self.ports
+
 
 @dataclass(frozen=True, slots=True)
 class Wiring:

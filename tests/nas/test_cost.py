@@ -76,6 +76,23 @@ def test_norms_hold_no_macs() -> None:
     assert count_macs(model, (torch.zeros(2, 8),))[0] == 2 * 8 * 3
 
 
+@pytest.mark.parametrize(
+    ("module", "shape"),
+    [
+        (nn.Conv1d(4, 6, 3, padding=1), (2, 4, 9)),
+        (nn.Conv2d(4, 8, 3, stride=2, padding=(1, 0), groups=2), (1, 4, 9, 8)),
+        (nn.Conv2d(4, 4, (5, 1), padding="same", groups=4), (1, 4, 9, 8)),
+        (nn.Conv3d(2, 3, 2, dilation=2), (1, 2, 5, 6, 7)),
+    ],
+)
+def test_convolutions_on_meta_are_counted_as_on_the_cpu(module: nn.Module, shape: tuple[int, ...]) -> None:
+    positions = math.prod(module(torch.zeros(shape)).shape) // module.out_channels
+    macs = positions * module.weight.numel()
+    model = nn.Sequential(module, nn.Linear(module(torch.zeros(shape)).shape[-1], 3))
+    linear = 3 * math.prod(module(torch.zeros(shape)).shape)
+    assert count_macs(model.to("meta"), (torch.zeros(shape, device="meta"),))[0] == macs + linear
+
+
 class Kronecker(nn.Module):
     def forward(self, a: Tensor) -> Tensor:
         return torch.linalg.inv(a)

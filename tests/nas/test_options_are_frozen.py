@@ -7,12 +7,16 @@ from nas.cli import app
 
 FLAGS = {
     "search": {
-        "--arch", "--budget", "--data", "--objectives", "--plot", "--preset", "--sampler", "--seed", "--space",
-        "--storage", "--study", "--trials", "--workers",
+        "--arch", "--budget", "--data", "--objectives", "--plot", "--preset", "--profile", "--sampler", "--seed",
+        "--space", "--storage", "--study", "--trials", "--workers",
     },
-    "evaluate": {"--arch", "--data", "--format", "--output", "--preset", "--render", "--save", "--seed", "--topology"},
+    "evaluate": {
+        "--arch", "--data", "--format", "--measure", "--output", "--preset", "--profile", "--render",
+        "--save", "--seed", "--topology",
+    },
     "retrofit": {"--data", "--format", "--output", "--preset", "--save", "--seed", "--topology"},
-    "cost": {"--arch", "--data", "--format", "--preset", "--topology"},
+    "cost": {"--arch", "--data", "--format", "--preset", "--profile", "--topology"},
+    "profile": {"--arch", "--batch", "--data", "--format", "--preset", "--topology"},
     "compare": {
         "--arch", "--data", "--format", "--match", "--output", "--preset", "--seeds", "--topology", "--workers",
     },
@@ -21,6 +25,7 @@ FLAGS = {
     },
     "front": {"--plot", "--storage", "--study"},
     "list": {"--storage"},
+    "reproduce": {"--format", "--paper"},
 }  # fmt: skip
 
 

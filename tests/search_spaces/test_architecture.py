@@ -1,7 +1,7 @@
 import os
 import subprocess
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -22,6 +22,14 @@ def test_equal_architectures_have_equal_keys_however_they_are_spelt() -> None:
     assert one == other
     assert one.key == other.key
     assert one.key != BASE.key
+
+
+def test_a_model_is_in_the_key_and_the_text_only_where_there_is_one() -> None:
+    one = parse_architecture("model=xcit_medium_24_p16_224,depth=12", BASE)
+    assert (one.depth, one.heads, one.width) == (12, 8, 512)
+    assert one.key != replace(one, model="xcit_small_24_p16_224").key
+    assert parse_architecture(str(one), BASE) == one
+    assert "model" not in str(BASE)
 
 
 def test_the_key_does_not_depend_on_hash_randomisation() -> None:
@@ -47,6 +55,8 @@ def test_the_text_reads_back() -> None:
         ("depth=0", "at least 1"),
         ("heads=0", "both 0"),
         ("topology=dca(k", "NAME"),
+        ("model=xcit_medium_24_p16_224,head_dim=64", "heads that share its width"),
+        ("model=xcit_medium_24_p16_224,topology=dca", "topology=resnet, got"),
     ],
 )
 def test_a_wrong_architecture_says_what_is_wrong(text: str, says: str) -> None:

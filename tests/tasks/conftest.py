@@ -2,12 +2,21 @@
 
 import hashlib
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 from torchvision.datasets import CIFAR10
+
+
+@pytest.fixture(autouse=True, scope="session")
+def own_cache_of_tasks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What tasks generate is kept for this session, and nowhere else."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NAS_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture
@@ -39,6 +48,29 @@ def image_folder(tmp_path: Path) -> Path:
             for i in range(examples):
                 pixels = generator.integers(0, 256, (40, 48, 3), dtype=np.uint8)
                 Image.fromarray(pixels).save(folder / f"{i}.jpg")
+    return tmp_path
+
+
+@pytest.fixture
+def imdb_folder(tmp_path: Path) -> Path:
+    """IMDb's own folders: 20 reviews of each class to learn from, and 5 to test on."""
+    for split, reviews in (("train", 20), ("test", 5)):
+        for label, stars, word in (("neg", 2, "bad"), ("pos", 9, "good")):
+            folder = tmp_path / "aclImdb" / split / label
+            folder.mkdir(parents=True)
+            for number in range(reviews):
+                (folder / f"{number}_{stars}.txt").write_text(f"{split} {number}: {word} <br />café", encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def aan_folder(tmp_path: Path) -> Path:
+    """The release's pairs of papers: 8 to train on, 4 to validate and 4 to test on."""
+    folder = tmp_path / "lra_release" / "lra_release" / "tsv_data"
+    folder.mkdir(parents=True)
+    for split, pairs in (("train", 8), ("eval", 4), ("test", 4)):
+        lines = [f"{i % 2}.0\tP{i}\tC{i}\tb'{split} \"{i}'\tb'cited {i}'\n" for i in range(pairs)]
+        (folder / f"new_aan_pairs.{split}.tsv").write_text("".join(lines), encoding="utf-8")
     return tmp_path
 
 

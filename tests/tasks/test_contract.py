@@ -11,7 +11,13 @@ from tasks.base import TASKS, Task
 from tasks.load import load_task
 from tasks.testing import CONTRACT
 
-FOLDERS = {"cifar10-vit": "cifar10_folder", "imagenet-vit": "image_folder"}
+FOLDERS = {
+    "cifar10-vit": "cifar10_folder",
+    "imagenet-vit": "image_folder",
+    "lra-image": "cifar10_folder",
+    "lra-retrieval": "aan_folder",
+    "lra-text": "imdb_folder",
+}
 """Task -> the fixture that makes its data. A task that is not here needs none."""
 
 NAMES = [name for name in TASKS.names() if not name.endswith("-lm") and not name.startswith("goal-")]

@@ -13,7 +13,9 @@ import torch
 from PIL import Image
 from timm.data.auto_augment import RandAugment
 
+from nas.cost import count
 from search_spaces.mistake import Mistake
+from search_spaces.models.families import base_of
 from tasks.base import Fitted
 from tasks.imagenet import ImageNetViT, _changed
 from tasks.images import ImageSplits
@@ -39,6 +41,15 @@ def test_a_folder_of_images_is_learnt_from_end_to_end(image_folder: Path) -> Non
     assert task.classes == 3
     assert fitted.steps == 3
     assert {"accuracy", "accuracy_se", "loss", "loss_se"} == set(fitted.validation) == set(fitted.test)
+
+
+@pytest.mark.parametrize("model", ["xcit_nano_12_p16_224", "deit_tiny_patch16_224"])
+def test_a_model_of_timms_is_counted_and_learnt_by_the_same_path(image_folder: Path, model: str) -> None:
+    task, architecture = ImageNetViT(image_folder), replace(base_of(model), depth=1)
+    costs = count(task, architecture)  # before the data is read, as a worker does
+    assert task.fit(architecture, "smoke", 0, None, lambda step, metrics: None).steps == 3
+    assert costs.params == sum(parameter.numel() for parameter in task.build(architecture).parameters())
+    assert costs.embedding_params is None
 
 
 def test_the_numbers_do_not_depend_on_how_many_processes_read(image_folder: Path) -> None:

@@ -16,6 +16,13 @@ def test_the_learning_rate_rises_in_a_line_and_falls_in_a_cosine() -> None:
     assert 0 < rates[-1] < 0.001
 
 
+def test_the_learning_rate_may_fall_in_a_line_to_its_floor() -> None:
+    recipe = Recipe(steps=100, batch=1, lr=2.0, warmup=0.2, schedule="linear", floor=0.5)
+    assert recipe.learning_rate(20, 100) == 2.0
+    assert recipe.learning_rate(60, 100) == pytest.approx(1.5)
+    assert recipe.learning_rate(99, 100) == pytest.approx(1 + 1 / 80)
+
+
 def test_without_a_warmup_the_first_step_has_the_largest_learning_rate() -> None:
     assert Recipe(steps=10, batch=1, lr=0.3, warmup=0.0).learning_rate(0, 10) == 0.3
 

@@ -34,3 +34,20 @@ def test_attention_logits_stay_in_fp32_when_inputs_are_bf16() -> None:
     actual = SoftmaxAttention(causal=True, temperature=3)(q, k, v).float()
     assert (actual - expected).abs().max() < 0.02
     assert (rounded - expected).abs().max() > 0.04  # what bf16 logits would give
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_masked_keys_change_nothing_for_the_others(causal: bool) -> None:
+    torch.manual_seed(0)
+    q, k, v = torch.randn(3, 2, 3, 7, 4).unbind()
+    attend = SoftmaxAttention(causal=causal)
+    masked = attend(q, k, v, torch.arange(7).expand(2, -1) < 5)
+    torch.testing.assert_close(masked[:, :, :5], attend(q[:, :, :5], k[:, :, :5], v[:, :, :5]))
+    assert not torch.allclose(attend(q, k, v)[:, :, :5], masked[:, :, :5]) or causal
+
+
+def test_a_mask_does_not_let_causal_attention_look_ahead() -> None:
+    torch.manual_seed(0)
+    q, k, v = torch.randn(3, 2, 3, 7, 4).unbind()
+    attend = SoftmaxAttention(causal=True)
+    torch.testing.assert_close(attend(q, k, v, torch.ones(2, 7, dtype=torch.bool)), attend(q, k, v))

@@ -1,0 +1,59 @@
+"""How quickly ListOps is generated, against the recursion as its authors wrote it down.
+
+One core makes lists of the published lengths both ways; the peer draws every tree to its end and looks at its length
+then, as lra_benchmarks/data/listops.py does. Then the published 100,000 lists are made by all cores, without the cache
+(with --quick their time is that of as many lists as one block has, on one core, multiplied).
+"""
+
+import random
+import time
+
+from benchmarks.form import Figure, main
+from tasks.lra.lists import block_of, generated
+from tasks.lra.presets import LISTOPS
+
+_PAPER = LISTOPS["paper"]
+_OPERATOR_SHARE = 0.25
+
+
+def literal(draw: random.Random, depth: int) -> tuple[object, int]:
+    """A tree and its length, however long."""
+    if depth >= _PAPER.grammar.depth or draw.random() > _OPERATOR_SHARE:
+        return draw.choice(range(10)), 1
+    arguments = [literal(draw, depth + 1) for _ in range(draw.randint(2, _PAPER.grammar.arguments))]
+    return (draw.choice(("MIN", "MAX", "MED", "SM")), arguments), 2 + sum(length for _, length in arguments)
+
+
+def literal_lists_per_second(lists: int) -> float:
+    """Lists of the published lengths that one core makes in a second, drawn to the end and not evaluated."""
+    draw, kept, began = random.Random(0), 0, time.process_time()
+    while kept < lists:
+        _, length = literal(draw, 1)
+        kept += _PAPER.grammar.longer_than < length < _PAPER.grammar.shorter_than
+    return lists / (time.process_time() - began)
+
+
+def lists_per_second(lists: int) -> float:
+    """Lists that one core makes and evaluates in a second."""
+    began = time.process_time()
+    block_of(_PAPER.grammar, seed=0, size=lists, number=0)
+    return lists / (time.process_time() - began)
+
+
+def figures(quick: bool) -> dict[str, Figure]:
+    """Lists a second on one core, and the time of the published number."""
+    lists, wanted = (1000 if quick else 5000), _PAPER.examples + 2 * _PAPER.held_out
+    ours, theirs = lists_per_second(lists), literal_lists_per_second(lists)
+    seconds = wanted / ours
+    if not quick:
+        began = time.perf_counter()
+        generated(_PAPER.grammar, wanted, seed=0)
+        seconds = time.perf_counter() - began
+    return {
+        "lists_per_second": Figure(ours, "lists/s", "higher", peers={"drawn to the end": theirs}),
+        "published_lists_seconds": Figure(seconds, "s", "lower", target=600),
+    }
+
+
+if __name__ == "__main__":
+    main("listops", figures)

@@ -1,0 +1,71 @@
+"""`nas reproduce`: what papers print beside what this project has."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
+from nas import report
+from nas.options import Format
+from nas.readings import LABELS, Reading, contradicted, is_printed, readings, row_of, unread
+from nas.readings.networks import params
+from results import export, published, table
+
+
+def run_params(paper: str | None, format: Format) -> bool:
+    """Print parameters as printed and as counted, a line a reading; returns whether each is what its label says."""
+    papers = [paper] if paper else published.papers()
+    records = [record for name in papers for record in _records(name)]
+    if format is Format.TABLE:
+        _print(records, papers)
+    else:
+        export.write(table.from_records(records), format.value)
+    return not contradicted((record["label"], record["matches"] == "yes") for record in records)
+
+
+def _records(paper: str) -> Iterator[dict[str, Any]]:
+    printed = {row_of(line): line["params_millions"] for line in published.lines_of(paper)}
+    for reading in readings(paper):
+        yield _record(paper, reading, printed[reading.row])
+
+
+def _record(paper: str, reading: Reading, printed: str) -> dict[str, Any]:
+    counted = params(reading)
+    return {
+        "paper": paper,
+        "table": int(reading.table),
+        "model": reading.model,
+        "data": reading.data,
+        "printed_millions": float(printed),
+        "params": counted,
+        "label": reading.label,
+        "matches": "yes" if is_printed(counted, printed, reading.rounding) else "no",
+        "network": reading.network,
+        "preset": reading.preset,
+        "architecture": reading.architecture,
+        "counts": reading.counts,
+        "rounding": reading.rounding,
+        "reading": reading.reading,
+    }
+
+
+def _print(records: list[dict[str, Any]], papers: list[str]) -> None:
+    console = report.screen()
+    shown = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), collapse_padding=True)
+    for heading in ("paper", "table", "model", "data", "printed", "counted", "label", "reading"):
+        numbers = heading in ("table", "printed", "counted")
+        shown.add_column(heading, justify="right" if numbers else "left", overflow="fold", no_wrap=numbers)
+    for record in records:
+        label = record["label"] if (record["matches"] == "yes") != (record["label"] == "differs") else "BROKEN"
+        printed, counted = f"{record['printed_millions']:g}M", f"{record['params'] / 1e6:.4f}M"
+        cells = (record["paper"], str(record["table"]), record["model"], record["data"], printed, counted, label)
+        shown.add_row(*map(escape, cells), escape(record["reading"]))
+    console.print(shown)
+    for label in LABELS:
+        console.print(f"{sum(record['label'] == label for record in records)} {label}", highlight=False)
+    for paper in papers:
+        if missing := unread(paper):
+            line = f"{paper}: printed, and built by nothing here: {'; '.join(missing)}"
+            console.print(line, soft_wrap=True, highlight=False, markup=False)

@@ -1,0 +1,248 @@
+"""How well conditioned attention is: the Jacobian of a layer's outputs by its weights (Leaner Transformers, 2025).
+
+The Jacobian J of a layer is of vec(y), y = the multi-head output [N, D], by the weights of its queries, keys, values
+and output map, the layer's inputs held fixed; biases and norms are not among them. The paper's condition number is
+sigma_1 / sigma_min of J. With H*K < N and H*K < D, J has a null space of (N - H*K)(D - H*K) dimensions whatever the
+weights, and the number is infinite; here it is sigma_1 / sigma_rank, which is the same where there is no such space.
+
+The paper does not say what tokens and examples it averages over. Here it is at most TOKENS tokens of each text, evenly
+spread, which are the layer's whole sequence, and EXAMPLES examples.
+
+Shapes: N = tokens, D = width, H = heads, K = head dim, P = weights in J, A = H*K.
+"""
+
+import copy
+import math
+import statistics
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy.sparse.linalg import LinearOperator, eigsh, lobpcg
+from torch import Tensor, nn
+from torch.func import functional_call, jvp, vjp, vmap
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from search_spaces.layers.attention import Attention, NoProjection
+from search_spaces.mistake import Mistake
+from tasks.splits import spread
+
+TOKENS, EXAMPLES = 16, 4
+EXACT = 1024
+"""Up to so many outputs N*D all singular values are computed; above, the first and the last, by iteration."""
+
+TOLERANCE = 1e-10
+"""Singular values below this share of the first are zero."""
+
+SETTLED = 0.01
+"""The last singular value's square is found when another round lowers it by no more than this share."""
+
+_ROWS = 128  # of J at once
+
+Weights = dict[str, Tensor]
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Conditioning:
+    """Of one layer and one example.
+
+    Attributes:
+        number: sigma_1 / sigma_rank of J.
+        rank: Singular values that are not zero. Beyond EXACT outputs, what it is for weights in general position.
+        full: Singular values in all.
+        heads: sigma_1 / sigma_rank of the heads' joined outputs [N, H*K], the proxy that the paper's theorem is about.
+    """
+
+    number: float
+    rank: int
+    full: int
+    heads: float
+
+
+class Layer:
+    """An attention layer with the inputs that it met, in double precision, as a function of its weights.
+
+    A map W of inputs x [N, in] has no effect but on the rows' span. J is taken by shifts W + s V of orthonormal V
+    [rank, in] that spans it: J J' is the same, and a shift has at most N columns, however wide the layer is.
+    """
+
+    def __init__(self, module: Attention, inputs: tuple[Tensor, ...]) -> None:
+        """Take the layer, and one [1, N, D], or one for each port."""
+        self.module, self.inputs = copy.deepcopy(module).cpu().double().eval(), inputs
+        maps = {f"{name}.weight": part for name, part in self.module.named_modules() if isinstance(part, nn.Linear)}
+        given: dict[nn.Module, Tensor] = {}
+
+        def note(part: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+            given[part] = inputs[0][0]
+
+        with ExitStack() as hooks, torch.no_grad():
+            for part in maps.values():
+                hooks.enter_context(part.register_forward_pre_hook(note))
+            self.module(*inputs)
+        out = maps["out.weight"]
+        self.width = out.out_features
+        self.heads = given[out]  # [N, H*K]
+        self.weights = {name: part.weight.detach() for name, part in maps.items()}
+        self.spans = {name: torch.linalg.svd(given[part], full_matrices=False).Vh for name, part in maps.items()}
+        self.still = {name: w.new_zeros(len(w), len(self.spans[name])) for name, w in self.weights.items()}
+
+    def outputs(self, shifts: Weights) -> Tensor:
+        """Its outputs with shifted weights, [N*D]."""
+        weights = {name: weight + shifts[name] @ self.spans[name] for name, weight in self.weights.items()}
+        y: Tensor = functional_call(self.module, weights, self.inputs)
+        return y.flatten()
+
+
+def measure(network: nn.Module, inputs: tuple[Tensor, ...]) -> dict[str, float]:
+    """Means over layers and examples of condition numbers, the heads' and rank / full, and the numbers of each block.
+
+    Raises:
+        Mistake: As `refuse`.
+    """
+    blocks = conditioning(network, inputs)
+    each = [one for block in blocks for one in block]
+    return {
+        "condition_number": statistics.mean(one.number for one in each),
+        "condition_heads": statistics.mean(one.heads for one in each),
+        "condition_rank_share": statistics.mean(one.rank / one.full for one in each),
+        **{f"condition_number_{b}": statistics.mean(one.number for one in block) for b, block in enumerate(blocks, 1)},
+    }
+
+
+def conditioning(network: nn.Module, inputs: tuple[Tensor, ...]) -> list[list[Conditioning]]:
+    """For each attention layer in order, one for each example; the network and its mode are left as they were.
+
+    Raises:
+        Mistake: As `refuse`.
+    """
+    refuse(network)
+    return [[condition(layer) for layer in layers] for layers in met(network, inputs)]
+
+
+def refuse(network: nn.Module) -> None:
+    """Raise a Mistake where the network has no attention layers, or none with projections of their own."""
+    layers = _layers(network)
+    if not layers:
+        raise Mistake("conditioning is measured of attention layers, and the network has none.")
+    if any(isinstance(layer.project, NoProjection) for layer in layers):
+        raise Mistake("conditioning is of an attention layer's own projections, and this topology's layers have none.")
+
+
+def met(network: nn.Module, inputs: tuple[Tensor, ...]) -> Iterator[list[Layer]]:
+    """The attention layers, each with what it met of each example."""
+    calls: list[tuple[Attention, tuple[Tensor, ...], Tensor | None]] = []
+
+    def note(module: nn.Module, inputs: tuple[Tensor, ...], named: Mapping[str, Any]) -> None:
+        assert isinstance(module, Attention)
+        calls.append((module, inputs, named.get("mask")))
+
+    device = next(network.parameters()).device
+    with ExitStack() as hooks, _evaluating(network), torch.compiler.set_stance("force_eager"):
+        for layer in _layers(network):
+            hooks.enter_context(layer.register_forward_pre_hook(note, with_kwargs=True))
+        network(*(each[:EXAMPLES].to(device) for each in inputs))
+    for module, given, mask in calls:
+        texts = [text for text in range(len(given[0])) if mask is None or mask[text].any()]
+        yield [Layer(module, _some(given, mask, text)) for text in texts]
+
+
+def condition(layer: Layer) -> Conditioning:
+    """Condition number and rank of one layer at one example."""
+    outputs = len(layer.heads) * layer.width
+    full = min(outputs, sum(weight.numel() for weight in layer.weights.values()))
+    with sdpa_kernel(SDPBackend.MATH), torch.no_grad():
+        # A layer whose heads are narrower than it has tokens has a null space, and few columns.
+        exact = outputs <= EXACT or layer.heads.shape[1] < len(layer.heads)
+        number, rank = _ratio(torch.linalg.svdvals(_triangle(layer))) if exact else (_extremes(layer), full)
+    return Conditioning(number, rank, full, _ratio(torch.linalg.svdvals(layer.heads))[0])
+
+
+def _triangle(layer: Layer) -> Tensor:
+    """R of J' = Q R, which has J's singular values, weight by weight: the Gram matrix would lose half of the digits."""
+    outputs, pull, *_ = vjp(layer.outputs, layer.still)
+    units = torch.eye(len(outputs), dtype=torch.float64)
+    rows: Weights = vmap(lambda u: pull(u)[0], chunk_size=_ROWS)(units)
+    triangle: Tensor = outputs.new_zeros(0, len(outputs))
+    for each in rows.values():
+        triangle = torch.linalg.qr(torch.cat((triangle, each.flatten(1).mT)), mode="r").R
+    return triangle
+
+
+def _ratio(values: Tensor) -> tuple[float, int]:
+    """First over last singular value that is not zero, and how many are not."""
+    kept = values[values > TOLERANCE * values[0]]
+    return (kept[0] / kept[-1]).item(), len(kept)
+
+
+def _extremes(layer: Layer) -> float:
+    """First over last singular value from products with J J' alone, of a layer that has no null space by its shape.
+
+    The first by Lanczos. The last by LOBPCG, until further rounds lower its square by less than SETTLED: it is reached
+    from above, and the ratio from below; beyond 1e6 its square is lost in double precision, and the ratio is too low.
+    Preconditioned is with what the output map adds to J J', the heads' Gram matrix (x) I.
+    """
+    heads = layer.heads
+    _, pull, *_ = vjp(layer.outputs, layer.still)
+
+    def gram(u: Tensor) -> Tensor:
+        product: Tensor = jvp(layer.outputs, (layer.still,), pull(u))[1]
+        return product
+
+    def products(block: Array) -> Array:
+        columns = torch.from_numpy(np.ascontiguousarray(block)).view(len(block), -1)
+        found: Array = vmap(gram, in_dims=1, out_dims=1)(columns).view(block.shape).numpy()
+        return found
+
+    def preconditioned(block: Array) -> Array:
+        mixed: Array = inverse @ block.reshape(len(inverse), -1)
+        return mixed.reshape(block.shape)
+
+    size = len(heads) * layer.width
+    draw = np.random.default_rng(0).standard_normal
+    operator = LinearOperator((size, size), products, matmat=products, dtype=float)
+    first = float(eigsh(operator, k=1, v0=draw(size), return_eigenvectors=False)[0])
+    inverse = torch.linalg.inv(heads @ heads.mT + 1e-12 * first * torch.eye(len(heads)).double()).numpy()
+    preconditioner = LinearOperator((size, size), preconditioned, matmat=preconditioned, dtype=float)
+    start = np.linalg.qr(preconditioned(draw((size, 4)))).Q
+    return math.sqrt(first / max(_smallest(operator, preconditioner, start), 1e-16 * first))
+
+
+def _smallest(operator: LinearOperator, preconditioner: LinearOperator, block: Array) -> float:
+    """The smallest eigenvalue, approached from above from the span of a block [N*D, few]."""
+    smallest = math.inf
+    for _ in range(20):
+        with warnings.catch_warnings():  # that a round ended before it converged
+            warnings.simplefilter("ignore")
+            values, block = lobpcg(operator, block, M=preconditioner, largest=False, maxiter=50, tol=1e-14)
+        before, smallest = smallest, min(smallest, float(values.min()))
+        if smallest > (1 - SETTLED) * before:
+            break
+    return smallest
+
+
+def _layers(network: nn.Module) -> list[Attention]:
+    return [module for module in network.modules() if isinstance(module, Attention)]
+
+
+@contextmanager
+def _evaluating(network: nn.Module) -> Iterator[None]:
+    training = network.training
+    network.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        network.train(training)
+
+
+def _some(inputs: Sequence[Tensor], mask: Tensor | None, text: int) -> tuple[Tensor, ...]:
+    """At most TOKENS tokens of a text that are not padding, evenly spread, [1, TOKENS, D] of each port."""
+    tokens = torch.arange(inputs[0].shape[1]) if mask is None else mask[text].cpu().nonzero()[:, 0]
+    chosen = tokens[spread(len(tokens), min(TOKENS, len(tokens)))]
+    return tuple(x[text : text + 1].cpu().double()[:, chosen] for x in inputs)

@@ -1,0 +1,34 @@
+"""The energy that a GPU took, by NVML's counter."""
+
+import time
+from collections.abc import Callable
+
+import torch
+
+from nas.profiling.timing import synchronise
+
+WINDOW_S = 5.0
+"""The counter moves every 20 to 100 ms: shorter windows measure its steps."""
+
+
+def energy_of(call: Callable[[], None], device: torch.device, window_s: float = WINDOW_S) -> tuple[float | None, str]:
+    """Joules of one call, by calling for a window's length; or None, and why it was not measured."""
+    if device.type != "cuda":
+        return None, "energy is measured on NVIDIA GPUs alone"
+    try:
+        import pynvml
+    except ImportError:
+        return None, 'energy needs NVML: pip install "nas-bench-wiring[gpu]"'
+    try:
+        pynvml.nvmlInit()
+        handle = pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{torch.cuda.get_device_properties(device).uuid}")
+        read = pynvml.nvmlDeviceGetTotalEnergyConsumption
+        synchronise(device)
+        before, start, calls = read(handle), time.perf_counter(), 0
+        while time.perf_counter() - start < window_s:
+            call()
+            synchronise(device)
+            calls += 1
+        return (read(handle) - before) / 1e3 / calls, ""
+    except pynvml.NVMLError as error:
+        return None, f"NVML says: {error}"

@@ -1,0 +1,153 @@
+"""The encoder of the Long Range Arena, as Nyströmformer has it: token ids to the scores of classes.
+
+Shapes: B = batch, T = texts of an example, N = tokens, D = width.
+"""
+
+import warnings
+from dataclasses import dataclass, replace
+from functools import cache
+
+import torch
+from torch import Tensor, nn
+
+from search_spaces.architecture import Architecture
+from search_spaces.count import Count, linear
+from search_spaces.layers.attention import SoftmaxAttention, count_softmax
+from search_spaces.layers.embedding import TokensAndPositions
+from search_spaces.layers.feed_forward import GELU
+from search_spaces.layers.norm import Norm
+from search_spaces.layers.nystrom import Nystrom
+from search_spaces.layers.stack import Stack
+from search_spaces.layers.transformer import Dialect, build_transformer, count_transformer
+from search_spaces.mistake import Mistake, Notice
+
+PADDING = 0
+"""The id of no token."""
+
+LRA = Dialect(Norm("layer", 1e-5), GELU, attention_bias=True, feed_forward_bias=True, parts=2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncoderSizes:
+    """What of an encoder its task fixes.
+
+    Attributes:
+        vocabulary: How many ids there are, 0 among them, which is padding.
+        context: The most tokens a text can have.
+        classes: How many scores come out.
+        texts: How many texts an example has: 1, or 2 that are compared, read by the same tower.
+        hidden: Features inside the classifier.
+        attention: Nyström attention, or None for exact softmax attention.
+        dropout: Share of features dropped while training: of the embedding, of each layer's output, and inside
+            feed-forward layers.
+
+    Raises:
+        ValueError: Another number of texts.
+    """
+
+    vocabulary: int
+    context: int
+    classes: int
+    texts: int = 1
+    hidden: int = 128
+    attention: Nystrom | None = None
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.texts not in (1, 2):
+            raise ValueError(f"an example has 1 text or 2, got {self.texts}.")
+
+
+class Comparison(nn.Module):
+    """Two texts' features a and b as (a, b, a * b, a - b)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map [B, 2, D] to [B, 4 D]."""
+        a, b = x.unbind(1)
+        return torch.cat((a, b, a * b, a - b), dim=-1)
+
+
+class Encoder(nn.Module):
+    """Word and position embeddings, a transformer stack, the mean over a text's tokens, and a classifier.
+
+    Padding stands anywhere in a text and is id 0. With exact attention, scores are those of the text without the
+    padding behind it; with Nyström attention padding lengthens the landmarks' segments, but what it holds is not seen.
+
+    Source: Xiong et al., Nyströmformer (2021), code for the Long Range Arena. That code divides the sum over tokens by
+    the padded length, and so lets a text's length scale its features; here it is the tokens' mean.
+    """
+
+    def __init__(self, embedding: TokensAndPositions, stack: Stack, head: nn.Module, sizes: EncoderSizes) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.stack = stack
+        self.head = head
+        self.context = sizes.context
+        self.drop = nn.Dropout(sizes.dropout)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Map ids [B, N], or [B, 2, N] of two texts, to scores [B, classes].
+
+        Raises:
+            Mistake: More tokens than the encoder has positions.
+        """
+        if ids.shape[-1] > self.context:
+            raise Mistake(f"the encoder has {self.context} positions, got {ids.shape[-1]} tokens. Shorten the text.")
+        texts = ids.flatten(0, -2)  # [B T, N]
+        real = texts != PADDING
+        words, positions = self.embedding(texts)
+        kept = self.drop(torch.ones_like(words))  # dropping both alike is dropping features of their sum
+        features = self.stack(words * kept, positions * kept, mask=real)
+        weight = real[..., None] / real.sum(1).clamp(min=1)[:, None, None]  # [B T, N, 1]
+        pooled = (features * weight).sum(1).unflatten(0, (ids.shape[0], -1))  # [B, T, D]
+        return self.head(pooled)  # type: ignore[no-any-return]  # nn.Module returns Any
+
+
+def build_encoder(architecture: Architecture, sizes: EncoderSizes) -> Encoder:
+    """An encoder: embeddings N(0, 0.02), linear maps as torch draws them.
+
+    Raises:
+        Mistake: An architecture without heads, or one that its topology cannot wire.
+    """
+    heads, nystrom = architecture.heads, sizes.attention
+    if nystrom is not None and nystrom.padding(sizes.context):
+        _say_padded(nystrom.landmarks, sizes.context, nystrom.padding(sizes.context))
+    stack = build_transformer(
+        architecture,
+        replace(LRA, dropout=sizes.dropout),
+        lambda block: SoftmaxAttention(causal=False) if nystrom is None else nystrom.build(heads),
+    )
+    embedding = TokensAndPositions(sizes.vocabulary, sizes.context, architecture.width)
+    for table in embedding.parameters():
+        nn.init.normal_(table, std=0.02)
+    features = architecture.width * (1 if sizes.texts == 1 else 4)
+    head = nn.Sequential(
+        nn.Flatten() if sizes.texts == 1 else Comparison(),
+        nn.Linear(features, sizes.hidden),
+        nn.ReLU(),
+        nn.Linear(sizes.hidden, sizes.classes),
+    )
+    return Encoder(embedding, stack, head, sizes)
+
+
+def count_encoder(architecture: Architecture, sizes: EncoderSizes, tokens: int) -> Count:
+    """Closed form of that network for one example whose texts have `tokens`, padding included.
+
+    Raises:
+        Mistake: The topology is unknown.
+    """
+    width, heads, head_dim = architecture.width, architecture.heads, architecture.head_dim
+    attend = count_softmax if sizes.attention is None else sizes.attention.count
+    tower = count_transformer(architecture, LRA, tokens, attend(heads, head_dim, tokens))
+    features = width * (1 if sizes.texts == 1 else 4)
+    head = linear(features, sizes.hidden) + linear(sizes.hidden, sizes.classes)
+    return Count(params=(sizes.vocabulary + sizes.context) * width) + tower.times(sizes.texts) + head
+
+
+@cache  # once a process, however many networks are built
+def _say_padded(landmarks: int, context: int, padding: int) -> None:
+    warnings.warn(
+        f"{landmarks} landmarks do not divide {context} tokens: {padding} masked positions are put behind them.",
+        Notice,
+        stacklevel=3,
+    )

@@ -1,0 +1,184 @@
+"""Families of timm's vision models, with another depth and other heads.
+
+A model may have stages. Then `depth` is its blocks in all, and `heads`, `width` and `hidden` are those of the stage
+with most blocks. Another depth changes every stage in proportion, to one block at least; other heads change those of
+every stage by one factor. Heads share the width, as timm's do.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import timm
+import torch
+from torch import nn
+
+from search_spaces.architecture import Architecture
+from search_spaces.mistake import Mistake, unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Where a family of timm's takes depth and heads, and where its networks have them.
+
+    Attributes:
+        depth: The constructor's argument for the blocks.
+        heads: The constructor's argument for the heads.
+        stages: Given a network, its stages, each a sequence of blocks.
+        layers: Given a block, its attention and its feed-forward layer.
+    """
+
+    depth: str
+    heads: str
+    stages: Callable[[Any], list[Any]]
+    layers: Callable[[Any], tuple[Any, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """What a model of timm's is made of; a number a stage.
+
+    Attributes:
+        family: The name of its class.
+        image: Channels, height and width of what it takes.
+        depths: Blocks.
+        heads: Of one block.
+        widths: Features between blocks.
+        hidden: Features inside a feed-forward layer.
+        stem: Features of VOLO's stem, 0 elsewhere.
+    """
+
+    family: str
+    image: tuple[int, int, int]
+    depths: tuple[int, ...]
+    heads: tuple[int, ...]
+    widths: tuple[int, ...]
+    hidden: tuple[int, ...]
+    stem: int
+
+    @property
+    def main(self) -> int:
+        """The stage with most blocks."""
+        return self.depths.index(max(self.depths))
+
+
+def _plain(network: Any) -> list[Any]:
+    return [network.blocks]
+
+
+def _usual(block: Any) -> tuple[Any, Any]:
+    return block.attn, block.mlp
+
+
+FAMILIES: Mapping[str, Family] = {
+    "VisionTransformer": Family("depth", "num_heads", _plain, _usual),
+    "Xcit": Family("depth", "num_heads", _plain, _usual),
+    "TNT": Family("depth", "num_heads_outer", _plain, lambda block: (block.attn_out, block.mlp)),
+    "DaVit": Family(
+        "depths", "num_heads", lambda net: [stage.blocks for stage in net.stages], lambda block: _usual(block[0])
+    ),
+    "VOLO": Family(
+        "layers", "num_heads", lambda net: [part for part in net.network if isinstance(part, nn.Sequential)], _usual
+    ),
+}
+"""timm's class -> what the project knows of it."""
+
+
+def base_of(model: str) -> Architecture:
+    """A model of timm's as it is. Raises Mistake where there is none, or its family has no depth and heads."""
+    own = _stages(model)
+    main = own.main
+    return Architecture(
+        depth=sum(own.depths), width=own.widths[main], heads=own.heads[main], hidden=own.hidden[main], model=model
+    )
+
+
+def depths_of(model: str, factors: Sequence[Fraction]) -> tuple[int, ...]:
+    """Its own depth times each factor, where every stage keeps a block."""
+    own = _stages(model)
+    depth = sum(own.depths)
+    return tuple(sorted({round(depth * factor) for factor in factors if round(depth * factor) >= len(own.depths)}))
+
+
+def heads_of(model: str) -> tuple[int, ...]:
+    """The heads it can have, from a quarter to twice its own."""
+    own = _stages(model)
+    few, many = own.heads[own.main] / 4, own.heads[own.main] * 2
+    return tuple(heads for heads in range(1, many + 1) if heads >= few and _heads(own, heads))
+
+
+def build_family(
+    architecture: Architecture, image: tuple[int, int, int], classes: int, *, drop_path: float = 0.0
+) -> nn.Module:
+    """The architecture's model of timm's for images of (channels, height, breadth), initialised as timm does.
+
+    Raises:
+        Mistake: As `base_of`; images of another size, a width or hidden features that are not the model's, or a depth
+            or heads that it cannot have.
+    """
+    name = architecture.model
+    own, base = _stages(name), base_of(name)
+    if image != own.image:
+        raise Mistake(f"timm's {name} takes images of {own.image}, the task has {image}. Choose another model.")
+    for field in ("width", "hidden"):
+        if getattr(architecture, field) != getattr(base, field):
+            raise Mistake(f"{field} of timm's {name} is {getattr(base, field)}, got {getattr(architecture, field)}.")
+    depths, heads = _depths(name, own, architecture.depth), _heads(own, architecture.heads)
+    if not heads:
+        able = ", ".join(map(str, heads_of(name)))
+        raise Mistake(f"heads of timm's {name} must divide the width of each stage, got {architecture.heads}: {able}.")
+    family = FAMILIES[own.family]
+    staged = len(depths) > 1
+    options: dict[str, Any] = {
+        family.depth: depths if staged else depths[0],
+        family.heads: heads if staged else heads[0],
+        "num_classes": classes,
+        "drop_path_rate": drop_path,
+    }
+    if own.family == "VOLO":  # timm's functions for its sizes take neither depth nor heads
+        options["mlp_ratio"] = tuple(hidden / width for hidden, width in zip(own.hidden, own.widths, strict=True))
+        volo: nn.Module = timm.models.VOLO(embed_dims=list(own.widths), stem_hidden_dim=own.stem, **options)
+        return volo
+    model: nn.Module = timm.create_model(name, **options)
+    return model
+
+
+@cache
+def _stages(name: str) -> Stages:
+    if not timm.is_model(name):
+        raise unknown("model of timm's", name, timm.list_models())
+    with torch.device("meta"):
+        network: Any = timm.create_model(name)
+    kind = type(network).__name__
+    if kind not in FAMILIES:
+        raise Mistake(f"timm's {name} is a {kind}, whose depth and heads cannot be set. Known: {', '.join(FAMILIES)}.")
+    stages = FAMILIES[kind].stages(network)
+    firsts = [FAMILIES[kind].layers(stage[0]) for stage in stages]
+    return Stages(
+        family=kind,
+        image=network.default_cfg["input_size"],
+        depths=tuple(map(len, stages)),
+        heads=tuple(attention.num_heads for attention, _ in firsts),
+        widths=tuple(mlp.fc1.in_features for _, mlp in firsts),
+        hidden=tuple(mlp.fc1.out_features for _, mlp in firsts),
+        stem=network.patch_embed.conv[0].out_channels if kind == "VOLO" else 0,
+    )
+
+
+def _depths(name: str, own: Stages, depth: int) -> tuple[int, ...]:
+    """So many blocks in all; what rounding leaves over goes to the longest stage."""
+    scaled = [max(1, round(Fraction(blocks * depth, sum(own.depths)))) for blocks in own.depths]
+    scaled[own.main] += depth - sum(scaled)
+    if scaled[own.main] < 1:
+        raise Mistake(f"timm's {name} has {len(scaled)} stages, so depth must be more than that, got {depth}.")
+    return tuple(scaled)
+
+
+def _heads(own: Stages, heads: int) -> tuple[int, ...]:
+    """Those of each stage; none where they divide no width, or a stage would have a fraction of a head."""
+    scaled = [Fraction(stage * heads, own.heads[own.main]) for stage in own.heads]
+    if any(h.denominator > 1 or width % h for h, width in zip(scaled, own.widths, strict=True)):
+        return ()
+    return tuple(map(int, scaled))

@@ -1,0 +1,266 @@
+"""Pathfinder's images: do two marked ends belong to one dashed contour, or to two?
+
+After snakes2.py of github.com/drewlinsley/pathfinder with the parameters that the Long Range Arena gives for 32 x 32
+pixels and contours of 14 (lra_benchmarks/data/pathfinder.py). What is not known: the seeds of the release; whether it
+has single dashes beside the short contours, which the generator can add and here are left out; and what its resampling
+(SciPy's and OpenCV's of about 2018, which round in ways of their own) made of a dash. The first contour begins anywhere
+in the middle of the image, where the generator also wants its first dash to fit into the middle. So these images are of
+the same kind as the release's, and results on them are not comparable with the release's. Dashes are drawn by Pillow,
+another version of which may draw other pixels: the data's fingerprint tells.
+
+Shapes: S = side of an image, W = side of a stamp.
+"""
+
+import math
+import random
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+from PIL import Image, ImageDraw
+
+from tasks.lra.blocks import in_blocks
+
+SIDE = 32
+_PADDING = 1
+_FINER = 2
+_LENGTH, _THICKNESS, _MARGIN = 2, 0.5, 1
+"""Of a dash, in pixels."""
+_REACH = _LENGTH + math.ceil(_THICKNESS) + _MARGIN
+"""Pixels from the middle of a stamp to its edge."""
+_MARKER = 1.5
+"""Radius of the disc at a marked end."""
+_DASHES, _APART = 14, 7
+"""Of the two long contours, and pixels between their beginnings."""
+_SHORT_DASHES = _DASHES // 3
+_SHORT = 20 // _SHORT_DASHES
+_CONTINUITY = 1.0
+_LONG_BRIGHTNESS, _SHORT_BRIGHTNESS = 2 * 0.75, 2.0
+_RETRIES = 2
+"""Further draws of a dash that touches something."""
+_SHORT_RETRIES = 4
+_BLOCK = 40
+"""Images of one block."""
+
+Array = np.ndarray[Any, Any]
+Point = tuple[int, int]
+"""Row and column."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Canvas:
+    """What is drawn, [S, S], and where nothing more may be drawn, [S, S] from 0 to 1."""
+
+    image: Array
+    taken: Array
+
+    def copy(self) -> "_Canvas":
+        return _Canvas(self.image.copy(), self.taken.copy())
+
+
+@dataclass(slots=True)
+class _Contour:
+    """A contour that grows.
+
+    Attributes:
+        pivot: What its last dash turned about.
+        angle: Where that dash points.
+        last: What that dash takes up, [S, S]; the canvas learns of it with the next one, which touches it.
+        tip: The end of it.
+    """
+
+    pivot: Point
+    angle: float
+    last: Array
+    tip: Point
+
+
+def generated(examples: int, seed: int) -> tuple[Array, Array]:
+    """So many images, bytes [E, S, S], and whether both marks are on one contour, [E]; a function of its arguments."""
+    images: list[Array] = []
+    labels: list[int] = []
+
+    def add(block: list[tuple[Array, int]]) -> int:
+        images.extend(image for image, _ in block)
+        labels.extend(label for _, label in block)
+        return len(images)
+
+    in_blocks(partial(block_of, seed, _BLOCK), add, examples, _BLOCK, "generating Pathfinder")
+    return np.stack(images[:examples]), np.array(labels[:examples], dtype=np.uint8)
+
+
+def block_of(seed: int, size: int, number: int) -> list[tuple[Array, int]]:
+    """So many images and their answers, the block of that number."""
+    draw = random.Random(f"pathfinder/{seed}/{number}")  # noqa: S311  # data, not secrets
+    return [_example(draw) for _ in range(size)]
+
+
+def _example(draw: random.Random) -> tuple[Array, int]:
+    """One image and its answer."""
+    while True:
+        canvas, contours = _two_contours(draw)
+        if contours:
+            break
+    (begin, end), (_, other_end) = contours
+    for _ in range(_SHORT):
+        canvas = _with_short_contour(canvas, draw)
+    label = draw.randrange(2)
+    for mark in (begin, end if label else other_end):
+        np.maximum(canvas.image, _disc(mark), out=canvas.image)
+    return np.round(255 * canvas.image / canvas.image.max()).astype(np.uint8), label
+
+
+def _two_contours(draw: random.Random) -> tuple[_Canvas, list[tuple[Point, Point]]]:
+    """The two long contours and the ends of each, in random order; no ends where they did not find room."""
+    canvas = _Canvas(np.zeros((SIDE, SIDE)), np.zeros((SIDE, SIDE)))
+    for edge in (np.s_[:_PADDING], np.s_[-_PADDING:], np.s_[:, :_PADDING], np.s_[:, -_PADDING:]):
+        canvas.taken[edge] = 1
+    middle = range(2 * _APART, SIDE - 2 * _APART)
+    first = _begun(canvas, (draw.choice(middle), draw.choice(middle)), draw, _LONG_BRIGHTNESS)
+    if first is None:
+        return canvas, []
+    towards = 2 * math.pi * draw.random()
+    beside = round(first.tip[0] + _APART * math.sin(towards)), round(first.tip[1] + _APART * math.cos(towards))
+    second = _begun(canvas, beside, draw, _LONG_BRIGHTNESS)
+    if second is None:
+        return canvas, []
+    begins = first.tip, second.tip
+    for _ in range(_DASHES - 1):
+        for contour in (first, second):
+            if not _grown(canvas, contour, draw, _LONG_BRIGHTNESS):
+                return canvas, []
+    for contour in (first, second):
+        np.maximum(canvas.taken, contour.last, out=canvas.taken)
+    ends = list(zip(begins, (first.tip, second.tip), strict=True))
+    draw.shuffle(ends)
+    return canvas, ends
+
+
+def _with_short_contour(canvas: _Canvas, draw: random.Random) -> _Canvas:
+    """The canvas with one more short contour, or as it was where there is no room for one."""
+    for _ in range(1 + _SHORT_RETRIES):
+        changed = canvas.copy()
+        free = np.argwhere(changed.taken[1:-1, 1:-1] < 0.3) + 1
+        if not len(free):
+            return canvas
+        row, column = free[draw.randrange(len(free))]
+        contour = _begun(changed, (int(row), int(column)), draw, _SHORT_BRIGHTNESS, alone=True)
+        if contour is not None and all(
+            _grown(changed, contour, draw, _SHORT_BRIGHTNESS) for _ in range(_SHORT_DASHES - 1)
+        ):
+            np.maximum(changed.taken, contour.last, out=changed.taken)
+            return changed
+    return canvas
+
+
+def _begun(
+    canvas: _Canvas, tail: Point, draw: random.Random, brightness: float, *, alone: bool = False
+) -> _Contour | None:
+    """A contour of one dash from `tail` on; None where it would leave the image, or touch others and is to be alone."""
+    for _ in range(1 + _RETRIES):
+        angle = math.radians(draw.randrange(-180, 180))
+        head = _moved(tail, angle, _LENGTH)
+        pivot = _moved(head, angle + math.pi, _LENGTH + _MARGIN)
+        if not (_inside(tail) and _inside(head) and _inside(pivot)):
+            continue
+        dash, room = _stamped(tail, angle)
+        if alone and (canvas.taken + room).max() >= 1.8:
+            continue
+        np.maximum(canvas.image, brightness * dash, out=canvas.image)
+        return _Contour(pivot, angle, room, tail)
+    return None
+
+
+def _grown(canvas: _Canvas, contour: _Contour, draw: random.Random, brightness: float) -> bool:
+    """Add a dash to the contour where there is room: nearly straight on is likelier than a turn."""
+    pivot = _moved(contour.pivot, contour.angle, _LENGTH + 2 * _MARGIN)
+    heads, weights = [], []
+    for row, column, angle in _ring():
+        head = pivot[0] + row, pivot[1] + column
+        if _inside(head):
+            turn = abs(math.remainder(angle - contour.angle, 2 * math.pi))
+            straight = math.cos(min(turn * _CONTINUITY, math.pi / 2)) ** 2
+            heads.append((head, angle))
+            weights.append(straight * (1 - _taken_near(canvas.taken, head)))
+    if sum(weights) < 1e-4:
+        return False
+    for head, angle in draw.choices(heads, weights, k=1 + _RETRIES):
+        dash, room = _stamped(head, angle + math.pi)
+        if (canvas.taken + room).max() < 1.8:
+            np.maximum(canvas.image, brightness * dash, out=canvas.image)
+            np.maximum(canvas.taken, contour.last, out=canvas.taken)
+            contour.pivot, contour.angle, contour.last, contour.tip = pivot, angle, room, head
+            return True
+    return False
+
+
+def _taken_near(taken: Array, point: Point) -> float:
+    """The most that is taken within the margin of a point."""
+    row, column = point
+    return max(
+        float(taken[row + down, column + right])
+        for down, right in ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1))
+        if _inside((row + down, column + right))
+    )
+
+
+@cache
+def _ring() -> tuple[tuple[int, int, float], ...]:
+    """Where the next dash may end: pixels around its pivot, a pixel of arc apart, and their directions."""
+    radius = _LENGTH + _MARGIN
+    arcs = np.arange(0, 2 * math.pi, 1 / radius)
+    pixels = {(math.floor(radius * math.sin(arc)), math.floor(radius * math.cos(arc))) for arc in arcs}
+    return tuple((row, column, math.atan2(row, column)) for row, column in sorted(pixels))
+
+
+def _moved(point: Point, angle: float, distance: float) -> Point:
+    """The pixel in that direction, rounded up as the generator does."""
+    return math.ceil(point[0] + distance * math.sin(angle)), math.ceil(point[1] + distance * math.cos(angle))
+
+
+def _inside(point: Point) -> bool:
+    return 0 <= point[0] < SIDE and 0 <= point[1] < SIDE
+
+
+def _stamped(tail: Point, angle: float) -> tuple[Array, Array]:
+    """A dash from `tail` on and what it takes up, each [S, S] from 0 to 1."""
+    dash, room = _stamps(round(math.remainder(angle, 2 * math.pi), 9))
+    return _placed(dash, tail), _placed(room, tail)
+
+
+@cache
+def _stamps(angle: float) -> tuple[Array, Array]:
+    """A dash from the middle on and what it takes up with its margin, each [W, W] from 0 to 1."""
+    side, middle = 2 * _REACH * _FINER + 1, _REACH * _FINER
+    head = _moved((middle, middle), angle, _LENGTH * _FINER)
+    fine = Image.new("L", (side, side))
+    ImageDraw.Draw(fine).line([(middle, middle), head[::-1]], fill=255, width=round(_THICKNESS * _FINER))
+    dash = np.asarray(fine) > 0
+    rows, columns = np.mgrid[:side, :side]
+    radius = _MARGIN * _FINER
+    room = np.zeros_like(dash)
+    for row, column in np.argwhere(dash):
+        room |= (rows - row) ** 2 + (columns - column) ** 2 <= radius**2
+    return _coarse(dash, 2 * _REACH + 1), _coarse(room, 2 * _REACH + 1)
+
+
+@cache
+def _disc(centre: Point) -> Array:
+    """A marker, [S, S] from 0 to 1."""
+    rows, columns = np.mgrid[: SIDE * _FINER, : SIDE * _FINER]
+    away = (rows - centre[0] * _FINER) ** 2 + (columns - centre[1] * _FINER) ** 2
+    return _coarse(away <= (_MARKER * _FINER) ** 2, SIDE)
+
+
+def _coarse(fine: Array, side: int) -> Array:
+    """A picture of 0 and 1 in fewer pixels."""
+    picture = Image.fromarray(np.where(fine, 255, 0).astype(np.uint8))
+    return np.asarray(picture.resize((side, side), Image.Resampling.LANCZOS)) / 255
+
+
+def _placed(stamp: Array, middle: Point) -> Array:
+    """A stamp on an empty canvas; what goes beyond the edges is cut off."""
+    larger = np.zeros((SIDE + 2 * _REACH, SIDE + 2 * _REACH))
+    larger[middle[0] : middle[0] + len(stamp), middle[1] : middle[1] + len(stamp)] = stamp
+    return larger[_REACH : _REACH + SIDE, _REACH : _REACH + SIDE]

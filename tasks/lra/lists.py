@@ -1,0 +1,136 @@
+"""ListOps as the Long Range Arena generates it: lists of operators on digits, and what they come to.
+
+The same as lra_benchmarks/data/listops.py in distribution, not draw by draw: a list is given up as soon as it is too
+long, which changes nothing about those that are kept, and each block of lists has draws of its own, so that how many
+processes share the work changes nothing either. Torch is not needed here: processes start in a tenth of a second.
+"""
+
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+
+from tasks.lra.blocks import in_blocks
+
+_DIGIT = 1
+"""Id of the digit 0; the other nine follow. Id 0 is padding."""
+OPERATORS = ("MIN", "MAX", "MED", "SM")
+FIRST_OPERATOR = _DIGIT + 10
+_CLOSE = FIRST_OPERATOR + len(OPERATORS)
+IDS = {
+    **{str(digit): _DIGIT + digit for digit in range(10)},
+    **{f"[{name}": FIRST_OPERATOR + number for number, name in enumerate(OPERATORS)},
+    "]": _CLOSE,
+    "X": _CLOSE,  # what the official pipeline makes of "]"
+}
+"""Word -> its id. The official order is whatever a set of words iterates in, and means nothing."""
+
+_OPERATOR_SHARE = 0.25
+_BLOCK = 2000
+"""Lists of one block."""
+
+List = tuple[bytes, int]
+"""Ids of a list, one byte each, and the digit that it comes to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """What lists are kept.
+
+    Attributes:
+        longer_than: Tokens that a list must exceed, at least 1; round brackets are none.
+        shorter_than: Tokens that it must stay below.
+        depth: Levels of operators and digits, at least 2; there are only digits on the last.
+        arguments: The most that an operator has; the fewest are 2.
+
+    Raises:
+        ValueError: A number is too small.
+    """
+
+    longer_than: int
+    shorter_than: int
+    depth: int
+    arguments: int
+
+    def __post_init__(self) -> None:
+        if self.longer_than < 1 or self.shorter_than < self.longer_than + 2 or self.depth < 2 or self.arguments < 2:
+            raise ValueError(f"no list is of {self}.")
+
+
+class _TooLong(Exception):
+    """A list that has outgrown its grammar."""
+
+
+def generated(grammar: Grammar, examples: int, seed: int) -> list[List]:
+    """So many lists, no two of which are the same; a function of its arguments alone.
+
+    Raises:
+        ValueError: The grammar has so few lists that a whole block brought nothing new.
+    """
+    found: dict[bytes, int] = {}
+
+    def add(block: list[List]) -> int:
+        before = len(found)
+        found.update(block)
+        if len(found) == before:
+            raise ValueError(f"{grammar} has hardly more than {before} lists, got {examples} wanted.")
+        return len(found)
+
+    in_blocks(partial(block_of, grammar, seed, _BLOCK), add, examples, _BLOCK, "generating ListOps")
+    return list(found.items())[:examples]
+
+
+def block_of(grammar: Grammar, seed: int, size: int, number: int) -> list[List]:
+    """So many lists, the block of that number; they may repeat those of another block."""
+    uniform = random.Random(f"listops/{seed}/{number}").random  # noqa: S311  # data, not secrets
+    kept: list[List] = []
+    while len(kept) < size:
+        if uniform() > _OPERATOR_SHARE:
+            continue  # a digit alone, which is too short
+        ids = bytearray()
+        with suppress(_TooLong):
+            answer = _grow(uniform, grammar, 1, ids, 0)
+            if len(ids) > grammar.longer_than:
+                kept.append((bytes(ids), answer))
+    return kept
+
+
+def _grow(uniform: Callable[[], float], grammar: Grammar, depth: int, ids: bytearray, owed: int) -> int:
+    """Append an operator and all below it, give what it comes to; at least `owed` tokens have to follow it."""
+    operator = int(len(OPERATORS) * uniform())
+    arguments = 2 + int((grammar.arguments - 1) * uniform())
+    if len(ids) + 1 + arguments + 1 + owed >= grammar.shorter_than:
+        raise _TooLong
+    ids.append(FIRST_OPERATOR + operator)
+    values = []
+    for left in range(arguments, 0, -1):  # with the closing bracket, as many tokens follow as arguments are left
+        if depth + 1 < grammar.depth and uniform() <= _OPERATOR_SHARE:
+            values.append(_grow(uniform, grammar, depth + 1, ids, owed + left))
+        else:
+            digit = int(10 * uniform())
+            ids.append(_DIGIT + digit)
+            values.append(digit)
+    ids.append(_CLOSE)
+    return applied(operator, values)
+
+
+def applied(operator: int, values: list[int]) -> int:
+    """What an operator, by its place in OPERATORS, makes of digits."""
+    if operator == 0:
+        return min(values)
+    if operator == 1:
+        return max(values)
+    if operator == 3:
+        return sum(values) % 10
+    ordered, half = sorted(values), len(values) // 2
+    return ordered[half] if len(values) % 2 else (ordered[half - 1] + ordered[half]) // 2  # a half is cut off
+
+
+def ids_of(source: str) -> bytes | None:
+    """Ids of a list as the release writes it, or None where it has other words.
+
+    Round brackets, which say nothing, are left out.
+    """
+    words = source.replace("(", " ").replace(")", " ").split()
+    return bytes(IDS[word] for word in words) if words and set(words) <= set(IDS) else None

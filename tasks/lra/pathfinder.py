@@ -1,0 +1,104 @@
+"""lra-pathfinder: whether two marked ends belong to one contour, pixel by pixel."""
+
+import hashlib
+from functools import lru_cache
+from pathlib import Path
+from typing import final
+
+import numpy as np
+import torch
+from PIL import Image, UnidentifiedImageError
+from torch import Tensor
+
+from search_spaces.mistake import Mistake
+from tasks.lra import contours
+from tasks.lra.kept import Arrays, kept
+from tasks.lra.presets import PATHFINDER, PathfinderRecipe
+from tasks.lra.release import Layout
+from tasks.lra.task import GeneratedTask, splits_of
+from tasks.splits import TensorSplits
+
+_LAYOUT = Layout("lra-pathfinder", "pathfinder32/curv_contour_length_14", ("metadata", "imgs"))
+_SEED = 0
+"""Of the images, and of the order in which they are dealt out."""
+
+
+@final
+class LRAPathfinder(GeneratedTask):
+    """Images of 32 x 32 pixels with contours of 14 dashes, 80 / 10 / 10 % of them at random.
+
+    They are the release's with `--data`, and else generated (see tasks.lra.contours for what differs). A pixel's id is
+    its brightness, and black ones are padding, as in Nyströmformer's pipeline.
+    """
+
+    name = "lra-pathfinder"
+    version = 1
+    context = 1024
+    classes = 2
+    presets = PATHFINDER
+
+    def generated(self, recipe: PathfinderRecipe) -> TensorSplits:
+        """The recipe's images, made once on this machine."""
+        return _generated(recipe.examples)
+
+    def read(self, data: Path) -> TensorSplits:
+        """Read the images that the release's metadata lists; like the official pipeline, leave out empty files."""
+        folder = _LAYOUT.find(data)
+        images, answers = [], []
+        for metadata in sorted((folder / "metadata").glob("*.npy"), key=lambda path: (len(path.name), path.name)):
+            for path, answer in _listed(folder, metadata):
+                if path.stat().st_size:
+                    images.append(_pixels(path))
+                    answers.append(answer)
+        if not images:
+            raise Mistake(
+                f"{str(folder / 'metadata')!r} must list images in files like 0.npy. Unpack the release again."
+            )
+        return _dealt(torch.from_numpy(np.stack(images)), torch.tensor(answers))
+
+
+def _listed(folder: Path, metadata: Path) -> list[tuple[Path, int]]:
+    """Images and answers of a metadata file: text for all its name, a line "imgs/0 sample_0.png 0 ANSWER ..." each."""
+    listed = []
+    for line in metadata.read_text(encoding="utf-8", errors="replace").splitlines():
+        words = line.split(" ")
+        if len(words) < 4 or words[3] not in ("0", "1"):
+            raise Mistake(f"{metadata} must have lines like 'imgs/0 sample_0.png 0 1', got {line[:60]!r}.")
+        path = folder / words[0] / words[1]
+        if not path.is_file():
+            raise Mistake(f"{str(path)!r}, which {metadata.name} lists, is missing. Unpack the release again.")
+        listed.append((path, int(words[3])))
+    return listed
+
+
+def _pixels(path: Path) -> contours.Array:
+    """Bytes of a grey image, [32, 32]."""
+    side = contours.SIDE
+    try:
+        with Image.open(path) as image:
+            pixels = np.asarray(image)
+    except UnidentifiedImageError:
+        raise Mistake(f"{str(path)!r} is no image. Unpack the release again.") from None
+    if pixels.shape != (side, side) or pixels.dtype != np.uint8:
+        raise Mistake(f"an image must be {side} x {side} grey bytes, got {pixels.shape} in {str(path)!r}.")
+    return pixels
+
+
+@lru_cache(maxsize=2)
+def _generated(examples: int) -> TensorSplits:
+    digest = hashlib.sha256(f"{LRAPathfinder.version} {examples} {_SEED}".encode()).hexdigest()[:16]
+    arrays = kept(f"pathfinder-{digest}.images", lambda: _arrays(examples))
+    return _dealt(torch.from_numpy(arrays["images"]), torch.from_numpy(arrays["answers"]).long())
+
+
+def _arrays(examples: int) -> Arrays:
+    images, answers = contours.generated(examples, _SEED)
+    return {"images": images, "answers": answers}
+
+
+def _dealt(images: Tensor, answers: Tensor) -> TensorSplits:
+    """Eight tenths to train on, one to validate and one to test on; images [E, 32, 32]."""
+    order = torch.from_numpy(np.random.RandomState(_SEED).permutation(len(images)))  # frozen for ever by numpy
+    ids, answers = images.flatten(1)[order], answers[order]
+    cuts = [len(ids) * tenths // 10 for tenths in (8, 9)]
+    return splits_of(*zip(ids.tensor_split(cuts), answers.tensor_split(cuts), strict=True))

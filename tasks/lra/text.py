@@ -1,0 +1,57 @@
+"""lra-text: whether a film review is good, byte by byte."""
+
+from pathlib import Path
+from typing import final
+
+import torch
+
+from tasks.lra.presets import TEXT
+from tasks.lra.release import Layout
+from tasks.lra.task import LongRangeTask, byte_ids, padded, splits_of
+from tasks.splits import Batch, TensorSplits
+
+_LAYOUT = Layout(
+    "lra-text",
+    "aclImdb",
+    ("train/neg", "train/pos", "test/neg", "test/pos"),
+    "https://ai.stanford.edu/~amaas/data/sentiment",
+)
+_LONGEST = 4000
+"""Bytes that are read of a review."""
+_HELD_OUT = 10
+"""One of so many validates."""
+
+
+@final
+class LRAText(LongRangeTask):
+    """The 25,000 and 25,000 reviews of IMDb (Maas et al., 2011), by bytes, 4,000 of each.
+
+    The official pipeline validates on the test reviews. Here the last tenth of the training reviews of each class,
+    by number, validates, so that test is seen by nobody: 22,500 / 2,500 / 25,000.
+    """
+
+    name = "lra-text"
+    version = 1
+    context = 4096
+    classes = 2
+    presets = TEXT
+
+    def load(self) -> TensorSplits:
+        """Read the release's folders of one file a review, named NUMBER_STARS.txt."""
+        folder = _LAYOUT.find(self.data)
+        learnt, test = ([_reviews(folder / part / name) for name in ("neg", "pos")] for part in ("train", "test"))
+        cuts = [len(reviews) - len(reviews) // _HELD_OUT for reviews in learnt]
+        train = [reviews[:cut] for reviews, cut in zip(learnt, cuts, strict=True)]
+        validation = [reviews[cut:] for reviews, cut in zip(learnt, cuts, strict=True)]
+        return splits_of(*(_batch(part, self.context) for part in (train, validation, test)))
+
+
+def _reviews(folder: Path) -> list[bytes]:
+    """The reviews of a folder, as far as they are read, in the order of their numbers."""
+    paths = sorted(folder.glob("*_*.txt"), key=lambda path: int(path.name.partition("_")[0]))
+    return [path.read_bytes()[:_LONGEST] for path in paths]
+
+
+def _batch(by_class: list[list[bytes]], tokens: int) -> Batch:
+    ids = padded([byte_ids(text) for reviews in by_class for text in reviews], tokens, torch.int16)
+    return ids, torch.tensor([answer for answer, reviews in enumerate(by_class) for _ in reviews])

@@ -1,0 +1,57 @@
+"""Energy: NVML's counter over a window, or the reason why there is none."""
+
+import sys
+import time
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from nas.profiling.energy import energy_of
+
+GPU = torch.device("cuda")
+
+
+class NVMLError(Exception):
+    """As pynvml has it."""
+
+
+def test_without_a_gpu_there_is_a_reason_and_no_zero() -> None:
+    joules, why = energy_of(lambda: None, torch.device("cpu"))
+    assert joules is None
+    assert "GPU" in why
+
+
+@pytest.fixture
+def nvml(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """A counter that rises by 3 J, in mJ, between two looks."""
+    counter = iter([5000, 8000])
+    library = SimpleNamespace(
+        nvmlInit=lambda: None,
+        nvmlDeviceGetHandleByUUID=lambda uuid: uuid,
+        nvmlDeviceGetTotalEnergyConsumption=lambda handle: next(counter),
+        NVMLError=NVMLError,
+    )
+    monkeypatch.setitem(sys.modules, "pynvml", library)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda device: None)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(uuid="1-2"))
+    return library
+
+
+@pytest.mark.usefixtures("nvml")
+def test_joules_are_of_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
+
+    def call() -> None:
+        clock[0] += 1.0
+
+    assert energy_of(call, GPU, window_s=6.0) == (pytest.approx(0.5), "")
+
+
+def test_what_nvml_refuses_is_said(nvml: SimpleNamespace) -> None:
+    def refuse(handle: str) -> int:
+        raise NVMLError("Not Supported")
+
+    nvml.nvmlDeviceGetTotalEnergyConsumption = refuse
+    assert energy_of(lambda: None, GPU) == (None, "NVML says: Not Supported")

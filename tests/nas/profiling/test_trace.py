@@ -1,0 +1,90 @@
+"""Traces: a made GPU trace whose numbers are known, a recorded CPU trace, and one that is broken."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from nas.profiling import trace
+
+RECORDED = Path(__file__).parent / "digits-vit-smoke.json.gz"
+"""Three training steps of a digits-vit of depth 1 on a CPU, as torch 2.15 writes them."""
+
+STEP = 1000.0  # microseconds
+
+
+def kernel(name: str, start: float, duration: float, correlation: int) -> list[dict[str, Any]]:
+    """An operator that launches one kernel, as kineto writes the two and the launch."""
+    host = {"ph": "X", "pid": 1, "tid": 1}
+    return [
+        {**host, "cat": "cpu_op", "name": "aten::mm", "ts": start - 20, "dur": 10.0,
+         "args": {"External id": correlation}},
+        {**host, "cat": "cuda_runtime", "name": "cudaLaunchKernel", "ts": start - 18, "dur": 5.0,
+         "args": {"correlation": correlation, "External id": correlation}},
+        {"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": start, "dur": duration,
+         "args": {"device": 0, "context": 1, "stream": 7, "correlation": correlation, "External id": correlation,
+                  "blocks per SM": 0.5, "est. achieved occupancy %": 40, "registers per thread": 32}},
+    ]  # fmt: skip
+
+
+@pytest.fixture
+def gpu(tmp_path: Path) -> Path:
+    """Two steps of 1 ms, each with 600 us of kernels, 400 of them in cuBLAS's on tensor cores."""
+    events: list[dict[str, Any]] = []
+    for step in range(2):
+        begin = 10_000.0 + step * STEP
+        events.append(
+            {"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{step + 1}", "pid": 1, "tid": 1,
+             "ts": begin, "dur": STEP, "args": {"External id": 100 + step}}
+        )  # fmt: skip
+        events += kernel("nvjet_hsh_128x256", begin + 100, 400.0, 10 * step + 1)
+        events += kernel("vectorized_elementwise_kernel", begin + 600, 200.0, 10 * step + 2)
+    made = {
+        "schemaVersion": 1,
+        "deviceProperties": [{"id": 0, "name": "NVIDIA H200", "numSms": 132, "totalGlobalMem": 1}],
+        "traceEvents": events,
+    }
+    path = tmp_path / "gpu.json.gz"
+    path.write_bytes(gzip.compress(json.dumps(made).encode()))
+    return path
+
+
+def test_a_gpu_trace_gives_the_shares_it_was_made_with(gpu: Path) -> None:
+    found = trace.summary(gpu)
+    assert found["time_kernel"] == pytest.approx(0.6)
+    assert found["tensor_core_share"] == pytest.approx(2 / 3)
+    assert found["occupancy"] == pytest.approx(0.4)
+    assert found["sm_efficiency"] == pytest.approx(0.5 * found["gpu_utilisation"])
+    assert sum(value for name, value in found.items() if name.startswith("time_")) == pytest.approx(1)
+
+
+def test_a_cpu_trace_has_no_gpu_figures() -> None:
+    found = trace.summary(RECORDED)
+    assert set(found) == {f"time_{part}" for part in trace.SHARES}
+    assert found["time_kernel"] == 0
+    assert found["time_cpu"] > 0.1
+    assert sum(found.values()) == pytest.approx(1)
+
+
+def test_the_slowest_operators_come_first() -> None:
+    slowest = trace.operators(RECORDED, 5)
+    assert len(slowest) == 5
+    assert [one["host_ms"] for one in slowest] == sorted((one["host_ms"] for one in slowest), reverse=True)
+    assert any(one["operator"].startswith("aten::") for one in slowest)
+
+
+def test_what_is_recorded_can_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "trace.json.gz"
+    trace.record(lambda: torch.ones(8, 8) @ torch.ones(8, 8), path, torch.device("cpu"))
+    assert {one["operator"]: one["calls"] for one in trace.operators(path, 50)}["aten::mm"] == trace.STEPS
+
+
+@pytest.mark.parametrize("content", [b"{", b"not a trace", b'{"traceEvents": []}', gzip.compress(b"[]")])
+def test_what_is_no_trace_is_said(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "broken.json"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="cannot be parsed"):
+        trace.summary(path)

@@ -1,0 +1,182 @@
+"""Condition numbers against Jacobians written out, and against the Gram matrix by its formula."""
+
+import math
+from statistics import median
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nas import conditioning
+from nas.conditioning import Layer, condition, measure
+from nas.evaluate import Job, evaluate
+from nas.objectives import measures_for, resolve
+from search_spaces.architecture import Architecture
+from search_spaces.layers.attention import Attention, SoftmaxAttention
+from search_spaces.layers.norm import Norm
+from search_spaces.layers.nystrom import Nystrom
+from search_spaces.mistake import Mistake
+from search_spaces.models.encoder import EncoderSizes, build_encoder
+from search_spaces.models.vit import build_vit
+
+SHAPES = [(3, 4, 8, 10), (1, 4, 8, 16), (2, 3, 9, 7)]  # heads, head dim, tokens, width
+
+
+def layer(heads: int, head_dim: int, tokens: int, width: int, delivers: str = "shared", seed: int = 0) -> Layer:
+    torch.manual_seed(seed)
+    attend = SoftmaxAttention(causal=False)
+    module = Attention(width, heads, head_dim, attend, Norm("layer", 1e-6), delivers, bias=True)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.copy_(torch.randn_like(parameter) / math.sqrt(width))
+    ports = 1 if delivers == "shared" else 3
+    return Layer(module, tuple(torch.randn(ports, 1, tokens, width).double()))
+
+
+def written_out(x: Tensor, parts: list[Tensor], biases: list[Tensor], p: Tensor, heads: int) -> Tensor:
+    """The multi-head output [N*D], head by head, of queries', keys' and values' matrices [H*K, D] and the output's."""
+    q, k, v = (x @ w.T + b for w, b in zip(parts, biases, strict=True))
+    size = q.shape[1] // heads
+    out = []
+    for h in range(heads):
+        mine = slice(h * size, (h + 1) * size)
+        out.append(torch.softmax(q[:, mine] @ k[:, mine].T / math.sqrt(size), dim=-1) @ v[:, mine])
+    return (torch.cat(out, dim=1) @ p.T).flatten()
+
+
+def pieces(of: Layer) -> tuple[Tensor, list[Tensor], list[Tensor], Tensor]:
+    """Normed inputs, the three matrices, their biases, and the output's matrix."""
+    project, out = of.module.project, of.module.out
+    weights, biases = project.qkv.weight.detach(), project.qkv.bias.detach()
+    return project.norm(of.inputs[0][0]).detach(), [*weights.chunk(3)], [*biases.chunk(3)], out.weight.detach()
+
+
+def gram(of: Layer, heads: int) -> Tensor:
+    """J J' by its formula: sums over heads of what outputs, values, queries and keys add."""
+    x, (wq, wk, wv), (bq, _, bv), p = pieces(of)
+    (tokens, width), size = x.shape, len(wq) // heads
+    q_all, k_all, v_all = x @ wq.T + bq, x @ wk.T, x @ wv.T + bv
+    found = torch.zeros(tokens, width, tokens, width).double()
+    for h in range(heads):
+        mine = slice(h * size, (h + 1) * size)
+        q, k, v, out = q_all[:, mine], k_all[:, mine], v_all[:, mine], p[:, mine]
+        s = torch.softmax(q @ k.T / math.sqrt(size), dim=-1)
+        a, mixed, m = s @ v, s @ x, v @ out.T
+        e = torch.stack([m.T @ (row.diag() - row.outer(row)) @ x for row in s]) / math.sqrt(size)  # [N, D, D]
+        b = e @ wk[mine].T
+        found += torch.einsum("nm,ab->namb", a @ a.T, torch.eye(width).double())
+        found += torch.einsum("nm,ab->namb", mixed @ mixed.T, out @ out.T)
+        found += torch.einsum("nm,nai,mbi->namb", x @ x.T, b, b)
+        found += torch.einsum("nm,nai,mbi->namb", q @ q.T, e, e)
+    return found.flatten(2).flatten(0, 1)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_the_condition_number_is_that_of_the_jacobian_written_out(shape: tuple[int, int, int, int]) -> None:
+    heads, head_dim, tokens, width = shape
+    of = layer(*shape)
+    x, parts, biases, p = pieces(of)
+    jacobians = torch.autograd.functional.jacobian(
+        lambda *ws: written_out(x, list(ws[:3]), biases, ws[3], heads), (*parts, p)
+    )
+    values = torch.linalg.svdvals(torch.cat([j.flatten(1) for j in jacobians], dim=1))
+    found = condition(of)
+    inner = heads * head_dim
+    defect = max(0, tokens - inner) * max(0, width - inner)
+    assert (found.rank, found.full) == (tokens * width - defect, tokens * width)
+    assert values[found.rank - 1] > 1e-9 * values[0]
+    assert found.number == pytest.approx((values[0] / values[found.rank - 1]).item(), rel=1e-6)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_the_singular_values_are_the_roots_of_the_gram_matrix_eigenvalues(shape: tuple[int, int, int, int]) -> None:
+    of = layer(*shape)
+    eigenvalues = torch.linalg.eigvalsh(gram(of, shape[0])).flip(0)
+    rank = condition(of).rank
+    assert condition(of).number == pytest.approx((eigenvalues[0] / eigenvalues[rank - 1]).sqrt().item(), rel=1e-3)
+
+
+def test_heads_too_narrow_for_the_tokens_leave_a_null_space_of_its_known_size() -> None:
+    found = condition(layer(1, 4, 8, 16))
+    assert found.full - found.rank == (8 - 4) * (16 - 4)
+    assert math.isfinite(found.number)
+
+
+def test_three_inputs_have_three_spans() -> None:
+    of = layer(2, 4, 6, 8, "per-port")
+    weights = {name: of.module.get_parameter(name).detach() for name in of.weights}
+
+    def outputs(*given: Tensor) -> Tensor:
+        return torch.func.functional_call(of.module, dict(zip(weights, given, strict=True)), of.inputs).flatten()
+
+    jacobians = torch.autograd.functional.jacobian(outputs, tuple(weights.values()))
+    values = torch.linalg.svdvals(torch.cat([j.flatten(1) for j in jacobians], dim=1))
+    assert condition(of).number == pytest.approx((values[0] / values[47]).item(), rel=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:.*deprecated")
+def test_products_alone_come_to_the_same_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    of = layer(4, 4, 8, 12)
+    expected = condition(of)
+    monkeypatch.setattr(conditioning, "EXACT", 0)
+    found = condition(of)
+    assert found.number == pytest.approx(expected.number, rel=0.02)
+    assert (found.rank, found.heads) == (expected.rank, expected.heads)
+
+
+def test_more_heads_of_the_same_dimension_condition_attention_better() -> None:
+    numbers = [
+        median(condition(layer(heads, 4, 8, 16, seed=seed)).number for seed in range(12)) for heads in (2, 4, 8, 16)
+    ]
+    assert numbers == sorted(numbers, reverse=True)
+    assert numbers[0] > 10 * numbers[-1]
+
+
+@pytest.mark.parametrize("attention", [None, Nystrom(4, kernel=3)])
+def test_a_network_is_measured_block_by_block_and_left_as_it_was(attention: Nystrom | None) -> None:
+    torch.manual_seed(0)
+    sizes = EncoderSizes(vocabulary=9, context=12, classes=3, attention=attention)
+    network = build_encoder(Architecture(depth=2, width=8, heads=3, head_dim=4, hidden=8), sizes).train()
+    before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
+    ids = torch.randint(1, 9, (3, 12))
+    ids[0, 7:] = 0
+    found = measure(network, (ids,))
+    assert found["condition_number"] == pytest.approx((found["condition_number_1"] + found["condition_number_2"]) / 2)
+    assert found["condition_rank_share"] == 1
+    assert network.training
+    assert all(torch.equal(tensor, before[name]) for name, tensor in network.state_dict().items())
+    assert not any(module._forward_pre_hooks for module in network.modules())
+
+
+def test_padding_is_not_among_the_tokens() -> None:
+    torch.manual_seed(0)
+    sizes = EncoderSizes(vocabulary=9, context=12, classes=3)
+    network = build_encoder(Architecture(depth=1, width=8, heads=3, head_dim=4, hidden=8), sizes)
+    ids = torch.randint(1, 9, (1, 7))
+    padded = torch.cat((ids, torch.zeros(1, 5, dtype=torch.long)), dim=1)
+    assert measure(network, (padded,)) == pytest.approx(measure(network, (ids,)), rel=1e-3)
+
+
+def test_networks_without_projections_of_their_own_are_refused() -> None:
+    rmt = Architecture(depth=1, width=8, heads=2, head_dim=4, hidden=8, topology="rmt(keys=4)")
+    with pytest.raises(Mistake, match="own projections"):
+        measure(build_vit(rmt, (1, 4, 4), 2, 3), (torch.zeros(1, 1, 4, 4),))
+    with pytest.raises(Mistake, match="has none"):
+        measure(nn.Linear(2, 2), (torch.zeros(1, 2),))
+
+
+def test_an_objective_that_is_measured_says_what_to_measure() -> None:
+    objectives = resolve(["accuracy", "condition_number"], {"accuracy": "max"})
+    assert objectives == {"accuracy": "max", "condition_number": "min"}
+    assert measures_for(objectives) == ("conditioning",)
+    assert measures_for(["accuracy", "flops"]) == ()
+
+
+@pytest.mark.parametrize(("topology", "status"), [("resnet", "complete"), ("rmt(keys=4)", "failed")])
+def test_an_evaluation_has_the_condition_number_of_its_trained_network(topology: str, status: str) -> None:
+    architecture = Architecture(depth=1, width=16, heads=2, head_dim=8, hidden=16, topology=topology)
+    job = Job(task="digits-vit", architecture=architecture, preset="smoke", seed=0, measures=("conditioning",))
+    row = evaluate(job)
+    assert row.status == status, row.error
+    assert ("condition_number" in row.columns()) == (status == "complete")
+    assert status == "complete" or row.steps == 0

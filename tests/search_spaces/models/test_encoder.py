@@ -1,0 +1,173 @@
+"""The encoder: counts three ways, gradients, and what padding changes."""
+
+import warnings
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
+
+from nas.cost import blank, count_macs
+from search_spaces.architecture import Architecture
+from search_spaces.count import Count
+from search_spaces.layers.nystrom import Nystrom
+from search_spaces.mistake import Mistake, Notice
+from search_spaces.models.encoder import Encoder, EncoderSizes, build_encoder, count_encoder
+from search_spaces.topologies.registry import TOPOLOGIES
+
+ARCHITECTURE = Architecture(depth=2, width=24, heads=5, head_dim=8, hidden=20)
+SIZES = EncoderSizes(vocabulary=32, context=32, classes=10, hidden=16)
+ATTENTION = {
+    "softmax": None,
+    "nystrom": Nystrom(8),
+    "nystrom with a skip": Nystrom(8, kernel=5),
+    "nystrom, padded": Nystrom(6, kernel=3, scaling="batch"),
+}
+
+CASES = [
+    *((attention, "resnet") for attention in ATTENTION),
+    *(("nystrom with a skip", topology) for topology in TOPOLOGIES.names() if topology != "resnet"),
+]
+
+
+def encoder(sizes: EncoderSizes, topology: str = "resnet") -> Encoder:
+    torch.manual_seed(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return build_encoder(replace(ARCHITECTURE, topology=topology), sizes).double()
+
+
+def texts(real: int, tokens: int = 32) -> Tensor:
+    """Three texts with `real` tokens that are none of them padding."""
+    torch.manual_seed(1)
+    ids = torch.randint(1, 32, (3, tokens))
+    ids[:, real:] = 0
+    return ids
+
+
+@pytest.mark.parametrize("texts_each", [1, 2])
+@pytest.mark.parametrize(("attention", "topology"), CASES)
+def test_closed_form_encoder_and_both_counters_agree(attention: str, topology: str, texts_each: int) -> None:
+    architecture = replace(ARCHITECTURE, topology=topology)
+    sizes = replace(SIZES, texts=texts_each, attention=ATTENTION[attention], dropout=0.1)
+    with blank():
+        model = build_encoder(architecture, sizes)
+        example = torch.zeros((1, 32) if texts_each == 1 else (1, 2, 32), dtype=torch.long)
+    with FlopCounterMode(display=False) as counter:
+        model(example)
+    params, macs = sum(parameter.numel() for parameter in model.parameters()), counter.get_total_flops() / 2
+    assert count_encoder(architecture, sizes, 32) == Count(params, int(macs))
+    assert count_macs(model, (example,))[0] == macs
+
+
+# Long Range Arena, ListOps of "Leaner Transformers" (table 6), with Nyströmformer's published configuration: stated.
+@pytest.mark.parametrize(("depth", "heads", "printed"), [(2, 2, "209.8"), (1, 4, "192.9")])
+def test_listops_encoders_have_the_printed_number_of_parameters(depth: int, heads: int, printed: str) -> None:
+    architecture = Architecture(depth=depth, width=64, heads=heads, head_dim=32, hidden=128)
+    sizes = EncoderSizes(vocabulary=32, context=2048, classes=10, attention=Nystrom(64))
+    assert f"{count_encoder(architecture, sizes, 2048).params / 1e3:.1f}" == printed
+
+
+@pytest.mark.parametrize(("attention", "topology"), CASES)
+def test_every_matrix_of_an_encoder_has_a_gradient(attention: str, topology: str) -> None:
+    model = encoder(replace(SIZES, attention=ATTENTION[attention], dropout=0.1), topology)
+    with torch.no_grad():  # weights that start at a special place (dead keys, uniform sums) are moved from it
+        for parameter in model.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    model(texts(30)).square().sum().backward()
+    still = [name for name, p in model.named_parameters() if p.ndim > 1 and (p.grad is None or not p.grad.any())]
+    assert still == []
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES.names())
+def test_padding_behind_a_text_does_not_change_its_scores(topology: str) -> None:
+    model, ids = encoder(SIZES, topology).eval(), texts(21)
+    torch.testing.assert_close(model(ids), model(ids[:, :21]))
+
+
+@pytest.mark.parametrize("attention", ATTENTION)
+def test_what_stands_for_padding_is_not_seen(attention: str) -> None:
+    model = encoder(replace(SIZES, attention=ATTENTION[attention])).eval()
+    ids = texts(21)
+    expected = model(ids)
+    with torch.no_grad():
+        model.embedding.tokens.weight[0] = 100.0
+    torch.testing.assert_close(model(ids), expected)
+
+
+@pytest.mark.parametrize("attention", ATTENTION)
+def test_a_text_of_nothing_but_padding_has_finite_scores_and_gradients(attention: str) -> None:
+    model, ids = encoder(replace(SIZES, attention=ATTENTION[attention])), texts(21)
+    ids[0] = 0
+    scores = model(ids)
+    scores.sum().backward()
+    assert scores.isfinite().all()
+    assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
+
+
+def test_attention_through_enough_landmarks_is_exact() -> None:
+    ids, exact = texts(21), encoder(SIZES)
+    nystrom = encoder(replace(SIZES, attention=Nystrom(32)))
+    nystrom.load_state_dict(exact.state_dict())
+    torch.testing.assert_close(nystrom(ids), exact(ids))
+
+
+def test_one_tower_reads_both_texts_of_an_example() -> None:
+    model = encoder(replace(SIZES, texts=2)).eval()
+    first, second = texts(21), texts(30).flip(0)
+    seen: list[Tensor] = []
+    model.head[0].register_forward_hook(lambda module, inputs, output: seen.append(output))
+    model(torch.stack((first, second), dim=1))
+    a, b = (pooled(model, ids) for ids in (first, second))
+    torch.testing.assert_close(seen[0], torch.cat((a, b, a * b, a - b), dim=-1))
+
+
+def pooled(model: Encoder, ids: Tensor) -> Tensor:
+    """The mean of each text's features, text by text and without its padding."""
+    means = []
+    for text in ids:
+        tokens = text[text != 0][None]
+        means.append(model.stack(*model.embedding(tokens))[0].mean(0))
+    return torch.stack(means)
+
+
+def test_dropout_drops_features_of_the_embeddings_sum_and_nothing_in_use() -> None:
+    model = encoder(replace(SIZES, dropout=0.5))
+    seen: list[tuple[Tensor, ...]] = []
+    model.stack.register_forward_pre_hook(lambda module, parts: seen.append(parts))
+    model.train()(texts(32))
+    model.eval()(texts(32))
+    words, positions = seen[0]
+    assert torch.equal(words == 0, (words + positions) == 0)
+    assert 0.4 < (words == 0).double().mean() < 0.6
+    assert (seen[1][0] != 0).all()
+
+
+def test_layers_that_are_computed_twice_know_the_padding_too() -> None:
+    model, ids = encoder(SIZES), texts(21)
+    expected = model(ids)
+    model.stack.recompute = True
+    torch.testing.assert_close(model(ids), expected)
+
+
+def test_more_tokens_than_positions_are_refused() -> None:
+    with pytest.raises(Mistake, match="32 positions, got 33"):
+        encoder(SIZES)(texts(20, 33))
+
+
+def test_landmarks_that_do_not_divide_the_context_are_told_once() -> None:
+    sizes = replace(SIZES, context=29, attention=Nystrom(7))
+    with pytest.warns(Notice, match="7 landmarks do not divide 29 tokens: 6 masked positions"):
+        build_encoder(ARCHITECTURE, sizes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        build_encoder(ARCHITECTURE, sizes)
+
+
+@pytest.mark.parametrize("topology", ["resnet", "dca", "rmt"])
+def test_an_encoder_compiles_to_the_same_scores(topology: str) -> None:
+    model, ids = encoder(replace(SIZES, attention=Nystrom(8, kernel=3)), topology).eval(), texts(21)
+    expected = model(ids)
+    torch._dynamo.reset()
+    torch.testing.assert_close(torch.compile(model, fullgraph=True, backend="eager")(ids), expected)

@@ -1,0 +1,103 @@
+"""timm's models with another depth and other heads: what is built, what is counted, and what is refused."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from nas.cost import count_macs
+from search_spaces.architecture import Architecture
+from search_spaces.catalog import space_named
+from search_spaces.mistake import Mistake
+from search_spaces.models.families import FAMILIES, base_of, build_family, heads_of
+
+IMAGE = (3, 224, 224)
+# timm's model, its base as (depth, width, heads, hidden), another depth and heads, and millions of parameters as the
+# leaner paper prints them for it and for those (tables 4 and 5; TNT's and XCiT-M's printed ones are of wider heads).
+MODELS = {
+    "VisionTransformer": ("deit_base_patch16_224", (12, 768, 12, 3072), (7, 16), 86.6, None),
+    "Xcit": ("xcit_large_24_p16_224", (24, 768, 16, 3072), (12, 24), 189.1, 103.8),
+    "TNT": ("tnt_b_patch16_224", (12, 640, 10, 2560), (8, 16), 65.4, None),
+    "DaVit": ("davit_large", (12, 768, 24, 3072), (8, 48), 196.8, 140.0),
+    "VOLO": ("volo_d3_224", (36, 512, 16, 1536), (18, 32), 86.3, 47.5),
+}
+
+
+def millions(architecture: Architecture) -> float:
+    with torch.device("meta"):
+        network = build_family(architecture, IMAGE, 1000)
+    return round(sum(parameter.numel() for parameter in network.parameters()) / 1e6, 1)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_model_is_its_own_base(family: str) -> None:
+    name, (depth, width, heads, hidden), _, printed, _ = MODELS[family]
+    assert base_of(name) == Architecture(depth=depth, width=width, heads=heads, hidden=hidden, model=name)
+    assert millions(base_of(name)) == printed
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_depth_and_heads_are_those_of_the_network(family: str) -> None:
+    name, _, (depth, heads), _, printed = MODELS[family]
+    kind = FAMILIES[family]
+    with torch.device("meta"):
+        network = build_family(replace(base_of(name), depth=depth, heads=heads), IMAGE, 10)
+    stages = kind.stages(network)
+    longest = max(stages, key=len)
+    assert sum(map(len, stages)) == depth
+    assert {kind.layers(block)[0].num_heads for block in longest} == {heads}
+    assert printed is None or millions(replace(base_of(name), depth=depth, heads=heads)) == printed
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_both_counters_agree(family: str) -> None:
+    name, _, (depth, heads), _, _ = MODELS[family]
+    with torch.device("meta"):
+        network = build_family(replace(base_of(name), depth=depth, heads=heads), IMAGE, 10).eval()
+        image = torch.zeros(1, *IMAGE)
+    with FlopCounterMode(display=False) as counter:
+        assert network(image).shape == (1, 10)
+    assert count_macs(network, (image,))[0] == counter.get_total_flops() / 2
+
+
+def test_a_model_of_stages_keeps_a_block_in_each() -> None:
+    with torch.device("meta"):
+        network = build_family(replace(base_of("davit_base"), depth=5), IMAGE, 10)
+    assert [len(stage.blocks) for stage in network.stages] == [1, 1, 2, 1]
+
+
+def test_heads_that_can_be_had_divide_the_width_of_every_stage() -> None:
+    assert heads_of("xcit_medium_24_p16_224") == (2, 4, 8, 16)
+    assert heads_of("deit_base_patch16_224") == (3, 4, 6, 8, 12, 16, 24)
+    assert heads_of("davit_base") == (4, 8, 16, 32)
+
+
+def test_the_space_of_a_model_is_depth_against_heads() -> None:
+    space = space_named("timm:xcit_medium_24_p16_224", Architecture(depth=1, width=1, hidden=1))
+    assert space.base == base_of("xcit_medium_24_p16_224")
+    assert {architecture.depth for architecture in space} == {6, 12, 18, 24, 36, 48}
+    assert {architecture.heads for architecture in space} == {2, 4, 8, 16}
+    assert all(architecture.head_dim == 0 for architecture in space)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"heads": 5}, r"must divide the width of each stage, got 5: 2, 4, 8, 16\."),
+        ({"width": 256}, "width of timm's xcit_medium_24_p16_224 is 512, got 256"),
+        ({"hidden": 1}, "hidden of timm's xcit_medium_24_p16_224 is 2048, got 1"),
+        ({"model": "resnet50"}, "timm's resnet50 is a ResNet, whose depth and heads cannot be set"),
+        ({"model": "xcit_medum_24_p16_224"}, "Did you mean 'xcit_medium_24_p16_224'"),
+        ({"model": "xcit_medium_24_p16_384"}, "takes images of"),
+    ],
+)
+def test_what_a_model_cannot_be_is_a_mistake(changes: dict[str, int | str], says: str) -> None:
+    architecture = replace(base_of("xcit_medium_24_p16_224"), **changes)  # type: ignore[arg-type]  # mixed field types
+    with pytest.raises(Mistake, match=says):
+        build_family(architecture, IMAGE, 10)
+
+
+def test_too_few_blocks_for_the_stages_are_a_mistake() -> None:
+    with pytest.raises(Mistake, match="has 4 stages"):
+        build_family(replace(base_of("davit_base"), depth=3), IMAGE, 10)

@@ -1,0 +1,85 @@
+"""Generated images of contours."""
+
+import math
+import random
+
+import numpy as np
+import pytest
+
+from tasks.lra import blocks, contours
+
+
+@pytest.fixture(scope="module")
+def block() -> list[tuple[np.ndarray, int]]:
+    return contours.block_of(seed=0, size=6, number=0)
+
+
+def test_images_are_grey_bytes_with_both_answers(block: list[tuple[np.ndarray, int]]) -> None:
+    assert all(image.shape == (32, 32) and image.dtype == np.uint8 and image.max() == 255 for image, _ in block)
+    assert {label for _, label in block} == {0, 1}
+    assert all(0.1 < (image > 40).mean() < 0.6 for image, _ in block)
+
+
+def test_how_many_processes_make_the_images_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contours, "_BLOCK", 2)
+    made = []
+    for cores in (1, 2):
+        monkeypatch.setattr(blocks, "_cores", lambda cores=cores: cores)
+        made.append(contours.generated(3, seed=1))
+    for one, other in zip(*made, strict=True):
+        assert len(one) == 3
+        assert np.array_equal(one, other)
+    assert not np.array_equal(made[0][0][0], made[0][0][2])
+
+
+def test_long_contours_begin_in_the_middle_seven_pixels_apart_and_go_on_from_dash_to_dash() -> None:
+    draw = random.Random(5)
+    for _ in range(30):
+        while not (found := contours._two_contours(draw)[1]):
+            pass
+        begins, ends = zip(*found, strict=True)
+        assert math.dist(*begins) == pytest.approx(7, abs=1)
+        assert any(all(14 <= side < 18 for side in begin) for begin in begins)
+        # A dash and the gap behind it are 4 pixels long, and contours may curl.
+        assert all(math.dist(begin, end) <= 4 * 14 * 1.2 for begin, end in found)
+        assert all(0 <= side < 32 for end in ends for side in end)
+
+
+def test_a_dash_goes_on_straight_rather_than_back() -> None:
+    draw = random.Random(0)
+    turns = []
+    for _ in range(300):
+        canvas = contours._Canvas(np.zeros((32, 32)), np.zeros((32, 32)))
+        contour = contours._begun(canvas, (15, 15), draw, 1.0)
+        assert contour is not None
+        before = contour.angle
+        assert contours._grown(canvas, contour, draw, 1.0)
+        turns.append(abs(math.remainder(contour.angle - before, 2 * math.pi)))
+    assert max(turns) <= math.pi / 2
+    # Directions are weighted by cos^2, whose mean turn is pi / 4 - 1 / pi.
+    assert sum(turns) / len(turns) == pytest.approx(math.pi / 4 - 1 / math.pi, abs=0.1)
+
+
+def test_dashes_do_not_cross_what_is_taken() -> None:
+    canvas = contours._Canvas(np.zeros((32, 32)), np.ones((32, 32)))
+    free = contours._Contour((15, 15), 0.0, np.zeros((32, 32)), (15, 15))
+    assert not contours._grown(canvas, free, random.Random(0), 1.0)
+    assert canvas.image.max() == 0
+    assert contours._with_short_contour(canvas, random.Random(0)) is canvas
+
+
+def test_the_answer_is_whether_the_marks_are_at_the_ends_of_one_contour(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = [((5, 5), (5, 26)), ((26, 5), (26, 26))]
+    monkeypatch.setattr(contours, "_with_short_contour", lambda canvas, draw: canvas)
+
+    def two(draw: random.Random) -> tuple[contours._Canvas, list[tuple[contours.Point, contours.Point]]]:
+        return contours._Canvas(np.zeros((32, 32)), np.zeros((32, 32))), ends
+
+    monkeypatch.setattr(contours, "_two_contours", two)
+    draw, seen = random.Random(0), set()
+    for _ in range(20):
+        image, label = contours._example(draw)
+        marked = {end for pair in ends for end in pair if image[end] == 255}
+        assert marked == ({(5, 5), (5, 26)} if label else {(5, 5), (26, 26)})
+        seen.add(label)
+    assert seen == {0, 1}

@@ -1,0 +1,145 @@
+"""Lists on digits: the grammar, what they come to, and that many processes make the same ones."""
+
+import random
+import statistics
+
+import pytest
+
+from tasks.lra import blocks
+from tasks.lra.lists import IDS, OPERATORS, Grammar, applied, block_of, generated, ids_of
+
+PAPER = Grammar(500, 2000, 10, 10)
+SHORT = Grammar(19, 65, 4, 5)
+WORDS = {number: word for word, number in IDS.items() if word != "X"}
+
+Tree = int | tuple[str, list["Tree"]]
+
+
+def parsed(ids: bytes) -> Tree:
+    """The tree of a list: a digit, or an operator's name and its arguments."""
+    words = [WORDS[number] for number in ids]
+    stack: list[tuple[str, list[Tree]]] = [("", [])]
+    for word in words:
+        if word.startswith("["):
+            stack.append((word[1:], []))
+        else:
+            node = stack.pop() if word == "]" else int(word)
+            stack[-1][1].append(node)
+    ((_, (tree,)),) = stack
+    return tree
+
+
+def naive(tree: Tree) -> int:
+    """What a tree comes to, by the words of the paper."""
+    if isinstance(tree, int):
+        return tree
+    values = [naive(argument) for argument in tree[1]]
+    return {
+        "MIN": lambda: min(values),
+        "MAX": lambda: max(values),
+        "MED": lambda: int(statistics.median(values)),
+        "SM": lambda: sum(values) % 10,
+    }[tree[0]]()
+
+
+def depth(tree: Tree) -> int:
+    return 1 if isinstance(tree, int) else 1 + max(map(depth, tree[1]))
+
+
+def operators(tree: Tree) -> list[tuple[str, int]]:
+    if isinstance(tree, int):
+        return []
+    return [(tree[0], len(tree[1])), *(found for argument in tree[1] for found in operators(argument))]
+
+
+def literal(draw: random.Random, level: int, grammar: Grammar) -> tuple[Tree, int]:
+    """A tree and its length as the published generator draws them, however long."""
+    if level >= grammar.depth or draw.random() > 0.25:
+        return draw.randrange(10), 1
+    arguments = [literal(draw, level + 1, grammar) for _ in range(draw.randint(2, grammar.arguments))]
+    return (draw.choice(OPERATORS), [tree for tree, _ in arguments]), 2 + sum(length for _, length in arguments)
+
+
+@pytest.fixture(scope="module")
+def lists() -> list[tuple[bytes, int]]:
+    return block_of(SHORT, 0, 2000, 0)
+
+
+def test_a_list_comes_to_what_its_words_say(lists: list[tuple[bytes, int]]) -> None:
+    assert all(naive(parsed(ids)) == answer for ids, answer in lists)
+
+
+def test_a_list_keeps_its_grammar(lists: list[tuple[bytes, int]]) -> None:
+    assert all(19 < len(ids) < 65 for ids, _ in lists)
+    assert min(len(ids) for ids, _ in lists) == 20
+    assert max(len(ids) for ids, _ in lists) > 50
+    assert max(depth(parsed(ids)) for ids, _ in lists) == 4
+    assert {number for ids, _ in lists for _, number in operators(parsed(ids))} == {2, 3, 4, 5}
+
+
+def test_operators_and_numbers_of_arguments_are_as_frequent_as_in_the_literal_recursion(
+    lists: list[tuple[bytes, int]],
+) -> None:
+    draw, known = random.Random(0), []
+    while len(known) < len(lists):
+        tree, length = literal(draw, 1, SHORT)
+        if 19 < length < 65:
+            known.append((tree, length))
+    ours = [(parsed(ids), len(ids)) for ids, _ in lists]
+    for measure in (
+        lambda tree, length: length,
+        lambda tree, length: len(operators(tree)),
+        lambda tree, length: statistics.mean(number for _, number in operators(tree)),
+        lambda tree, length: tree[0] == "SM",
+        lambda tree, length: naive(tree) == 9,
+    ):
+        one, other = ([float(measure(*each)) for each in some] for some in (known, ours))
+        error = (statistics.variance(one) / len(one) + statistics.variance(other) / len(other)) ** 0.5
+        assert abs(statistics.mean(one) - statistics.mean(other)) < 4 * error
+
+
+def test_published_lists_have_501_to_1999_tokens() -> None:
+    lists = block_of(PAPER, 0, 40, 0)
+    assert all(500 < len(ids) < 2000 for ids, _ in lists)
+    assert all(naive(parsed(ids)) == answer for ids, answer in lists)
+    assert 9 <= max(depth(parsed(ids)) for ids, _ in lists) <= 10
+
+
+def test_the_median_of_an_even_number_of_digits_is_cut_off() -> None:
+    assert applied(OPERATORS.index("MED"), [9, 4, 5, 0]) == 4
+    assert applied(OPERATORS.index("MED"), [9, 4, 1]) == 4
+
+
+def test_no_two_lists_are_the_same_and_how_many_processes_made_them_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tasks.lra.lists._BLOCK", 200)
+    few = Grammar(3, 6, 2, 3)  # 4 * (10 ** 2 + 10 ** 3) lists, so that draws repeat
+    made = []
+    for cores in (1, 2):
+        monkeypatch.setattr(blocks, "_cores", lambda cores=cores: cores)
+        made.append(generated(few, 500, seed=3))
+    assert made[0] == made[1]
+    assert len({ids for ids, _ in made[0]}) == 500
+    assert made[0] != generated(few, 500, seed=4)
+    assert made[0][:100] == generated(few, 100, seed=3)
+
+
+def test_a_grammar_with_too_few_lists_is_refused_rather_than_searched_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tasks.lra.lists._BLOCK", 5000)
+    with pytest.raises(ValueError, match="hardly more than"):
+        generated(Grammar(3, 5, 2, 2), 10_000, seed=0)
+
+
+@pytest.mark.parametrize("wrong", [(0, 10, 3, 3), (10, 11, 3, 3), (1, 10, 1, 3), (1, 10, 3, 1)])
+def test_a_grammar_without_lists_is_refused(wrong: tuple[int, int, int, int]) -> None:
+    with pytest.raises(ValueError, match="no list"):
+        Grammar(*wrong)
+
+
+def test_a_list_is_read_as_the_release_writes_it() -> None:
+    written = "( ( ( ( [MED 3 ) ( ( ( [SM 9 ) 0 ) ] ) ) 7 ) ] )"
+    assert [WORDS[number] for number in ids_of(written) or b""] == "[MED 3 [SM 9 0 ] 7 ]".split()
+    assert ids_of(written.replace("]", "X")) == ids_of(written)
+    assert ids_of("( [FIRST 3 ) ] )") is None
+    assert ids_of("") is None

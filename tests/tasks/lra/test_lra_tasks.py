@@ -1,0 +1,142 @@
+"""What the five tasks share: their networks, their recipes, and what simple methods reach."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from search_spaces.catalog import SPACES
+from tasks.base import TASKS
+from tasks.lra.listops import LRAListOps
+from tasks.lra.pathfinder import LRAPathfinder
+from tasks.lra.task import LongRangeTask, by_group, splits_of
+from tasks.lra.text import LRAText
+
+KINDS = [kind for kind in map(TASKS.load, TASKS.names()) if issubclass(kind, LongRangeTask)]
+PRESETS = [(kind, preset) for kind in KINDS for preset in kind.presets]
+
+# Steps, batch, learning rate, share that warms up, steps between measurements, tokens: Nyströmformer's table.
+PUBLISHED = {
+    "lra-listops": (5000, 32, 1e-4, 1000 / 5000, 50, 2048),
+    "lra-text": (20_000, 32, 1e-4, 8000 / 20_000, 500, 4096),
+    "lra-retrieval": (30_000, 32, 1e-4, 800 / 30_000, 300, 4096),
+    "lra-image": (35_000, 256, 1e-4, 175 / 35_000, 175, 1024),
+    "lra-pathfinder": (62_400, 256, 1e-4, 312 / 62_400, 312, 1024),
+}
+
+
+def test_all_five_are_installed_each_with_its_published_recipe() -> None:
+    assert {kind.name for kind in KINDS} == set(PUBLISHED)
+    for kind in KINDS:
+        recipe = kind.presets["paper"]
+        every = recipe.steps // recipe.reports
+        assert PUBLISHED[kind.name] == (recipe.steps, recipe.batch, recipe.lr, recipe.warmup, every, recipe.tokens)
+        assert (recipe.weight_decay, recipe.schedule, recipe.dropout) == (0, "linear", 0.1)
+
+
+@pytest.mark.parametrize(("kind", "preset"), PRESETS, ids=lambda value: getattr(value, "name", value))
+def test_a_preset_trains_the_network_that_is_counted(kind: type[LongRangeTask], preset: str) -> None:
+    task = kind()
+    recipe = task.presets[preset]
+    with torch.device("meta"):
+        built, trained = task.build(task.base), task.training_form(task.base, recipe)
+    shapes = [{name: weights.shape for name, weights in model.named_parameters()} for model in (built, trained)]
+    assert shapes[0] == shapes[1]
+    assert recipe.tokens <= task.context
+    assert recipe.tokens % recipe.landmarks == 0
+
+
+def test_the_published_listops_networks_have_their_counts() -> None:
+    task = LRAListOps()
+    two = task.closed_form(task.base).params
+    one = task.closed_form(replace(task.base, depth=1, heads=4)).params
+    taps = 35 * 4  # of the convolutions, which the printed counts are without
+    assert ((two - taps) / 1e3, (one - taps) / 1e3) == pytest.approx((209.8, 192.9), abs=0.05)
+
+
+@pytest.mark.parametrize("name", sorted(SPACES.names()))
+def test_every_space_has_listops_networks_within_200_thousand_parameters(name: str) -> None:
+    task = LRAListOps()
+    assert any(task.closed_form(architecture).params <= 200_000 for architecture in SPACES.load(name)(task.base))
+
+
+def test_what_is_padded_does_not_change_the_answer() -> None:
+    task = LRAListOps()
+    recipe = task.presets["proxy"]
+    torch.manual_seed(0)
+    network = task.training_form(replace(task.base, depth=1), recipe).eval()
+    (ids, _), _ = next(task.splits_for(task.presets["smoke"]).training(recipe, 0, (), torch.device("cpu")))
+    assert ids.dtype == torch.long
+    assert (ids == 0).any()
+    with torch.no_grad():
+        together = network(ids)
+        assert together.shape == (32, 10)
+        torch.testing.assert_close(network(ids[5:6]), together[5:6], atol=1e-5, rtol=1e-4)
+
+
+def test_lists_are_made_for_their_preset_and_read_from_the_cache_afterwards() -> None:
+    task = LRAListOps()
+    task.prepare()
+    (inputs,) = task.inputs("smoke")
+    assert inputs.shape == (4, 64)
+    assert "splits" not in vars(task)  # the published ones, which nobody asked for
+    splits = task.splits_for(task.presets["smoke"])
+    assert [part[0].shape for part in (splits.train, splits.validation, splits.test)] == [
+        (500, 64),
+        (250, 64),
+        (250, 64),
+    ]
+    rows = torch.cat([part[0] for part in (splits.train, splits.validation, splits.test)])
+    assert len(rows.unique(dim=0)) == 1000
+
+
+def test_the_lists_are_for_ever() -> None:
+    task = LRAListOps()
+    assert task.splits_for(task.presets["smoke"]).fingerprint == "91afcfd608ac"
+
+
+def test_simple_methods_are_measured_on_both_parts() -> None:
+    columns = LRAListOps().baselines("smoke")
+    majority, first = columns["majority class"], columns["most frequent by first operator"]
+    assert set(majority) == {"accuracy", "accuracy_se", "test_accuracy", "test_accuracy_se"}
+    for prefix in ("", "test_"):
+        assert 0.05 < majority[f"{prefix}accuracy"] < 0.2 < first[f"{prefix}accuracy"] < 0.4
+        share = majority[f"{prefix}accuracy"]
+        assert majority[f"{prefix}accuracy_se"] == pytest.approx((share * (1 - share) / 250) ** 0.5)
+
+
+def test_the_most_frequent_answer_of_a_group_is_learnt_in_training_alone() -> None:
+    train = torch.tensor([[1, 5], [1, 6], [1, 7], [2, 5], [2, 6]]), torch.tensor([0, 0, 1, 1, 1])
+    validation = torch.tensor([[1, 9], [2, 9], [2, 9], [2, 9]]), torch.tensor([0, 1, 1, 0])
+    test = torch.tensor([[1, 9], [2, 9]]), torch.tensor([1, 1])
+    columns = by_group(splits_of(train, validation, test), lambda ids: ids[:, 0])
+    assert (columns["accuracy"], columns["test_accuracy"]) == (0.75, 0.5)
+
+
+def test_texts_are_cut_to_the_tokens_of_the_recipe(imdb_folder: Path) -> None:
+    task = LRAText(imdb_folder)
+    splits = task.splits_for(task.presets["smoke"])
+    assert splits.train[0].shape == (36, 64)
+    assert torch.equal(splits.train[0], task.splits.train[0][:, :64])
+    assert splits is task.splits_for(task.presets["smoke"])
+
+
+def test_pathfinder_makes_its_images_where_none_are_given() -> None:
+    task = LRAPathfinder()
+    splits = task.splits_for(task.presets["smoke"])
+    assert [part[0].shape for part in (splits.train, splits.validation, splits.test)] == [
+        (32, 1024),
+        (4, 1024),
+        (4, 1024),
+    ]
+    assert splits.train[0].dtype == torch.uint8
+
+
+@pytest.mark.slow
+def test_proxy_beats_the_majority_class_and_the_first_operator() -> None:
+    task = LRAListOps()
+    fitted = task.fit(replace(task.base, depth=1, heads=4), "proxy", 0, None, lambda *report: None)
+    for columns in task.baselines("proxy").values():
+        assert fitted.validation["accuracy"] > columns["accuracy"]
+        assert fitted.test["accuracy"] > columns["test_accuracy"]
