@@ -84,6 +84,7 @@ def evaluate(
     seed: options.Seed = 0,
     data: options.Data = None,
     save: options.Save = None,
+    render: options.Render = None,
     profile: options.Profiled = False,
     measure: options.Measures = [],  # noqa: B006  # as above
     format: options.OutputFormat = Format.TABLE,
@@ -99,6 +100,7 @@ def evaluate(
         seed=seed,
         data=data,
         save=save,
+        render=render,
         profile=profile,
         measures=measure,
         format=format,

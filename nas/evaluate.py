@@ -47,6 +47,7 @@ class Job:
         start: Folder of the checkpoint whose weights training begins with, or None where they are drawn.
         folder: Where the evaluation keeps what it needs to be continued, and its Row once it has one, or None.
         save: Whether the trained network is kept there as well.
+        render: File that shows what the trained network does, or None.
         limits: Bounds on what is measured, as text; a network that does not keep them is not trained.
         profiled: Whether the network is profiled before it is trained; with limits or a trace it is in any case.
         trace: File, without its ending, for a trace of its training steps, or None.
@@ -62,6 +63,7 @@ class Job:
     start: str | None = None
     folder: str | None = None
     save: bool = False
+    render: str | None = None
     limits: str = ""
     profiled: bool = False
     trace: str | None = None
@@ -137,7 +139,7 @@ def _train(task: Task, job: Job, row: Row) -> Row:
         folder = Path(job.folder) if job.folder else None
         fit = task.fit if weights is None else partial(task.fit_from, weights)
         fitted = fit(job.architecture, job.preset, job.seed, folder, report)
-        validation, test = _floats(fitted.validation), _floats(fitted.test)
+        validation, test = _floats({**fitted.validation, **fitted.speeds}), _floats(fitted.test)
         _check(task, validation, test)
         row = replace(row, steps=fitted.steps, data=fitted.data, validation=validation, test=test)
         if "conditioning" in job.measures:
@@ -146,6 +148,8 @@ def _train(task: Task, job: Job, row: Row) -> Row:
         return replace(row, curve=_finite(curve), error=_reason(error))
     if job.save and folder is not None:
         _save(task, job, fitted, folder)
+    if job.render is not None and first_process():
+        _render(task, job.render, fitted)
     return replace(
         row,
         status="complete",
@@ -199,6 +203,14 @@ def _save(task: Task, job: Job, fitted: Fitted, folder: Path) -> None:
         save_checkpoint(folder, weights, record)
 
 
+def _render(task: Task, file: str, fitted: Fitted) -> None:
+    """Show what the network does; a picture that fails must not take a finished training with it."""
+    try:
+        task.render(fitted.network, Path(file))
+    except Exception as error:
+        warnings.warn(f"{file} could not be rendered: {_reason(error)}", stacklevel=2)
+
+
 def failed(job: Job, reason: str) -> Row:
     """The Row of an evaluation that could not even report its failure."""
     task = task_of(job.task, job.data)
@@ -242,7 +254,7 @@ def _reason(error: Exception) -> str:
 @lru_cache(maxsize=1)
 def _versions() -> Mapping[str, str]:
     found: dict[str, Any] = {"python": platform.python_version()}
-    for package in ("nas-bench-wiring", "torch", "lightning", "timm", "optuna", "fvcore"):
+    for package in ("nas-bench-wiring", "torch", "lightning", "timm", "optuna", "fvcore", "gymnasium", "mujoco"):
         try:
             found[package] = version(package)
         except PackageNotFoundError:

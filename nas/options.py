@@ -91,6 +91,10 @@ Save = Annotated[
     Path | None,
     typer.Option("--save", metavar="FOLDER", help="Keep the trained network there; an interrupted training goes on."),
 ]
+Render = Annotated[
+    Path | None,
+    typer.Option("--render", metavar="FILE", help="Show there what the trained network does: FILE.gif or FILE.mp4."),
+]
 Measures = Annotated[
     list[str],
     typer.Option("--measure", metavar="NAME", help="Measure this of the trained network as well: conditioning."),

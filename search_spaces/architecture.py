@@ -20,7 +20,7 @@ class Architecture:
         heads: Attention heads of a block; 0 where the network has no attention.
         head_dim: Features of one head; heads * head_dim need not be the width. 0 where there are no heads, and for a
             `model`, whose heads share the width.
-        hidden: Features inside a feed-forward layer.
+        hidden: Features inside a feed-forward layer, or between the dense layers of a block.
         topology: How the blocks are wired, a name with options: "resnet", "dca(k=2)".
         model: A model of timm's, "xcit_medium_24_p16_224", of which depth and heads are changed; "" for the network
             that the task has.

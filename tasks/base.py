@@ -15,6 +15,9 @@ from search_spaces.registry import Registry
 
 TASKS = Registry("nas.tasks", "task")
 
+FAMILIES = Registry("nas.families", "family of tasks")
+"""Functions from a name to a Task's class, for what is too many to list: FAMILY:NAME."""
+
 Report = Callable[[int, Mapping[str, float]], None]
 """Called by `fit` with the step and the validation metrics there; may raise to end the training."""
 
@@ -43,6 +46,7 @@ class Fitted:
         data: Fingerprint of the data.
         validation: Metric -> value, with `<metric>_se` where there is a standard error.
         test: The same on the test split.
+        speeds: What the training did in a second, as columns; they differ each time, and two Fitted may be equal.
         network: The trained network, with the parameters of `Task.build`'s; None where the task does not give it.
     """
 
@@ -50,6 +54,7 @@ class Fitted:
     data: str
     validation: Mapping[str, float]
     test: Mapping[str, float] = field(default_factory=dict)
+    speeds: Mapping[str, float] = field(default_factory=dict, compare=False)
     network: nn.Module | None = field(default=None, compare=False, repr=False)
 
 
@@ -130,6 +135,16 @@ class Task(ABC):
             Mistake: The task cannot, or the weights do not fit.
         """
         raise Mistake(f"task {self.name!r} cannot train from given weights.")
+
+    def render(self, network: nn.Module | None, file: Path) -> None:
+        """Show what a trained network does, as a film or a picture in `file`.
+
+        Without a network nothing is drawn: what would keep it from being drawn is raised, before hours of training.
+
+        Raises:
+            Mistake: The task has nothing to render, or it cannot be done here.
+        """
+        raise Mistake(f"task {self.name!r} has nothing to render.")
 
     def baselines(self, preset: str) -> Mapping[str, Mapping[str, float]]:
         """Name of a simple method -> its metrics, as columns ("accuracy", "test_accuracy"), to hold results against."""

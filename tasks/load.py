@@ -1,4 +1,4 @@
-"""From what somebody typed to a task: an installed name, or FILE.py:CLASS."""
+"""From what somebody typed to a task: an installed name, FAMILY:NAME, or FILE.py:CLASS."""
 
 import hashlib
 import importlib.util
@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from search_spaces.mistake import Mistake, unknown
-from tasks.base import TASKS, Task
+from tasks.base import FAMILIES, TASKS, Task
 
 
 def load_task(reference: str, data: Path | None = None) -> Task:
@@ -25,7 +25,14 @@ def load_task(reference: str, data: Path | None = None) -> Task:
 def task_class(reference: str) -> type[Task]:
     """The class called `reference`, known to be a whole Task. Raises Mistake as `load_task` does."""
     text, _, _ = reference.rpartition(":")
-    kind: type[Task] = _from_file(reference) if (text or reference).endswith(".py") else TASKS.load(reference)
+    family, colon, name = reference.partition(":")
+    kind: type[Task]
+    if (text or reference).endswith(".py"):
+        kind = _from_file(reference)
+    elif colon and family in FAMILIES.names():
+        kind = FAMILIES.load(family)(name)
+    else:
+        kind = TASKS.load(reference)
     _check(reference, kind)
     return kind
 

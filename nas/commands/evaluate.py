@@ -30,6 +30,7 @@ class Request:
     seed: int
     data: Path | None
     save: Path | None
+    render: Path | None = None
     profile: bool = False
     measures: list[str] = field(default_factory=list)
     format: Format
@@ -42,6 +43,8 @@ def run(reference: str, request: Request) -> None:
     data = None if request.data is None else str(request.data)
     task = task_of(reference, data)
     architecture = architecture_of(task, request.preset, request.arch, request.topology)
+    if request.render is not None:
+        task.render(None, request.render)
     job = Job(
         task=reference,
         architecture=architecture,
@@ -50,6 +53,7 @@ def run(reference: str, request: Request) -> None:
         data=data,
         folder=_made(request.save),
         save=request.save is not None,
+        render=None if request.render is None else str(request.render),
         trace=str(trace_of(task.name, architecture)) if request.profile else None,
         measures=known_measures(request.measures),
     )

@@ -14,7 +14,7 @@ from search_spaces.catalog import SPACES
 from search_spaces.mistake import Mistake
 from search_spaces.registry import Registry
 from search_spaces.topologies.registry import TOPOLOGIES
-from tasks.base import TASKS
+from tasks.base import FAMILIES, TASKS
 from tasks.load import task_class
 
 Lines = Iterator[tuple[str, str]]
@@ -61,6 +61,8 @@ def _tasks() -> Lines:
             yield name, f"{_first_line(kind)} (presets {', '.join(kind.presets)})"
         except Mistake as mistake:
             yield name, f"broken: {mistake}"
+    for name, line in _registered(FAMILIES):
+        yield f"{name}:NAME", line
 
 
 def _presets() -> Lines:

@@ -44,8 +44,8 @@ class Stack(nn.Module):
         return self.norm(self.topology.close(state))  # type: ignore[no-any-return]  # nn.Module returns Any
 
 
-def build_stack(architecture: Architecture, layers: Sequence[nn.Module], norm: Norm, *, parts: int) -> Stack:
-    """Wire layers, each with its `site`, by the architecture's topology.
+def build_stack(architecture: Architecture, layers: Sequence[nn.Module], norm: Norm | None, *, parts: int) -> Stack:
+    """Wire layers, each with its `site`, by the architecture's topology; `norm` stands at the end, or nothing.
 
     Raises:
         Mistake: The topology cannot wire this architecture.
@@ -57,17 +57,17 @@ def build_stack(architecture: Architecture, layers: Sequence[nn.Module], norm: N
     sites = tuple(_site(layer) for layer in layers)
     topology = topologies.build(architecture.topology, Wiring(sites, architecture.width, architecture.head_dim, parts))
     # A topology that delivers in head space norms what it returns: it works on a matrix, not on features.
-    final = nn.Identity() if kind.delivers == "heads" else norm.build(architecture.width)
+    final = nn.Identity() if norm is None or kind.delivers == "heads" else norm.build(architecture.width)
     return Stack(layers, topology, final)
 
 
 def count_stack(
-    architecture: Architecture, sites: Sequence[Site], layers: Count, norm: Norm, *, positions: int, parts: int
+    architecture: Architecture, sites: Sequence[Site], layers: Count, norm: Norm | None, *, positions: int, parts: int
 ) -> Count:
     """Closed form of a Stack: `layers` is the count of all its layers at all positions."""
     kind, _ = load(architecture.topology)
     wiring = Wiring(tuple(sites), architecture.width, architecture.head_dim, parts)
-    final = Count(params=0 if kind.delivers == "heads" else norm.params(architecture.width))
+    final = Count(params=0 if norm is None or kind.delivers == "heads" else norm.params(architecture.width))
     return layers + topologies.count(architecture.topology, wiring).times(positions) + final
 
 

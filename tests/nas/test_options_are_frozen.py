@@ -11,8 +11,8 @@ FLAGS = {
         "--space", "--storage", "--study", "--trials", "--workers",
     },
     "evaluate": {
-        "--arch", "--data", "--format", "--measure", "--output", "--preset", "--profile", "--save", "--seed",
-        "--topology",
+        "--arch", "--data", "--format", "--measure", "--output", "--preset", "--profile", "--render",
+        "--save", "--seed", "--topology",
     },
     "retrofit": {"--data", "--format", "--output", "--preset", "--save", "--seed", "--topology"},
     "cost": {"--arch", "--data", "--format", "--preset", "--profile", "--topology"},

@@ -20,7 +20,8 @@ FOLDERS = {
 }
 """Task -> the fixture that makes its data. A task that is not here needs none."""
 
-NAMES = [name for name in TASKS.names() if not name.endswith("-lm")]  # those are walked in tests/tasks/language
+NAMES = [name for name in TASKS.names() if not name.endswith("-lm") and not name.startswith("goal-")]
+"""The others are walked in tests/tasks/language and tests/tasks/goal_rl."""
 
 
 @pytest.mark.parametrize("check", CONTRACT, ids=lambda check: check.__name__)

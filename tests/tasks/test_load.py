@@ -22,6 +22,10 @@ def test_an_installed_name_is_a_task() -> None:
     assert load_task("digits-vit").name == "digits-vit"
 
 
+def test_a_family_makes_a_task_of_what_stands_behind_its_name() -> None:
+    assert load_task("goal:FetchReach-v4").name == "goal:FetchReach-v4"
+
+
 def test_a_task_knows_where_its_data_is(tmp_path: Path) -> None:
     assert load_task(f"{MOONS}:Moons", tmp_path).data == tmp_path
 

@@ -1,0 +1,94 @@
+"""Stepping and learning of goal-point-maze, beside both on their own: bare loops run one after the other.
+
+The bare loops are gymnasium's SyncVectorEnv with random actions, and plain PyTorch updates of the same networks on one
+fixed batch. The task also runs its policy, keeps what it lives through and draws its batches. The ratio is the bare
+loops' time over the task's, for as many steps and updates as a round has, pair by pair; measuring is in neither.
+One thread, on the CPU.
+"""
+
+import statistics
+import time
+from dataclasses import replace
+
+import torch
+from gymnasium.vector import SyncVectorEnv
+
+from benchmarks.form import Figure, main
+from search_spaces.architecture import Architecture
+from search_spaces.models.residual_mlp import GoalAgent
+from tasks.goal_rl.catalog import GoalPointMaze
+from tasks.goal_rl.contrastive import actor_goals, critic_loss, squashed
+from tasks.goal_rl.recipe import GoalRecipe
+
+
+def task_speeds(task: GoalPointMaze, shape: Architecture, recipe: GoalRecipe) -> tuple[float, float]:
+    """Steps and updates a second of the task's own `fit`."""
+    task.presets = {**GoalPointMaze.presets, "timed": recipe}
+    speeds = task.fit(shape, "timed", 0, None, lambda step, metrics: None).speeds
+    return speeds["env_steps_per_second"], speeds["updates_per_second"]
+
+
+def bare_steps(task: GoalPointMaze, recipe: GoalRecipe) -> float:
+    """Steps a second of the vector of environments alone."""
+    vector = SyncVectorEnv([lambda: task.environment(recipe.length)] * recipe.environments)
+    vector.reset(seed=0)
+    began = time.perf_counter()
+    for _ in range(recipe.unroll * recipe.rounds):
+        vector.step(vector.action_space.sample())
+    speed = recipe.unroll * recipe.rounds * recipe.environments / (time.perf_counter() - began)
+    vector.close()
+    return speed
+
+
+def bare_updates(task: GoalPointMaze, shape: Architecture, recipe: GoalRecipe) -> float:
+    """Updates a second of plain PyTorch on one batch."""
+    agent, sizes = GoalAgent(shape, task.sizes), task.sizes
+    log_alpha = torch.zeros((), requires_grad=True)
+    critic = [*agent.phi.parameters(), *agent.psi.parameters()]
+    groups = (list(agent.actor.parameters()), [log_alpha], critic)
+    actor_step, alpha_step, critic_step = (torch.optim.Adam(group, lr=recipe.lr, fused=True) for group in groups)
+    states, goals = torch.randn(recipe.batch, sizes.state), torch.randn(recipe.batch, sizes.goal)
+    actions = torch.rand(recipe.batch, sizes.action) * 2 - 1
+    began = time.perf_counter()
+    for _ in range(recipe.updates * recipe.rounds):
+        aims = actor_goals(goals, recipe.goals_of_others)
+        chosen, log_prob = squashed(*agent.policy(states, aims), torch.randn(recipe.batch, sizes.action))
+        distance = (agent.reach(states, chosen) - agent.place(aims)).norm(dim=1)
+        actor_step.zero_grad()
+        (log_alpha.exp().detach() * log_prob + distance).mean().backward()
+        actor_step.step()
+        alpha_step.zero_grad()
+        (log_alpha.exp() * (-log_prob.detach() - recipe.entropy * sizes.action).mean()).backward()
+        alpha_step.step()
+        critic_step.zero_grad()
+        critic_loss(agent.reach(states, actions), agent.place(goals), recipe.penalty).backward()
+        critic_step.step()
+    return recipe.updates * recipe.rounds / (time.perf_counter() - began)
+
+
+def figures(quick: bool) -> dict[str, Figure]:
+    """The task and the loops in turns."""
+    torch.set_num_threads(1)
+    task, shape = GoalPointMaze(), GoalPointMaze.base
+    recipe = replace(GoalPointMaze.presets["proxy"], rounds=1 if quick else 3, reports=1, episodes=1)
+    pairs = []
+    for turn in range(3 if quick else 10):
+        ours = task_speeds(task, shape, recipe)
+        bare = bare_steps(task, recipe), bare_updates(task, shape, recipe)
+        if turn:  # the first one warms up
+            pairs.append((ours, bare))
+    work = recipe.unroll * recipe.environments, recipe.updates
+    ratio = statistics.median(_seconds(work, bare) / _seconds(work, ours) for ours, bare in pairs)
+    found = {"steps_and_updates_over_bare": Figure(ratio, "ratio", "higher", target=0.8)}
+    for place, speed in enumerate(("steps", "updates")):
+        mine, alone = (statistics.median(pair[side][place] for pair in pairs) for side in (0, 1))
+        found[f"{speed}_per_second"] = Figure(mine, f"{speed}/s", "higher", peers={"bare loop": alone})
+    return found
+
+
+def _seconds(work: tuple[int, int], speeds: tuple[float, float]) -> float:
+    return work[0] / speeds[0] + work[1] / speeds[1]
+
+
+if __name__ == "__main__":
+    main("goal_rl", figures)

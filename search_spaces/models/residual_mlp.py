@@ -1,0 +1,109 @@
+"""The networks of deep goal-conditioned reinforcement learning: residual MLPs without a token axis.
+
+Source: Wang et al., 1000 Layer Networks for Self-Supervised RL (2025), and its official code (scaling-crl).
+Depth is counted in blocks of four layers here, and in layers there: their depth 16 is 4 blocks.
+
+Shapes: B = batch, S = features of a state, G = of a goal, A = of an action, R = of a representation, D = width.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from search_spaces.architecture import Architecture
+from search_spaces.count import Count, linear
+from search_spaces.layers.dense import DenseBlock, DenseNormSwish, count_dense, count_dense_block, initialised
+from search_spaces.layers.stack import build_stack, count_stack
+from search_spaces.mistake import Mistake
+from search_spaces.topologies.base import Site
+
+REPRESENTATION = 64
+"""Features that both encoders end in, R."""
+
+_LOG_STD = (-5.0, 2.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Features of what an agent reads and gives.
+
+    Attributes:
+        state: S, the goal's coordinates included.
+        goal: G.
+        action: A.
+    """
+
+    state: int
+    goal: int
+    action: int
+
+
+class ResidualMLP(nn.Module):
+    """A dense layer, blocks wired by the architecture's topology, and a linear head; no norm before the head."""
+
+    def __init__(self, architecture: Architecture, inputs: int, outputs: int) -> None:
+        super().__init__()
+        if architecture.heads:
+            raise Mistake(f"a residual MLP has no heads, got heads={architecture.heads}. Set heads=0,head_dim=0.")
+        blocks = [DenseBlock(architecture.width, architecture.hidden) for _ in range(architecture.depth)]
+        self.first = DenseNormSwish(inputs, architecture.width)
+        self.stack = build_stack(architecture, blocks, None, parts=1)
+        self.head = initialised(nn.Linear(architecture.width, outputs))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map [B, inputs] to [B, outputs]."""
+        return self.head(self.stack(self.first(x)))  # type: ignore[no-any-return]  # nn.Module returns Any
+
+
+class GoalAgent(nn.Module):
+    """An actor, and a critic of two encoders whose distance says how soon a goal is reached.
+
+    Attributes:
+        actor: State and goal to the mean and the spread of actions before tanh; one head for both.
+        phi: State and action to a representation.
+        psi: Goal to a representation.
+    """
+
+    def __init__(self, architecture: Architecture, sizes: Sizes) -> None:
+        super().__init__()
+        self.actor = ResidualMLP(architecture, sizes.state + sizes.goal, 2 * sizes.action)
+        self.phi = ResidualMLP(architecture, sizes.state + sizes.action, REPRESENTATION)
+        self.psi = ResidualMLP(architecture, sizes.goal, REPRESENTATION)
+
+    def policy(self, states: Tensor, goals: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and log standard deviation, in [-5, 2], of actions before tanh: [B, S], [B, G] to [B, A] each."""
+        mean, raw = self.actor(torch.cat((states, goals), dim=-1)).chunk(2, dim=-1)
+        low, high = _LOG_STD
+        return mean, low + (high - low) / 2 * (torch.tanh(raw) + 1)
+
+    def reach(self, states: Tensor, actions: Tensor) -> Tensor:
+        """phi(s, a): [B, S], [B, A] to [B, R]."""
+        return self.phi(torch.cat((states, actions), dim=-1))  # type: ignore[no-any-return]
+
+    def place(self, goals: Tensor) -> Tensor:
+        """psi(g): [B, G] to [B, R]."""
+        return self.psi(goals)  # type: ignore[no-any-return]
+
+    def forward(self, states: Tensor, goals: Tensor, actions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """All three networks once, which is what costs are counted of: action means, phi and psi."""
+        mean, _ = self.policy(states, goals)
+        return mean, self.reach(states, actions), self.place(goals)
+
+
+def count_residual_mlp(architecture: Architecture, inputs: int, outputs: int) -> Count:
+    """Closed form of a ResidualMLP for one example."""
+    width, depth = architecture.width, architecture.depth
+    block = count_dense_block(width, architecture.hidden)
+    layers = Count(block.params * depth, block.macs * depth)
+    stack = count_stack(architecture, [Site(("x",), width, True)] * depth, layers, None, positions=1, parts=1)
+    return count_dense(inputs, width) + stack + linear(width, outputs)
+
+
+def count_goal_agent(architecture: Architecture, sizes: Sizes) -> Count:
+    """Closed form of a GoalAgent, each of its networks run once."""
+    return (
+        count_residual_mlp(architecture, sizes.state + sizes.goal, 2 * sizes.action)
+        + count_residual_mlp(architecture, sizes.state + sizes.action, REPRESENTATION)
+        + count_residual_mlp(architecture, sizes.goal, REPRESENTATION)
+    )

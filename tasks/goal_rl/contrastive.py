@@ -1,0 +1,139 @@
+"""Contrastive reinforcement learning: the losses, and one update.
+
+The critic is the distance d(s, a, g) = ||phi(s, a) - psi(g)||: small where the goal g is soon reached from state s by
+action a. It learns to tell the goal that a state came to from the goals that other states of the batch came to, and the
+actor learns actions that make the distance small.
+
+Shapes: B = batch, S = features of a state, G = of a goal, A = of an action, R = of a representation.
+"""
+
+import math
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any, NamedTuple
+
+import torch
+from torch import Generator, Tensor, nn
+from torch.optim import Adam, Optimizer
+
+from search_spaces.models.residual_mlp import GoalAgent
+from tasks.goal_rl.recipe import GoalRecipe
+
+Batch = tuple[Tensor, Tensor, Tensor]
+"""States [B, S], the actions taken there [B, A], and goals that were reached later in the same episode [B, G]."""
+
+_TANH_EPS = 1e-6
+_LOGIT_EPS = 1e-6
+
+
+def critic_loss(reach: Tensor, place: Tensor, penalty: float) -> Tensor:
+    """InfoNCE with each state's own goal as the positive, and a penalty on the size of its log-sum-exp.
+
+    With l_ij = -||phi_i - psi_j||: -mean_i(l_ii - lse_j l_ij) + penalty * mean_i((lse_j(l_ij + 1e-6))^2).
+    Maps phi(s, a) [B, R] and psi(g) [B, R] to [].
+    """
+    logits = -torch.cdist(reach, place)  # [B, B]
+    sums = logits.logsumexp(dim=1)  # [B]
+    return (sums - logits.diagonal()).mean() + penalty * (sums + _LOGIT_EPS).square().mean()
+
+
+def actor_loss(distance: Tensor, log_prob: Tensor, alpha: Tensor) -> Tensor:
+    """mean(alpha log pi(a | s, g) + ||phi(s, a) - psi(g)||), of two [B] to []."""
+    return (alpha * log_prob + distance).mean()
+
+
+def entropy_loss(log_alpha: Tensor, log_prob: Tensor, target: float) -> Tensor:
+    """alpha mean(-log pi - target): alpha grows while the policy's entropy is below the target. [B] to []."""
+    return log_alpha.exp() * (-log_prob.detach() - target).mean()
+
+
+def squashed(mean: Tensor, log_std: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+    """Actions tanh(mean + std * noise), [B, A], and their log densities, [B].
+
+    log pi = sum_i log N(u_i; mean_i, std_i) - log(1 - a_i^2 + 1e-6).
+    """
+    actions = torch.tanh(mean + log_std.exp() * noise)
+    normal = -0.5 * noise.square() - log_std - 0.5 * math.log(2 * math.pi)
+    return actions, (normal - torch.log(1 - actions.square() + _TANH_EPS)).sum(dim=-1)
+
+
+def actor_goals(goals: Tensor, share: float) -> Tensor:
+    """The goals an actor is trained on, [B, G]: the first `share` of them are those of the next sample."""
+    others = round(share * len(goals))
+    return torch.cat((goals.roll(-1, dims=0)[:others], goals[others:]))
+
+
+class Losses(NamedTuple):
+    """What one update saw, each []."""
+
+    actor: Tensor
+    entropy: Tensor
+    critic: Tensor
+
+
+class Learner:
+    """An agent with its three optimisers and the entropy's weight alpha, which starts at 1."""
+
+    def __init__(self, agent: GoalAgent, actions: int, recipe: GoalRecipe) -> None:
+        self.agent = agent
+        self.recipe = recipe
+        self.target = recipe.entropy * actions
+        device = next(agent.parameters()).device
+        self.log_alpha = nn.Parameter(torch.zeros((), device=device))
+        self._actor = list(agent.actor.parameters())
+        self._critic = list(chain(agent.phi.parameters(), agent.psi.parameters()))
+        # Fused: one kernel an optimiser instead of one for each parameter, which is a fifth of an update's time.
+        self._optimisers = {
+            "actor": Adam(self._actor, lr=recipe.lr, fused=True),
+            "alpha": Adam([self.log_alpha], lr=recipe.lr),
+            "critic": Adam(self._critic, lr=recipe.lr, fused=True),
+        }
+
+    def update(self, batch: Batch, generator: Generator) -> Losses:
+        """One step of the actor and of alpha, and then one of the critic, on the same batch."""
+        states, actions, goals = batch
+        aims = actor_goals(goals, self.recipe.goals_of_others)
+        mean, log_std = self.agent.policy(states, aims)
+        noise = torch.randn(mean.shape, generator=generator, device=mean.device)
+        chosen, log_prob = squashed(mean, log_std, noise)
+        with torch.no_grad():
+            places = self.agent.place(aims)
+        distance = torch.linalg.vector_norm(self.agent.reach(states, chosen) - places, dim=-1)
+        actor = actor_loss(distance, log_prob, self.log_alpha.detach().exp())
+        entropy = entropy_loss(self.log_alpha, log_prob, self.target)
+        # Asking for these alone, the critic's own weights get no gradient from the actor's loss.
+        _step(self._optimisers["actor"], self._actor, torch.autograd.grad(actor, self._actor))
+        _step(self._optimisers["alpha"], [self.log_alpha], torch.autograd.grad(entropy, [self.log_alpha]))
+        critic = critic_loss(self.agent.reach(states, actions), self.agent.place(goals), self.recipe.penalty)
+        _step(self._optimisers["critic"], self._critic, torch.autograd.grad(critic, self._critic))
+        return Losses(actor.detach(), entropy.detach(), critic.detach())
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that goes on where this stands."""
+        return {
+            "agent": self.agent.state_dict(),
+            "log_alpha": self.log_alpha.detach(),
+            "optimisers": {name: optimiser.state_dict() for name, optimiser in self._optimisers.items()},
+        }
+
+    def load_state_dict(self, kept: dict[str, Any]) -> None:
+        """Take up what `state_dict` gave."""
+        self.agent.load_state_dict(kept["agent"])
+        with torch.no_grad():
+            self.log_alpha.copy_(kept["log_alpha"])
+        for name, optimiser in self._optimisers.items():
+            optimiser.load_state_dict(kept["optimisers"][name])
+
+
+def _step(optimiser: Optimizer, parameters: list[nn.Parameter], gradients: tuple[Tensor, ...]) -> None:
+    for parameter, gradient in zip(parameters, gradients, strict=True):
+        parameter.grad = gradient
+    optimiser.step()
+
+
+def updates(learner: Learner, batches: Iterator[Batch], generator: Generator) -> Tensor:
+    """Update on every batch; the sum of all losses, [], which is not finite ever after one was not."""
+    total = learner.log_alpha.new_zeros(())
+    for batch in batches:
+        total = total + sum(learner.update(batch, generator))
+    return total

@@ -1,0 +1,87 @@
+"""Gymnasium's goal environments: by id, and what they must be."""
+
+import contextlib
+import io
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from search_spaces.mistake import Mistake, unknown
+from search_spaces.models.residual_mlp import Sizes
+
+if TYPE_CHECKING:
+    from gymnasium import Env
+
+KEYS = ("observation", "achieved_goal", "desired_goal")
+
+
+def gymnasium() -> ModuleType:
+    """The library, with the environments of gymnasium-robotics registered. Raises Mistake where it is missing."""
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):  # it prints news of environments that are not used here
+            import gymnasium
+            import gymnasium_robotics
+    except ImportError as error:
+        raise Mistake(
+            f'goal tasks need gymnasium, gymnasium-robotics and mujoco ({error}). Install the extra "rl": '
+            'pip install "nas-bench-wiring[rl]".'
+        ) from error
+    if "FetchReach-v4" not in gymnasium.registry:
+        gymnasium.register_envs(gymnasium_robotics)
+    return gymnasium
+
+
+def make(environment: str, length: int, *, render: bool = False, **options: Any) -> "Env[Any, Any]":
+    """An environment by its id, whose episodes end after `length` steps, or where it says itself if that is 0.
+
+    `render` makes it give pictures; `options` go to its constructor.
+
+    Raises:
+        Mistake: No such environment, or its episodes have no end.
+    """
+    gym = gymnasium()
+    try:
+        spec = gym.spec(environment)
+    except (gym.error.Error, ImportError, ValueError):
+        raise unknown("environment", environment, installed()) from None
+    if not length and spec.max_episode_steps is None:
+        raise Mistake(f"episodes of {environment} have no end. Register it with max_episode_steps.")
+    if render:
+        options["render_mode"] = "rgb_array"
+    made: Env[Any, Any] = gym.make(
+        environment, max_episode_steps=length or spec.max_episode_steps, disable_env_checker=True, **options
+    )
+    return made
+
+
+def installed() -> list[str]:
+    """The ids of gymnasium-robotics' goal environments, the latest version of each, with sparse rewards."""
+    latest: dict[str, Any] = {}
+    for spec in gymnasium().registry.values():
+        from_robotics = str(spec.entry_point).startswith("gymnasium_robotics.envs.")
+        if from_robotics and not any(word in spec.id for word in ("Dense", "Adroit", "Kitchen")):
+            known = latest.setdefault(spec.name, spec)
+            latest[spec.name] = max(known, spec, key=lambda one: one.version or 0)
+    return sorted(spec.id for spec in latest.values())
+
+
+def sizes(environment: "Env[Any, Any]", name: str, goal_at: int | None) -> Sizes:
+    """Features of its states, goals and actions.
+
+    Raises:
+        Mistake: Its observations are no goal environment's, or its actions are not numbers between bounds.
+    """
+    from gymnasium import spaces
+
+    seen, acts = environment.observation_space, environment.action_space
+    remedy = f"Goal environments here: {', '.join(installed())}."
+    parts = [seen.spaces.get(key) for key in KEYS] if isinstance(seen, spaces.Dict) else []
+    if not parts or not all(isinstance(part, spaces.Box) and len(part.shape) == 1 for part in parts):
+        raise Mistake(f"{name} must observe vectors named {', '.join(KEYS)}, got {_line(seen)}. {remedy}")
+    if not isinstance(acts, spaces.Box) or len(acts.shape) != 1 or not acts.is_bounded():
+        raise Mistake(f"{name} must take vectors of numbers between bounds as actions, got {_line(acts)}. {remedy}")
+    observed, achieved = (part.shape[0] for part in parts[:2] if part is not None and part.shape is not None)
+    return Sizes(observed + (achieved if goal_at is None else 0), achieved, acts.shape[0])
+
+
+def _line(space: Any) -> str:
+    return " ".join(str(space).split())[:200]

@@ -1,0 +1,121 @@
+"""Stepping a policy, to learn from it and to measure it.
+
+Shapes: E = environments, n = steps, S = features of a state, G = of a goal, A = of an action.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Generator, Tensor
+
+from search_spaces.models.residual_mlp import GoalAgent
+from tasks.goal_rl.contrastive import squashed
+from tasks.goal_rl.replay import Roll
+from tasks.goal_rl.vectors import Environments
+from tasks.splits import derived_seed
+
+Policy = Callable[[Tensor, Tensor], Tensor]
+"""States [E, S] and goals [E, G] to actions [E, A] in [-1, 1], on the CPU."""
+
+
+def exploring(agent: GoalAgent, generator: Generator) -> Policy:
+    """The agent's policy as it is trained, drawn from."""
+    device = generator.device
+
+    @torch.inference_mode()
+    def policy(states: Tensor, goals: Tensor) -> Tensor:
+        mean, log_std = agent.policy(states.to(device), goals.to(device))
+        noise = torch.randn(mean.shape, generator=generator, device=device)
+        return squashed(mean, log_std, noise)[0].cpu()
+
+    return policy
+
+
+def deterministic(agent: GoalAgent) -> Policy:
+    """The agent's policy without noise: tanh of the mean."""
+    device = next(agent.parameters()).device
+
+    @torch.inference_mode()
+    def policy(states: Tensor, goals: Tensor) -> Tensor:
+        return torch.tanh(agent.policy(states.to(device), goals.to(device))[0]).cpu()
+
+    return policy
+
+
+def at_random(actions: int, seed: int) -> Policy:
+    """Uniform actions, whatever is seen."""
+    generator = Generator().manual_seed(seed)
+    return lambda states, goals: 2 * torch.rand(len(states), actions, generator=generator) - 1
+
+
+class Collector:
+    """Steps environments on and on; an episode that ends is followed by the next.
+
+    Episode k of environment e is begun with a seed of these two, so that a training that was interrupted between
+    episodes goes on with those it would have had.
+
+    Attributes:
+        episodes: How many were begun in each environment, [E].
+    """
+
+    def __init__(self, environments: Environments, seed: int) -> None:
+        self.environments = environments
+        self.seed = seed
+        self.episodes = [0] * environments.count
+        self._due = [True] * environments.count
+
+    def roll(self, steps: int, policy: Policy) -> Roll:
+        """So many steps of every environment."""
+        states, actions, after, ended = [], [], [], []
+        for _ in range(steps):
+            if any(self._due):
+                self._begin()
+            states.append(self.environments.states)
+            actions.append(policy(self.environments.states, self.environments.goals))
+            _, over = self.environments.step(actions[-1])
+            after.append(self.environments.states)
+            ended.append(over)
+            self._due = over.tolist()
+        return Roll(torch.stack(states), torch.stack(actions), torch.stack(after), torch.stack(ended))
+
+    def _begin(self) -> None:
+        seeds = [derived_seed(self.seed, "episode", e, k) for e, k in enumerate(self.episodes)]
+        self.environments.reset(self._due, seeds)
+        self.episodes = [k + due for k, due in zip(self.episodes, self._due, strict=True)]
+
+
+def evaluate(environments: Environments, policy: Policy, part: str, episodes: int) -> Mapping[str, float]:
+    """`time_at_goal` and `success_any`, means over episodes, with standard errors.
+
+    The episodes are those of the part, "validation" or "test", the same for every agent. One that ends early counts
+    the steps until then.
+    """
+    counts: list[Tensor] = []
+    for first in range(0, episodes, environments.count):
+        seeds = [derived_seed(0, part, first + e) for e in range(environments.count)]
+        counts.append(_steps_at_goal(environments, policy, seeds)[: episodes - first])
+    steps = torch.cat(counts).double()
+    reached = (steps > 0).double()
+    error = math.sqrt(len(steps))
+    return {
+        "time_at_goal": steps.mean().item(),
+        "time_at_goal_se": steps.std(correction=0).item() / error,
+        "success_any": reached.mean().item(),
+        "success_any_se": reached.std(correction=0).item() / error,
+    }
+
+
+def _steps_at_goal(environments: Environments, policy: Policy, seeds: list[int]) -> Tensor:
+    """One episode of each environment, [E]."""
+    count = torch.zeros(environments.count)
+    running = torch.ones(environments.count, dtype=torch.bool)
+    due = running.tolist()
+    while running.any():
+        if any(due):  # what has ended is begun again, because all step together, and is not counted
+            environments.reset(due, seeds)
+        at_goal, over = environments.step(policy(environments.states, environments.goals))
+        count += at_goal & running
+        running &= ~over
+        due = over.tolist()
+    return count

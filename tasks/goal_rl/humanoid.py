@@ -1,0 +1,52 @@
+"""A humanoid that is to walk somewhere: gymnasium's Humanoid with a goal. Needs the extra "rl"."""
+
+import math
+from typing import Any
+
+import numpy as np
+from gymnasium import Env, Wrapper, spaces
+
+RADIUS = 0.5
+_SPHERE = 2  # mujoco.mjtGeom.mjGEOM_SPHERE
+_NEAREST, _FARTHEST, _HEIGHT = 1.0, 5.0, 1.25
+
+
+class HumanoidWithGoal(Wrapper[Any, Any, Any, Any]):
+    """The torso is to come within 0.5 m of a point 1 to 5 m away in any direction, 1.25 m above the ground.
+
+    Wraps Humanoid-v5 with the torso's position in its observation.
+    """
+
+    def __init__(self, environment: Env[Any, Any]) -> None:
+        super().__init__(environment)
+        observed = environment.observation_space
+        place = spaces.Box(-np.inf, np.inf, (3,), np.float64)
+        self.observation_space = spaces.Dict({"observation": observed, "achieved_goal": place, "desired_goal": place})
+        self.goal = np.zeros(3)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Stand up, and draw a goal."""
+        observation, _ = self.env.reset(seed=seed, options=options)
+        generator = self.env.unwrapped.np_random
+        far, direction = generator.uniform(_NEAREST, _FARTHEST), generator.uniform(0, 2 * math.pi)
+        self.goal = np.array((far * math.cos(direction), far * math.sin(direction), _HEIGHT))
+        return self._seen(observation), {"success": self._reached(observation)}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Move. The reward is whether the goal is reached; Humanoid's own is not used."""
+        observation, _, terminated, truncated, _ = self.env.step(action)
+        reached = self._reached(observation)
+        return self._seen(observation), float(reached), terminated, truncated, {"success": reached}
+
+    def render(self) -> Any:
+        """A picture, with a ball where the goal is."""
+        plain: Any = self.env.unwrapped
+        viewer = plain.mujoco_renderer._get_viewer("rgb_array")
+        viewer.add_marker(pos=self.goal, size=[RADIUS / 2] * 3, rgba=[1, 0, 0, 1], type=_SPHERE, label="")
+        return self.env.render()
+
+    def _seen(self, observation: Any) -> dict[str, Any]:
+        return {"observation": observation, "achieved_goal": observation[:3], "desired_goal": self.goal}
+
+    def _reached(self, observation: Any) -> bool:
+        return bool(np.linalg.norm(observation[:3] - self.goal) < RADIUS)

@@ -1,0 +1,92 @@
+"""How an agent is trained: rounds of stepping and of updates."""
+
+from dataclasses import dataclass, fields
+from typing import Literal
+
+from search_spaces.mistake import Mistake
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoalRecipe:
+    """The settings of a training run. Its `str` is one line.
+
+    A round is `unroll` steps of every environment and then `updates` steps of the optimisers.
+
+    Attributes:
+        length: Steps of an episode; 0 leaves it to the environment.
+        environments: How many are stepped together; 512 in the paper.
+        processes: That step them: 1 is this one, 0 as many as there are cores. A search gives each core a training of
+            its own; one training alone, with many environments, is quicker with more.
+        unroll: Steps of each environment in a round; 62 in the paper.
+        prefill: Rounds before the first one with updates.
+        rounds: Rounds with updates.
+        updates: Steps of the optimisers in a round, each of the actor, the entropy's weight and the critic.
+        batch: Transitions of an update.
+        lr: Adam's learning rate, of actor, entropy's weight and critic alike.
+        discount: gamma: a goal lies k steps ahead with a probability in proportion to gamma^k.
+        capacity: States that are kept of each environment.
+        penalty: Weight of the squared log-sum-exp in the critic's loss.
+        entropy: The policy's entropy aimed at, for each action feature.
+        goals_of_others: Share of the actor's goals that are taken from other samples of the batch; none in the paper.
+            With a state's own future alone, the policy learns only from goals that it has reached already.
+        reports: Into how many parts the training is cut by the evaluations on the way.
+        episodes: Episodes of an evaluation.
+        accelerator: "auto" is a GPU where there is one. Narrow networks are no faster on one.
+    """
+
+    length: int = 0
+    environments: int = 16
+    processes: int = 1
+    unroll: int
+    prefill: int = 1
+    rounds: int
+    updates: int
+    batch: int = 256
+    lr: float = 1e-3
+    discount: float = 0.99
+    capacity: int = 10_000
+    penalty: float = 0.1
+    entropy: float = -0.5
+    goals_of_others: float = 0.5
+    reports: int = 10
+    episodes: int = 64
+    accelerator: Literal["auto", "cpu"] = "cpu"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.goals_of_others <= 1:
+            raise Mistake(f"goals_of_others is a share, from 0 to 1, got {self.goals_of_others}.")
+        if self.unroll + 1 > self.capacity:
+            raise Mistake(f"capacity must be more than unroll, got {self.capacity} and {self.unroll}.")
+
+    def __str__(self) -> str:
+        told = [f for f in fields(self) if f.name == "goals_of_others" or getattr(self, f.name) != f.default]
+        return ", ".join(f"{f.name} {getattr(self, f.name)}" for f in told)
+
+    def report_rounds(self) -> frozenset[int]:
+        """After which rounds of 1 .. rounds the agent is measured on the way; the end is not among them."""
+        return frozenset(self.rounds * part // self.reports for part in range(1, self.reports)) - {0, self.rounds}
+
+
+PAPER = GoalRecipe(
+    length=1000,
+    environments=512,
+    processes=0,
+    unroll=62,
+    prefill=17,
+    rounds=3100,
+    updates=800,
+    batch=512,
+    lr=3e-4,
+    goals_of_others=0.0,
+    reports=100,
+    episodes=128,
+    accelerator="auto",
+)
+"""The published settings: 98.4 million steps and 2.48 million updates."""
+
+
+def smoke(length: int = 30) -> GoalRecipe:
+    """Enough to see that everything runs."""
+    return GoalRecipe(
+        length=length, environments=2, unroll=length, rounds=2, updates=4, batch=16, reports=2, episodes=2
+    )

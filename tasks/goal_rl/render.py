@@ -1,0 +1,81 @@
+"""An evaluation episode as a film, on machines without a screen as well."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from search_spaces.mistake import Mistake
+from search_spaces.models.residual_mlp import GoalAgent
+from tasks.goal_rl.episodes import deterministic
+from tasks.goal_rl.vectors import Environments, Together
+from tasks.splits import derived_seed
+
+if TYPE_CHECKING:
+    from gymnasium import Env
+
+SUFFIXES = (".gif", ".mp4")
+_FPS = 25  # pictures a second, at most; the film runs at the simulation's own pace
+_DRAW = "import mujoco; context = mujoco.GLContext(8, 8); context.make_current(); context.free()"
+
+
+def check(file: Path) -> None:
+    """See that films can be made, and choose what MuJoCo draws with.
+
+    Raises:
+        Mistake: An unknown suffix, a folder that is not there, or nothing to draw with.
+    """
+    if file.suffix not in SUFFIXES:
+        raise Mistake(f"a film's name must end in {' or '.join(SUFFIXES)}, got {str(file)!r}.")
+    if not file.absolute().parent.is_dir():
+        raise Mistake(f"the film's folder must exist, got {str(file.parent)!r}. Make it first.")
+    backend = _backend(os.environ.get("MUJOCO_GL"))
+    if backend is None:
+        tried = os.environ.get("MUJOCO_GL", "egl, osmesa")
+        raise Mistake(
+            f"MuJoCo can draw by none of these: {tried}. Install one, on Debian: apt-get install libegl1 or libosmesa6."
+        )
+    os.environ["MUJOCO_GL"] = backend
+
+
+def film(environment: "Env[Any, Any]", goal_at: int | None, agent: GoalAgent, file: Path) -> None:
+    """Write the first validation episode of the agent, by its policy without noise. Closes the environment."""
+    import imageio.v3 as imageio
+
+    pace = environment.metadata.get("render_fps", _FPS)
+    every = max(1, round(pace / _FPS))
+    with closing(Together(lambda: environment, 1, goal_at)) as environments:
+        frames = [frame for n, frame in enumerate(_frames(environment, environments, agent)) if n % every == 0]
+        pictures, fps = np.stack(frames), pace / every
+        if file.suffix == ".gif":
+            imageio.imwrite(file, pictures, duration=1000 / fps, loop=0)
+        else:
+            imageio.imwrite(file, pictures, fps=fps, plugin="FFMPEG", macro_block_size=2)
+
+
+def _frames(environment: "Env[Any, Any]", environments: Environments, agent: GoalAgent) -> Iterator[Any]:
+    policy = deterministic(agent)
+    environments.reset([True], [derived_seed(0, "validation", 0)])
+    over = False
+    while not over:
+        yield environment.render()
+        _, ended = environments.step(policy(environments.states, environments.goals))
+        over = bool(ended.all())
+    yield environment.render()
+
+
+@lru_cache(maxsize=4)
+def _backend(wanted: str | None) -> str | None:
+    """What MuJoCo can draw with; tried in a process of its own, because a choice cannot be taken back."""
+    for name in (wanted,) if wanted else ("egl", "osmesa"):
+        environment = {**os.environ, "MUJOCO_GL": name}
+        done = subprocess.run([sys.executable, "-c", _DRAW], env=environment, capture_output=True)  # noqa: S603  # ours
+        if done.returncode == 0:
+            return name
+    return None

@@ -1,0 +1,134 @@
+"""What the environments went through, and goals drawn from it in hindsight.
+
+Shapes: E = environments, C = capacity, n = steps of a roll, S = features of a state, A = of an action, G = of a goal,
+B = batch.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Generator, Tensor
+
+from tasks.goal_rl.contrastive import Batch
+
+
+@dataclass(frozen=True, slots=True)
+class Roll:
+    """Some steps of all environments.
+
+    Attributes:
+        states: Before each step, [n, E, S].
+        actions: Taken there, [n, E, A].
+        after: The states that they led to, [n, E, S]; another than the next of `states` where an episode ended.
+        ended: Whether the episode ended with the step, [n, E].
+    """
+
+    states: Tensor
+    actions: Tensor
+    after: Tensor
+    ended: Tensor
+
+
+class Replay:
+    """A ring of states for each environment; an episode of T actions is T + 1 of them.
+
+    Each state knows how many of its episode follow it. Goals are drawn among these, so they are never of another
+    episode, nor overwritten: what follows is newer. An episode under way is known as far as it has come.
+
+    Args:
+        size: Environments and capacity, E and C.
+        features: Of a state and of an action, S and A.
+        goal: Where the goal's coordinates stand in a state.
+        discount: gamma.
+        device: Where it is kept.
+    """
+
+    def __init__(
+        self, size: tuple[int, int], features: tuple[int, int], goal: slice, discount: float, device: torch.device
+    ) -> None:
+        self.goal = goal
+        self.discount = discount
+        environments, self.capacity = size
+        self._states = torch.zeros(*size, features[0], device=device)
+        self._actions = torch.zeros(*size, features[1], device=device)
+        self._ahead = torch.zeros(size, dtype=torch.long, device=device)
+        self._cursor = [0] * environments  # where each ring is written next
+        self._open = [0] * environments  # states of the episode under way
+        self._usable = torch.zeros(0, dtype=torch.long, device=device)
+
+    def __len__(self) -> int:
+        """Transitions that can be drawn."""
+        return len(self._usable)
+
+    def extend(self, roll: Roll) -> None:
+        """Add a roll that goes on where the last one stopped."""
+        for e in range(len(self._cursor)):
+            ends = roll.ended[:, e].nonzero().flatten()
+            order = torch.cat((torch.arange(len(roll.ended)), ends)).argsort(stable=True)
+            states = torch.cat((roll.states[:, e], roll.after[ends, e]))[order]
+            actions = torch.cat((roll.actions[:, e], roll.actions.new_zeros(len(ends), roll.actions.shape[2])))[order]
+            self._write(e, states, actions, last=order >= len(roll.ended))
+        self._usable = self._ahead.flatten().nonzero().flatten()
+
+    def cut(self) -> None:
+        """The episodes under way are over as far as they have come: what follows belongs to new ones."""
+        self._open = [0] * len(self._open)
+
+    def sample(self, batch: int, generator: Generator) -> Batch:
+        """Transitions, each as likely, and with each a goal from k steps later, P(k) in proportion to gamma^k.
+
+        k is 1 .. K where K states follow; drawn by the inverse of the truncated geometric distribution function.
+        """
+        device = self._usable.device
+        rows = self._usable[torch.randint(len(self._usable), (batch,), generator=generator, device=device)]
+        u = torch.rand(batch, generator=generator, device=device, dtype=torch.float64)
+        steps = truncated_geometric(u, self._ahead.view(-1)[rows], self.discount)
+        ring, place = rows // self.capacity, rows % self.capacity
+        future = ring * self.capacity + (place + steps) % self.capacity
+        states = self._states.flatten(0, 1)
+        return states[rows], self._actions.flatten(0, 1)[rows], states[future][:, self.goal]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that it holds."""
+        tensors = {"states": self._states, "actions": self._actions, "ahead": self._ahead}
+        return {**tensors, "cursor": self._cursor, "open": self._open}
+
+    def load_state_dict(self, kept: dict[str, Any]) -> None:
+        """Take up what `state_dict` gave."""
+        for mine, name in ((self._states, "states"), (self._actions, "actions"), (self._ahead, "ahead")):
+            mine.copy_(kept[name])
+        self._cursor, self._open = list(kept["cursor"]), list(kept["open"])
+        self._usable = self._ahead.flatten().nonzero().flatten()
+
+    def _write(self, e: int, states: Tensor, actions: Tensor, last: Tensor) -> None:
+        """Put rows into ring e, [m, S] and [m, A], and count anew what lies ahead in the episodes they touch."""
+        begun = min(self._open[e], self.capacity)
+        where = (self._cursor[e] - begun + torch.arange(begun + len(states))) % self.capacity
+        known = torch.cat((torch.zeros(begun, dtype=torch.bool), last))
+        where, known = where[-self.capacity :], known[-self.capacity :]
+        new = where[max(0, len(where) - len(states)) :]
+        device = self._states.device
+        self._states[e, new.to(device)] = states[-len(new) :].to(device)
+        self._actions[e, new.to(device)] = actions[-len(new) :].to(device)
+        self._ahead[e, where.to(device)] = _ahead(known).to(device)
+        self._cursor[e] = (self._cursor[e] + len(states)) % self.capacity
+        final = known.nonzero().flatten()
+        self._open[e] = len(known) - 1 - int(final[-1]) if len(final) else len(known)
+
+
+def truncated_geometric(u: Tensor, most: Tensor, discount: float) -> Tensor:
+    """k of 1 .. most with P(k) in proportion to discount^k, from u uniform in [0, 1): [B], [B] to [B], integers.
+
+    F(k) = (1 - gamma^k) / (1 - gamma^most): k is the least integer not below log(1 - u (1 - gamma^most)) / log gamma.
+    """
+    reached = torch.log1p(-u * (1 - discount ** most.double())) / math.log(discount)
+    return reached.ceil().long().clamp(min=torch.ones_like(most), max=most)
+
+
+def _ahead(last: Tensor) -> Tensor:
+    """How many rows of its episode follow each row, given which rows end one; the final row ends what is known. [m]"""
+    m = len(last)
+    ends = torch.where(last, torch.arange(m), m - 1)
+    return ends.flip(0).cummin(0).values.flip(0) - torch.arange(m)

@@ -1,0 +1,203 @@
+"""Vectors of environments: states, goals and actions of several at once, stepped here or in other processes.
+
+Shapes: E = environments, S = features of a state, G = of a goal, A = of an action.
+"""
+
+import signal
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING, Any, final
+
+import joblib
+import numpy as np
+import torch
+from torch import Tensor
+
+from search_spaces.mistake import Mistake
+
+if TYPE_CHECKING:
+    from gymnasium import Env
+
+Make = Callable[[], "Env[Any, Any]"]
+
+_SUCCESS = ("success", "is_success")
+_DIED = "a process of environments died, most likely killed for lack of memory"
+
+
+class Environments(ABC):
+    """Several of one environment.
+
+    Attributes:
+        count: How many, E.
+        states: Where they stand, [E, S].
+        goals: Where they are to get, [E, G].
+    """
+
+    count: int
+    states: Tensor
+    goals: Tensor
+
+    @abstractmethod
+    def reset(self, which: Sequence[bool], seeds: Sequence[int]) -> None:
+        """Begin an episode in those of the environments, [E]; it is a function of its seed, [E]."""
+
+    @abstractmethod
+    def step(self, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """Act, [E, A] in [-1, 1], and say whether each is at its goal and whether its episode has ended, [E] each.
+
+        Where it has ended, `reset` must follow before the next step.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the simulators."""
+
+
+def environments(make_one: Make, count: int, goal_at: int | None, processes: int = 1) -> Environments:
+    """So many environments, in this process for 1, and for 0 in as many as there are cores.
+
+    What they go through is the same in any number of processes.
+    """
+    processes = min(count, processes or joblib.cpu_count(only_physical_cores=True))
+    return Together(make_one, count, goal_at) if processes == 1 else Apart(make_one, count, goal_at, processes)
+
+
+@final
+class Together(Environments):
+    """Stepped one after the other in this process. Threads gain nothing: most of a step holds Python's lock."""
+
+    def __init__(self, make_one: Make, count: int, goal_at: int | None) -> None:
+        from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+        # With the default, a reset is a step of its own with an action that does nothing: a transition that never was.
+        self._vector = SyncVectorEnv([make_one] * count, copy=False, autoreset_mode=AutoresetMode.DISABLED)
+        space: Any = self._vector.single_action_space
+        self._low, self._range = space.low, space.high - space.low
+        self._goal_at = goal_at
+        self.count = count
+
+    def reset(self, which: Sequence[bool], seeds: Sequence[int]) -> None:
+        """Begin episodes."""
+        # Options are made anew: gymnasium takes the mask out of them.
+        observed, _ = self._vector.reset(seed=list(seeds), options={"reset_mask": np.array(which, dtype=np.bool_)})
+        self._see(observed)
+
+    def step(self, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """Act."""
+        # Rounding may leave the bounds by a unit in the last place.
+        scaled = np.clip(self._low + (actions.numpy() + 1) / 2 * self._range, self._low, self._low + self._range)
+        observed, _, terminated, truncated, told = self._vector.step(scaled.astype(np.float32))
+        self._see(observed)
+        at_goal = next((told[name] for name in _SUCCESS if name in told), None)
+        if at_goal is None:
+            raise Mistake(f"a goal environment's info must say {' or '.join(_SUCCESS)}, got {', '.join(told)}.")
+        return torch.from_numpy(np.asarray(at_goal, dtype=bool)), torch.from_numpy(terminated | truncated)
+
+    def close(self) -> None:
+        """Let go of the simulators."""
+        self._vector.close()
+
+    def _see(self, observed: dict[str, np.ndarray[Any, Any]]) -> None:
+        parts = [observed["observation"]]
+        if self._goal_at is None:
+            parts.insert(0, observed["achieved_goal"])
+        self.states = torch.from_numpy(np.concatenate(parts, axis=1, dtype=np.float32))
+        self.goals = torch.from_numpy(observed["desired_goal"].astype(np.float32))
+
+
+@final
+class Apart(Environments):
+    """Dealt out to other processes, which step their shares at the same time.
+
+    `make_one` must be picklable. An environment that raises there raises a RuntimeError here.
+    """
+
+    def __init__(self, make_one: Make, count: int, goal_at: int | None, processes: int) -> None:
+        context = get_context("spawn")  # torch's threads do not survive a fork
+        self.count = count
+        bounds = [count * part // processes for part in range(processes + 1)]
+        self._shares = [slice(*pair) for pair in pairwise(bounds)]
+        self._pipes: list[Connection] = []
+        for share in self._shares:
+            ours, theirs = context.Pipe()
+            arguments = (theirs, make_one, share.stop - share.start, goal_at)
+            context.Process(target=_serve, args=arguments, daemon=True).start()
+            theirs.close()
+            self._pipes.append(ours)
+        self._answers()  # when all are made
+
+    def reset(self, which: Sequence[bool], seeds: Sequence[int]) -> None:
+        """Begin episodes."""
+        asked = [(list(which[share]), list(seeds[share])) for share in self._shares]
+        self._ask([(which, seeds) if any(which) else None for which, seeds in asked])
+
+    def step(self, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """Act."""
+        told = self._ask([actions[share].numpy() for share in self._shares])
+        at_goal, ended = (torch.from_numpy(np.concatenate([one[part] for one in told])) for part in (2, 3))
+        return at_goal, ended
+
+    def close(self) -> None:
+        """End the processes."""
+        for pipe in self._pipes:
+            pipe.close()
+
+    def _ask(self, questions: Sequence[Any]) -> list[Any]:
+        """Ask every process at once, and take up what its environments are seen to be."""
+        try:
+            for pipe, question in zip(self._pipes, questions, strict=True):
+                pipe.send(question)
+        except OSError as error:
+            raise RuntimeError(_DIED) from error
+        answers = self._answers()
+        self.states, self.goals = (torch.from_numpy(np.concatenate([one[part] for one in answers])) for part in (0, 1))
+        return answers
+
+    def _answers(self) -> list[Any]:
+        try:
+            answers = [pipe.recv() for pipe in self._pipes]
+        except (EOFError, OSError) as error:
+            raise RuntimeError(_DIED) from error
+        for answer in answers:
+            if isinstance(answer, Exception):
+                raise answer
+        return answers
+
+
+def _serve(pipe: Connection, make_one: Make, count: int, goal_at: int | None) -> None:
+    """Say when the environments are made, and then answer each question."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # what follows from Ctrl-C is for the process that asks to decide
+    torch.set_num_threads(1)
+    try:
+        here = Together(make_one, count, goal_at)
+    except Exception as error:
+        pipe.send(_sendable(error))
+        return
+    pipe.send(None)
+    while True:
+        try:
+            question = pipe.recv()
+        except EOFError:
+            return
+        try:
+            pipe.send(_answer(here, question))
+        except Exception as error:
+            pipe.send(_sendable(error))
+
+
+def _answer(here: Together, question: Any) -> tuple[Any, ...]:
+    """States, goals and, after a step, who is at the goal and whose episode has ended; None asks for the first two."""
+    told: tuple[Any, ...] = ()
+    if isinstance(question, np.ndarray):
+        told = tuple(part.numpy() for part in here.step(torch.from_numpy(question)))
+    elif question is not None:
+        here.reset(*question)
+    return here.states.numpy(), here.goals.numpy(), *told
+
+
+def _sendable(error: Exception) -> Exception:
+    """The error as the other process can know it, where it need not have its class."""
+    return error if isinstance(error, Mistake) else RuntimeError(f"{type(error).__name__}: {error}")

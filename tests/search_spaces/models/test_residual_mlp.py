@@ -1,0 +1,110 @@
+"""The networks of goal-conditioned reinforcement learning: sizes as published, wiring, initialisation."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nas.cost import count_macs
+from search_spaces.architecture import Architecture
+from search_spaces.mistake import Mistake
+from search_spaces.models.residual_mlp import GoalAgent, ResidualMLP, Sizes, count_goal_agent, count_residual_mlp
+from search_spaces.topologies.registry import TOPOLOGIES, refusal
+
+HUMANOID = Sizes(state=268, goal=3, action=17)
+PUBLISHED = Architecture(depth=4, width=256, hidden=256)  # 16 layers
+SMALL = Architecture(depth=3, width=12, hidden=20)
+SIZES = Sizes(state=5, goal=2, action=3)
+
+
+@pytest.mark.parametrize(("layers", "millions"), [(16, (1.140, 1.151, 1.079)), (64, (4.32, 4.33, 4.26))])
+def test_the_humanoids_networks_have_the_published_sizes(layers: int, millions: tuple[float, ...]) -> None:
+    with torch.device("meta"):
+        agent = GoalAgent(replace(PUBLISHED, depth=layers // 4), HUMANOID)
+    digits = 3 if layers == 16 else 2
+    for network, expected in zip((agent.actor, agent.phi, agent.psi), millions, strict=True):
+        params = sum(parameter.numel() for parameter in network.parameters())
+        assert round(params / 1e6, digits) == expected
+
+
+def published(network: ResidualMLP, x: Tensor) -> Tensor:
+    """The network as its authors' text has it, with a skip around each four layers."""
+
+    def layer(module: nn.Module, x: Tensor) -> Tensor:
+        weights = dict(module.named_parameters())
+        z = x @ weights["dense.weight"].T + weights["dense.bias"]
+        z = (z - z.mean(-1, keepdim=True)) / (z.var(-1, correction=0, keepdim=True) + 1e-6).sqrt()
+        z = z * weights["norm.weight"] + weights["norm.bias"]
+        return z * torch.sigmoid(z)
+
+    x = layer(network.first, x)
+    for block in network.stack.layers:
+        y = x
+        for module in block.get_submodule("layers"):
+            y = layer(module, y)
+        x = x + y
+    return x @ network.head.weight.T + network.head.bias
+
+
+def test_with_resnet_it_is_the_published_network() -> None:
+    torch.manual_seed(0)
+    network, x = ResidualMLP(SMALL, 7, 4), torch.randn(6, 7)
+    torch.testing.assert_close(network(x), published(network, x))
+
+
+def test_every_linear_map_starts_uniform_by_its_inputs_and_without_bias() -> None:
+    torch.manual_seed(0)
+    for module in GoalAgent(PUBLISHED, HUMANOID).modules():
+        if isinstance(module, nn.Linear):
+            bound = 1 / math.sqrt(module.in_features)
+            assert 0.98 * bound < module.weight.abs().max() <= bound
+            torch.testing.assert_close(module.weight.std(), torch.tensor(bound / math.sqrt(3)), rtol=0.05, atol=0)
+            assert not module.bias.any()
+
+
+def test_the_spread_of_actions_stays_between_its_bounds() -> None:
+    agent = GoalAgent(SMALL, SIZES)
+    for shift, expected in ((1e3, 2.0), (-1e3, -5.0), (0.0, -1.5)):
+        with torch.no_grad():
+            agent.actor.head.weight.zero_()
+            agent.actor.head.bias.fill_(shift)
+        _, log_std = agent.policy(torch.randn(4, 5), torch.randn(4, 2))
+        torch.testing.assert_close(log_std, torch.full((4, 3), expected))
+
+
+@pytest.mark.parametrize("topology", [*TOPOLOGIES.names(), "rmt(values=4)"])
+def test_every_topology_without_heads_wires_it_and_is_counted_to_the_unit(topology: str) -> None:
+    architecture = replace(SMALL, topology=topology)
+    reason = refusal(architecture)
+    if reason is not None:
+        with pytest.raises(Mistake) as caught:
+            GoalAgent(architecture, SIZES)
+        assert "\n" not in str(caught.value)
+        return
+    example = torch.zeros(1, 5), torch.zeros(1, 2), torch.zeros(1, 3)
+    agent = GoalAgent(architecture, SIZES)
+    expected = count_goal_agent(architecture, SIZES)
+    assert sum(parameter.numel() for parameter in agent.parameters()) == expected.params
+    assert count_macs(agent, example)[0] == expected.macs
+    sum(part.sum() for part in agent(torch.randn(4, 5), torch.randn(4, 2), torch.randn(4, 3))).backward()
+    assert all(parameter.grad is not None for parameter in agent.phi.parameters())
+
+
+def test_some_topology_needs_heads() -> None:
+    assert [name for name in TOPOLOGIES.names() if refusal(replace(SMALL, topology=name))] == ["rmt"]
+
+
+def test_hidden_features_stand_between_the_four_layers() -> None:
+    network = ResidualMLP(SMALL, 7, 4)
+    block = network.stack.layers[0]
+    maps = [module for module in block.modules() if isinstance(module, nn.Linear)]
+    assert [(m.in_features, m.out_features) for m in maps] == [(12, 20), (20, 20), (20, 20), (20, 12)]
+    params = sum(parameter.numel() for parameter in network.parameters())
+    assert count_residual_mlp(SMALL, 7, 4).params == params
+
+
+def test_heads_are_refused_with_the_remedy() -> None:
+    with pytest.raises(Mistake, match="Set heads=0,head_dim=0"):
+        GoalAgent(replace(SMALL, heads=2, head_dim=4), SIZES)

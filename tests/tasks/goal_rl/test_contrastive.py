@@ -1,0 +1,156 @@
+"""Losses against the equations, written out; and what one update changes."""
+
+import math
+from copy import deepcopy
+
+import pytest
+import torch
+from torch import Generator, Tensor
+from torch.distributions import Normal
+
+from search_spaces.architecture import Architecture
+from search_spaces.models.residual_mlp import GoalAgent, Sizes
+from tasks.goal_rl.contrastive import (
+    Batch,
+    Learner,
+    actor_goals,
+    actor_loss,
+    critic_loss,
+    entropy_loss,
+    squashed,
+    updates,
+)
+from tasks.goal_rl.recipe import GoalRecipe
+
+SIZES = Sizes(state=5, goal=2, action=3)
+RECIPE = GoalRecipe(unroll=5, rounds=1, updates=1, batch=8, lr=1e-2, goals_of_others=0.0)
+
+
+def agent() -> GoalAgent:
+    torch.manual_seed(0)
+    return GoalAgent(Architecture(depth=1, width=8, hidden=8), SIZES)
+
+
+def batch() -> Batch:
+    generator = Generator().manual_seed(1)
+    return tuple(torch.randn(8, n, generator=generator) for n in (5, 3, 2))  # type: ignore[return-value]
+
+
+def test_the_critics_loss_is_the_equation() -> None:
+    torch.manual_seed(0)
+    reach, place = torch.randn(6, 4, dtype=torch.float64), torch.randn(6, 4, dtype=torch.float64)
+    info, squares = 0.0, 0.0
+    for i in range(6):
+        logits = [-math.sqrt(sum((float(a) - float(b)) ** 2 for a, b in zip(reach[i], p, strict=True))) for p in place]
+        info -= (logits[i] - math.log(sum(math.exp(logit) for logit in logits))) / 6
+        squares += math.log(sum(math.exp(logit + 1e-6) for logit in logits)) ** 2 / 6
+    assert critic_loss(reach, place, 0.1).item() == pytest.approx(info + 0.1 * squares, rel=1e-9)
+    assert critic_loss(reach, place, 0.0).item() == pytest.approx(info, rel=1e-9)
+
+
+def test_the_critics_gradient_is_finite_where_a_representation_meets_its_goal() -> None:
+    reach = torch.randn(30, 4, requires_grad=True)
+    critic_loss(reach, reach.detach().clone(), 0.1).backward()
+    assert reach.grad is not None
+    assert reach.grad.isfinite().all()
+
+
+def test_the_actors_and_the_entropys_loss_are_the_equations() -> None:
+    distance, log_prob = torch.tensor([1.0, 3.0]), torch.tensor([0.5, -2.5], requires_grad=True)
+    alpha = torch.tensor(0.3)
+    assert actor_loss(distance, log_prob, alpha).item() == pytest.approx((0.3 * 0.5 + 1 + 0.3 * -2.5 + 3) / 2)
+    loss = entropy_loss(alpha.log(), log_prob, target=-1.5)
+    assert loss.item() == pytest.approx(0.3 * ((-0.5 + 1.5) + (2.5 + 1.5)) / 2)
+    assert not loss.requires_grad  # the policy learns nothing from it
+
+
+def test_the_density_of_actions_is_that_of_a_squashed_normal() -> None:
+    torch.manual_seed(0)
+    mean, log_std, noise = torch.randn(7, 3), torch.randn(7, 3), torch.randn(7, 3)
+    actions, log_prob = squashed(mean, log_std, noise)
+    before = mean + log_std.exp() * noise
+    torch.testing.assert_close(actions, before.tanh())
+    expected = Normal(mean, log_std.exp()).log_prob(before) - torch.log(1 - before.tanh() ** 2 + 1e-6)
+    torch.testing.assert_close(log_prob, expected.sum(1))
+
+
+@pytest.mark.parametrize(("share", "others"), [(0.0, 0), (0.5, 4), (1.0, 8)])
+def test_that_share_of_the_actors_goals_is_of_other_samples(share: float, others: int) -> None:
+    goals = torch.arange(8.0)[:, None]
+    changed = actor_goals(goals, share) != goals
+    assert changed.sum() == others
+    assert set(actor_goals(goals, share)[:others].flatten().tolist()) <= set(range(8))
+
+
+def moved(before: GoalAgent, after: GoalAgent) -> dict[str, float]:
+    changes = {}
+    for name in ("actor", "phi", "psi"):
+        pairs = zip(getattr(before, name).parameters(), getattr(after, name).parameters(), strict=True)
+        changes[name] = max((a - b).abs().max().item() for a, b in pairs)
+    return changes
+
+
+def test_an_update_moves_all_three_networks_and_alpha() -> None:
+    network = agent()
+    before = deepcopy(network)
+    learner = Learner(network, 3, RECIPE)
+    losses = learner.update(batch(), Generator().manual_seed(0))
+    assert all(loss.isfinite() for loss in losses)
+    assert all(change > 0 for change in moved(before, network).values())
+    assert learner.log_alpha.item() != 0
+
+
+def by_hand(network: GoalAgent, given: Batch, noise: Tensor) -> None:
+    """One update with plain autograd and three plain Adams, in the published order."""
+    states, actions, goals = given
+    log_alpha = torch.zeros((), requires_grad=True)
+    mean, log_std = network.policy(states, goals)
+    chosen, log_prob = squashed(mean, log_std, noise)
+    distance = (network.reach(states, chosen) - network.place(goals)).norm(dim=1)
+    loss = (log_alpha.exp().detach() * log_prob + distance).mean()
+    network.zero_grad()
+    loss.backward()
+    torch.optim.Adam(network.actor.parameters(), lr=1e-2).step()
+    network.zero_grad()
+    critic_loss(network.reach(states, actions), network.place(goals), 0.1).backward()
+    torch.optim.Adam([*network.phi.parameters(), *network.psi.parameters()], lr=1e-2).step()
+
+
+def test_an_update_is_the_actors_step_and_then_the_critics() -> None:
+    ours, theirs = agent(), agent()
+    Learner(ours, 3, RECIPE).update(batch(), Generator().manual_seed(5))
+    by_hand(theirs, batch(), torch.randn(8, 3, generator=Generator().manual_seed(5)))
+    for mine, their in zip(ours.parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(mine, their, rtol=0, atol=1e-5)
+
+
+def test_alpha_grows_while_the_entropy_is_below_its_target() -> None:
+    for target, grows in ((100.0, True), (-100.0, False)):
+        learner = Learner(agent(), 3, GoalRecipe(unroll=5, rounds=1, updates=1, entropy=target / 3))
+        learner.update(batch(), Generator().manual_seed(0))
+        assert (learner.log_alpha.item() > 0) == grows
+
+
+def test_the_critic_comes_to_tell_its_own_goals_from_others() -> None:
+    learner, generator = Learner(agent(), 3, RECIPE), Generator().manual_seed(0)
+    first = learner.update(batch(), generator).critic
+    updates(learner, iter([batch()] * 100), generator)
+    assert learner.update(batch(), generator).critic < first / 2
+
+
+def test_a_loss_that_is_not_finite_shows_in_the_sum() -> None:
+    states, actions, goals = batch()
+    learner = Learner(agent(), 3, RECIPE)
+    total = updates(learner, iter([(states * math.nan, actions, goals), batch()]), Generator().manual_seed(0))
+    assert not total.isfinite()
+
+
+def test_a_learner_goes_on_where_another_stood() -> None:
+    first, generator = Learner(agent(), 3, RECIPE), Generator().manual_seed(0)
+    first.update(batch(), generator)
+    second = Learner(agent(), 3, RECIPE)
+    second.load_state_dict(deepcopy(first.state_dict()))
+    for learner in (first, second):
+        learner.update(batch(), Generator().manual_seed(9))
+    assert all(change == 0 for change in moved(first.agent, second.agent).values())
+    assert first.log_alpha == second.log_alpha

@@ -1,0 +1,174 @@
+"""The named environments are what their docstrings say, and what is none is a mistake."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from nas.evaluate import Job, evaluate
+from search_spaces.architecture import Architecture
+from search_spaces.mistake import Mistake
+from tasks.base import TASKS
+from tasks.goal_rl.catalog import BIG_MAZE
+from tasks.goal_rl.task import GoalTask
+from tasks.goal_rl.vectors import Together
+from tasks.load import load_task
+
+gymnasium = pytest.importorskip("gymnasium")
+pytest.importorskip("gymnasium_robotics")
+
+NAMES = [name for name in TASKS.names() if name.startswith("goal-")]
+TINY = Architecture(depth=1, width=8, hidden=8)
+
+
+def task(name: str) -> GoalTask:
+    found = load_task(name)
+    assert isinstance(found, GoalTask)
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_goal_slice_is_what_the_environment_calls_achieved(name: str) -> None:
+    one = task(name)
+    environment = one.environment(10)
+    environments = Together(lambda: environment, 1, one.goal_at)
+    environments.reset([True], [3])
+    environments.step(torch.zeros(1, one.sizes.action))
+    plain: Any = environment.unwrapped
+    achieved = {"mujoco": lambda: plain.data.qpos[:3], "maze": lambda: plain.data.qpos[:2]}
+    kind = "maze" if "maze" in name else "mujoco"
+    expected = plain._get_obs()["achieved_goal"] if "arm" in name else achieved[kind]()
+    torch.testing.assert_close(environments.states[0, one.goal], torch.tensor(expected, dtype=torch.float32))
+    assert environments.states.shape == (1, one.sizes.state)
+    environments.close()
+
+
+def test_an_episode_is_a_function_of_its_seed_and_ends_after_its_length() -> None:
+    one = task("goal-arm-push-hard")
+    environments = Together(lambda: one.environment(5), 2, one.goal_at)
+    environments.reset([True, True], [7, 8])
+    begun, goals = environments.states, environments.goals
+    assert (goals[0] != goals[1]).any()
+    ends = [environments.step(torch.full((2, 4), 0.5))[1].tolist() for _ in range(5)]
+    assert ends == [[False, False]] * 4 + [[True, True]]
+    environments.reset([True, True], [7, 8])
+    assert torch.equal(environments.states, begun)
+    assert torch.equal(environments.goals, goals)
+    assert (environments.states[:, 4] < 0.75).all()  # the cube on one side of the table
+    assert (goals[:, 1] > 0.75).all()  # and the goal on the other
+    environments.close()
+
+
+def test_the_big_maze_is_the_papers() -> None:
+    cells = [cell for row in BIG_MAZE for cell in row]
+    assert (cells.count("r"), cells.count("g"), len(BIG_MAZE)) == (1, 25, 8)
+    environment: Any = task("goal-ant-maze").environment(10)
+    starts, goals = [], []
+    for seed in range(20):
+        observed, _ = environment.reset(seed=seed)
+        starts.append(observed["achieved_goal"])
+        goals.append(observed["desired_goal"])
+    middle = environment.unwrapped.maze.cell_rowcol_to_xy([1, 1])
+    assert all(abs(start - middle).max() <= 0.1 for start in starts)
+    assert len({tuple(environment.unwrapped.maze.cell_xy_to_rowcol(goal)) for goal in goals}) > 8
+    environment.close()
+
+
+def test_a_humanoids_goal_is_1_to_5_metres_away_and_falling_ends_the_episode() -> None:
+    one = task("goal-humanoid")
+    environments = Together(lambda: one.environment(200), 4, one.goal_at)
+    environments.reset([True] * 4, [1, 2, 3, 4])
+    far = environments.goals[:, :2].norm(dim=1)
+    assert ((far >= 1) & (far <= 5)).all()
+    assert (environments.goals[:, 2] == 1.25).all()
+    over = torch.zeros(4, dtype=torch.bool)
+    while not over.any():  # Humanoid's own 200 steps would end it too, but the height would be right then
+        _, over = environments.step(torch.zeros(4, 17))
+    assert ((environments.states[over, 2] < 1) | (environments.states[over, 2] > 2)).all()
+    environments.close()
+
+
+class Toy(gymnasium.Env[Any, Any]):
+    """Stands still; what it observes, takes and does is told."""
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012
+
+    def __init__(self, keys: tuple[str, ...], action: Any, fails_at: int) -> None:
+        box = gymnasium.spaces.Box(-1, 1, (2,))
+        self.observation_space = gymnasium.spaces.Dict(dict.fromkeys(keys, box)) if keys else box
+        self.action_space = action
+        self.fails_at = fails_at
+        self.steps = 0
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        return self.observation_space.sample(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self.steps += 1
+        if self.steps == self.fails_at:
+            raise RuntimeError("the simulation became unstable")
+        return self.observation_space.sample(), 0.0, False, False, {"success": False}
+
+
+GOAL_KEYS = ("observation", "achieved_goal", "desired_goal")
+BOX = gymnasium.spaces.Box(-1, 1, (2,))
+TOYS = {
+    "Blind-v0": {"keys": (), "action": BOX, "fails_at": 0},
+    "Aimless-v0": {"keys": ("observation",), "action": BOX, "fails_at": 0},
+    "Pushbutton-v0": {"keys": GOAL_KEYS, "action": gymnasium.spaces.Discrete(3), "fails_at": 0},
+    "Boundless-v0": {"keys": GOAL_KEYS, "action": gymnasium.spaces.Box(-float("inf"), 1, (2,)), "fails_at": 0},
+    "Fragile-v0": {"keys": GOAL_KEYS, "action": BOX, "fails_at": 7},
+}
+
+
+@pytest.fixture
+def toys() -> Iterator[None]:
+    for name, options in TOYS.items():
+        gymnasium.register(name, entry_point=Toy, max_episode_steps=20, kwargs=options)
+    yield
+    for name in TOYS:
+        del gymnasium.registry[name]
+
+
+@pytest.mark.usefixtures("toys")
+@pytest.mark.parametrize(
+    ("reference", "message"),
+    [
+        ("goal:FetchReech-v4", "Did you mean 'FetchReach-v4'"),
+        ("goal:", "unknown environment ''"),
+        ("goal:no such thing", "unknown environment"),
+        ("goal:nowhere:Env-v0", "unknown environment"),
+        ("goal:CartPole-v1", "observation, achieved_goal, desired_goal"),
+        ("goal:Blind-v0", "FetchReach-v4"),
+        ("goal:Aimless-v0", "must observe vectors named observation, achieved_goal, desired_goal"),
+        ("goal:Pushbutton-v0", "numbers between bounds as actions, got Discrete(3)"),
+        ("goal:Boundless-v0", "numbers between bounds"),
+    ],
+)
+def test_what_is_no_goal_environment_is_a_mistake_in_one_line(reference: str, message: str) -> None:
+    with pytest.raises(Mistake) as caught:
+        load_task(reference).prepare()
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.usefixtures("toys")
+def test_an_environment_that_fails_fails_its_trial() -> None:
+    row = evaluate(Job(task="goal:Fragile-v0", architecture=TINY, preset="smoke", seed=0))
+    assert row.status == "failed"
+    assert row.error == "RuntimeError: the simulation became unstable"
+
+
+def test_the_extra_is_named_where_it_is_missing() -> None:
+    script = (
+        "import sys; sys.modules['gymnasium'] = None\n"
+        "import tasks.goal_rl.catalog\n"
+        "from tasks.load import load_task\n"
+        "load_task('goal-humanoid').prepare()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert 'pip install "nas-bench-wiring[rl]"' in done.stderr.splitlines()[-1]

@@ -1,0 +1,114 @@
+"""Goals in hindsight: their distribution, and that they never leave the episode."""
+
+import pytest
+import torch
+from torch import Generator, Tensor
+
+from tasks.goal_rl.replay import Replay, Roll, truncated_geometric
+
+
+class Past:
+    """Environments that count: a state is (environment, episode, step), an action the step it is taken at."""
+
+    def __init__(self, lengths: list[list[int]]) -> None:
+        self.lengths = lengths
+        self.at = [[0, 0] for _ in lengths]  # episode and step
+
+    def roll(self, steps: int) -> Roll:
+        rows: list[list[Tensor]] = [[], [], [], []]
+        for _ in range(steps):
+            now, after, ended = [], [], []
+            for e, at in enumerate(self.at):
+                now.append([float(e), *map(float, at)])
+                at[1] += 1
+                after.append([float(e), *map(float, at)])
+                ended.append(at[1] == self.lengths[e][at[0] % len(self.lengths[e])])
+                if ended[-1]:
+                    at[:] = at[0] + 1, 0
+            states = torch.tensor(now)
+            for row, value in zip(rows, (states, states[:, 2:], torch.tensor(after), torch.tensor(ended)), strict=True):
+                row.append(value)
+        return Roll(*(torch.stack(row) for row in rows))
+
+
+def replay(environments: int, capacity: int, discount: float = 0.9) -> Replay:
+    return Replay((environments, capacity), (3, 1), slice(0, 3), discount, torch.device("cpu"))
+
+
+@pytest.mark.parametrize("capacity", [200, 37, 23])
+def test_a_goal_is_a_later_state_of_the_same_episode(capacity: int) -> None:
+    past, kept = Past([[5, 9, 1], [7], [22]]), replay(3, capacity, discount=0.99)
+    for steps in (4, 13, 3, 20, 1, 9):
+        kept.extend(past.roll(steps))
+        states, actions, goals = kept.sample(2000, Generator().manual_seed(steps))
+        assert (states[:, :2] == goals[:, :2]).all()
+        assert (goals[:, 2] > states[:, 2]).all()
+        assert (actions == states[:, 2:]).all()
+
+
+def test_the_last_state_of_an_episode_is_a_goal_and_never_a_start() -> None:
+    past, kept = Past([[5]]), replay(1, 100)
+    kept.extend(past.roll(15))
+    states, _, goals = kept.sample(3000, Generator().manual_seed(0))
+    assert len(kept) == 15
+    assert set(states[:, 2].tolist()) == {0.0, 1.0, 2.0, 3.0, 4.0}
+    assert set(goals[:, 2].tolist()) == {1.0, 2.0, 3.0, 4.0, 5.0}
+
+
+def test_transitions_are_drawn_alike_and_goals_by_the_truncated_geometric_distribution() -> None:
+    past, kept, gamma = Past([[6]]), replay(1, 100, discount=0.7), 0.7
+    kept.extend(past.roll(6))
+    states, _, goals = kept.sample(60_000, Generator().manual_seed(0))
+    for first in range(6):
+        ahead = goals[states[:, 2] == first][:, 2] - first
+        assert len(ahead) / 60_000 == pytest.approx(1 / 6, abs=0.01)
+        weights = [gamma**k for k in range(1, 6 - first + 1)]
+        for k, weight in enumerate(weights, start=1):
+            assert (ahead == k).float().mean().item() == pytest.approx(weight / sum(weights), abs=0.02)
+
+
+def test_the_inverse_is_exact_at_its_steps() -> None:
+    gamma, most = 0.99, 1000
+    below = torch.tensor([sum(gamma**j for j in range(k)) for k in range(most + 1)], dtype=torch.float64)
+    below = below / below[-1]  # P(steps <= k)
+    k = torch.arange(1, most + 1)
+    just_inside = (below[:-1] + below[1:]) / 2
+    assert torch.equal(truncated_geometric(just_inside, torch.full_like(k, most), gamma), k)
+    ends = torch.tensor([0.0, 1 - 2**-53], dtype=torch.float64)
+    assert truncated_geometric(ends, torch.tensor([3, 3]), gamma).tolist() == [1, 3]
+
+
+def test_the_newest_states_are_kept() -> None:
+    past, kept = Past([[10]]), replay(1, 33)
+    kept.extend(past.roll(20))
+    kept.extend(past.roll(30))
+    states, _, goals = kept.sample(3000, Generator().manual_seed(0))
+    assert set(states[:, 1].tolist()) == {2.0, 3.0, 4.0}
+    assert goals[:, 1].max() == 4.0
+
+
+def test_a_roll_longer_than_the_ring_leaves_its_end() -> None:
+    past, kept = Past([[50]]), replay(1, 20)
+    kept.extend(past.roll(45))
+    states, _, goals = kept.sample(3000, Generator().manual_seed(0))
+    assert set(states[:, 2].tolist()) == set(map(float, range(25, 44)))
+    assert goals[:, 2].max() == 44.0
+
+
+def test_what_follows_a_cut_is_another_episode() -> None:
+    past, kept = Past([[100]]), replay(1, 200)
+    kept.extend(past.roll(10))
+    kept.cut()
+    kept.extend(past.roll(10))
+    states, _, goals = kept.sample(2000, Generator().manual_seed(0))
+    assert ((states[:, 2] < 10) == (goals[:, 2] < 10)).all()
+
+
+def test_a_kept_replay_draws_the_same() -> None:
+    past, first, second = Past([[6, 11], [9]]), replay(2, 40), replay(2, 40)
+    first.extend(past.roll(25))
+    second.load_state_dict(first.state_dict())
+    for kept in (first, second):
+        kept.extend(Past([[5], [5]]).roll(3))
+    drawn, again = (kept.sample(50, Generator().manual_seed(3)) for kept in (first, second))
+    assert all(torch.equal(a, b) for a, b in zip(drawn, again, strict=True))

@@ -1,0 +1,95 @@
+"""Every installed goal task in its simulator."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import pytest
+
+from nas.cost import count
+from nas.evaluate import Job, evaluate
+from search_spaces.architecture import Architecture
+from search_spaces.mistake import Mistake
+from tasks.base import TASKS, Task
+from tasks.goal_rl.recipe import PAPER, GoalRecipe, smoke
+from tasks.goal_rl.task import GoalTask
+from tasks.load import load_task, task_class
+from tasks.testing import CONTRACT
+
+pytest.importorskip("gymnasium_robotics")
+
+NAMES = [name for name in TASKS.names() if name.startswith("goal-")]
+TINY = Architecture(depth=1, width=8, hidden=8)
+
+
+def ignore(step: int, metrics: Mapping[str, float]) -> None:
+    pass
+
+
+def task(name: str) -> GoalTask:
+    found = load_task(name)
+    assert isinstance(found, GoalTask)
+    return found
+
+
+@pytest.mark.parametrize("check", CONTRACT, ids=lambda check: check.__name__)
+def test_a_goal_task_keeps_its_contract(check: Callable[[Task, Architecture], None]) -> None:
+    check(task("goal-point-maze"), TINY)
+
+
+@pytest.mark.parametrize("name", [*NAMES, "goal:FetchReach-v4"])
+def test_a_task_steps_updates_and_is_measured(name: str) -> None:
+    one = task(name)
+    fitted = one.fit(TINY, "smoke", 0, None, ignore)
+    recipe = one.presets["smoke"]
+    assert fitted.steps == recipe.rounds * recipe.updates
+    assert fitted.validation["env_steps"] == 30 * 2 * (recipe.rounds + recipe.prefill)
+    assert fitted.validation["goals_of_others"] == recipe.goals_of_others
+    assert {"env_steps_per_second", "updates_per_second"} <= set(fitted.speeds)
+    assert 0 <= fitted.validation["time_at_goal"] <= 30
+    assert count(one, TINY).params == sum(p.numel() for p in one.build(TINY).parameters())
+
+
+def test_a_row_has_the_share_of_goals_the_steps_and_both_speeds() -> None:
+    row = evaluate(Job(task="goal-point-maze", architecture=TINY, preset="smoke", seed=0))
+    assert row.status == "complete"
+    columns = row.columns()
+    assert columns["goals_of_others"] == 0.5
+    assert columns["env_steps"] == 180
+    assert columns["steps"] == 8
+    assert columns["env_steps_per_second"] > 0
+    assert columns["updates_per_second"] > 0
+
+
+def test_random_actions_are_the_baseline() -> None:
+    (columns,) = task("goal-point-maze").baselines("smoke").values()
+    assert set(columns) >= {"time_at_goal", "success_any", "test_time_at_goal", "test_success_any"}
+
+
+@pytest.mark.slow
+def test_proxy_learns_to_reach_goals_and_to_stay_there() -> None:
+    one = task("goal-point-maze")
+    (by_chance,) = one.baselines("proxy").values()
+    fitted = one.fit(replace(one.base, depth=1), "proxy", 0, None, ignore)
+    assert fitted.validation["time_at_goal"] > 5 * by_chance["time_at_goal"]
+    assert fitted.validation["success_any"] > 0.8
+
+
+def test_the_papers_preset_is_the_published_one() -> None:
+    steps = (PAPER.prefill + PAPER.rounds) * PAPER.unroll * PAPER.environments
+    assert steps == pytest.approx(98.9e6, rel=0.01)
+    assert PAPER.rounds * PAPER.updates == 2_480_000
+    assert PAPER.goals_of_others == 0
+    for name in NAMES:
+        kind = task_class(name)
+        assert kind.presets["paper"] == PAPER
+        assert kind.bases["paper"] == Architecture(depth=4, width=256, hidden=256)
+
+
+def test_goals_of_others_is_a_share() -> None:
+    with pytest.raises(Mistake, match="from 0 to 1"):
+        GoalRecipe(unroll=5, rounds=1, updates=1, goals_of_others=1.5)
+
+
+def test_reports_are_spread_over_the_rounds() -> None:
+    recipe = replace(smoke(), rounds=20, reports=5)
+    assert recipe.report_rounds() == {4, 8, 12, 16}
