@@ -1,0 +1,165 @@
+"""Training-step time and peak memory of every topology over resnet's, at one shape and batch, interleaved in one run.
+
+On a GPU, the two shapes that the papers measured at, in bf16, eager and compiled; on a CPU a small one in fp32, one
+thread, eager, and compiled too where there is a C++ compiler and time (not with --quick). A step is the forward pass
+of a causal transformer stack without vocabulary, the backward pass and AdamW. Ratios are medians over rounds, taken
+round by round. Peers: what the paper printed (DCA table 1; RMT table 4, 7.17 s against 4.06 s a step, for networks of
+unequal size; ANCRe's hours at 60M), and the floor: the ratio at which a step is bound by the bytes that have to move
+(4.3 TB/s, 780 TFLOP/s, all elementwise work fused), which holds for the GPU shapes alone.
+"""
+
+import shutil
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import torch
+from torch import nn
+
+from benchmarks.form import Figure, main
+from nas.profiling.memory import peak_of
+from nas.profiling.timing import synchronise
+from search_spaces.architecture import Architecture
+from search_spaces.layers.attention import SoftmaxAttention
+from search_spaces.layers.feed_forward import GELU
+from search_spaces.layers.norm import Norm
+from search_spaces.layers.transformer import Dialect, build_transformer
+from search_spaces.topologies.decay import split_by_decay
+
+DIALECT = Dialect(Norm("layer", 1e-5), GELU, attention_bias=True, feed_forward_bias=True, parts=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A stack, and what it is given."""
+
+    architecture: Architecture
+    tokens: int
+    batch: int
+
+
+GPU_SHAPES = {
+    "d512": Shape(Architecture(depth=24, width=512, heads=8, head_dim=64, hidden=2048), 128, 256),
+    "d1024": Shape(Architecture(depth=24, width=1024, heads=16, head_dim=64, hidden=4096), 1024, 16),
+}
+CPU_SHAPES = {"cpu": Shape(Architecture(depth=6, width=128, heads=4, head_dim=32, hidden=512), 128, 4)}
+
+TOPOLOGIES = {
+    "grn-v1": "grn-v1(k=2)",
+    "grn-v2": "grn-v2(k=2)",
+    "grn-v3": "grn-v3(k=2)",
+    "dca-k2": "dca(k=2)",
+    "dca-full": "dca",
+    "ancre": "ancre",
+    "denseformer": "denseformer",
+    "rmt": "rmt",
+    "hyper": "hyper",
+}
+TARGETS = {
+    ("grn-v3", "d512"): 1.15,
+    ("grn-v3", "d1024"): 1.15,
+    ("dca-k2", "d512"): 1.25,
+    ("dca-k2", "d1024"): 1.15,
+    ("dca-full", "d512"): 1.6,
+    ("dca-full", "d1024"): 1.6,
+    ("ancre", "d512"): 1.15,
+    ("ancre", "d1024"): 1.15,
+    ("rmt", "d512"): 1.10,
+    ("rmt", "d1024"): 1.0,
+}
+"""Compiled, on a GPU."""
+
+PRINTED = {"dca-k2": 1.523, "dca-full": 2.225, "ancre": 1.0048, "rmt": 1.766}
+FLOORS = {
+    ("grn-v1", "d512"): 1.066,
+    ("grn-v1", "d1024"): 1.037,
+    ("grn-v3", "d512"): 1.086,
+    ("grn-v3", "d1024"): 1.048,
+    ("dca-k2", "d512"): 1.138,
+    ("dca-k2", "d1024"): 1.078,
+    ("dca-full", "d512"): 1.35,
+    ("dca-full", "d1024"): 1.20,
+    ("ancre", "d512"): 1.17,
+    ("ancre", "d1024"): 1.10,
+    ("denseformer", "d512"): 1.17,
+    ("denseformer", "d1024"): 1.10,
+    ("rmt", "d512"): 1.035,
+    ("rmt", "d1024"): 0.905,
+}
+
+Step = Callable[[], None]
+
+
+def step_of(shape: Shape, topology: str, device: torch.device, compiled: bool) -> Step:
+    """A training step of a stack of that topology."""
+    torch.manual_seed(0)
+    with device:
+        stack = build_transformer(
+            replace(shape.architecture, topology=topology), DIALECT, lambda block: SoftmaxAttention(causal=True)
+        )
+        x = torch.randn(shape.batch, shape.tokens, shape.architecture.width)
+    decayed, exempt = split_by_decay(stack)
+    optimizer = torch.optim.AdamW([{"params": decayed}, {"params": exempt, "weight_decay": 0.0}], lr=1e-4, fused=True)
+    network: Callable[[torch.Tensor], torch.Tensor] = torch.compile(stack) if compiled else stack
+
+    def step() -> None:
+        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+            y = network(x)
+        y.float().square().mean().backward()
+        nn.utils.clip_grad_norm_(stack.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        synchronise(device)
+
+    return step
+
+
+def ratios(steps: Mapping[str, Step], rounds: int) -> dict[str, float]:
+    """Each step's time over that of "resnet", the median over rounds in which all take turns."""
+    for step in steps.values():
+        step(), step()
+    times: dict[str, list[float]] = {name: [] for name in steps}
+    for _ in range(rounds):
+        for name, step in steps.items():
+            began = time.perf_counter()
+            step()
+            times[name].append(time.perf_counter() - began)
+    over = {name: [t / plain for t, plain in zip(each, times["resnet"], strict=True)] for name, each in times.items()}
+    return {name: statistics.median(each) for name, each in over.items()}
+
+
+def memory(shape: Shape, topology: str, device: torch.device) -> int | None:
+    """Bytes that building the stack and a step hold at their peak."""
+    return peak_of(lambda: step_of(shape, topology, device, False)(), device)
+
+
+def figures(quick: bool) -> dict[str, Figure]:
+    """Every topology at every shape of this machine."""
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    torch.set_num_threads(1)
+    on_gpu = device.type == "cuda"
+    modes = [False, *([True] if on_gpu or (not quick and shutil.which("c++")) else [])]
+    found = {}
+    for place, shape in (GPU_SHAPES if on_gpu else CPU_SHAPES).items():
+        named = {"resnet": "resnet", **TOPOLOGIES}
+        bytes_held = {name: memory(shape, topology, device) for name, topology in named.items()}
+        for compiled in modes:
+            steps = {name: step_of(shape, topology, device, compiled) for name, topology in named.items()}
+            for name, ratio in ratios(steps, 10 if quick else 40).items():
+                if name != "resnet":
+                    peers = {"paper": PRINTED[name]} if name in PRINTED else {}
+                    if (name, place) in FLOORS:
+                        peers["floor"] = FLOORS[name, place]
+                    target = TARGETS.get((name, place)) if compiled else None
+                    mode = "compiled" if compiled else "eager"
+                    found[f"step_{name}_{place}_{mode}"] = Figure(ratio, "x resnet", "lower", target, peers)
+        plain = bytes_held.pop("resnet")
+        for name, held in bytes_held.items():
+            ratio_held = held / plain if held and plain else None
+            found[f"memory_{name}_{place}"] = Figure(ratio_held, "x resnet", "lower")
+    return found
+
+
+if __name__ == "__main__":
+    main("topology_step", figures)

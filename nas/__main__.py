@@ -1,0 +1,5 @@
+"""`python -m nas`, which torchrun needs."""
+
+from nas.cli import main
+
+main()
