@@ -6,7 +6,8 @@ sigma_1 / sigma_min of J. With H*K < N and H*K < D, J has a null space of (N - H
 weights, and the number is infinite; here it is sigma_1 / sigma_rank, which is the same where there is no such space.
 
 The paper does not say what tokens and examples it averages over. Here it is at most TOKENS tokens of each text, evenly
-spread, which are the layer's whole sequence, and EXAMPLES examples.
+spread, which are the layer's whole sequence, and EXAMPLES examples. So few tokens have exact attention where
+there are as many landmarks: of Nyström attention this measures the projections, not the approximation.
 
 Shapes: N = tokens, D = width, H = heads, K = head dim, P = weights in J, A = H*K.
 """

@@ -1,6 +1,7 @@
 """One architecture on one task -> one Row, whatever happens.
 
-A pure function of its Job, so that it gives the same Row in this process, in a local worker or elsewhere.
+The Row follows from the Job and the data: it is the same in this process, in a local worker or elsewhere, but for
+times.
 """
 
 import json
@@ -71,7 +72,7 @@ class Job:
 
 
 @lru_cache(maxsize=4)
-def task_of(reference: str, data: str | None) -> Task:
+def task_of(reference: str, data: str | Path | None) -> Task:
     """The task of this process: data is read once however many architectures are evaluated."""
     return load_task(reference, None if data is None else Path(data))
 
@@ -79,8 +80,8 @@ def task_of(reference: str, data: str | None) -> Task:
 def evaluate(job: Job) -> Row:
     """Build, count, train and measure. A failure is a Row with its reason.
 
-    Where the job's folder holds the Row of the same job, an earlier evaluation finished and was not recorded: that
-    Row is returned.
+    Where the job's folder holds the Row of the same job, an earlier evaluation finished: that Row is returned.
+    Failures are not kept there, so that what failed is tried again.
 
     Raises:
         Mistake: What was asked for cannot be done for any architecture (missing data, unknown task).
@@ -94,7 +95,7 @@ def evaluate(job: Job) -> Row:
     with one_thread():
         row = _train(task, job, failed(job, ""))
     row = replace(row, wall_s=time.perf_counter() - start)
-    if job.folder is not None and first_process():
+    if job.folder is not None and row.status != "failed" and first_process():
         _write(Path(job.folder, KEPT), json.dumps({"job": _identity(job), "row": row.to_json()}))
     return row
 
@@ -105,17 +106,21 @@ def first_process() -> bool:
 
 
 def kept_row(job: Job) -> Row | None:
-    """The Row that an evaluation of the same job left in its folder, or None."""
+    """The Row that an evaluation of the same job left in its folder, or None; what cannot be read is none."""
     path = Path(job.folder, KEPT) if job.folder else None
     if path is None or not path.exists():
         return None
-    kept = json.loads(path.read_text())
-    return Row.from_json(kept["row"]) if kept["job"] == _identity(job) else None
+    try:
+        kept = json.loads(path.read_text())
+        return Row.from_json(kept["row"]) if kept["job"] == _identity(job) else None
+    except (ValueError, KeyError, TypeError, OSError):
+        return None
 
 
 def _identity(job: Job) -> str:
     """All that a Row depends on, in words."""
-    return f"{replace(job, folder=None, trace=None)} version {task_of(job.task, job.data).version}"
+    start = None if job.start is None else fingerprint(read_weights(Path(job.start)))
+    return f"{replace(job, start=start, folder=None, trace=None)} version {task_of(job.task, job.data).version}"
 
 
 def _train(task: Task, job: Job, row: Row) -> Row:
@@ -142,12 +147,12 @@ def _train(task: Task, job: Job, row: Row) -> Row:
         validation, test = _floats({**fitted.validation, **fitted.speeds}), _floats(fitted.test)
         _check(task, validation, test)
         row = replace(row, steps=fitted.steps, data=fitted.data, validation=validation, test=test)
+        if job.save and folder is not None:
+            _save(task, job, fitted, folder)
         if "conditioning" in job.measures:
             row = replace(row, validation=validation | _conditioning(task, job, fitted))
     except Exception as error:  # a trial may fail in any way; the search goes on
         return replace(row, curve=_finite(curve), error=_reason(error))
-    if job.save and folder is not None:
-        _save(task, job, fitted, folder)
     if job.render is not None and first_process():
         _render(task, job.render, fitted)
     return replace(
@@ -159,12 +164,12 @@ def _train(task: Task, job: Job, row: Row) -> Row:
 
 
 def _profiled(task: Task, job: Job, row: Row) -> Row:
-    """The Row with what was measured; over budget where a limit is not kept, or no memory for one example."""
+    """The Row with what was measured; over budget where a limit is not kept, or there is no memory for a step."""
     limits = parse_budget([job.limits])
     try:
         found = profile(task, job.architecture, job.preset, None, Path(job.trace) if job.trace else None)
     except torch.OutOfMemoryError as error:
-        return replace(row, status="over-budget", error=f"there is no memory for one example: {_reason(error)}")
+        return replace(row, status="over-budget", error=f"there is no memory for a step: {_reason(error)}")
     for quantity in limits.bounds:
         if quantity not in found:
             raise RuntimeError(f"{quantity} is bounded and was not measured: {found.get('profile_note')}")
@@ -208,7 +213,7 @@ def _render(task: Task, file: str, fitted: Fitted) -> None:
     try:
         task.render(fitted.network, Path(file))
     except Exception as error:
-        warnings.warn(f"{file} could not be rendered: {_reason(error)}", stacklevel=2)
+        warnings.warn(f"{file} could not be rendered: {_reason(error)}", Notice, 2)
 
 
 def failed(job: Job, reason: str) -> Row:

@@ -1,4 +1,4 @@
-"""Networks of equal size: an architecture's feed-forward layers are widened until it costs what another does."""
+"""Networks of equal size: the width inside an architecture's feed-forward layers is changed until it costs as much."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -83,7 +83,7 @@ Match = Annotated[
     typer.Option(
         "--match",
         metavar="params|flops",
-        help="Change `hidden` until all cost what the first one does.",
+        help="Change `hidden` of the others until they cost what the first does.",
     ),
 ]
 Curves = Annotated[
@@ -92,7 +92,11 @@ Curves = Annotated[
 Seeds = Annotated[int, typer.Option("--seeds", min=0, help="Train each with that many seeds; 0 only counts.")]
 Save = Annotated[
     Path | None,
-    typer.Option("--save", metavar="FOLDER", help="Keep the trained network there; an interrupted training goes on."),
+    typer.Option(
+        "--save",
+        metavar="FOLDER",
+        help="Keep the trained network there; an interrupted training goes on, a finished one is shown.",
+    ),
 ]
 Render = Annotated[
     Path | None,

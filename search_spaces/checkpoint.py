@@ -125,7 +125,7 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
 
 def _stamp(record: Record) -> dict[str, str]:
     """What both files of a checkpoint hold, so that two halves of different ones are told apart."""
-    return {"architecture": record.architecture.key, "step": str(record.step)}
+    return {"record": hashlib.sha256(record.to_json().encode()).hexdigest()[:12]}
 
 
 def _settle(partial: Path, path: Path) -> None:

@@ -1,10 +1,15 @@
 """`nas compare`: what architectures cost side by side and, with seeds, what they reach."""
 
 import hashlib
-from collections.abc import Sequence
+import shutil
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock, Timeout
 
 from nas import report
 from nas.commands.results import for_a_terminal
@@ -19,9 +24,12 @@ from nas.workers import usual, workers
 from results import export, table
 from results.row import Row
 from search_spaces.architecture import Architecture
-from search_spaces.mistake import unknown
+from search_spaces.mistake import Mistake, Notice, unknown
 from search_spaces.spec import split_top_level
 from tasks.base import Task
+
+NEAR = 0.005
+"""How far off a match may be before that is said, as a share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,12 +52,34 @@ class Request:
 def run(request: Request) -> None:
     """Count, train where seeds were asked for, and print; a file holds every Row, a terminal the means."""
     for_terminal = for_a_terminal(request.format, request.output)
-    task = task_of(request.task, str(request.data) if request.data else None)
+    if request.curves is not None and not request.seeds:
+        raise Mistake("--curves needs trained networks. Give --seeds.")
+    task = task_of(request.task, request.data)
     architectures = candidates(task, request)
     costs = [asdict(count(task, architecture)) for architecture in architectures]
-    rows = _train(request, task, architectures) if request.seeds else []
-    if request.curves is not None:
-        export.write(table.from_records([point for row in rows for point in row.points()]), "csv", request.curves)
+    if not request.seeds:
+        _show(request, task, architectures, costs, [], for_terminal)
+        return
+    folder = _folder(request)
+    with _held(folder):
+        rows = _train(request, task, architectures, folder)
+        if request.curves is not None:
+            export.write(table.from_records([point for row in rows for point in row.points()]), "csv", request.curves)
+        _show(request, task, architectures, costs, rows, for_terminal)
+        lost = [row for row in rows if row.status == "failed"]
+        if lost:  # what was completed is kept for another try
+            raise Mistake(f"{len(lost)} of {len(rows)} evaluations failed, the first with: {lost[0].error}")
+        shutil.rmtree(folder)
+
+
+def _show(
+    request: Request,
+    task: Task,
+    architectures: Sequence[Architecture],
+    costs: Sequence[Mapping[str, Any]],
+    rows: Sequence[Row],
+    for_terminal: bool,
+) -> None:
     metrics = [name for metric in task.metrics[:1] for name in (metric.name, f"test_{metric.name}")]
     records: list[dict[str, Any]] = []
     for architecture, cost in zip(architectures, costs, strict=True):
@@ -57,16 +87,17 @@ def run(request: Request) -> None:
         kept = {name: cost[name] for name in ("params", "topology_params", "flops")}
         off = {f"{request.match}_off": cost[request.match] / costs[0][request.match] - 1} if request.match else {}
         records.append({**asdict(architecture), **kept, **off, **seen})
-    if for_terminal:
-        title = f"{task.name}, preset {request.preset}: {request.seeds or 'no'} seeds, means ± standard errors"
-        console = report.screen()
-        report.print_records(console, records, list(records[0]), title)
-        for line in report.baseline_lines(task.baselines(request.preset)) if rows else []:
-            console.print(line, soft_wrap=True, highlight=False, markup=False)
-    elif rows:
-        export.write(table.from_rows(rows), request.format.value, request.output)
-    else:
-        export.write(table.from_records(records), request.format.value, request.output)
+    if not for_terminal:
+        found = table.from_rows(rows) if rows else table.from_records(records)
+        export.write(found, request.format.value, request.output)
+        return
+    console = report.screen()
+    same = [name for name in records[0] if len(records) > 1 and all(one[name] == records[0][name] for one in records)]
+    shared = ", ".join(f"{name} {records[0][name]}" for name in same if records[0][name] not in ("", None))
+    title = f"{task.name}, preset {request.preset}, {request.seeds or 'no'} seeds; all: {shared or 'nothing'}"
+    report.print_records(console, records, [name for name in records[0] if name not in same], title)
+    for line in report.baseline_lines(task.baselines(request.preset)) if rows else []:
+        console.print(line, soft_wrap=True, highlight=False, markup=False)
 
 
 def candidates(task: Task, request: Request) -> list[Architecture]:
@@ -77,7 +108,11 @@ def candidates(task: Task, request: Request) -> list[Architecture]:
     """
     if request.match is not None and request.match not in MATCHED:
         raise unknown("quantity to match", request.match, MATCHED)
-    topologies: Sequence[str | None] = split_top_level(request.topologies) if request.topologies else [None]
+    topologies: Sequence[str | None] = [None]
+    if request.topologies is not None:
+        topologies = [name for name in split_top_level(request.topologies) if name.strip()]
+    if not topologies:
+        raise Mistake(f"--topology must name at least one topology, got {request.topologies!r}.")
     named = [
         architecture_of(task, request.preset, arch, topology)
         for arch in request.archs or [""]
@@ -88,22 +123,24 @@ def candidates(task: Task, request: Request) -> list[Architecture]:
         return named
     quantity = request.match
     target = cheap_counts(task, named[0])[quantity]
-    return [matched(one, target, lambda given: cheap_counts(task, given)[quantity]) for one in named]
+    others = [matched(one, target, lambda given: cheap_counts(task, given)[quantity]) for one in named[1:]]
+    for one in others:
+        off = cheap_counts(task, one)[quantity] / target - 1
+        if abs(off) > NEAR:
+            warnings.warn(f"{one.topology} comes no nearer than {off:+.1%} of {quantity}: {one}.", Notice, 2)
+    return list(dict.fromkeys([named[0], *others]))
 
 
-def _train(request: Request, task: Task, architectures: Sequence[Architecture]) -> list[Row]:
+def _train(request: Request, task: Task, architectures: Sequence[Architecture], folder: Path) -> list[Row]:
     """Every architecture with every seed, a seed at a time; the same command goes on where it was interrupted."""
     task.prepare()
-    data = str(request.data) if request.data else None
-    digest = hashlib.sha256(f"{request.task} {request.preset} {data}".encode()).hexdigest()[:6]
-    folder = Path("nas-runs", f"compare-{digest}")
     jobs = [
         Job(
             task=request.task,
             architecture=architecture,
             preset=request.preset,
             seed=seed,
-            data=data,
+            data=str(request.data) if request.data else None,
             folder=str(folder / f"{architecture.key}-{seed}"),
         )
         for seed in range(request.seeds)
@@ -113,3 +150,26 @@ def _train(request: Request, task: Task, architectures: Sequence[Architecture]) 
     first = task.metrics[0].name
     with Progress(task.name, [first], 0, len(jobs)) as progress, workers(count) as pool:
         return evaluate_all(jobs, pool, progress.add)
+
+
+def _folder(request: Request) -> Path:
+    """Where evaluations keep what they need to be continued, until all of them are shown."""
+    digest = hashlib.sha256(f"{request.task} {request.preset} {request.data}".encode()).hexdigest()[:6]
+    return Path("nas-runs", f"compare-{digest}")
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Hold a comparison's folder against another process."""
+    lock = FileLock(f"{folder}.lock")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise Mistake(f"another process compares these, and holds {folder}. Wait for it, or run elsewhere.") from None
+    except OSError as error:
+        raise Mistake(f"{folder} cannot be made: {error.strerror}. Run nas elsewhere.") from error
+    try:
+        yield
+    finally:
+        lock.release()

@@ -8,7 +8,7 @@ from nas.commands.search import architecture_of
 from nas.cost import count
 from nas.evaluate import task_of
 from nas.options import Format
-from nas.profiling.profile import profile, trace_of
+from nas.profiling.profile import profile_what_fits, trace_of
 from results import export, table
 
 
@@ -16,13 +16,13 @@ def run(
     reference: str, arch: str, topology: str | None, preset: str, data: Path | None, profiled: bool, format: Format
 ) -> None:
     """Count and print."""
-    task = task_of(reference, str(data) if data else None)
+    task = task_of(reference, data)
     architecture = architecture_of(task, preset, arch, topology)
     costs = asdict(count(task, architecture))
     record = {"task": task.name, "key": architecture.key, **asdict(architecture), **costs}
     record["uncounted"] = " ".join(costs["uncounted"])
     if profiled:
-        record |= profile(task, architecture, preset, None, trace_of(task.name, architecture))
+        record |= profile_what_fits(task, architecture, preset, None, trace_of(task.name, architecture))
     if format is Format.TABLE:
         report.print_record(report.screen(), record)
     else:

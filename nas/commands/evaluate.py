@@ -1,22 +1,26 @@
 """`nas evaluate` and `nas retrofit`: train one network and print its Row."""
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import mkdtemp
 
 import torch
 
 from nas import report
 from nas.commands.results import for_a_terminal
 from nas.commands.search import architecture_of
-from nas.evaluate import Job, evaluate, first_process, task_of
+from nas.conditioning import refuse
+from nas.cost import blank
+from nas.evaluate import Job, evaluate, first_process, kept_row, task_of
 from nas.objectives import known_measures
 from nas.options import Format
 from nas.profiling.profile import trace_of
 from nas.store import slug
 from results import export, table
 from search_spaces.checkpoint import Record, read_record
-from search_spaces.mistake import Mistake, unknown
+from search_spaces.mistake import Mistake, Notice, unknown
 from search_spaces.retrofit import retrofit_checkpoint
 
 
@@ -40,9 +44,12 @@ class Request:
 def run(reference: str, request: Request) -> None:
     """Evaluate and print."""
     assert request.preset is not None
-    data = None if request.data is None else str(request.data)
-    task = task_of(reference, data)
+    task = task_of(reference, request.data)
     architecture = architecture_of(task, request.preset, request.arch, request.topology)
+    measures = known_measures(request.measures)
+    if "conditioning" in measures:
+        with blank():
+            refuse(task.build(architecture))
     if request.render is not None:
         task.render(None, request.render)
     job = Job(
@@ -50,12 +57,13 @@ def run(reference: str, request: Request) -> None:
         architecture=architecture,
         preset=request.preset,
         seed=request.seed,
-        data=data,
+        data=None if request.data is None else str(request.data),
         folder=_made(request.save),
         save=request.save is not None,
+        profiled=request.profile,
         render=None if request.render is None else str(request.render),
         trace=str(trace_of(task.name, architecture)) if request.profile else None,
-        measures=known_measures(request.measures),
+        measures=measures,
     )
     _evaluate(job, request)
 
@@ -73,11 +81,13 @@ def retrofit(checkpoint: Path, request: Request) -> None:
         raise Mistake(f"{checkpoint} is of task {task.name!r} version {versions}. Train the residual network again.")
     if preset not in task.presets:
         raise unknown(f"preset of task {task.name!r}", preset, task.presets)
+    checkpoint = checkpoint.resolve()
     save = request.save or checkpoint.with_name(f"{checkpoint.name}-{slug(request.topology)}")
-    if save.resolve() == checkpoint.resolve():
+    if save.resolve() == checkpoint:
         raise Mistake(f"--save must be another folder than the checkpoint, got {save}.")
+    folder = _made(save)
     torch.manual_seed(request.seed)  # of what the topology adds
-    start = save / "start"
+    start = save / "start" if first_process() else Path(mkdtemp())  # two must not write the same files
     architecture = retrofit_checkpoint(checkpoint, request.topology, task.build, start).architecture
     job = Job(
         task=reference,
@@ -86,7 +96,7 @@ def retrofit(checkpoint: Path, request: Request) -> None:
         seed=request.seed,
         data=data,
         start=str(start),
-        folder=_made(save),
+        folder=folder,
         save=True,
     )
     _evaluate(job, request)
@@ -95,6 +105,9 @@ def retrofit(checkpoint: Path, request: Request) -> None:
 def _evaluate(job: Job, request: Request) -> None:
     """Evaluate and print; a failed evaluation is printed too, and then is a Mistake."""
     for_terminal = for_a_terminal(request.format, request.output)
+    if kept_row(job) is not None and first_process():
+        kept = f"{job.folder} holds this very evaluation, which is shown. Remove the folder to train again."
+        warnings.warn(kept, Notice, 2)
     row = evaluate(job)
     if not first_process():
         return

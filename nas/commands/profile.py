@@ -8,10 +8,9 @@ from nas.commands.search import architecture_of
 from nas.cost import count
 from nas.evaluate import task_of
 from nas.options import Format
-from nas.profiling.profile import profile, trace_of
+from nas.profiling.profile import profile_what_fits, trace_of
 from nas.profiling.trace import operators
 from results import export, table
-from search_spaces.mistake import Mistake
 
 MOST = 10
 """How many operators are shown."""
@@ -32,14 +31,11 @@ class Request:
 
 def run(request: Request) -> None:
     """Measure, trace and print."""
-    task = task_of(request.task, str(request.data) if request.data else None)
+    task = task_of(request.task, request.data)
     architecture = architecture_of(task, request.preset, request.arch, request.topology)
     costs = asdict(count(task, architecture))
     kept = trace_of(task.name, architecture)
-    try:
-        found = profile(task, architecture, request.preset, request.batch, kept)
-    except OSError as error:
-        raise Mistake(f"the trace cannot be written to {kept}: {error.strerror}.") from error
+    found = profile_what_fits(task, architecture, request.preset, request.batch, kept)
     counted = {name: costs[name] for name in ("params", "flops")}
     record = {"task": task.name, "key": architecture.key, **asdict(architecture), **counted, **found}
     if request.format is not Format.TABLE:

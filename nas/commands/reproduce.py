@@ -9,7 +9,7 @@ from rich.table import Table
 
 from nas import report
 from nas.options import Format
-from nas.readings import LABELS, Reading, contradicted, is_printed, readings, row_of, unread
+from nas.readings import LABELS, Reading, holds, is_printed, readings, row_of, unread
 from nas.readings.networks import params
 from results import export, published, table
 
@@ -22,7 +22,7 @@ def run_params(paper: str | None, format: Format) -> bool:
         _print(records, papers)
     else:
         export.write(table.from_records(records), format.value)
-    return not contradicted((record["label"], record["matches"] == "yes") for record in records)
+    return all(holds(record["label"], record["matches"] == "yes") for record in records)
 
 
 def _records(paper: str) -> Iterator[dict[str, Any]]:
@@ -58,7 +58,7 @@ def _print(records: list[dict[str, Any]], papers: list[str]) -> None:
         numbers = heading in ("table", "printed", "counted")
         shown.add_column(heading, justify="right" if numbers else "left", overflow="fold", no_wrap=numbers)
     for record in records:
-        label = record["label"] if (record["matches"] == "yes") != (record["label"] == "differs") else "BROKEN"
+        label = record["label"] if holds(record["label"], record["matches"] == "yes") else "BROKEN"
         printed, counted = f"{record['printed_millions']:g}M", f"{record['params'] / 1e6:.4f}M"
         cells = (record["paper"], str(record["table"]), record["model"], record["data"], printed, counted, label)
         shown.add_row(*map(escape, cells), escape(record["reading"]))

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -52,11 +53,11 @@ def run(request: Request) -> None:
     """Search, then show the front."""
     console = report.screen()
     report.check_picture(request.plot)
-    task = task_of(request.task, str(request.data) if request.data else None)
+    task = task_of(request.task, request.data)
     space = space_of(task, request.space, request.arch, request.preset)
     budget = parse_budget(request.budget)
-    check_device(budget, request.objectives or "")
     settings = settings_for(request, task, space, budget)
+    check_device({*budget.bounds, *settings.objectives})
     members = feasible(space, lambda architecture: cheap_counts(task, architecture), budget)
     name = request.study or default_name(settings)
     within = f"{len(members)} of {len(space)} architectures of space {space.name!r} are within {budget}"
@@ -133,9 +134,9 @@ def settings_for(request: Request, task: Task, space: SearchSpace, budget: Budge
     )
 
 
-def check_device(budget: Budget, objectives: str) -> None:
+def check_device(quantities: Collection[str]) -> None:
     """Raise Mistake where energy is asked for and there is nothing that tells it."""
-    if "energy_j" in {*budget.bounds, *objectives.split(",")} and not torch.cuda.is_available():
+    if "energy_j" in quantities and not torch.cuda.is_available():
         raise Mistake("energy_j is measured on NVIDIA GPUs, and there is none. Take step_ms or flops.")
 
 

@@ -14,6 +14,7 @@ from nas.profiling.memory import peak_of
 from nas.profiling.steps import Steps, one_thread, prepare, usual_batch
 from nas.profiling.timing import Times, timed
 from search_spaces.architecture import Architecture
+from search_spaces.mistake import Mistake
 from tasks.base import Task
 
 Profile = Mapping[str, float | int | str]
@@ -31,28 +32,55 @@ Profile = Mapping[str, float | int | str]
 
 
 def profile(task: Task, architecture: Architecture, preset: str, batch: int | None, kept: Path | None) -> Profile:
-    """Measure an architecture as a preset trains it. Timed without the profiler, then traced into `kept`.json.gz.
+    """Measure the network that costs are counted of, at the task's example, with a preset's batch and precision.
 
-    Where memory runs out, the batch is halved until it does not, and the note says so.
+    Timed without the profiler, then traced into `kept`.json.gz.
 
     Raises:
-        torch.OutOfMemoryError: There is no memory for a single example.
+        torch.OutOfMemoryError: There is no memory for a step of that batch.
+        Mistake: The trace's folder cannot be made.
     """
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    asked = size = batch or usual_batch(task.presets[preset])
+    recipe = task.presets[preset]
+    on_gpu = torch.cuda.is_available() and getattr(recipe, "accelerator", "auto") != "cpu"
+    if kept is not None:
+        _make(kept.parent)
     with one_thread():
-        while True:
-            try:
-                found, notes = _measured(task, architecture, preset, size, device, kept)
-                break
-            except torch.OutOfMemoryError:
-                if size == 1:
-                    raise
-                size //= 2
-                torch.cuda.empty_cache()
-    if size < asked:
-        notes.append(f"batch {size} instead of {asked} for lack of memory")
+        device = torch.device("cuda" if on_gpu else "cpu")
+        found, notes = _measured(task, architecture, preset, batch or usual_batch(recipe), device, kept)
     return found | ({"profile_note": "; ".join(notes)} if notes else {})
+
+
+def profile_what_fits(
+    task: Task, architecture: Architecture, preset: str, batch: int | None, kept: Path | None
+) -> Profile:
+    """Do as `profile` does, with the batch halved until there is memory for it; the note says so.
+
+    Raises:
+        Mistake: There is no memory for a single example, or the trace's folder cannot be made.
+    """
+    asked = size = batch or usual_batch(task.presets[preset])
+    while True:
+        try:
+            found = profile(task, architecture, preset, size, kept)
+        except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+            if not isinstance(error, torch.OutOfMemoryError) and "memory" not in str(error):
+                raise
+            if size == 1:
+                raise Mistake("there is no memory for a step of one example. Take a smaller network.") from error
+            size //= 2
+            torch.cuda.empty_cache()
+            continue
+        if size == asked:
+            return found
+        note = f"batch {size} instead of {asked} for lack of memory"
+        return {**found, "profile_note": "; ".join(filter(None, (note, str(found.get("profile_note", "")))))}
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Mistake(f"the folder of traces {folder} cannot be made: {error.strerror}. Run nas elsewhere.") from error
 
 
 def _measured(

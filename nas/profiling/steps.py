@@ -1,7 +1,8 @@
 """The work that is timed: a forward pass of one example, and a training step of a batch.
 
-A training step is the same for every task: the forward pass of a batch, a loss that every output has a part in, the
-backward pass, and AdamW. What a task's own loss adds is not in it, nor are its data.
+A training step is the same for every task: the forward pass of a batch of the task's example, a loss that every output
+has a part in, the backward pass, and AdamW. Network and example are those that costs are counted of: what a task's own
+loss, its data, dropped paths or a preset's shorter sequences change is not in it.
 """
 
 from collections.abc import Iterator
@@ -64,7 +65,7 @@ class Steps:
 
 
 def prepare(task: Task, architecture: Architecture, preset: str, batch: int | None, device: torch.device) -> Steps:
-    """Build the network as the preset trains it: its precision, compiled or not, and its batch where none is given."""
+    """Build the network, with the preset's precision, compiled or not, and its batch where none is given."""
     recipe = task.presets[preset]
     precision = recipe.precision if isinstance(recipe, Recipe) else "32-true"
     size = batch or usual_batch(recipe)

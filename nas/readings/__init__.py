@@ -9,7 +9,6 @@ A row may be read in more than one way. Which kind a reading is, its label says:
 """
 
 import csv
-from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
 from functools import cache
@@ -89,6 +88,6 @@ def is_printed(params: int, printed: str, rounding: str) -> bool:
     return (Decimal(params) / 10**6).quantize(Decimal(printed), rounding=_MODES[rounding]) == Decimal(printed)
 
 
-def contradicted(outcomes: Iterable[tuple[Label, bool]]) -> bool:
-    """Whether any reading, given as its label and whether it gives what is printed, is not what its label says."""
-    return any(matches == (label == "differs") for label, matches in outcomes)
+def holds(label: Label, matches: bool) -> bool:
+    """Whether a reading is what its label says, by whether it gives what is printed."""
+    return matches != (label == "differs")

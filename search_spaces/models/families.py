@@ -7,6 +7,7 @@ every stage by one factor. Heads share the width, as timm's do.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from fractions import Fraction
 from functools import cache
 from typing import Any
@@ -16,7 +17,7 @@ import torch
 from torch import nn
 
 from search_spaces.architecture import Architecture
-from search_spaces.mistake import Mistake, unknown
+from search_spaces.mistake import Mistake
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,17 +146,26 @@ def build_family(
     return model
 
 
+def _unknown(name: str) -> Mistake:
+    near = get_close_matches(name, timm.list_models(), n=1)
+    remedy = f"Did you mean {near[0]!r}?" if near else "timm.list_models() has them all."
+    return Mistake(f"unknown model of timm's {name!r}. {remedy}")
+
+
 @cache
 def _stages(name: str) -> Stages:
     if not timm.is_model(name):
-        raise unknown("model of timm's", name, timm.list_models())
+        raise _unknown(name)
     with torch.device("meta"):
         network: Any = timm.create_model(name)
     kind = type(network).__name__
     if kind not in FAMILIES:
         raise Mistake(f"timm's {name} is a {kind}, whose depth and heads cannot be set. Known: {', '.join(FAMILIES)}.")
     stages = FAMILIES[kind].stages(network)
-    firsts = [FAMILIES[kind].layers(stage[0]) for stage in stages]
+    try:
+        firsts = [FAMILIES[kind].layers(stage[0]) for stage in stages]
+    except AttributeError:
+        raise Mistake(f"timm's {name} is a {kind} with blocks of its own, whose heads cannot be set.") from None
     return Stages(
         family=kind,
         image=network.default_cfg["input_size"],

@@ -12,6 +12,7 @@ from filelock import FileLock
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
+from search_spaces.mistake import Notice
 from tasks.language.cache import cache_folder
 
 Arrays = dict[str, np.ndarray[Any, Any]]
@@ -41,7 +42,7 @@ def kept(name: str, make: Callable[[], Arrays]) -> Arrays:
         found = _read(path)  # somebody else may have made them meanwhile
         if found is None:
             if path.exists():
-                warnings.warn(f"{path} is damaged: its checksum is another. It is made again.", stacklevel=2)
+                warnings.warn(f"{path} is damaged: its checksum is another. It is made again.", Notice, 2)
             found = make()
             _write(path, found)
         return found
@@ -76,4 +77,4 @@ def _write(path: Path, arrays: Arrays) -> None:
 
 
 def _not_kept(path: Path, error: Exception) -> None:
-    warnings.warn(f"{path} could not be kept, and is made anew each time: {error}", stacklevel=3)
+    warnings.warn(f"{path} could not be kept, and is made anew each time: {error}", Notice, 3)

@@ -78,7 +78,7 @@ def _arrays(grammar: Grammar, total: int) -> Arrays:
 def _table(path: Path, tokens: int) -> Batch:
     """Lists and answers of a file with a line "Source<TAB>Target" and one for each list."""
     rows, answers = [], []
-    with path.open(encoding="utf-8") as file:
+    with path.open(encoding="utf-8", errors="replace") as file:
         if file.readline().split() != ["Source", "Target"]:
             raise Mistake(f"{path} must begin with the columns Source and Target. Take the LRA release's file.")
         for number, line in enumerate(file, start=2):

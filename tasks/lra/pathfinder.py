@@ -77,7 +77,7 @@ def _pixels(path: Path) -> contours.Array:
     try:
         with Image.open(path) as image:
             pixels = np.asarray(image)
-    except UnidentifiedImageError:
+    except (UnidentifiedImageError, OSError):
         raise Mistake(f"{str(path)!r} is no image. Unpack the release again.") from None
     if pixels.shape != (side, side) or pixels.dtype != np.uint8:
         raise Mistake(f"an image must be {side} x {side} grey bytes, got {pixels.shape} in {str(path)!r}.")

@@ -5,6 +5,7 @@ from typing import final
 
 import torch
 
+from search_spaces.mistake import Mistake
 from tasks.lra.presets import TEXT
 from tasks.lra.release import Layout
 from tasks.lra.task import LongRangeTask, byte_ids, padded, splits_of
@@ -48,7 +49,11 @@ class LRAText(LongRangeTask):
 
 def _reviews(folder: Path) -> list[bytes]:
     """The reviews of a folder, as far as they are read, in the order of their numbers."""
-    paths = sorted(folder.glob("*_*.txt"), key=lambda path: int(path.name.partition("_")[0]))
+    named = {path: path.name.partition("_")[0] for path in folder.glob("*_*.txt")}
+    for path, number in named.items():
+        if not number.isdecimal():
+            raise Mistake(f"a review's file is named NUMBER_STARS.txt, got {str(path)!r}. Unpack the release again.")
+    paths = sorted(named, key=lambda path: int(named[path]))
     return [path.read_bytes()[:_LONGEST] for path in paths]
 
 

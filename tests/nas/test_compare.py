@@ -10,6 +10,7 @@ import pytest
 
 from nas.cli import main
 from nas.compare import summary
+from nas.progress import Progress
 from results.row import Row
 from search_spaces.architecture import Architecture
 
@@ -67,13 +68,47 @@ def compare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     return run
 
 
-def test_every_architecture_is_trained_with_every_seed_and_not_twice(compare) -> None:  # type: ignore[no-untyped-def]
+def test_every_architecture_is_trained_with_every_seed(compare, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     words = (TOY, "--arch", "depth=1", "--arch", "depth=2", "--preset", "smoke", "--seeds", "3", "--format", "json")
     status, out, _ = compare(*words)
     assert status == 0
     rows = json.loads(out)
     assert sorted((one["depth"], one["seed"]) for one in rows) == [(d, s) for d in (1, 2) for s in range(3)]
-    assert json.loads(compare(*words)[1]) == rows  # wall times included: nothing was trained again
+    assert [path.suffix for path in (tmp_path / "nas-runs").iterdir()] == [".lock"]  # nothing to go on from
+
+
+def test_an_interrupted_comparison_goes_on(compare, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    words = (TOY, "--preset", "smoke", "--seeds", "2", "--format", "json")
+    seen: list[Row] = []
+
+    def interrupt(progress: Progress, row: Row) -> None:
+        seen.append(row)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Progress, "add", interrupt)
+        assert compare(*words)[0] == 130
+    rows = json.loads(compare(*words)[1])
+    assert [one["wall_s"] for one in rows if one["seed"] == seen[0].seed] == [seen[0].wall_s]  # not trained again
+
+
+def test_failures_are_said_and_tried_again(compare) -> None:  # type: ignore[no-untyped-def]
+    words = (TOY.replace("Toy", "Stumbling"), "--arch", "depth=1", "--preset", "smoke", "--seeds", "1")
+    status, _, err = compare(*words)
+    assert status == 2
+    assert "1 of 1 evaluations failed" in err.splitlines()[-1]
+    assert not list(Path("nas-runs").glob("*/*/row.json"))
+
+
+def test_equal_architectures_are_trained_once(compare) -> None:  # type: ignore[no-untyped-def]
+    words = ("--arch", "hidden=8", "--arch", "hidden=9", "--match", "params", "--format", "json")
+    assert len(json.loads(compare("digits-vit", *words)[1])) == 1
+
+
+def test_a_match_that_cannot_be_is_said(compare) -> None:  # type: ignore[no-untyped-def]
+    status, _, err = compare("digits-vit", "--arch", "depth=1,hidden=8", "--arch", "depth=12", "--match", "params")
+    assert status == 0
+    assert "comes no nearer than" in err
 
 
 def test_curves_are_written_with_their_ends(compare, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
@@ -113,6 +148,8 @@ def test_a_terminal_gets_means_and_errors(compare) -> None:  # type: ignore[no-u
         (["digits-vit", "--preset", "prox"], "proxy"),
         (["digits-vit", "--arch", "dept=2"], "depth"),
         (["digits-vit", "--output", "rows.csv"], "--format"),
+        (["digits-vit", "--topology", ","], "at least one"),
+        (["digits-vit", "--curves", "curves.csv"], "--seeds"),
     ],
 )
 def test_a_mistake_is_one_line(words: list[str], says: str, compare) -> None:  # type: ignore[no-untyped-def]

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from nas.cli import main
-from nas.readings import LABELS, Reading, contradicted, is_printed, readings, row_of, unread
+from nas.readings import LABELS, Reading, holds, is_printed, readings, row_of, unread
 from nas.readings.networks import params
 from results.published import lines_of, papers
 from search_spaces.mistake import Mistake
@@ -71,11 +71,9 @@ def test_a_count_is_held_to_every_digit_that_is_printed(params: int, text: str, 
     assert is_printed(params, text, rounding) is same
 
 
-def test_a_reading_is_contradicted_by_a_miss_or_by_an_unforeseen_match() -> None:
-    assert not contradicted([("stated", True), ("fitted", True), ("differs", False)])
-    assert contradicted([("stated", False)])
-    assert contradicted([("fitted", False)])
-    assert contradicted([("differs", True)])
+def test_a_reading_holds_unless_it_misses_or_matches_unforeseen() -> None:
+    assert [holds("stated", True), holds("fitted", True), holds("differs", False)] == [True] * 3
+    assert [holds("stated", False), holds("fitted", False), holds("differs", True)] == [False] * 3
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:

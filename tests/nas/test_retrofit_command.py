@@ -104,6 +104,26 @@ def test_what_cannot_be_retrofitted_is_one_line(
     assert err.startswith("nas: ")
 
 
+def test_a_retrofit_of_other_weights_is_another(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--topology", "dca(k=1)", "--save", str(tmp_path / "dca"), "--format", "json")
+    first = json.loads(nas(monkeypatch, capsys, "retrofit", str(trained), *words)[1])
+    other = tmp_path / "other"
+    evaluated = ("evaluate", "digits-vit", "--arch", NETWORK, "--preset", "smoke", "--save", str(other))
+    nas(monkeypatch, capsys, *evaluated, "--seed", "1")
+    second = json.loads(nas(monkeypatch, capsys, "retrofit", str(other), *words)[1])
+    assert first[0]["start"] != second[0]["start"]
+
+
+def test_a_kept_row_that_cannot_be_read_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "row.json").write_text('{"somebody": "else"}')
+    words = ("evaluate", "digits-vit", "--arch", NETWORK, "--preset", "smoke", "--save", str(tmp_path))
+    assert nas(monkeypatch, capsys, *words)[0] == 0
+
+
 def test_a_folder_that_cannot_be_made_is_said_before_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

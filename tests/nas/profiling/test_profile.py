@@ -9,8 +9,9 @@ import torch
 from nas.evaluate import Job, evaluate
 from nas.profiling import profile as profiling
 from nas.profiling import timing
-from nas.profiling.profile import profile
+from nas.profiling.profile import profile, profile_what_fits
 from search_spaces.architecture import Architecture
+from search_spaces.mistake import Mistake
 from tasks.digits import DigitsViT
 
 TINY = Architecture(depth=1, width=8, heads=1, head_dim=8, hidden=8)
@@ -53,7 +54,7 @@ def without_memory_for(examples: int) -> Callable[..., object]:
 
 def test_where_memory_runs_out_the_batch_is_halved_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(profiling, "_measured", without_memory_for(3))
-    found = profile(DigitsViT(), TINY, "smoke", 8, None)
+    found = profile_what_fits(DigitsViT(), TINY, "smoke", 8, None)
     assert found["batch"] == 2
     assert "batch 2 instead of 8 for lack of memory" in str(found["profile_note"])
 
@@ -76,11 +77,23 @@ def test_a_network_within_a_limit_is_trained_and_keeps_its_profile() -> None:
     assert row.columns()["latency_ms"] == row.profile["latency_ms"]
 
 
-def test_no_memory_for_one_example_is_over_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(profiling, "_measured", without_memory_for(1))
+def test_no_memory_for_the_presets_batch_is_over_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profiling, "_measured", without_memory_for(DigitsViT.presets["smoke"].batch))
     row = evaluate(job(profiled=True))
     assert row.status == "over-budget"
-    assert "no memory for one example" in str(row.error)
+    assert "no memory for a step" in str(row.error)
+
+
+def test_no_memory_for_one_example_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profiling, "_measured", without_memory_for(1))
+    with pytest.raises(Mistake, match="one example"):
+        profile_what_fits(DigitsViT(), TINY, "smoke", 4, None)
+
+
+def test_a_folder_of_traces_that_cannot_be_made_is_a_mistake(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(Mistake, match="cannot be made"):
+        profile(DigitsViT(), TINY, "smoke", 2, tmp_path / "file" / "trace")
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
