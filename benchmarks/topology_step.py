@@ -3,9 +3,8 @@
 On a GPU, the two shapes that the papers measured at, in bf16, eager and compiled; on a CPU a small one in fp32, one
 thread, eager, and compiled too where there is a C++ compiler and time (not with --quick). A step is the forward pass
 of a causal transformer stack without vocabulary, the backward pass and AdamW. Ratios are medians over rounds, taken
-round by round. Peers: what the paper printed (DCA table 1; RMT table 4, 7.17 s against 4.06 s a step, for networks of
-unequal size; ANCRe's hours at 60M), and the floor: the ratio at which a step is bound by the bytes that have to move
-(4.3 TB/s, 780 TFLOP/s, all elementwise work fused), which holds for the GPU shapes alone.
+round by round. Peers: what the paper printed (nas/overheads.csv), and the floor: the ratio at which a step is bound by the
+bytes that have to move (4.3 TB/s, 780 TFLOP/s, all elementwise work fused), which holds for the GPU shapes alone.
 """
 
 import shutil
@@ -18,6 +17,7 @@ import torch
 from torch import nn
 
 from benchmarks.form import Figure, main
+from nas.overheads import printed
 from nas.profiling.memory import peak_of
 from nas.profiling.timing import synchronise
 from search_spaces.architecture import Architecture
@@ -70,7 +70,6 @@ TARGETS = {
 }
 """Compiled, on a GPU."""
 
-PRINTED = {"dca-k2": 1.523, "dca-full": 2.225, "ancre": 1.0048, "rmt": 1.766}
 FLOORS = {
     ("grn-v1", "d512"): 1.066,
     ("grn-v1", "d1024"): 1.037,
@@ -148,7 +147,8 @@ def figures(quick: bool) -> dict[str, Figure]:
             steps = {name: step_of(shape, topology, device, compiled) for name, topology in named.items()}
             for name, ratio in ratios(steps, 10 if quick else 40).items():
                 if name != "resnet":
-                    peers = {"paper": PRINTED[name]} if name in PRINTED else {}
+                    paper = printed(named[name])
+                    peers = {} if paper is None else {"paper": paper}
                     if (name, place) in FLOORS:
                         peers["floor"] = FLOORS[name, place]
                     target = TARGETS.get((name, place)) if compiled else None

@@ -176,6 +176,7 @@ def compare(
     format: options.OutputFormat = Format.TABLE,
     output: options.Output = None,
     curves: options.Curves = None,
+    profile: options.Profiled = False,
 ) -> None:
     """Set architectures side by side: what they cost and, with seeds, what they reach."""
     from nas.commands.compare import Request, run
@@ -192,6 +193,7 @@ def compare(
         format=format,
         output=output,
         curves=curves,
+        profile=profile,
     )
     try:
         run(request)

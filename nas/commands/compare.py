@@ -19,6 +19,8 @@ from nas.cost import cheap_counts, count
 from nas.evaluate import Job, task_of
 from nas.match import MATCHED, matched
 from nas.options import Format
+from nas.overheads import printed
+from nas.profiling.profile import profile_what_fits, trace_of
 from nas.progress import Progress
 from nas.workers import usual, workers
 from results import export, table
@@ -27,6 +29,9 @@ from search_spaces.architecture import Architecture
 from search_spaces.mistake import Mistake, Notice, unknown
 from search_spaces.spec import split_top_level
 from tasks.base import Task
+
+SHOWN = ("params", "topology_params", "flops", "latency_ms", "step_ms", "peak_memory_bytes")
+"""Costs in the table."""
 
 NEAR = 0.005
 """How far off a match may be before that is said, as a share."""
@@ -47,6 +52,7 @@ class Request:
     format: Format
     output: Path | None
     curves: Path | None
+    profile: bool = False
 
 
 def run(request: Request) -> None:
@@ -57,6 +63,8 @@ def run(request: Request) -> None:
     task = task_of(request.task, request.data)
     architectures = candidates(task, request)
     costs = [asdict(count(task, architecture)) for architecture in architectures]
+    if request.profile:
+        costs = [cost | _measured(request, task, one) for cost, one in zip(costs, architectures, strict=True)]
     if not request.seeds:
         _show(request, task, architectures, costs, [], for_terminal)
         return
@@ -72,6 +80,10 @@ def run(request: Request) -> None:
         shutil.rmtree(folder)
 
 
+def _measured(request: Request, task: Task, architecture: Architecture) -> Mapping[str, Any]:
+    return profile_what_fits(task, architecture, request.preset, None, trace_of(task.name, architecture))
+
+
 def _show(
     request: Request,
     task: Task,
@@ -84,7 +96,12 @@ def _show(
     records: list[dict[str, Any]] = []
     for architecture, cost in zip(architectures, costs, strict=True):
         seen = summary(architecture, rows, metrics) if rows else {}
-        kept = {name: cost[name] for name in ("params", "topology_params", "flops")}
+        kept = {name: cost[name] for name in SHOWN if name in cost}
+        if request.profile:
+            kept |= {
+                "step_over_first": cost["step_ms"] / costs[0]["step_ms"],
+                "printed": printed(architecture.topology),
+            }
         off = {f"{request.match}_off": cost[request.match] / costs[0][request.match] - 1} if request.match else {}
         records.append({**asdict(architecture), **kept, **off, **seen})
     if not for_terminal:

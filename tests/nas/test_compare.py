@@ -134,6 +134,17 @@ def test_without_seeds_costs_are_set_side_by_side(compare) -> None:  # type: ign
     assert records[1]["topology_params"] > 0
 
 
+def test_times_and_memory_stand_beside_what_papers_print(compare) -> None:  # type: ignore[no-untyped-def]
+    words = ("--arch", "depth=1,width=8,heads=1,head_dim=8,hidden=8", "--topology", "resnet,dca(k=2)", "--profile")
+    status, out, _ = compare("digits-vit", "--preset", "smoke", *words, "--format", "json")
+    assert status == 0
+    plain, dca = json.loads(out)
+    assert plain["step_over_first"] == 1
+    assert dca["step_over_first"] == pytest.approx(dca["step_ms"] / plain["step_ms"])
+    assert (plain["printed"], dca["printed"]) == (None, 1.523)
+    assert plain["latency_ms"] > 0
+
+
 def test_a_terminal_gets_means_and_errors(compare) -> None:  # type: ignore[no-untyped-def]
     status, out, _ = compare(TOY, "--preset", "smoke", "--seeds", "2")
     assert status == 0

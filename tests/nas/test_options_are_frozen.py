@@ -18,7 +18,7 @@ FLAGS = {
     "cost": {"--arch", "--data", "--format", "--preset", "--profile", "--topology"},
     "profile": {"--arch", "--batch", "--data", "--format", "--preset", "--topology"},
     "compare": {
-        "--arch", "--curves", "--data", "--format", "--match", "--output", "--preset", "--seeds", "--topology",
+        "--arch", "--curves", "--data", "--format", "--match", "--output", "--preset", "--profile", "--seeds", "--topology",
         "--workers",
     },
     "results": {
