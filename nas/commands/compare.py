@@ -98,10 +98,8 @@ def _show(
         seen = summary(architecture, rows, metrics) if rows else {}
         kept = {name: cost[name] for name in SHOWN if name in cost}
         if request.profile:
-            kept |= {
-                "step_over_first": cost["step_ms"] / costs[0]["step_ms"],
-                "printed": printed(architecture.topology),
-            }
+            over = cost["step_ms"] / costs[0]["step_ms"]
+            kept |= {"step_over_first": over, "paper_step": printed(architecture.topology)}
         off = {f"{request.match}_off": cost[request.match] / costs[0][request.match] - 1} if request.match else {}
         records.append({**asdict(architecture), **kept, **off, **seen})
     if not for_terminal:
