@@ -145,6 +145,12 @@ def build_family(
     return model
 
 
+def blocks_of(network: nn.Module) -> list[nn.Module]:
+    """The blocks of a model of timm's, in order; none in any other network."""
+    kind = type(network).__name__
+    return [block for stage in FAMILIES[kind].stages(network) for block in stage] if kind in FAMILIES else []
+
+
 @cache
 def _stages(name: str) -> Stages:
     if not timm.is_model(name):
