@@ -89,19 +89,20 @@ def denseformer(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> Non
     xs, y, alpha = [x], x, 0.5
     for i, f in enumerate(runs, start=1):
         xs.append(y + f(y))
-        averaged = [alpha * xs[j] for j in range(i + 1) if (i - j) % options.dilation == 0]
-        y = reduce(add, averaged) if i % options.period == 0 else xs[-1]
+        y = xs[-1]
+        if i % options.period == 0:
+            y = reduce(add, [alpha * xs[j] for j in range(i + 1) if (i - j) % options.dilation == 0])
 
 
 def hyper(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
-    n, scale, number = options.streams, 0.5, x.like(1)
+    n, s, b, entry = options.streams, 0.5, 0.5, x.like(1)
     streams = [x] * n
     for f in runs:
         if options.dynamic:
             for _ in range(n * (n + 1) + n):  # entries of A and B
-                number + scale * number
+                entry + s * entry
         y = f(x.like(x.width))  # A^T H is a matrix product
-        streams = [stream + number * y for stream in streams]
+        streams = [stream + b * y for stream in streams]
     (1 / n) * reduce(add, streams)
 
 
