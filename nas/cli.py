@@ -187,6 +187,7 @@ def compare(
     data: options.Data = None,
     format: options.OutputFormat = Format.TABLE,
     output: options.Output = None,
+    curves: options.Curves = None,
 ) -> None:
     """Set architectures side by side: what they cost and, with seeds, what they reach."""
     from nas.commands.compare import Request, run
@@ -202,6 +203,7 @@ def compare(
         data=data,
         format=format,
         output=output,
+        curves=curves,
     )
     try:
         run(request)

@@ -93,6 +93,9 @@ Match = Annotated[
         help="Change `hidden` until all cost what the first one does.",
     ),
 ]
+Curves = Annotated[
+    Path | None, typer.Option("--curves", metavar="FILE.csv", help="Write validation metrics on the way there.")
+]
 Seeds = Annotated[int, typer.Option("--seeds", min=0, help="Train each with that many seeds; 0 only counts.")]
 Save = Annotated[
     Path | None,

@@ -100,6 +100,16 @@ class Row:
         record["curve"] = tuple(record.get("curve", ()))
         return cls(**_known(cls, record))
 
+    def points(self) -> list[dict[str, Any]]:
+        """The curve as records: what was trained, the step, and the validation metrics there, the last at the end."""
+        end = {"step": self.steps, **self.validation} if self.status == "complete" else {}
+        return [
+            {"task": self.task, "key": self.architecture.key, "topology": self.architecture.topology, "seed": self.seed}
+            | dict(point)
+            for point in (*self.curve, end)
+            if point
+        ]
+
     def columns(self) -> dict[str, Any]:
         """The row of a flat table: one scalar a column, test metrics as `test_<metric>`."""
         plain = {name: getattr(self, name) for name in ("task", "task_version", "space", "preset", "seed", "status")}

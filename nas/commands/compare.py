@@ -38,6 +38,7 @@ class Request:
     data: Path | None
     format: Format
     output: Path | None
+    curves: Path | None
 
 
 def run(request: Request) -> None:
@@ -47,6 +48,8 @@ def run(request: Request) -> None:
     architectures = candidates(task, request)
     costs = [asdict(count(task, architecture)) for architecture in architectures]
     rows = _train(request, task, architectures) if request.seeds else []
+    if request.curves is not None:
+        export.write(table.from_records([point for row in rows for point in row.points()]), "csv", request.curves)
     metrics = [name for metric in task.metrics[:1] for name in (metric.name, f"test_{metric.name}")]
     records: list[dict[str, Any]] = []
     for architecture, cost in zip(architectures, costs, strict=True):
@@ -56,7 +59,10 @@ def run(request: Request) -> None:
         records.append({**asdict(architecture), **kept, **off, **seen})
     if for_terminal:
         title = f"{task.name}, preset {request.preset}: {request.seeds or 'no'} seeds, means ± standard errors"
-        report.print_records(report.screen(), records, list(records[0]), title)
+        console = report.screen()
+        report.print_records(console, records, list(records[0]), title)
+        for line in report.baseline_lines(task.baselines(request.preset)) if rows else []:
+            console.print(line, soft_wrap=True, highlight=False, markup=False)
     elif rows:
         export.write(table.from_rows(rows), request.format.value, request.output)
     else:

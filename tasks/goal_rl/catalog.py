@@ -3,8 +3,9 @@
 Goal slices are of the state that the networks read; paper means the Brax environments of the source.
 """
 
+from abc import abstractmethod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -26,7 +27,7 @@ class PointMaze(GoalTask):
     """A ball pushed around a maze. See its subclasses."""
 
     goal_at = 0
-    maze: str
+    maze: ClassVar[str]
 
     def environment(self, length: int, *, render: bool = False) -> "Env[Any, Any]":
         """The maze, with one goal an episode, which goes on when the goal is reached."""
@@ -143,7 +144,7 @@ class TableTask(GoalTask):
     """Fetch's arm with a cube and a goal on opposite sides of the table. See its subclasses."""
 
     goal_at = 3
-    fetch: str
+    fetch: ClassVar[str]
     presets = {  # noqa: RUF012
         "smoke": smoke(),
         "proxy": GoalRecipe(length=100, unroll=100, rounds=40, updates=100),
@@ -157,9 +158,9 @@ class TableTask(GoalTask):
 
         return AcrossTheTable(plain, self.layout())
 
+    @abstractmethod
     def layout(self) -> "Layout":
         """Where cube and goal are put."""
-        raise NotImplementedError
 
 
 class GoalArmPushHard(TableTask):
@@ -217,7 +218,7 @@ class RegisteredGoalTask(GoalTask):
     """
 
     goal_at = None
-    id: str
+    environment_id: ClassVar[str]
     presets = {  # noqa: RUF012
         "smoke": smoke(),
         "proxy": GoalRecipe(unroll=150, rounds=30, updates=100),
@@ -230,16 +231,16 @@ class RegisteredGoalTask(GoalTask):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel to other processes by the id: the class is made for it and has no name."""
-        return _registered, (self.id,)
+        return _registered, (self.environment_id,)
 
     def environment(self, length: int, *, render: bool = False) -> "Env[Any, Any]":
         """The environment as it is registered."""
-        return make(self.id, length, render=render)
+        return make(self.environment_id, length, render=render)
 
 
 def goal_task(environment: str) -> type[GoalTask]:
     """Any goal environment that gymnasium knows, by its id: goal:FetchReach-v4. It is made when it is needed."""
-    names = {"name": f"goal:{environment}", "version": 1, "id": environment}
+    names = {"name": f"goal:{environment}", "version": 1, "environment_id": environment}
     return type("GoalTaskById", (RegisteredGoalTask,), {**names, "__doc__": RegisteredGoalTask.__doc__})
 
 

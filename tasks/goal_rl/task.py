@@ -18,7 +18,7 @@ from search_spaces.models.residual_mlp import GoalAgent, Sizes, count_goal_agent
 from tasks.base import Fitted, Metric, Report, Task
 from tasks.goal_rl import render
 from tasks.goal_rl.environments import sizes
-from tasks.goal_rl.episodes import at_random, evaluate
+from tasks.goal_rl.episodes import at_random, deterministic, evaluate
 from tasks.goal_rl.recipe import GoalRecipe
 from tasks.goal_rl.training import Job, trained
 from tasks.goal_rl.vectors import Environments, environments
@@ -118,14 +118,19 @@ class GoalTask(Task):
         )
 
     def baselines(self, preset: str) -> Mapping[str, Mapping[str, float]]:
-        """Uniform random actions in the same episodes."""
+        """Uniform random actions, and the preset's base agent before training, in the same episodes."""
         recipe: GoalRecipe = self.presets[preset]
-        columns: dict[str, float] = {}
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            untrained = self.build(self.base_for(preset))
+        policies = {"random actions": at_random(self.sizes.action, 0), "untrained agent": deterministic(untrained)}
+        found: dict[str, dict[str, float]] = {name: {} for name in policies}
         with closing(self._environments(recipe, min(_TOGETHER, recipe.episodes))) as measured:
-            for prefix, part in (("", "validation"), ("test_", "test")):
-                found = evaluate(measured, at_random(self.sizes.action, 0), part, recipe.episodes)
-                columns |= {f"{prefix}{name}": value for name, value in found.items()}
-        return {"random actions": columns}
+            for name, policy in policies.items():
+                for prefix, part in (("", "validation"), ("test_", "test")):
+                    metrics = evaluate(measured, policy, part, recipe.episodes)
+                    found[name] |= {f"{prefix}{metric}": value for metric, value in metrics.items()}
+        return found
 
     def render(self, network: nn.Module | None, file: Path) -> None:
         """Write a GIF or MP4 of a validation episode, as long as in preset proxy. See Task.render."""

@@ -1,5 +1,6 @@
 """Comparisons: every architecture with every seed, means with errors, and equal sizes where they are asked for."""
 
+import csv
 import json
 import statistics
 import sys
@@ -73,6 +74,19 @@ def test_every_architecture_is_trained_with_every_seed_and_not_twice(compare) ->
     rows = json.loads(out)
     assert sorted((one["depth"], one["seed"]) for one in rows) == [(d, s) for d in (1, 2) for s in range(3)]
     assert json.loads(compare(*words)[1]) == rows  # wall times included: nothing was trained again
+
+
+def test_curves_are_written_with_their_ends(compare, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    words = ("--preset", "smoke", "--seeds", "2", "--curves", "curves.csv", "--format", "json")
+    status, out, _ = compare("digits-vit", "--arch", "depth=1,width=8,heads=1,head_dim=8,hidden=8", *words)
+    assert status == 0
+    with (tmp_path / "curves.csv").open() as file:
+        points = list(csv.DictReader(file))
+    for row in json.loads(out):
+        steps = [int(float(one["step"])) for one in points if int(one["seed"]) == row["seed"]]
+        assert steps == sorted(steps)
+        assert steps[-1] == row["steps"]
+        assert float(points[-1]["accuracy"]) > 0
 
 
 def test_without_seeds_costs_are_set_side_by_side(compare) -> None:  # type: ignore[no-untyped-def]

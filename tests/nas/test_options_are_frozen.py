@@ -18,7 +18,8 @@ FLAGS = {
     "cost": {"--arch", "--data", "--format", "--preset", "--profile", "--topology"},
     "profile": {"--arch", "--batch", "--data", "--format", "--preset", "--topology"},
     "compare": {
-        "--arch", "--data", "--format", "--match", "--output", "--preset", "--seeds", "--topology", "--workers",
+        "--arch", "--curves", "--data", "--format", "--match", "--output", "--preset", "--seeds", "--topology",
+        "--workers",
     },
     "results": {
         "--columns", "--format", "--limit", "--order-by", "--output", "--pareto", "--storage", "--study", "--where",
