@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from nas.cost import Miscount, cheap_counts, count, count_macs
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count
+from tasks.load import load_task
 from toy_tasks import Toy
 
 
@@ -102,3 +103,17 @@ def test_a_budget_is_held_against_the_closed_form_or_else_the_counter(task: type
     costs = count(task(), Toy.base)
     assert cheap_counts(task(), Toy.base) == {"params": costs.params, "macs": costs.macs, "flops": costs.flops}
     assert costs.macs == 4 * 2 * 8 * 32
+
+
+def test_costs_say_what_is_embedding_what_training_takes_and_what_the_wiring_adds() -> None:
+    task = load_task("digits-vit")
+    costs = count(task, Architecture(depth=3, width=24, heads=5, head_dim=8, hidden=20))
+    tokens = 17
+    assert costs.embedding_params == 4 * 24 + 24 + 24 + tokens * 24
+    assert costs.non_embedding_params == costs.params - costs.embedding_params
+    assert costs.train_flops == 3 * costs.flops == 6 * costs.macs
+    assert costs.elementwise_flops == 6 * tokens * 24  # an addition of 24 features a layer and token
+
+
+def test_what_nobody_has_worked_out_is_not_zero() -> None:
+    assert count(Uncounted(), Toy.base).elementwise_flops is None
