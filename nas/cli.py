@@ -139,12 +139,24 @@ def cost(
     preset: options.Preset = "proxy",
     data: options.Data = None,
     profile: options.Profiled = False,
+    by: options.CostBy = None,
     format: options.OutputFormat = Format.TABLE,
 ) -> None:
     """Count the parameters, MACs and FLOPs of one architecture, without training it."""
-    from nas.commands.cost import run
+    from nas.commands.cost import Request, run
 
-    run(task, arch, topology, preset, data, profile, format)
+    run(
+        Request(
+            task=task,
+            arch=arch,
+            topology=topology,
+            preset=preset,
+            data=data,
+            profiled=profile,
+            by=by,
+            format=format,
+        )
+    )
 
 
 @app.command(name="profile")

@@ -9,6 +9,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
@@ -23,7 +24,6 @@ with warnings.catch_warnings():  # fvcore rests on torch.jit, whose deprecation 
 
 from results.row import Costs
 from search_spaces.architecture import Architecture
-from search_spaces.count import Count
 from tasks.base import Task
 
 COUNTER = f"fvcore {version('fvcore')}"
@@ -107,8 +107,32 @@ def _listed(way: Any) -> list[int]:
     return [way] if isinstance(way, int) else list(way)
 
 
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The matrix work of a forward pass.
+
+    Attributes:
+        macs: Name of a module, "" for the network -> operator -> its multiply-accumulates there, those in modules
+            inside included.
+        uncounted: The operators that were met and hold none.
+    """
+
+    macs: Mapping[str, Mapping[str, int]]
+    uncounted: tuple[str, ...]
+
+    def within(self, module: str) -> int:
+        """All multiply-accumulates in a module."""
+        return sum(self.macs.get(module, {}).values())
+
+
 def count_macs(model: nn.Module, example: tuple[Tensor, ...]) -> tuple[int, tuple[str, ...]]:
-    """Multiply-accumulates of a forward pass, and the operators that were met and hold none.
+    """Multiply-accumulates of a forward pass, and the operators that were met and hold none. See `work`."""
+    found = work(model, example)
+    return found.within(""), found.uncounted
+
+
+def work(model: nn.Module, example: tuple[Tensor, ...]) -> Work:
+    """Count a forward pass.
 
     Model and example are on one device; on meta nothing is computed. A MAC is a multiply and an add of
     matrix work: linear maps, convolutions, and attention in full.
@@ -122,12 +146,13 @@ def count_macs(model: nn.Module, example: tuple[Tensor, ...]) -> tuple[int, tupl
         analysis = FlopCountAnalysis(model.eval(), example)
         analysis.unsupported_ops_warnings(False).uncalled_modules_warnings(False).tracer_warnings("none")
         analysis.set_op_handle(**HANDLERS)
-        total, uncounted = int(analysis.total()), analysis.unsupported_ops()
+        macs, uncounted = analysis.by_module_and_operator(), analysis.unsupported_ops()
     model.train(training)
     strange = sorted(set(uncounted) - HARMLESS)
     if strange:
         raise Miscount(f"nobody counts {', '.join(strange)}: give nas.cost a handler, or name it among the harmless.")
-    return total, tuple(sorted(uncounted))
+    whole = {module: {name: int(each) for name, each in found.items()} for module, found in macs.items()}
+    return Work(whole, tuple(sorted(uncounted)))
 
 
 class _NoValues(TorchFunctionMode):
@@ -160,15 +185,19 @@ def count(task: Task, architecture: Architecture) -> Costs:
         model, example = task.build(architecture), task.example()
     sizes = {name: parameter.numel() for name, parameter in model.named_parameters()}
     macs, uncounted = count_macs(model, example)
-    counted, expected = Count(sum(sizes.values()), macs), task.closed_form(architecture)
-    if expected is not None and expected != counted:
-        raise Miscount(f"closed form and counter disagree on {architecture}: {expected} and {counted}.")
+    params, form = sum(sizes.values()), task.closed_form(architecture)
+    if form is not None and (form.params, form.macs) != (params, macs):
+        raise Miscount(f"closed form and counter disagree on {architecture}: {form}, and {params} and {macs}.")
+    embedded = None if architecture.model else _embedded(sizes)
     return Costs(
-        params=counted.params,
+        params=params,
         topology_params=sum(size for name, size in sizes.items() if ".topology." in name),
-        embedding_params=None if architecture.model else _embedded(sizes),
+        embedding_params=embedded,
+        non_embedding_params=None if embedded is None else params - embedded,
         macs=macs,
         flops=2 * macs,
+        train_flops=6 * macs,
+        elementwise_flops=None if form is None else form.elementwise,
         counter=COUNTER,
         uncounted=uncounted,
     )

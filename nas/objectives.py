@@ -11,7 +11,11 @@ COUNTED = ("params", "macs", "flops")
 MEASURED = ("latency_ms", "step_ms", "peak_memory_bytes", "energy_j")
 """What it costs on the device at hand, measured before it is trained: see `nas.profiling.profile`."""
 
-COSTS = (*COUNTED, "topology_params", "embedding_params", *MEASURED)
+COSTS = (
+    *COUNTED,
+    *("topology_params", "embedding_params", "non_embedding_params", "train_flops", "elementwise_flops"),
+    *MEASURED,
+)
 """All that an objective can make small."""
 
 MEASURES: Mapping[str, Mapping[str, Goal]] = {"conditioning": {"condition_number": "min"}}

@@ -29,6 +29,13 @@ class Kind(StrEnum):
     STUDIES = "studies"
 
 
+class By(StrEnum):
+    """What `nas cost` can divide costs by."""
+
+    LAYER = "layer"
+    OPERATOR = "operator"
+
+
 class Printed(StrEnum):
     """What `nas reproduce` can compare."""
 
@@ -137,5 +144,9 @@ Profiled = Annotated[
 ]
 Batch = Annotated[
     int | None, typer.Option("--batch", min=1, help="Examples of a training step. Default: as the preset has.")
+]
+CostBy = Annotated[
+    By | None,
+    typer.Option("--by", help="Instead of the sums, parameters, MACs and FLOPs of each layer, or of each operator."),
 ]
 Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE.png", help="Where to draw the front.")]

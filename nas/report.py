@@ -67,10 +67,10 @@ def short(number: int) -> str:
 
 
 def print_record(console: Console, record: Mapping[str, Any]) -> None:
-    """Print one record, a line a column; what was not measured is left out."""
+    """Print one record, a line a column; what is empty is left out."""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     for column in record:
-        if not column.endswith("_se") and record[column] is not None:
+        if not column.endswith("_se") and record[column] not in (None, ""):
             table.add_row(column, escape(_cell(record, column)))
     console.print(table)
 

@@ -5,19 +5,37 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Parameters, and multiply-accumulates of matrix work (elementwise work is not in it)."""
+    """What a part of a network costs, by arithmetic.
+
+    Attributes:
+        params: Parameters.
+        macs: Multiply-accumulates of matrix work; elementwise work is not in it.
+        elementwise: Multiplications and additions by which a topology mixes what it reads, stores and returns, where
+            they are no matrix work: a sum of two vectors of D features is D, one weighted on the way 2 D. Norms,
+            activations and the layers' own elementwise work are in no count.
+    """
 
     params: int = 0
     macs: int = 0
+    elementwise: int = 0
 
     def __add__(self, other: "Count") -> "Count":
-        return Count(self.params + other.params, self.macs + other.macs)
+        return Count(self.params + other.params, self.macs + other.macs, self.elementwise + other.elementwise)
 
     def times(self, positions: int) -> "Count":
         """The same parameters applied at that many positions."""
-        return Count(self.params, self.macs * positions)
+        return Count(self.params, self.macs * positions, self.elementwise * positions)
+
+    def repeated(self, number: int) -> "Count":
+        """That many of it, each with parameters of its own."""
+        return Count(self.params * number, self.macs * number, self.elementwise * number)
 
 
 def linear(inputs: int, outputs: int, *, bias: bool = True) -> Count:
     """An affine map of one position."""
     return Count(inputs * outputs + bias * outputs, inputs * outputs)
+
+
+def weighted_sum(vectors: int, width: int) -> int:
+    """Elementwise work of weighting so many vectors and adding them up."""
+    return (2 * vectors - 1) * width

@@ -1,10 +1,16 @@
-"""What every test has: one thread, and the toy tasks by import."""
+"""What every test has: one thread, the toy tasks by import, and the three ways to count."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from nas.cost import count_macs
+from search_spaces.count import Count
 
 sys.path.insert(0, str(Path(__file__).parent / "nas"))
 torch.set_num_threads(1)
@@ -14,3 +20,18 @@ torch.set_num_threads(1)
 def one_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     """Searches evaluate in the test's own process unless they say otherwise: it is quick to start."""
     monkeypatch.setenv("NAS_WORKERS", "1")
+
+
+@pytest.fixture
+def agree() -> Callable[[nn.Module, tuple[Tensor, ...], Count | None], None]:
+    """Assert that fvcore with our handlers, torch's own counter and a closed form, if any, agree to the unit."""
+
+    def check(model: nn.Module, example: tuple[Tensor, ...], form: Count | None) -> None:
+        with FlopCounterMode(display=False) as counter:
+            model(*example)
+        macs, _ = count_macs(model, example)
+        assert counter.get_total_flops() == 2 * macs
+        params = sum(parameter.numel() for parameter in model.parameters())
+        assert form is None or (form.params, form.macs) == (params, macs)
+
+    return check

@@ -95,6 +95,7 @@ def count_transformer(architecture: Architecture, dialect: Dialect, tokens: int,
         width, architecture.hidden, dialect.activation, dialect.norm, kind.delivers, bias=dialect.feed_forward_bias
     )
     block = (attention + feed_forward).times(tokens) + (attend or count_softmax(heads, head_dim, tokens))
-    layers = Count(block.params * architecture.depth, block.macs * architecture.depth)
     sites = [Site(("q", "k", "v"), heads * head_dim, True), Site(("x",), width, False)] * architecture.depth
-    return count_stack(architecture, sites, layers, dialect.norm, positions=tokens, parts=dialect.parts)
+    return count_stack(
+        architecture, sites, block.repeated(architecture.depth), dialect.norm, positions=tokens, parts=dialect.parts
+    )

@@ -146,6 +146,12 @@ def build_family(
     return model
 
 
+def blocks_of(network: nn.Module) -> list[nn.Module]:
+    """The blocks of a model of timm's, in order; none in any other network."""
+    kind = type(network).__name__
+    return [block for stage in FAMILIES[kind].stages(network) for block in stage] if kind in FAMILIES else []
+
+
 def _unknown(name: str) -> Mistake:
     near = get_close_matches(name, timm.list_models(), n=1)
     remedy = f"Did you mean {near[0]!r}?" if near else "timm.list_models() has them all."

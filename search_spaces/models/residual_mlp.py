@@ -94,8 +94,7 @@ class GoalAgent(nn.Module):
 def count_residual_mlp(architecture: Architecture, inputs: int, outputs: int) -> Count:
     """Closed form of a ResidualMLP for one example."""
     width, depth = architecture.width, architecture.depth
-    block = count_dense_block(width, architecture.hidden)
-    layers = Count(block.params * depth, block.macs * depth)
+    layers = count_dense_block(width, architecture.hidden).repeated(depth)
     stack = count_stack(architecture, [Site(("x",), width, True)] * depth, layers, None, positions=1, parts=1)
     return count_dense(inputs, width) + stack + linear(width, outputs)
 

@@ -70,9 +70,9 @@ class ANCRe(Topology):
 
     @classmethod
     def count(cls, wiring: Wiring, options: ANCReOptions) -> Count:
-        """The logits; scaling and adding states is elementwise."""
-        blocks = len(wiring.sites)
-        return Count(params=sum(range(2, blocks + 1)))
+        """The logits; block j adds j weighted states to its output and, cascaded, the one before it."""
+        blocks = range(1, len(wiring.sites) + 1)
+        return Count(params=sum(blocks[1:]), elementwise=sum((2 * j + options.cascaded) * wiring.width for j in blocks))
 
     def open(self, *parts: Tensor) -> State:
         """Compute all weights, and start the history with h_0."""

@@ -105,7 +105,11 @@ class Topology(nn.Module, ABC):
     @classmethod
     @abstractmethod
     def count(cls, wiring: Wiring, options: Any) -> Count:
-        """Closed form: the topology's own parameters, and its MACs at one position."""
+        """Closed form: the topology's own parameters, and at one position its MACs and its elementwise mixing work.
+
+        Mixing is what `read`, `write` and `close` multiply and add, as the equations have it and not as the code
+        spells it; a running sum takes one addition a step. `open`, which sums the embeddings, is not in it.
+        """
 
     @abstractmethod
     def open(self, *parts: Tensor) -> Any:

@@ -20,7 +20,7 @@ def build(text: str, wiring: Wiring) -> Topology:
 
 
 def count(text: str, wiring: Wiring) -> Count:
-    """Closed form of what `build` makes: its parameters, and its MACs at one position. Raises as `build` does."""
+    """Closed form of what `build` makes: its parameters and, at one position, its work. Raises as `build` does."""
     topology, options = _with_granularity(text)
     return topology.count(wiring, options)
 

@@ -9,15 +9,10 @@ from search_spaces.topologies.base import NoOptions, Topology, Wiring, total
 
 
 class Chain(Topology):
-    """What Plain and ResNet share; they differ in `write`."""
+    """What Plain and ResNet share; they differ in `write` and its cost."""
 
     def __init__(self, wiring: Wiring, options: NoOptions) -> None:
         super().__init__()
-
-    @classmethod
-    def count(cls, wiring: Wiring, options: NoOptions) -> Count:
-        """Nothing: no parameters, no matrix work."""
-        return Count()
 
     def open(self, *parts: Tensor) -> Tensor:
         """Start from x_0, the sum of the embeddings."""
@@ -39,6 +34,11 @@ class Plain(Chain):
     Parameters: `0`
     """
 
+    @classmethod
+    def count(cls, wiring: Wiring, options: NoOptions) -> Count:
+        """Nothing."""
+        return Count()
+
     def write(self, t: int, state: Tensor, y: Tensor) -> Tensor:
         """Replace x_t by the layer's output."""
         return y
@@ -52,6 +52,11 @@ class ResNet(Chain):
     """
 
     equals_resnet: ClassVar[bool] = True
+
+    @classmethod
+    def count(cls, wiring: Wiring, options: NoOptions) -> Count:
+        """An addition a layer."""
+        return Count(elementwise=len(wiring.sites) * wiring.width)
 
     def write(self, t: int, state: Tensor, y: Tensor) -> Any:
         """Add the layer's output to x_t."""

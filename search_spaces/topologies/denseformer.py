@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, final
 import torch
 from torch import Tensor, nn
 
-from search_spaces.count import Count
+from search_spaces.count import Count, weighted_sum
 from search_spaces.mistake import Mistake
 from search_spaces.topologies.base import Topology, Wiring, total
 
@@ -63,8 +63,12 @@ class DenseFormer(Topology):
 
     @classmethod
     def count(cls, wiring: Wiring, options: DenseFormerOptions) -> Count:
-        """The weights; averaging is elementwise."""
-        return Count(params=sum(map(len, _sources(len(wiring.sites), options))))
+        """The weights; each block's addition, and the averages."""
+        averages = [len(sources) for sources in _sources(len(wiring.sites), options) if sources]
+        adding = len(wiring.sites) * wiring.width
+        return Count(
+            params=sum(averages), elementwise=adding + sum(weighted_sum(each, wiring.width) for each in averages)
+        )
 
     def open(self, *parts: Tensor) -> State:
         """Start with x_0."""

@@ -22,7 +22,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from search_spaces.count import Count
+from search_spaces.count import Count, weighted_sum
 from search_spaces.mistake import Mistake
 from search_spaces.topologies.base import Delivery, Topology, Wiring, total
 
@@ -112,9 +112,10 @@ class GeneralisedResidual(Topology):
 
     @classmethod
     def count(cls, wiring: Wiring, options: Any) -> Count:
-        """The sums' weights, and their products w . e; weighting the entries is elementwise."""
+        """The sums; and an addition where an output joins the middle of the stack."""
         counts = (cls.count_sum(*shape, wiring.width, options) for shape in cls._shapes(wiring, options))
-        return sum(counts, start=Count())
+        joined = 0 if options.k is None else max(0, len(wiring.sites) - options.k - 1)
+        return sum(counts, start=Count(elementwise=joined * wiring.width))
 
     @staticmethod
     @abstractmethod
@@ -172,7 +173,7 @@ class GRNv1(GeneralisedResidual):
     @staticmethod
     def count_sum(sums: int, entries: int, width: int, options: GRNOptions) -> Count:
         """One number an entry."""
-        return Count(params=entries)
+        return Count(params=entries, elementwise=weighted_sum(entries, width))
 
 
 @final
@@ -190,7 +191,7 @@ class GRNv2(GeneralisedResidual):
     @staticmethod
     def count_sum(sums: int, entries: int, width: int, options: GRNOptions) -> Count:
         """One number an entry and feature."""
-        return Count(params=entries * width)
+        return Count(params=entries * width, elementwise=weighted_sum(entries, width))
 
 
 class InputDependent(GeneralisedResidual):
@@ -205,9 +206,10 @@ class InputDependent(GeneralisedResidual):
 
     @staticmethod
     def count_sum(sums: int, entries: int, width: int, options: GatedOptions) -> Count:
-        """b and w of each sum; a product w . e for each entry."""
+        """b and w of each sum; for each entry a product w . e, which is added to b, and its place in the sum."""
         gates = entries if options.per_entry else 1
-        return Count(params=sums * (entries + gates) * width, macs=sums * entries * width)
+        each = Count((entries + gates) * width, entries * width, entries * width + weighted_sum(entries, width))
+        return each.repeated(sums)
 
 
 @final

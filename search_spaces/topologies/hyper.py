@@ -101,12 +101,12 @@ class HyperConnections(Topology):
 
     @classmethod
     def count(cls, wiring: Wiring, options: HyperOptions) -> Count:
-        """A, B and W; the products A^T H and norm(H) W. Adding B times the layer's output is elementwise."""
-        n, layers = options.streams, len(wiring.sites)
-        mix = Count(params=n * (n + 2), macs=n * (n + 1) * wiring.width)
-        dynamic = Count(params=(n + 2) * wiring.width + 2, macs=n * (n + 2) * wiring.width)
-        each = mix + dynamic if options.dynamic else mix
-        return Count(each.params * layers, each.macs * layers)
+        """A, B and W; the products A^T H and norm(H) W. Elementwise: [A | B] + s tanh, + B^T f, and the mean."""
+        n, width = options.streams, wiring.width
+        layer = Count(n * (n + 2), n * (n + 1) * width, 2 * n * width)
+        if options.dynamic:
+            layer += Count((n + 2) * width + 2, n * (n + 2) * width, 2 * n * (n + 2))
+        return layer.repeated(len(wiring.sites)) + Count(elementwise=n * width)
 
     def open(self, *parts: Tensor) -> Tensor:
         """Copy the network's input to every stream."""

@@ -59,8 +59,9 @@ class PerBlock(Topology):
 
     @classmethod
     def count(cls, wiring: Wiring, options: Inner) -> Count:
-        """What the inner topology counts: the sums inside a block are elementwise."""
-        return options.topology.count(openings(wiring), options.options)
+        """What the inner topology counts; each further layer of a block adds to its input and to the block's output."""
+        further = sum(not site.opens_block for site in wiring.sites)
+        return options.topology.count(openings(wiring), options.options) + Count(elementwise=2 * further * wiring.width)
 
     def open(self, *parts: Tensor) -> Any:
         """Open the inner topology."""

@@ -142,12 +142,16 @@ class RMT(Topology):
 
     @classmethod
     def count(cls, wiring: Wiring, options: RMTOptions) -> Count:
-        """A key matrix for each embedding, each port, each layer's output and the head; a gain for each norm."""
+        """A key matrix for each embedding, each port, each layer's output and the head; a gain for each norm.
+
+        Loads and stores are matrix work; what is elementwise is to add each layer's matrix to X.
+        """
         keys, values = options.keys, options.values or wiring.head_dim
         maps = [wiring.width] * (wiring.parts + 1)
         maps += [site.inner for site in wiring.sites for _ in (*site.ports, "output")]
         loads_and_stores = sum((linear(size // values, keys, bias=False).times(values) for size in maps), Count())
-        return loads_and_stores + Count(params=(len(wiring.sites) + 1) * keys * values)
+        layers = len(wiring.sites)
+        return loads_and_stores + Count(params=(layers + 1) * keys * values, elementwise=layers * keys * values)
 
     def open(self, *parts: Tensor) -> Tensor:
         """Store each embedding by its own keys."""

@@ -94,6 +94,18 @@ def test_cost_counts_without_training(nas: Nas) -> None:
     assert "parameters" not in record
 
 
+@pytest.mark.parametrize(("by", "first"), [("layer", "part"), ("operator", "operator")])
+def test_cost_by_parts_prints_a_table_or_every_digit(nas: Nas, by: str, first: str) -> None:
+    whole = json.loads(nas("cost", "digits-vit", "--format", "json")[1])[0]
+    records = json.loads(nas("cost", "digits-vit", "--by", by, "--format", "json")[1])
+    assert first in records[0]
+    for column in ("params", "macs", "flops"):
+        assert sum(record[column] for record in records) == whole[column]
+    status, out, _ = nas("cost", "digits-vit", "--by", by)
+    assert status == 0
+    assert f"{whole['flops']:,} flops" in out
+
+
 def test_evaluate_prints_the_row(nas: Nas) -> None:
     status, out, _ = nas("evaluate", TOY, "--arch", "depth=2", "--preset", "smoke", "--format", "json")
     assert status == 0
@@ -129,6 +141,7 @@ def test_a_failed_evaluation_is_printed_and_then_said(nas: Nas) -> None:
         (["search", "digits-vit", "--space", "timm:resnet50"], "whose depth and heads cannot be set"),
         (["search", "digits-vit", "--space", "timm:xcit_nano_12_p16_224", "--arch", "depth=3"], "a base of its own"),
         (["cost", "digits-vit", "--arch", "topology=dca(k=0)"], "at least 1"),
+        (["cost", "digits-vit", "--by", "layer", "--profile"], "Give one of them"),
         (["evaluate", "digits-vit", "--measure", "condition"], "conditioning"),
         (["results"], "no study"),
         (["front", "--study", "nothing"], "no study"),

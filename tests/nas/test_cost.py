@@ -4,42 +4,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.utils.flop_counter import FlopCounterMode
 
 from nas.cost import Miscount, cheap_counts, count, count_macs
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count
-from search_spaces.models.vit import build_vit, count_vit
-from search_spaces.topologies.registry import TOPOLOGIES
+from tasks.load import load_task
 from toy_tasks import Toy
-
-SHAPES = [
-    Architecture(depth=1, width=16, heads=1, head_dim=8, hidden=8),
-    Architecture(depth=3, width=24, heads=5, head_dim=8, hidden=20),
-    Architecture(depth=5, width=32, heads=2, head_dim=16, hidden=64),
-]
-
-
-@pytest.mark.parametrize("topology", TOPOLOGIES.names())
-@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"depth{shape.depth}")
-@pytest.mark.parametrize("side", [8, 32])
-def test_fvcore_torch_and_the_closed_form_agree_to_the_unit(topology: str, shape: Architecture, side: int) -> None:
-    architecture = Architecture(
-        depth=shape.depth,
-        width=shape.width,
-        heads=shape.heads,
-        head_dim=shape.head_dim,
-        hidden=shape.hidden,
-        topology=topology,
-    )
-    with torch.device("meta"):
-        model, image = build_vit(architecture, (3, side, side), 2, 10), torch.zeros(1, 3, side, side)
-    macs, _ = count_macs(model, (image,))
-    with FlopCounterMode(display=False) as counter:
-        model(image)
-    params = sum(parameter.numel() for parameter in model.parameters())
-    assert Count(params, macs) == count_vit(architecture, (3, side, side), 2, 10)
-    assert counter.get_total_flops() == 2 * macs
 
 
 class Attend(nn.Module):
@@ -133,3 +103,17 @@ def test_a_budget_is_held_against_the_closed_form_or_else_the_counter(task: type
     costs = count(task(), Toy.base)
     assert cheap_counts(task(), Toy.base) == {"params": costs.params, "macs": costs.macs, "flops": costs.flops}
     assert costs.macs == 4 * 2 * 8 * 32
+
+
+def test_costs_say_what_is_embedding_what_training_takes_and_what_the_wiring_adds() -> None:
+    task = load_task("digits-vit")
+    costs = count(task, Architecture(depth=3, width=24, heads=5, head_dim=8, hidden=20))
+    tokens = 17
+    assert costs.embedding_params == 4 * 24 + 24 + 24 + tokens * 24
+    assert costs.non_embedding_params == costs.params - costs.embedding_params
+    assert costs.train_flops == 3 * costs.flops == 6 * costs.macs
+    assert costs.elementwise_flops == 6 * tokens * 24  # an addition of 24 features a layer and token
+
+
+def test_what_nobody_has_worked_out_is_not_zero() -> None:
+    assert count(Uncounted(), Toy.base).elementwise_flops is None

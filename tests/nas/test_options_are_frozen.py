@@ -15,7 +15,7 @@ FLAGS = {
         "--save", "--seed", "--topology",
     },
     "retrofit": {"--data", "--format", "--output", "--preset", "--save", "--seed", "--topology"},
-    "cost": {"--arch", "--data", "--format", "--preset", "--profile", "--topology"},
+    "cost": {"--arch", "--by", "--data", "--format", "--preset", "--profile", "--topology"},
     "profile": {"--arch", "--batch", "--data", "--format", "--preset", "--topology"},
     "compare": {
         "--arch", "--curves", "--data", "--format", "--match", "--output", "--preset", "--profile", "--seeds",

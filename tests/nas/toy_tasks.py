@@ -35,8 +35,7 @@ class Toy(Task):
     def closed_form(self, architecture: Architecture) -> Count:
         """The maps' weights, biases and products."""
         inner = architecture.heads * architecture.head_dim
-        block = linear(8, inner) + linear(inner, 8)
-        return Count(block.params * architecture.depth, block.macs * architecture.depth)
+        return (linear(8, inner) + linear(inner, 8)).repeated(architecture.depth)
 
     def fit(self, architecture: Architecture, preset: str, seed: int, folder: Path | None, report: Report) -> Fitted:
         """Score the shape."""

@@ -1,14 +1,21 @@
 """With topology resnet the ViT is timm's: the same weights give the same logits."""
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import pytest
 import timm
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from nas.cost import blank
 from search_spaces.architecture import Architecture
+from search_spaces.count import Count
 from search_spaces.mistake import Mistake
 from search_spaces.models.vit import ViT, build_vit, count_vit
 from search_spaces.topologies.registry import TOPOLOGIES
+
+Agree = Callable[[nn.Module, tuple[Tensor, ...], Count | None], None]
 
 SHAPES = {
     "vit_tiny_patch16_224": Architecture(depth=12, width=192, heads=3, head_dim=64, hidden=768),
@@ -91,10 +98,25 @@ def test_a_dropped_example_gets_nothing_from_its_layer_while_training_alone() ->
 @pytest.mark.parametrize("topology", TOPOLOGIES.names())
 def test_every_topology_wires_a_vit_whose_heads_do_not_divide_the_width(topology: str) -> None:
     architecture = Architecture(depth=2, width=24, heads=5, head_dim=8, hidden=20, topology=topology)
-    model = build_vit(architecture, (1, 8, 8), 2, 10)
-    assert model(torch.randn(3, 1, 8, 8)).shape == (3, 10)
-    expected = count_vit(architecture, (1, 8, 8), 2, 10)
-    assert sum(parameter.numel() for parameter in model.parameters()) == expected.params
+    assert build_vit(architecture, (1, 8, 8), 2, 10)(torch.randn(3, 1, 8, 8)).shape == (3, 10)
+
+
+SMALL = [
+    Architecture(depth=1, width=16, heads=1, head_dim=8, hidden=8),
+    Architecture(depth=3, width=24, heads=5, head_dim=8, hidden=20),
+    Architecture(depth=5, width=32, heads=2, head_dim=16, hidden=64),
+]
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES.names())
+@pytest.mark.parametrize(("shape", "side"), [(SMALL[0], 8), (SMALL[1], 32), (SMALL[1], 128), (SMALL[2], 32)])
+def test_closed_form_and_both_counters_agree_on_a_vit(
+    topology: str, shape: Architecture, side: int, agree: Agree
+) -> None:
+    architecture, image = replace(shape, topology=topology), (3, side, side)
+    with blank():
+        model, example = build_vit(architecture, image, 2, 10), torch.zeros(1, *image)
+    agree(model, (example,), count_vit(architecture, image, 2, 10))
 
 
 def test_a_vit_without_heads_is_refused_with_its_reason() -> None:

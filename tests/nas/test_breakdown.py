@@ -1,0 +1,102 @@
+"""Where a network's costs are: by layer and by operator."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nas.breakdown import by_layer, by_operator
+from nas.cost import count
+from search_spaces.architecture import Architecture
+from search_spaces.models.families import FAMILIES, base_of, build_family
+from tasks.load import load_task
+from toy_tasks import Toy
+
+SMALL = Architecture(depth=2, width=16, heads=2, head_dim=8, hidden=40, topology="grn-v1")
+
+
+def test_a_vit_is_its_embedding_its_layers_its_topology_with_the_last_norm_and_its_head() -> None:
+    records = by_layer(load_task("digits-vit"), SMALL)
+    assert [(record["part"], record["kind"]) for record in records] == [
+        ("embedding", "PatchTokens"),
+        ("stack.layers.0", "Attention"),
+        ("stack.layers.1", "FeedForward"),
+        ("stack.layers.2", "Attention"),
+        ("stack.layers.3", "FeedForward"),
+        ("stack.topology", "grn-v1"),
+        ("head", "Linear"),
+    ]
+    named = {record["part"]: record for record in records}
+    tokens, width = 17, 16
+    assert named["stack.topology"]["params"] == 1 + 2 + 3 + 2 * width
+    assert named["stack.layers.1"]["macs"] == tokens * 2 * width * 40
+    assert named["stack.layers.0"]["macs"] == tokens * 4 * width * width + 2 * tokens * tokens * width
+    assert named["head"] == {"part": "head", "kind": "Linear", "params": 170, "macs": 160, "flops": 320}
+
+
+def test_a_topologys_matrix_work_is_the_topologys_and_no_layers() -> None:
+    task, at = load_task("digits-vit"), ["stack.layers.0", "stack.layers.3"]
+    plain = {record["part"]: record for record in by_layer(task, replace(SMALL, topology="resnet"))}
+    mixed = {record["part"]: record for record in by_layer(task, replace(SMALL, topology="hyper"))}
+    assert [mixed[part] for part in at] == [plain[part] for part in at]
+    assert plain["stack.topology"]["macs"] == 0 < mixed["stack.topology"]["macs"]
+
+
+def test_shared_parameters_are_the_first_parts() -> None:
+    records = {record["part"]: record for record in by_layer(load_task("stdlib-lm"), load_task("stdlib-lm").base)}
+    assert records["embedding"]["params"] > 0 == records["embedding"]["macs"]
+    assert records["head"]["macs"] > 0 == records["head"]["params"]
+
+
+def test_operators_have_the_parameters_of_the_modules_whose_work_they_are() -> None:
+    records = {record.pop("operator"): record for record in by_operator(load_task("digits-vit"), SMALL)}
+    tokens, width = 17, 16
+    attention = 2 * 2 * tokens * tokens * width
+    norms, weights, embeddings = 5 * 2 * width, 1 + 2 + 3, width + tokens * width
+    assert records["attention"] == {"params": 0, "macs": attention, "flops": 2 * attention}
+    assert records["none"] == {"params": norms + weights + embeddings, "macs": 0, "flops": 0}
+    assert set(records) == {"linear", "attention", "none"}
+
+
+class OfTimm(Toy):
+    """Any model of timm's."""
+
+    def build(self, architecture: Architecture) -> nn.Module:
+        return build_family(architecture, (3, 224, 224), 10)
+
+    def example(self) -> tuple[Tensor, ...]:
+        return (torch.zeros(1, 3, 224, 224),)
+
+    def closed_form(self, architecture: Architecture) -> None:
+        return None
+
+
+MODELS = {
+    "VisionTransformer": "deit_tiny_patch16_224",
+    "Xcit": "xcit_nano_12_p16_224",
+    "TNT": "tnt_s_patch16_224",
+    "DaVit": "davit_tiny",
+    "VOLO": "volo_d1_224",
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_parts_of_timms_models_are_their_blocks_and_sum_to_the_whole(family: str) -> None:
+    depth = 2 if family in ("VisionTransformer", "Xcit", "TNT") else 5
+    architecture = replace(base_of(MODELS[family]), depth=depth)
+    layers, operators = by_layer(OfTimm(), architecture), by_operator(OfTimm(), architecture)
+    costs = count(OfTimm(), architecture)
+    assert summed(layers) == summed(operators) == (costs.params, costs.macs, costs.flops)
+    blocks = max({record["kind"] for record in layers}, key=[record["kind"] for record in layers].count)
+    assert sum(record["kind"] == blocks for record in layers) > 1
+
+
+def summed(records: list[dict[str, Any]]) -> tuple[int, ...]:
+    assert all(value >= 0 for record in records for value in record.values() if isinstance(value, int))
+    return tuple(sum(record[column] for record in records) for column in ("params", "macs", "flops"))
+
+
+def test_a_network_of_any_other_make_is_its_modules() -> None:
+    assert [record["part"] for record in by_layer(Toy(), replace(Toy.base, depth=3))] == ["0", "1", "2"]

@@ -1,0 +1,183 @@
+"""Elementwise work: the closed form against the papers' equations, done on vectors that tally what is done to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import reduce
+from operator import add
+from typing import Any
+
+import pytest
+
+from search_spaces.architecture import Architecture
+from search_spaces.topologies.base import Site, Wiring
+from search_spaces.topologies.build import count
+from search_spaces.topologies.registry import TOPOLOGIES, load, refusal
+
+CASES = [
+    *TOPOLOGIES.names(),
+    "ancre(cascaded=false)",
+    "ancre(direction=outgoing)",
+    "dca(k=1)",
+    "dca(k=2,per_entry=true)",
+    "dca(form=printed)",
+    "denseformer(dilation=2)",
+    "denseformer(period=2,dilation=3)",
+    "grn-v1(k=1)",
+    "grn-v2(k=3)",
+    "hyper(streams=1)",
+    "hyper(dynamic=false,streams=2)",
+    "rmt(keys=8)",
+]
+
+
+class Vector:
+    """So many numbers, and the list of all operations on vectors that it came from."""
+
+    def __init__(self, width: int, done: list[int]) -> None:
+        self.width, self.done = width, done
+
+    def __add__(self, other: Vector | float) -> Vector:
+        assert not isinstance(other, Vector) or other.width == self.width
+        self.done.append(self.width)
+        return Vector(self.width, self.done)
+
+    __mul__ = __rmul__ = __radd__ = __add__
+
+    def like(self, width: int) -> Vector:
+        return Vector(width, self.done)
+
+
+Run = Callable[..., Vector]
+Equation = Callable[[Wiring, Any, list[Run], Vector], object]
+
+
+def layer(*inputs: Vector) -> Vector:
+    return inputs[0].like(inputs[0].width)
+
+
+def block_of(layers: int) -> Run:
+    """A block that keeps the ordinary skips inside: its output, without its input."""
+
+    def block(*inputs: Vector) -> Vector:
+        output = layer(*inputs)
+        for _ in range(layers - 1):
+            output = output + layer(inputs[0] + output)
+        return output
+
+    return block
+
+
+def plain(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
+    for f in runs:
+        x = f(x)
+
+
+def residual(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
+    for f in runs:
+        x = x + f(x)
+
+
+def ancre(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
+    h, p = [x], 0.5
+    for f in runs:
+        terms = [f(h[-1]), *(p * earlier for earlier in h)]
+        h.append(reduce(add, [h[-1], *terms] if options.cascaded else terms))
+
+
+def denseformer(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
+    xs, y, alpha = [x], x, 0.5
+    for i, f in enumerate(runs, start=1):
+        xs.append(y + f(y))
+        y = xs[-1]
+        if i % options.period == 0:
+            y = reduce(add, [alpha * xs[j] for j in range(i + 1) if (i - j) % options.dilation == 0])
+
+
+def hyper(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
+    n, s, b, entry = options.streams, 0.5, 0.5, x.like(1)
+    streams = [x] * n
+    for f in runs:
+        if options.dynamic:
+            for _ in range(n * (n + 1) + n):  # entries of A and B
+                entry + s * entry
+        y = f(x.like(x.width))  # A^T H is a matrix product
+        streams = [stream + b * y for stream in streams]
+    (1 / n) * reduce(add, streams)
+
+
+def rmt(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
+    matrix = x.like(options.keys * (options.values or wiring.head_dim))
+    for _ in runs:  # loads and stores are matrix products
+        matrix = matrix + matrix.like(matrix.width)
+
+
+def generalised(weight: Callable[[Any, Vector], Any]) -> Equation:
+    def equation(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
+        outputs = [x]
+        merged: list[Vector] = []  # e_1 + ... + e_{t-k-1}, which grows by one output a block
+
+        def read() -> Vector:
+            return reduce(add, [weight(options, e) * e for e in (outputs[0], *merged, *outputs[1:])])
+
+        for f, site in zip(runs, [site for site in wiring.sites if site.opens_block], strict=True):
+            outputs.append(f(*(read() for _ in (site.ports if weight is per_port else "x"))))
+            if options.k is not None and len(outputs) > options.k + 1:
+                merged = [reduce(add, [*merged, outputs.pop(1)])]
+        read()
+
+    return equation
+
+
+def static(options: Any, e: Vector) -> float:
+    return 0.5
+
+
+def gated(options: Any, e: Vector) -> Vector:
+    b, w_e = e.like(e.width), 0.5  # w . e is a matrix product, and ReLU an activation
+    return b + w_e
+
+
+def per_port(options: Any, e: Vector) -> Vector:
+    return gated(options, e)
+
+
+EQUATIONS: Mapping[str, Equation] = {
+    "none": plain,
+    "resnet": residual,
+    "ancre": ancre,
+    "denseformer": denseformer,
+    "hyper": hyper,
+    "rmt": rmt,
+    "grn-v1": generalised(static),
+    "grn-v2": generalised(static),
+    "grn-v3": generalised(gated),
+    "dca": generalised(per_port),
+}
+
+
+def tallied(case: str, wiring: Wiring, layers: int) -> int:
+    """What the equation does at one position, with so many layers in a block."""
+    topology, options = load(case)
+    blocks = sum(site.opens_block for site in wiring.sites)
+    runs = [block_of(layers)] * blocks if topology.granularity == "block" else [layer] * (layers * blocks)
+    done: list[int] = []
+    EQUATIONS[case.partition("(")[0]](wiring, options, runs, Vector(wiring.width, done))
+    return sum(done)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 7])
+@pytest.mark.parametrize("case", CASES)
+def test_a_transformers_mixing_is_what_the_equation_does(case: str, depth: int) -> None:
+    sites = (Site(("q", "k", "v"), 5 * 4, True), Site(("x",), 12, False)) * depth
+    wiring = Wiring(sites, width=12, head_dim=4, parts=2)
+    assert count(case, wiring).elementwise == tallied(case, wiring, layers=2)
+
+
+@pytest.mark.parametrize("depth", [1, 6])
+@pytest.mark.parametrize("case", [*CASES, "rmt(values=3)"])
+def test_the_mixing_of_blocks_of_one_layer_is_what_the_equation_does(case: str, depth: int) -> None:
+    if refusal(Architecture(depth=depth, width=12, hidden=12, topology=case)) is not None:
+        pytest.skip("needs heads")
+    wiring = Wiring((Site(("x",), 12, True),) * depth, width=12, head_dim=0)
+    assert count(case, wiring).elementwise == tallied(case, wiring, layers=1)
