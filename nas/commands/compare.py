@@ -80,8 +80,8 @@ def run(request: Request) -> None:
         shutil.rmtree(folder)
 
 
-def _measured(request: Request, task: Task, architecture: Architecture) -> Mapping[str, Any]:
-    return profile_what_fits(task, architecture, request.preset, None, trace_of(task.name, architecture))
+def _measured(request: Request, task: Task, architecture: Architecture) -> dict[str, Any]:
+    return dict(profile_what_fits(task, architecture, request.preset, None, trace_of(task.name, architecture)))
 
 
 def _show(
