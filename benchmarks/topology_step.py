@@ -11,9 +11,7 @@ import shutil
 import statistics
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
 
 import torch
 from torch import nn
@@ -130,16 +128,9 @@ def ratios(steps: Mapping[str, Step], rounds: int) -> dict[str, float]:
     return {name: statistics.median(each) for name, each in over.items()}
 
 
-def memory(shape: Shape, topology: str, device: torch.device) -> int | None:
+def memory(shape: Shape, topology: str, device: torch.device) -> int:
     """Bytes that building the stack and a step hold at their peak."""
-    torch.set_num_threads(1)
     return peak_of(lambda: step_of(shape, topology, device, False)(), device)
-
-
-def memory_apart(shape: Shape, topology: str, device: torch.device) -> int | None:
-    """The same in a process of its own: on a CPU, what another stack has freed would not show as growth."""
-    with ProcessPoolExecutor(1, get_context("spawn")) as process:
-        return process.submit(memory, shape, topology, device).result()
 
 
 def figures(quick: bool) -> dict[str, Figure]:
@@ -151,7 +142,7 @@ def figures(quick: bool) -> dict[str, Figure]:
     found = {}
     for place, shape in (GPU_SHAPES if on_gpu else CPU_SHAPES).items():
         named = {"resnet": "resnet", **TOPOLOGIES}
-        bytes_held = {name: memory_apart(shape, topology, device) for name, topology in named.items()}
+        bytes_held = {name: memory(shape, topology, device) for name, topology in named.items()}
         for compiled in modes:
             steps = {name: step_of(shape, topology, device, compiled) for name, topology in named.items()}
             for name, ratio in ratios(steps, 10 if quick else 40).items():
@@ -165,8 +156,7 @@ def figures(quick: bool) -> dict[str, Figure]:
                     found[f"step_{name}_{place}_{mode}"] = Figure(ratio, "x resnet", "lower", target, peers)
         plain = bytes_held.pop("resnet")
         for name, held in bytes_held.items():
-            ratio_held = held / plain if held and plain else None
-            found[f"memory_{name}_{place}"] = Figure(ratio_held, "x resnet", "lower")
+            found[f"memory_{name}_{place}"] = Figure(held / plain, "x resnet", "lower")
     return found
 
 

@@ -1,21 +1,21 @@
-"""The most memory that a piece of work held at once."""
+"""The most memory that a piece of work held at once, by what torch's allocators gave out."""
 
 import gc
+import json
 from collections.abc import Callable
+from itertools import accumulate
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-import psutil
 import torch
-
-_REFS, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
-_FORGET_PEAK = "5"  # see proc(5)
+from torch.profiler import ProfilerActivity, profile
 
 
-def peak_of(work: Callable[[], None], device: torch.device) -> int | None:
-    """Bytes that the work held at its peak, above what was held before; None where the system does not say.
+def peak_of(work: Callable[[], None], device: torch.device) -> int:
+    """Bytes that tensors made by the work held at their peak, above what was held before.
 
-    On a GPU, what torch's allocator gave out; on a CPU, the growth of the process's resident set, which only Linux
-    tells, and which misses what fits into memory that the process had freed and kept.
+    On a CPU from a trace of allocations, because a process's resident set does not grow by what fits into memory that
+    it freed earlier and kept.
     """
     gc.collect()
     if device.type == "cuda":
@@ -25,16 +25,11 @@ def peak_of(work: Callable[[], None], device: torch.device) -> int | None:
         work()
         torch.cuda.synchronize(device)
         return torch.cuda.max_memory_allocated(device) - before
-    try:
-        _REFS.write_text(_FORGET_PEAK)
-    except OSError:
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
         work()
-        return None
-    resident = int(psutil.Process().memory_info().rss)
-    work()
-    return max(0, _resident_peak() - resident)
-
-
-def _resident_peak() -> int:
-    (line,) = (line for line in _STATUS.read_text().splitlines() if line.startswith("VmHWM:"))
-    return int(line.split()[1]) * 1024
+    with TemporaryDirectory() as folder:
+        trace = Path(folder, "trace.json")
+        profiler.export_chrome_trace(str(trace))
+        events = json.loads(trace.read_text())["traceEvents"]
+    moves = sorted((event["ts"], int(event["args"]["Bytes"])) for event in events if event.get("name") == "[memory]")
+    return max(0, max(accumulate(size for _, size in moves), default=0))

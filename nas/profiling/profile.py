@@ -101,10 +101,7 @@ def _measured(
     found |= _quartiles("latency_ms", latency) | _quartiles("step_ms", step)
     found["examples_per_s"] = 1e3 * batch / step.median
     notes = []
-    if memory is None:
-        notes.append("this system does not tell a process's peak memory")
-    else:
-        found["peak_memory_bytes"] = memory
+    found["peak_memory_bytes"] = memory
     if energy is None:
         notes.append(why_not)
     else:
