@@ -2,6 +2,8 @@
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
@@ -28,6 +30,15 @@ def main() -> None:
     except Mistake as mistake:
         print(f"nas: {mistake}", file=sys.stderr)
         sys.exit(2)
+
+
+@contextmanager
+def _can_go_on() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        print("nas: interrupted; the same command goes on from here.", file=sys.stderr)
+        raise typer.Exit(130) from None
 
 
 @app.command()
@@ -68,11 +79,8 @@ def search(
         plot=plot,
         profile=profile,
     )
-    try:
+    with _can_go_on():
         run(request)
-    except KeyboardInterrupt:
-        print("nas: interrupted; the same command goes on from here.", file=sys.stderr)
-        raise typer.Exit(130) from None
 
 
 @app.command()
@@ -207,11 +215,8 @@ def compare(
         curves=curves,
         profile=profile,
     )
-    try:
+    with _can_go_on():
         run(request)
-    except KeyboardInterrupt:
-        print("nas: interrupted; the same command goes on from here.", file=sys.stderr)
-        raise typer.Exit(130) from None
 
 
 @app.command()

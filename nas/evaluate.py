@@ -25,7 +25,7 @@ from nas.profiling.profile import profile
 from nas.profiling.steps import one_thread
 from results.row import Row
 from search_spaces.architecture import Architecture
-from search_spaces.checkpoint import Record, fingerprint, read_record, read_weights, save_checkpoint, weights_of
+from search_spaces.checkpoint import Record, fingerprint, read_record, read_weights, save_checkpoint, settle, weights_of
 from search_spaces.mistake import Mistake, Notice
 from search_spaces.spec import Scalar
 from tasks.base import Diverged, Fitted, Task
@@ -132,8 +132,7 @@ def _train(task: Task, job: Job, row: Row) -> Row:
     weights = None if job.start is None else read_weights(Path(job.start))
     row = replace(row, start=None if weights is None else fingerprint(weights))
     try:
-        costs = cost.count(task, job.architecture)
-        row = replace(row, costs=costs)
+        row = replace(row, costs=cost.count(task, job.architecture))
         if job.profiled or job.limits or job.trace:
             row = _profiled(task, job, row)
             if row.status == "over-budget":
@@ -268,11 +267,7 @@ def _versions() -> Mapping[str, str]:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".partial")
-    with partial.open("w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
+    partial.write_text(text)
+    settle(partial, path)

@@ -93,10 +93,10 @@ def save_checkpoint(folder: Path, weights: Mapping[str, Tensor], record: Record)
     folder.mkdir(parents=True, exist_ok=True)
     partial = folder / f"{WEIGHTS}.partial"
     save_file({name: tensor.contiguous() for name, tensor in weights.items()}, partial, metadata=_stamp(record))
-    _settle(partial, folder / WEIGHTS)
+    settle(partial, folder / WEIGHTS)
     partial = folder / f"{RECORD}.partial"
     partial.write_text(record.to_json())
-    _settle(partial, folder / RECORD)
+    settle(partial, folder / RECORD)
 
 
 def read_record(folder: Path) -> Record:
@@ -128,7 +128,8 @@ def _stamp(record: Record) -> dict[str, str]:
     return {"record": hashlib.sha256(record.to_json().encode()).hexdigest()[:12]}
 
 
-def _settle(partial: Path, path: Path) -> None:
+def settle(partial: Path, path: Path) -> None:
+    """Move a written file into its place, whole or not at all: a machine may stop at any moment."""
     with partial.open("rb+") as file:
         os.fsync(file.fileno())
     partial.replace(path)

@@ -82,21 +82,9 @@ class SupervisedTask(Task):
 
     def fit(self, architecture: Architecture, preset: str, seed: int, folder: Path | None, report: Report) -> Fitted:
         """Train by the preset's recipe and measure. See Task.fit."""
-        return self._fit(None, architecture, preset, seed, folder, report)
+        return self.fit_from(None, architecture, preset, seed, folder, report)
 
     def fit_from(
-        self,
-        weights: Mapping[str, Tensor],
-        architecture: Architecture,
-        preset: str,
-        seed: int,
-        folder: Path | None,
-        report: Report,
-    ) -> Fitted:
-        """Train these weights further. See Task.fit_from."""
-        return self._fit(weights, architecture, preset, seed, folder, report)
-
-    def _fit(
         self,
         weights: Mapping[str, Tensor] | None,
         architecture: Architecture,
@@ -105,6 +93,7 @@ class SupervisedTask(Task):
         folder: Path | None,
         report: Report,
     ) -> Fitted:
+        """Train these weights further, or newly drawn ones where they are None. See Task.fit_from."""
         recipe: Recipe = self.presets[preset].shared_by(processes())
         splits = self.splits_for(recipe)
         with _silence(), _draws(seed), _interrupts():

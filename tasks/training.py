@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.optim import AdamW, Optimizer
 
+from search_spaces.checkpoint import settle
 from search_spaces.layers.stack import Stack
 from search_spaces.mistake import Notice
 from search_spaces.topologies.decay import split_by_decay
@@ -170,9 +171,7 @@ class Run(LightningModule):
         partial = path.with_suffix(".partial")
         self.trainer.save_checkpoint(partial)
         if self.trainer.is_global_zero:
-            with partial.open("rb") as file:
-                os.fsync(file.fileno())
-            partial.replace(path)
+            settle(partial, path)
         self._saved_at = time.monotonic()
 
 
@@ -195,12 +194,16 @@ class Passes:
 
 def found(job: Job) -> Path | None:
     """The checkpoint to go on from, where there is one that can be read and is of this very run."""
-    path = job.checkpoint
+    return None if kept_state(job.checkpoint, job.identity, "meta") is None else job.checkpoint
+
+
+def kept_state(path: Path | None, identity: str, device: str) -> dict[str, Any] | None:
+    """What an interrupted run left in a file, where that can be read and its "run" is of this identity; else None."""
     if path is None or not path.is_file():
         return None
     try:
-        kept = torch.load(path, map_location="meta", weights_only=True)["run"]
+        kept: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
+        return kept if kept["run"] == identity else None
     except (RuntimeError, EOFError, KeyError, pickle.UnpicklingError) as error:
         warnings.warn(f"{path} cannot be read ({type(error).__name__}); the training starts anew.", Notice, 2)
         return None
-    return path if kept == job.identity else None

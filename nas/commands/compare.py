@@ -77,7 +77,8 @@ def run(request: Request) -> None:
         lost = [row for row in rows if row.status == "failed"]
         if lost:  # what was completed is kept for another try
             raise Mistake(f"{len(lost)} of {len(rows)} evaluations failed, the first with: {lost[0].error}")
-        shutil.rmtree(folder)
+        for row in rows:  # and not what another, interrupted comparison has kept
+            shutil.rmtree(_own(folder, row.architecture, row.seed))
 
 
 def _measured(request: Request, task: Task, architecture: Architecture) -> dict[str, Any]:
@@ -156,7 +157,7 @@ def _train(request: Request, task: Task, architectures: Sequence[Architecture], 
             preset=request.preset,
             seed=seed,
             data=str(request.data) if request.data else None,
-            folder=str(folder / f"{architecture.key}-{seed}"),
+            folder=str(_own(folder, architecture, seed)),
         )
         for seed in range(request.seeds)
         for architecture in architectures
@@ -165,6 +166,11 @@ def _train(request: Request, task: Task, architectures: Sequence[Architecture], 
     first = task.metrics[0].name
     with Progress(task.name, [first], 0, len(jobs)) as progress, workers(count) as pool:
         return evaluate_all(jobs, pool, progress.add)
+
+
+def _own(folder: Path, architecture: Architecture, seed: int) -> Path:
+    """The folder of one evaluation."""
+    return folder / f"{architecture.key}-{seed}"
 
 
 def _folder(request: Request) -> Path:

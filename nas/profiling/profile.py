@@ -62,8 +62,8 @@ def profile_what_fits(
     while True:
         try:
             found = profile(task, architecture, preset, size, kept)
-        except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-            if not isinstance(error, torch.OutOfMemoryError) and "memory" not in str(error):
+        except (MemoryError, RuntimeError) as error:  # of the CPU, torch says it in a RuntimeError's text
+            if not isinstance(error, MemoryError | torch.OutOfMemoryError) and "memory" not in str(error):
                 raise
             if size == 1:
                 raise Mistake("there is no memory for a step of one example. Take a smaller network.") from error
@@ -100,8 +100,8 @@ def _measured(
     found: dict[str, Any] = {"device": device_name(device), "batch": batch}
     found |= _quartiles("latency_ms", latency) | _quartiles("step_ms", step)
     found["examples_per_s"] = 1e3 * batch / step.median
-    notes = []
     found["peak_memory_bytes"] = memory
+    notes = []
     if energy is None:
         notes.append(why_not)
     else:

@@ -1,19 +1,16 @@
 """The loop: step, keep, update, measure; and its checkpoint."""
 
 import math
-import os
-import pickle
 import time
-import warnings
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Generator
 
+from search_spaces.checkpoint import settle
 from search_spaces.models.residual_mlp import GoalAgent, Sizes
 from tasks.base import Diverged, Report
 from tasks.goal_rl.contrastive import Learner, updates
@@ -22,6 +19,7 @@ from tasks.goal_rl.recipe import GoalRecipe
 from tasks.goal_rl.replay import Replay
 from tasks.goal_rl.vectors import Environments
 from tasks.splits import derived_seed
+from tasks.training import kept_state
 
 _CHECKPOINT_S = 60.0
 _CHECKPOINT_SHARE = 0.02  # of the time: a full replay of the paper's size takes a while to write
@@ -159,17 +157,14 @@ class Run:
         }
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(".partial")
-        with partial.open("wb") as file:
-            torch.save(kept, file)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
+        torch.save(kept, partial)
+        settle(partial, path)
         now = time.monotonic()
         self._save_at = now + max(_CHECKPOINT_S, (now - began) / _CHECKPOINT_SHARE)
 
     def _resume(self) -> None:
         """Take up the checkpoint, where there is one of this very run, and say again what it had reported."""
-        kept = _found(self.job)
+        kept = kept_state(self.job.checkpoint, self.job.identity, "cpu")
         if kept is None:
             return
         self.learner.load_state_dict(kept["learner"])
@@ -189,16 +184,3 @@ def trained(agent: GoalAgent, job: Job) -> tuple[Mapping[str, float], Mapping[st
         run = Run(agent, job)
         run.train()
         return run.measure("validation"), run.measure("test"), run.spent
-
-
-def _found(job: Job) -> dict[str, Any] | None:
-    path = job.checkpoint
-    if path is None or not path.is_file():
-        return None
-    try:
-        kept: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-        same = kept["run"] == job.identity
-    except (RuntimeError, EOFError, KeyError, pickle.UnpicklingError) as error:
-        warnings.warn(f"{path} cannot be read ({type(error).__name__}); the training starts anew.", stacklevel=2)
-        return None
-    return kept if same else None

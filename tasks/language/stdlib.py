@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from search_spaces.mistake import Mistake
-from tasks.language.cache import cached
+from tasks.cache import cached
 
 _OTHERS = frozenset({"site-packages", "dist-packages", "test", "tests", "lib2to3", "idlelib", "__pycache__"})
 _TOPICS = Path("pydoc_data", "topics.py")

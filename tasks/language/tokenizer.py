@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from search_spaces.mistake import Mistake
-from tasks.language.cache import cached
+from tasks.cache import cached
 from tasks.language.hub import hub_file
 
 Tokens = NDArray[np.int32]

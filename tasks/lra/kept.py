@@ -13,7 +13,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from search_spaces.mistake import Notice
-from tasks.language.cache import cache_folder
+from tasks.cache import cache_folder
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 

@@ -74,7 +74,7 @@ def test_every_architecture_is_trained_with_every_seed(compare, tmp_path: Path) 
     assert status == 0
     rows = json.loads(out)
     assert sorted((one["depth"], one["seed"]) for one in rows) == [(d, s) for d in (1, 2) for s in range(3)]
-    assert [path.suffix for path in (tmp_path / "nas-runs").iterdir()] == [".lock"]  # nothing to go on from
+    assert not list((tmp_path / "nas-runs").glob("*/*"))  # nothing to go on from
 
 
 def test_an_interrupted_comparison_goes_on(compare, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
@@ -90,6 +90,15 @@ def test_an_interrupted_comparison_goes_on(compare, monkeypatch: pytest.MonkeyPa
         assert compare(*words)[0] == 130
     rows = json.loads(compare(*words)[1])
     assert [one["wall_s"] for one in rows if one["seed"] == seen[0].seed] == [seen[0].wall_s]  # not trained again
+
+
+def test_a_comparison_leaves_what_another_one_kept(compare, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    words = (TOY, "--preset", "smoke", "--seeds", "1", "--format", "json")
+    compare(*words)
+    (folder,) = (path for path in (tmp_path / "nas-runs").iterdir() if path.is_dir())
+    (folder / "another-0").mkdir()
+    assert compare(*words)[0] == 0
+    assert [path.name for path in folder.iterdir()] == ["another-0"]
 
 
 def test_failures_are_said_and_tried_again(compare) -> None:  # type: ignore[no-untyped-def]
