@@ -14,7 +14,7 @@ from collections.abc import Callable
 import torch
 
 from benchmarks.form import Figure, main
-from nas.cost import HANDLERS, FlopCountAnalysis, blank, count_macs
+from nas.cost import HANDLERS, FlopCountAnalysis, count_macs, meta_device
 from search_spaces.architecture import Architecture
 from search_spaces.models.decoder import build_decoder
 from search_spaces.models.vit import build_vit
@@ -25,14 +25,14 @@ LLAMA_1B = Architecture(depth=24, width=2048, heads=32, head_dim=64, hidden=5461
 
 def count_vit_base() -> int:
     """MACs of ViT-B/16 at 224 pixels."""
-    with blank():
+    with meta_device():
         model, image = build_vit(VIT_BASE, (3, 224, 224), 16, 1000), torch.zeros(1, 3, 224, 224)
     return count_macs(model, (image,))[0]
 
 
 def count_llama_1b() -> int:
     """MACs of a LLaMA of 1.3B parameters for 256 tokens."""
-    with blank():
+    with meta_device():
         model = build_decoder(LLAMA_1B, "llama", 32000, 256)
         ids = torch.zeros(1, 256, dtype=torch.long)
     return count_macs(model, (ids,))[0]

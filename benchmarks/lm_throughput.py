@@ -55,7 +55,7 @@ class GPT2OnStdlib(LanguageTask):
 
     name = "gpt2-on-stdlib"
     version = 1
-    dialect = "gpt2"
+    style = "gpt2"
     layout = Packed()
     tied = True
 

@@ -24,10 +24,10 @@ from search_spaces.architecture import Architecture
 from search_spaces.layers.attention import SoftmaxAttention
 from search_spaces.layers.feed_forward import GELU
 from search_spaces.layers.norm import Norm
-from search_spaces.layers.transformer import Dialect, build_transformer
+from search_spaces.layers.transformer import TransformerStyle, build_transformer
 from search_spaces.topologies.decay import split_by_decay
 
-DIALECT = Dialect(Norm("layer", 1e-5), GELU, attention_bias=True, feed_forward_bias=True, parts=1)
+DIALECT = TransformerStyle(Norm("layer", 1e-5), GELU, attention_bias=True, feed_forward_bias=True, parts=1)
 
 
 @dataclass(frozen=True, slots=True)

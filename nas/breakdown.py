@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import nn
 
-from nas.cost import Work, blank, work
+from nas.cost import Work, meta_device, work
 from search_spaces.architecture import Architecture
 from search_spaces.layers.stack import Stack
 from search_spaces.models.families import blocks_of
@@ -55,7 +55,7 @@ def by_operator(task: Task, architecture: Architecture) -> list[dict[str, Any]]:
 
 
 def _traced(task: Task, architecture: Architecture) -> tuple[nn.Module, Work]:
-    with blank():
+    with meta_device():
         model, example = task.build(architecture), task.example()
     return model, work(model, example)
 

@@ -13,7 +13,7 @@ from math import ceil, floor, inf
 
 from nas.objectives import COUNTED, MEASURED
 from search_spaces.architecture import Architecture
-from search_spaces.mistake import Mistake, unknown
+from search_spaces.errors import UserError, unknown
 from search_spaces.space import SearchSpace
 
 QUANTITIES = (*COUNTED, *MEASURED)
@@ -104,7 +104,7 @@ def parse_budget(texts: Iterable[str]) -> Budget:
     100k, 1.5M, 2G, 1T or 1e6.
 
     Raises:
-        Mistake: Text that is no bound, an unknown quantity, a number that is none, or bounds that nothing keeps.
+        UserError: Text that is no bound, an unknown quantity, a number that is none, or bounds that nothing keeps.
     """
     ranges: dict[str, Range] = {}
     for bound in (part.strip() for text in texts for part in text.split(",") if part.strip()):
@@ -112,7 +112,7 @@ def parse_budget(texts: Iterable[str]) -> Budget:
             ranges[quantity] = ranges.get(quantity, Range()) & _range(quantity, operator, number)
     for quantity, allowed in ranges.items():
         if allowed.low > allowed.high:
-            raise Mistake(f"no number is within {_text(quantity, allowed)}: the lower bound is above the upper one.")
+            raise UserError(f"no number is within {_text(quantity, allowed)}: the lower bound is above the upper one.")
     return Budget({quantity: ranges[quantity] for quantity in QUANTITIES if quantity in ranges})
 
 
@@ -120,7 +120,7 @@ def feasible(space: SearchSpace, counts: Callable[[Architecture], Counts], budge
     """The architectures of a space that keep what a budget says of counts; they are asked only where it does.
 
     Raises:
-        Mistake: No architecture does. The message names the nearest one and what it has.
+        UserError: No architecture does. The message names the nearest one and what it has.
     """
     budget = budget.counted
     if not budget.bounds:
@@ -136,7 +136,7 @@ def feasible(space: SearchSpace, counts: Callable[[Architecture], Counts], budge
     nearest = min(counted, key=excess)
     has = ", ".join(f"{quantity}={counted[nearest][quantity]}" for quantity in budget.bounds)
     only_cap = len(budget.bounds) == 1 and all(bound.low == 0 for bound in budget.bounds.values())
-    raise Mistake(
+    raise UserError(
         f"no architecture of space {space.name!r} is within {budget}: the {'smallest' if only_cap else 'nearest'} "
         f"has {has} ({nearest}). Change the bound, or the base architecture with --arch."
     )
@@ -153,7 +153,7 @@ def _comparisons(bound: str) -> Sequence[tuple[str, str, str]]:
         case [left, first, quantity, second, right] if first[0] == second[0]:
             found = [(quantity, _MIRRORED[first], left), (quantity, second, right)]
         case _:
-            raise Mistake(f"a bound is QUANTITY<=NUMBER or NUMBER<=QUANTITY<=NUMBER, got {bound!r}.")
+            raise UserError(f"a bound is QUANTITY<=NUMBER or NUMBER<=QUANTITY<=NUMBER, got {bound!r}.")
     for quantity, _, _ in found:
         if quantity not in QUANTITIES:
             raise unknown("budget quantity", quantity, QUANTITIES)
@@ -186,7 +186,7 @@ def _number(text: str) -> Decimal:
         number = Decimal(match[1] if match else "") * _SUFFIXES[match[2] if match else ""]
         if number.is_finite() and 0 <= number < _ABSURD:
             return number
-    raise Mistake(f"a bound must be a number such as 100k, 1.5M, 2G, 1T or 1e6, got {text!r}.")
+    raise UserError(f"a bound must be a number such as 100k, 1.5M, 2G, 1T or 1e6, got {text!r}.")
 
 
 def _text(quantity: str, bound: Range) -> str:

@@ -10,7 +10,7 @@ import typer
 
 from nas import options
 from nas.options import Format, Kind, Printed
-from search_spaces.mistake import Mistake, show_notices
+from search_spaces.errors import UserError, show_notices
 
 app = typer.Typer(
     name="nas",
@@ -27,8 +27,8 @@ def main() -> None:
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # torch's profiler reads it when torch is loaded
     try:
         app()
-    except Mistake as mistake:
-        print(f"nas: {mistake}", file=sys.stderr)
+    except UserError as error:
+        print(f"nas: {error}", file=sys.stderr)
         sys.exit(2)
 
 

@@ -29,8 +29,8 @@ from torch import Tensor, nn
 from torch.func import functional_call, jvp, vjp, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from search_spaces.errors import UserError
 from search_spaces.layers.attention import Attention, NoProjection
-from search_spaces.mistake import Mistake
 from tasks.splits import spread
 
 TOKENS, EXAMPLES = 16, 4
@@ -104,7 +104,7 @@ def measure(network: nn.Module, inputs: tuple[Tensor, ...]) -> dict[str, float]:
     """Means over layers and examples of condition numbers, the heads' and rank / full, and the numbers of each block.
 
     Raises:
-        Mistake: As `refuse`.
+        UserError: As `refuse`.
     """
     blocks = conditioning(network, inputs)
     each = [one for block in blocks for one in block]
@@ -120,19 +120,19 @@ def conditioning(network: nn.Module, inputs: tuple[Tensor, ...]) -> list[list[Co
     """For each attention layer in order, one for each example; the network and its mode are left as they were.
 
     Raises:
-        Mistake: As `refuse`.
+        UserError: As `refuse`.
     """
     refuse(network)
     return [[condition(layer) for layer in layers] for layers in met(network, inputs)]
 
 
 def refuse(network: nn.Module) -> None:
-    """Raise a Mistake where the network has no attention layers, or none with projections of their own."""
+    """Raise a UserError where the network has no attention layers, or none with projections of their own."""
     layers = _layers(network)
     if not layers:
-        raise Mistake("conditioning is measured of attention layers, and the network has none.")
+        raise UserError("conditioning is measured of attention layers, and the network has none.")
     if any(isinstance(layer.project, NoProjection) for layer in layers):
-        raise Mistake("conditioning is of an attention layer's own projections, and this topology's layers have none.")
+        raise UserError("conditioning is of attention's own projections, and this topology's layers have none.")
 
 
 def met(network: nn.Module, inputs: tuple[Tensor, ...]) -> Iterator[list[Layer]]:

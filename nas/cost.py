@@ -168,7 +168,7 @@ class _NoValues(TorchFunctionMode):
 
 
 @contextmanager
-def blank() -> Iterator[None]:
+def meta_device() -> Iterator[None]:
     """Networks built here have shapes and no values: on the meta device, without initialisation."""
     with torch.device("meta"), _NoValues():
         yield
@@ -179,9 +179,9 @@ def count(task: Task, architecture: Architecture) -> Costs:
 
     Raises:
         Miscount: As `count_macs`, or the closed form disagrees.
-        Mistake: The architecture cannot be built.
+        UserError: The architecture cannot be built.
     """
-    with blank():
+    with meta_device():
         model, example = task.build(architecture), task.example()
     sizes = {name: parameter.numel() for name, parameter in model.named_parameters()}
     macs, uncounted = count_macs(model, example)

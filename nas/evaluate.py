@@ -25,8 +25,16 @@ from nas.profiling.profile import profile
 from nas.profiling.steps import one_thread
 from results.row import Row
 from search_spaces.architecture import Architecture
-from search_spaces.checkpoint import Record, fingerprint, read_record, read_weights, save_checkpoint, settle, weights_of
-from search_spaces.mistake import Mistake, Notice
+from search_spaces.checkpoint import (
+    Record,
+    atomic_replace,
+    fingerprint,
+    read_record,
+    read_weights,
+    save_checkpoint,
+    weights_of,
+)
+from search_spaces.errors import Notice, UserError
 from search_spaces.spec import Scalar
 from tasks.base import Diverged, Fitted, Task
 from tasks.load import load_task
@@ -84,7 +92,7 @@ def evaluate(job: Job) -> Row:
     Failures are not kept there, so that what failed is tried again.
 
     Raises:
-        Mistake: What was asked for cannot be done for any architecture (missing data, unknown task).
+        UserError: What was asked for cannot be done for any architecture (missing data, unknown task).
     """
     earlier = kept_row(job)
     if earlier is not None:
@@ -138,7 +146,7 @@ def _train(task: Task, job: Job, row: Row) -> Row:
             if row.status == "over-budget":
                 return row
         if "conditioning" in job.measures:  # refused before hours of training, not after
-            with cost.blank():
+            with cost.meta_device():
                 conditioning.refuse(task.build(job.architecture))
         folder = Path(job.folder) if job.folder else None
         fit = task.fit if weights is None else partial(task.fit_from, weights)
@@ -182,7 +190,7 @@ def _profiled(task: Task, job: Job, row: Row) -> Row:
 def _conditioning(task: Task, job: Job, fitted: Fitted) -> dict[str, float]:
     """Columns of the trained network's attention at validation examples."""
     if fitted.network is None:
-        raise Mistake(f"task {task.name!r} does not give its trained networks: their conditioning cannot be measured.")
+        raise UserError(f"task {task.name!r} does not give its networks: their conditioning cannot be measured.")
     return conditioning.measure(fitted.network, task.inputs(job.preset))
 
 
@@ -270,4 +278,4 @@ def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".partial")
     partial.write_text(text)
-    settle(partial, path)
+    atomic_replace(partial, path)

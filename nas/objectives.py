@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from results.row import Goal
-from search_spaces.mistake import Mistake, unknown
+from results.row import Direction
+from search_spaces.errors import UserError, unknown
 
 COUNTED = ("params", "macs", "flops")
 """What a network costs by counting, and a budget bounds before anything is built: see `results.row.Costs`."""
@@ -18,30 +18,30 @@ COSTS = (
 )
 """All that an objective can make small."""
 
-MEASURES: Mapping[str, Mapping[str, Goal]] = {"conditioning": {"condition_number": "min"}}
+MEASURES: Mapping[str, Mapping[str, Direction]] = {"conditioning": {"condition_number": "min"}}
 """What can be measured of a trained network -> those of its columns that can be searched for."""
 
 
-def resolve(names: Sequence[str], metrics: Mapping[str, Goal]) -> dict[str, Goal]:
+def resolve(names: Sequence[str], metrics: Mapping[str, Direction]) -> dict[str, Direction]:
     """Objective -> "max" or "min", from names; costs and condition numbers are always to be small.
 
     Raises:
-        Mistake: An unknown or repeated objective, none at all, or a test metric, which is never searched on.
+        UserError: An unknown or repeated objective, none at all, or a test metric, which is never searched on.
     """
     if not names:
-        raise Mistake(f"--objectives needs at least one of {', '.join((*metrics, *COSTS))}.")
-    goals: dict[str, Goal] = {**metrics}
-    goals.update(dict.fromkeys(COSTS, "min"))
+        raise UserError(f"--objectives needs at least one of {', '.join((*metrics, *COSTS))}.")
+    directions: dict[str, Direction] = {**metrics}
+    directions.update(dict.fromkeys(COSTS, "min"))
     for columns in MEASURES.values():
-        goals.update(columns)
+        directions.update(columns)
     for name in names:
         if name.removeprefix("test_") in metrics and name.startswith("test_"):
-            raise Mistake(f"objective {name!r} is measured on the test split, which is reported and never searched on.")
-        if name not in goals:
-            raise unknown("objective", name, goals)
+            raise UserError(f"objective {name!r} is of the test split, which is reported and never searched on.")
+        if name not in directions:
+            raise unknown("objective", name, directions)
         if names.count(name) > 1:
-            raise Mistake(f"objective {name!r} stands twice in --objectives.")
-    return {name: goals[name] for name in names}
+            raise UserError(f"objective {name!r} stands twice in --objectives.")
+    return {name: directions[name] for name in names}
 
 
 def measures_for(objectives: Iterable[str]) -> tuple[str, ...]:
@@ -51,7 +51,7 @@ def measures_for(objectives: Iterable[str]) -> tuple[str, ...]:
 
 
 def known_measures(names: Sequence[str]) -> tuple[str, ...]:
-    """The same names. Raises Mistake for one that is unknown."""
+    """The same names. Raises UserError for one that is unknown."""
     for name in names:
         if name not in MEASURES:
             raise unknown("measure", name, MEASURES)

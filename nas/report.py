@@ -10,8 +10,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from nas.objectives import COSTS
-from results.row import Goal
-from search_spaces.mistake import Mistake
+from results.row import Direction
+from search_spaces.errors import UserError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -85,13 +85,17 @@ def baseline_lines(baselines: Mapping[str, Mapping[str, float]]) -> list[str]:
 
 
 def check_picture(path: Path | None) -> None:
-    """Raise Mistake where a picture cannot be of that kind: before a search and not after it."""
+    """Raise UserError where a picture cannot be of that kind: before a search and not after it."""
     if path is not None and path.suffix.lower() not in _PICTURES:
-        raise Mistake(f"a picture must end in {', '.join(_PICTURES)}, got {str(path)!r}.")
+        raise UserError(f"a picture must end in {', '.join(_PICTURES)}, got {str(path)!r}.")
 
 
 def plot_front(
-    path: Path, records: Sequence[Mapping[str, Any]], front: Sequence[str], objectives: Mapping[str, Goal], title: str
+    path: Path,
+    records: Sequence[Mapping[str, Any]],
+    front: Sequence[str],
+    objectives: Mapping[str, Direction],
+    title: str,
 ) -> None:
     """Draw every architecture, coloured by topology, and the front through those whose keys are in `front`.
 
@@ -147,4 +151,4 @@ def _save(figure: "Figure", path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=150)
     except OSError as error:
-        raise Mistake(f"the picture cannot be written to {path}: {error.strerror}. Give another --plot.") from error
+        raise UserError(f"the picture cannot be written to {path}: {error.strerror}. Give another --plot.") from error

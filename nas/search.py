@@ -133,7 +133,7 @@ def _under_way(study: optuna.Study) -> list[FrozenTrial]:
 
 @contextmanager
 def _mark_interruption(study: optuna.Study) -> Iterator[None]:
-    """Tell an end that Python saw (Ctrl-C, a Mistake) from a death: only that counts against an evaluation."""
+    """Tell an end that Python saw (Ctrl-C, a UserError) from a death: only that counts against an evaluation."""
     try:
         yield
     except BaseException:

@@ -18,8 +18,8 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from nas.options import DEFAULT_STORE
-from results.row import Goal, Row
-from search_spaces.mistake import Mistake, unknown
+from results.row import Direction, Row
+from search_spaces.errors import UserError, unknown
 
 ROW, SETTINGS = "row", "settings"  # attributes of a trial and of a study
 PATIENCE_S = 60  # how long a write waits for somebody else's lock
@@ -51,26 +51,26 @@ class Settings:
     space: str
     base: str
     budget: str
-    objectives: Mapping[str, Goal]
+    objectives: Mapping[str, Direction]
     preset: str
     seed: int
     sampler: str
     data: str | None = None
-    metrics: Mapping[str, Goal] = field(default_factory=dict)
+    metrics: Mapping[str, Direction] = field(default_factory=dict)
     baselines: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 def open_storage(url: str, *, make: bool = False) -> optuna.storages.RDBStorage:
-    """Open a storage; `make` makes a SQLite file where there is none. Raises Mistake where it cannot be used."""
+    """Open a storage; `make` makes a SQLite file where there is none. Raises UserError where it cannot be used."""
     try:
         parsed = make_url(url)
     except ArgumentError:
-        raise Mistake(f"--storage must be a database URL such as {DEFAULT_STORE}, got {url!r}.") from None
+        raise UserError(f"--storage must be a database URL such as {DEFAULT_STORE}, got {url!r}.") from None
     sqlite = parsed.get_backend_name() == "sqlite"
     if sqlite and parsed.database in (None, "", ":memory:"):
-        raise Mistake(f"a study must outlive its command, got the storage {url!r} in memory. Give sqlite:///FILE.")
+        raise UserError(f"a study must outlive its command, got the storage {url!r} in memory. Give sqlite:///FILE.")
     if sqlite and not make and not Path(str(parsed.database)).exists():
-        raise Mistake(f"there is no study in {parsed.database}. Make one with `nas search`, or give --storage.")
+        raise UserError(f"there is no study in {parsed.database}. Make one with `nas search`, or give --storage.")
     options = {"connect_args": {"timeout": PATIENCE_S}} if sqlite else {}
     with clear_errors(url):
         try:
@@ -78,7 +78,7 @@ def open_storage(url: str, *, make: bool = False) -> optuna.storages.RDBStorage:
                 Path(str(parsed.database)).parent.mkdir(parents=True, exist_ok=True)
             storage = optuna.storages.RDBStorage(url, engine_kwargs=options)
         except (ImportError, NoSuchModuleError) as error:
-            raise Mistake(f"the driver of store {_shown(url)} is not installed: {_first_line(error)}") from error
+            raise UserError(f"the driver of store {_shown(url)} is not installed: {_first_line(error)}") from error
         except (OSError, RuntimeError) as error:  # a folder that cannot be; a schema of another version
             raise _unusable(url, error) from error
         if sqlite:
@@ -94,15 +94,15 @@ def _write_ahead(connection: Any, _: Any) -> None:
 
 @contextmanager
 def clear_errors(url: str) -> Iterator[None]:
-    """Turn what a storage raises into a Mistake that names the store and what to do."""
+    """Turn what a storage raises into a UserError that names the store and what to do."""
     try:
         yield
     except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
         raise _unusable(url, error) from error
 
 
-def _unusable(url: str, error: Exception) -> Mistake:
-    return Mistake(
+def _unusable(url: str, error: Exception) -> UserError:
+    return UserError(
         f"store {_shown(url)} cannot be used: {_first_line(error.__cause__ or error)}. What it holds is kept; free the"
         " file or its disk and run the same command again, or give another --storage."
     )
@@ -132,7 +132,7 @@ def only_writer(url: str, name: str) -> Iterator[None]:
     except OSError as error:
         if not isinstance(error, Timeout):
             raise _unusable(url, error) from error
-        raise Mistake(f"study {name!r} is being searched by another process, which holds {path}.") from None
+        raise UserError(f"study {name!r} is being searched by another process, which holds {path}.") from None
     try:
         yield
     finally:
@@ -150,13 +150,13 @@ def open_study(
     """Make a study, or continue one that has the same settings.
 
     Raises:
-        Mistake: The study exists with other settings; the message names the first that differs.
+        UserError: The study exists with other settings; the message names the first that differs.
     """
     study = optuna.create_study(
         storage=storage,
         study_name=name,
         sampler=sampler,
-        directions=["maximize" if goal == "max" else "minimize" for goal in settings.objectives.values()],
+        directions=["maximize" if direction == "max" else "minimize" for direction in settings.objectives.values()],
         load_if_exists=True,
     )
     stored = study.user_attrs.get(SETTINGS)
@@ -168,7 +168,7 @@ def open_study(
         # Baselines are measured, not asked for: the stored ones stand.
         if key != "baselines" and asked[key] != stored.get(key):
             shown = (f"{key} {_plain(stored.get(key))}", _plain(asked[key]))
-            raise Mistake(f"study {name!r} was made with {shown[0]}, got {shown[1]}. Give another --study.")
+            raise UserError(f"study {name!r} was made with {shown[0]}, got {shown[1]}. Give another --study.")
     return study
 
 
@@ -183,10 +183,10 @@ def study_names(storage: optuna.storages.RDBStorage) -> list[str]:
 
 
 def load_study(storage: optuna.storages.RDBStorage, name: str | None) -> optuna.Study:
-    """An existing study by name, or the newest. Raises Mistake where there is none."""
+    """An existing study by name, or the newest. Raises UserError where there is none."""
     names = study_names(storage)
     if not names:
-        raise Mistake(
+        raise UserError(
             f"there is no study in {_shown(str(storage.url))}. Make one with `nas search`, or give --storage."
         )
     if name is not None and name not in names:

@@ -13,7 +13,7 @@ import torch
 
 from nas.evaluate import Job, evaluate, failed
 from results.row import Row
-from search_spaces.mistake import show_notices
+from search_spaces.errors import show_notices
 
 
 class Workers(Protocol):

@@ -17,7 +17,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from search_spaces.mistake import Mistake, unknown
+from search_spaces.errors import UserError, unknown
 
 MAX_LENGTH, MAX_NESTING = 4000, 20
 
@@ -59,7 +59,7 @@ def select(table: pa.Table, condition: str, seconds: float = 10) -> pa.Table:
     Names of columns and functions have no case. A name that is no word stands in double quotes, text in single ones.
 
     Raises:
-        Mistake: The text is no condition, is made of more than columns, values, comparisons and simple functions,
+        UserError: The text is no condition, is made of more than columns, values, comparisons and simple functions,
             names an unknown column, compares what cannot be compared, or takes longer than `seconds`.
     """
     expression, used = _rewrite(condition, table.column_names)
@@ -117,16 +117,16 @@ def _pieces(condition: str) -> Iterator[tuple[str, str]]:
 
 def _function(name: str) -> str:
     if name.lower() not in FUNCTIONS:
-        raise Mistake(f"{unknown('function', name, FUNCTIONS)} A condition may use {', '.join(FUNCTIONS)}.")
+        raise UserError(f"{unknown('function', name, FUNCTIONS)} A condition may use {', '.join(FUNCTIONS)}.")
     return name.lower()
 
 
 def _column(name: str, known: Sequence[str]) -> str:
     meant = [column for column in known if column.lower() == name.lower()]
     if not meant:
-        raise Mistake(f"{unknown('column', name, known)} Text stands in single quotes.")
+        raise UserError(f"{unknown('column', name, known)} Text stands in single quotes.")
     if len(meant) > 1:
-        raise Mistake(f"column {name!r} could be {' or '.join(meant)}, which a condition cannot tell apart.")
+        raise UserError(f"column {name!r} could be {' or '.join(meant)}, which a condition cannot tell apart.")
     return meant[0]
 
 
@@ -142,8 +142,8 @@ def _mask(connection: duckdb.DuckDBPyConnection, query: str, condition: str, sec
         timer.cancel()
 
 
-def _refusal(condition: str, reason: str) -> Mistake:
+def _refusal(condition: str, reason: str) -> UserError:
     line = reason.partition("\n")[0].partition(" Use ")[0]  # DuckDB's advice is for those who may change settings
     line = "".join(character for character in line if character.isprintable())
     shown = condition if len(condition) <= 100 else f"{condition[:100]}..."
-    return Mistake(f"condition {shown!r} cannot be used: {line.rstrip('.')}.")
+    return UserError(f"condition {shown!r} cannot be used: {line.rstrip('.')}.")

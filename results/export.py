@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import compute
 
-from search_spaces.mistake import Mistake, unknown
+from search_spaces.errors import UserError, unknown
 
 _FORMULA = "^([=+@\t\r-])"
 """How text begins that a spreadsheet would run."""
@@ -20,12 +20,12 @@ def write(table: pa.Table, form: str, path: Path | None = None) -> None:
     """Write a table as "csv", "json" or "parquet", to a file or, where there is no path, to standard output.
 
     Raises:
-        Mistake: An unknown form, a file that cannot be written, or Parquet, which is no text, on a terminal.
+        UserError: An unknown form, a file that cannot be written, or Parquet, which is no text, on a terminal.
     """
     if form not in FORMS:
         raise unknown("form of a table", form, FORMS)
     if path is None and form == "parquet" and sys.stdout.isatty():
-        raise Mistake("Parquet is no text for a terminal. Name a file, or choose csv or json.")
+        raise UserError("Parquet is no text for a terminal. Name a file, or choose csv or json.")
     content = FORMS[form](table)
     if path is None:
         sys.stdout.flush()  # what was printed before comes before
@@ -35,7 +35,7 @@ def write(table: pa.Table, form: str, path: Path | None = None) -> None:
     try:
         path.write_bytes(content)
     except OSError as error:
-        raise Mistake(f"{str(path)!r} cannot be written: {error.strerror}.") from error
+        raise UserError(f"{str(path)!r} cannot be written: {error.strerror}.") from error
 
 
 def to_csv(table: pa.Table) -> bytes:

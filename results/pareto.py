@@ -10,35 +10,35 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from results.row import Goal
+from results.row import Direction
 from results.table import keep, require
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 
 _COMPARABLE = ("task", "task_version", "data")
 """Rows that differ in one of these are never held against each other."""
 
 
-def front(table: pa.Table, objectives: Mapping[str, Goal]) -> pa.Table:
+def front(table: pa.Table, objectives: Mapping[str, Direction]) -> pa.Table:
     """The rows of a table that stand on its front, in the table's order.
 
     Equal rows all stay. Only complete rows with a number in every objective take part. Rows of different tasks, task
     versions or data are not comparable, so each such group has a front of its own.
 
     Raises:
-        Mistake: No objective, an unknown one, one that holds no numbers, or a goal that is neither max nor min.
+        UserError: No objective, an unknown one, one that holds no numbers, or a direction that is neither max nor min.
     """
     if not objectives:
-        raise Mistake("a front needs at least one objective.")
+        raise UserError("a front needs at least one objective.")
     require(table, objectives)
-    for name, goal in objectives.items():
-        if goal not in ("max", "min"):
-            raise Mistake(f"the goal of objective {name!r} must be max or min, got {goal!r}.")
+    for name, direction in objectives.items():
+        if direction not in ("max", "min"):
+            raise UserError(f"the direction of objective {name!r} must be max or min, got {direction!r}.")
         if not (pa.types.is_floating(table[name].type) or pa.types.is_integer(table[name].type)):
-            raise Mistake(f"objective {name!r} must be a column of numbers, got {table[name].type}.")
+            raise UserError(f"objective {name!r} must be a column of numbers, got {table[name].type}.")
     candidates = _candidates(table, objectives)
     if not len(candidates):
         return candidates
-    signs = [-1.0 if goal == "max" else 1.0 for goal in objectives.values()]
+    signs = [-1.0 if direction == "max" else 1.0 for direction in objectives.values()]
     columns = [_numbers(candidates[name]) for name in objectives]
     values = np.stack(columns, axis=1) * signs  # [n, m]
     mask = np.zeros(len(values), dtype=bool)
@@ -100,7 +100,7 @@ def _of_many(values: NDArray[np.float64]) -> NDArray[np.bool_]:
     return mask
 
 
-def _candidates(table: pa.Table, objectives: Mapping[str, Goal]) -> pa.Table:
+def _candidates(table: pa.Table, objectives: Mapping[str, Direction]) -> pa.Table:
     mask = np.ones(len(table), dtype=bool)
     for name in objectives:
         mask &= _numbers(table[name].is_null(nan_is_null=True)) == 0

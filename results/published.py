@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
-from search_spaces.mistake import unknown
+from search_spaces.errors import unknown
 
 Line = Mapping[str, str]
 """Column -> what is printed; nothing where the paper prints nothing."""
@@ -20,7 +20,7 @@ def papers() -> list[str]:
 
 @cache
 def lines_of(paper: str) -> tuple[Line, ...]:
-    """The rows of a paper's tables, in its order. Raises Mistake for a paper that is not here."""
+    """The rows of a paper's tables, in its order. Raises UserError for a paper that is not here."""
     if paper not in papers():
         raise unknown("paper", paper, papers())
     return tuple(csv.DictReader(_FOLDER.joinpath(f"{paper}.csv").read_text(encoding="utf-8").splitlines()))

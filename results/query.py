@@ -5,16 +5,16 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from results.pareto import front
-from results.row import Goal
+from results.row import Direction
 from results.table import require
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 
 
 def query(
     table: pa.Table,
     *,
     where: str | None = None,
-    objectives: Mapping[str, Goal] | None = None,
+    objectives: Mapping[str, Direction] | None = None,
     order_by: Sequence[str] = (),
     columns: Sequence[str] = (),
     limit: int | None = None,
@@ -30,12 +30,12 @@ def query(
         limit: How many rows to keep.
 
     Raises:
-        Mistake: An unknown column, or a condition, objective or limit that cannot be.
+        UserError: An unknown column, or a condition, objective or limit that cannot be.
     """
     require(table, columns)
     order = [_order(table, text) for text in order_by]
     if limit is not None and limit < 0:
-        raise Mistake(f"limit must be 0 or more, got {limit}.")
+        raise UserError(f"limit must be 0 or more, got {limit}.")
     if where is not None:
         from results.condition import select  # DuckDB, which takes a tenth of a second to import
 

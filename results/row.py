@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from search_spaces.architecture import Architecture
 
-Goal = Literal["max", "min"]
+Direction = Literal["max", "min"]
 Status = Literal["complete", "pruned", "over-budget", "failed"]
 
 

@@ -16,7 +16,7 @@ from pyarrow import compute
 
 from results.row import Costs, Row
 from search_spaces.architecture import Architecture
-from search_spaces.mistake import Mistake, unknown
+from search_spaces.errors import UserError, unknown
 
 _TYPES = {int: pa.int64(), float: pa.float64(), str: pa.string()}
 _HINTS = {name: hint for record in (Row, Architecture, Costs) for name, hint in get_type_hints(record).items()}
@@ -71,7 +71,7 @@ def read(path: Path) -> pa.Table:
     """The table in a Parquet file; numbers that are not finite become null.
 
     Raises:
-        Mistake: There is no such file, or a column holds anything but integers, floats or text.
+        UserError: There is no such file, or a column holds anything but integers, floats or text.
     """
     from pyarrow import parquet
 
@@ -80,17 +80,17 @@ def read(path: Path) -> pa.Table:
             table = file.read()
     except (OSError, pa.ArrowException) as error:
         reason = str(error).partition("\n")[0].rstrip(".")
-        raise Mistake(f"{str(path)!r} must be a Parquet file, as `export.write` makes it: {reason}.") from error
+        raise UserError(f"{str(path)!r} must be a Parquet file, as `export.write` makes it: {reason}.") from error
     for field in table.schema:
         if field.type not in (*_TYPES.values(), pa.null()):
-            raise Mistake(
+            raise UserError(
                 f"column {field.name!r} of {str(path)!r} must hold integers, floats or text, got {field.type}."
             )
     return pa.table(list(map(_finite, table.columns)), schema=table.schema)
 
 
 def require(table: pa.Table, names: Iterable[str]) -> None:
-    """Raise Mistake where the table has no column of one of the names."""
+    """Raise UserError where the table has no column of one of the names."""
     for name in names:
         if name not in table.column_names:
             raise unknown("column", name, table.column_names)

@@ -1,7 +1,7 @@
 """What is built: the architecture record, search spaces, topologies, layers and models."""
 
 from search_spaces.architecture import Architecture
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from search_spaces.space import SearchSpace
 
-__all__ = ["Architecture", "Mistake", "SearchSpace"]
+__all__ = ["Architecture", "SearchSpace", "UserError"]

@@ -4,7 +4,7 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass, fields, replace
 
-from search_spaces.mistake import Mistake, unknown
+from search_spaces.errors import UserError, unknown
 from search_spaces.spec import Spec, split_top_level
 
 _LEAST = {"depth": 1, "width": 1, "heads": 0, "head_dim": 0, "hidden": 1}
@@ -26,7 +26,7 @@ class Architecture:
             that the task has.
 
     Raises:
-        Mistake: A number is too small or not an integer, only one of heads and head_dim is 0, a `model` with a
+        UserError: A number is too small or not an integer, only one of heads and head_dim is 0, a `model` with a
             head_dim or another topology than "resnet", or the topology's text cannot be read. Whether that topology
             exists is not asked here.
     """
@@ -43,12 +43,12 @@ class Architecture:
         for name, least in _LEAST.items():
             value = getattr(self, name)
             if type(value) is not int or value < least:
-                raise Mistake(f"{name} must be an integer of at least {least}, got {value!r}.")
+                raise UserError(f"{name} must be an integer of at least {least}, got {value!r}.")
         if self.model and (self.heads == 0 or self.head_dim or self.topology != "resnet"):
             got = f"heads={self.heads},head_dim={self.head_dim},topology={self.topology}"
-            raise Mistake(f"{self.model!r} has heads that share its width (head_dim=0) and topology=resnet, got {got}.")
+            raise UserError(f"{self.model!r} has heads that share its width: head_dim=0, topology=resnet, got {got}.")
         if not self.model and (self.heads == 0) != (self.head_dim == 0):
-            raise Mistake(f"heads and head_dim are both 0 or neither is, got {self.heads} and {self.head_dim}.")
+            raise UserError(f"heads and head_dim are both 0 or neither is, got {self.heads} and {self.head_dim}.")
         object.__setattr__(self, "topology", str(Spec.parse(self.topology)))
 
     @property
@@ -69,18 +69,18 @@ def parse_architecture(text: str, base: Architecture) -> Architecture:
     """Read "depth=7,heads=16,topology=dca(k=2)"; what is not named is taken from `base`, or from a `model` that is.
 
     Raises:
-        Mistake: An unknown field, a field named twice, or a value that a field cannot have.
+        UserError: An unknown field, a field named twice, or a value that a field cannot have.
     """
     known = [field.name for field in fields(Architecture)]
     changes: dict[str, int | str] = {}
     for part in split_top_level(text):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals:
-            raise Mistake(f"expected FIELD=VALUE, got {part.strip()!r}. Fields: {', '.join(known)}.")
+            raise UserError(f"expected FIELD=VALUE, got {part.strip()!r}. Fields: {', '.join(known)}.")
         if name not in known:
             raise unknown("architecture field", name, known)
         if name in changes:
-            raise Mistake(f"field {name!r} stands twice in {text!r}.")
+            raise UserError(f"field {name!r} stands twice in {text!r}.")
         changes[name] = value if name in ("topology", "model") else _integer(name, value)
     model = changes.get("model")
     if model and model != base.model:
@@ -94,4 +94,4 @@ def _integer(name: str, text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise Mistake(f"{name} must be an integer, got {text!r}.") from None
+        raise UserError(f"{name} must be an integer, got {text!r}.") from None

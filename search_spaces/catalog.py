@@ -40,7 +40,7 @@ def space_named(name: str, base: Architecture) -> SearchSpace:
     """An installed space around a base, or "timm:MODEL": depth against heads of a model of timm's.
 
     Raises:
-        Mistake: An unknown space or model, or a model whose depth and heads cannot be set.
+        UserError: An unknown space or model, or a model whose depth and heads cannot be set.
     """
     source, colon, model = name.partition(":")
     if source == "timm" and colon:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
 from search_spaces.architecture import Architecture
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from search_spaces.spec import Scalar
 
 WEIGHTS, RECORD = "weights.safetensors", "architecture.json"
@@ -71,7 +71,7 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], source: str) -
     """Copy weights into a network that has just these.
 
     Raises:
-        Mistake: They do not fit; names the first that does not. `source` says whose they are.
+        UserError: They do not fit; names the first that does not. `source` says whose they are.
     """
     own = weights_of(model)
     for name, tensor in own.items():
@@ -93,33 +93,33 @@ def save_checkpoint(folder: Path, weights: Mapping[str, Tensor], record: Record)
     folder.mkdir(parents=True, exist_ok=True)
     partial = folder / f"{WEIGHTS}.partial"
     save_file({name: tensor.contiguous() for name, tensor in weights.items()}, partial, metadata=_stamp(record))
-    settle(partial, folder / WEIGHTS)
+    atomic_replace(partial, folder / WEIGHTS)
     partial = folder / f"{RECORD}.partial"
     partial.write_text(record.to_json())
-    settle(partial, folder / RECORD)
+    atomic_replace(partial, folder / RECORD)
 
 
 def read_record(folder: Path) -> Record:
-    """What a checkpoint says of itself. Raises Mistake where there is none that can be read."""
+    """What a checkpoint says of itself. Raises UserError where there is none that can be read."""
     path = folder / RECORD
     try:
         return Record.from_json(path.read_text())
     except FileNotFoundError:
-        raise Mistake(f"a checkpoint is a folder of {WEIGHTS} and {RECORD}; {folder} has no {RECORD}.") from None
+        raise UserError(f"a checkpoint is a folder of {WEIGHTS} and {RECORD}; {folder} has no {RECORD}.") from None
     except (KeyError, TypeError, ValueError, OSError) as error:
-        raise Mistake(f"{path} cannot be read as a checkpoint's record: {error!r}.") from error
+        raise UserError(f"{path} cannot be read as a checkpoint's record: {error!r}.") from error
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
-    """A checkpoint's weights by name, on the CPU. Raises Mistake where they cannot be read, or are of another step."""
+    """A checkpoint's weights by name, on the CPU. Raises UserError where they cannot be read or are of another step."""
     path, record = folder / WEIGHTS, read_record(folder)
     try:
         with safe_open(path, framework="pt") as file:
             stamp, weights = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
-        raise Mistake(f"{path} cannot be read: {error}. Take another checkpoint.") from error
+        raise UserError(f"{path} cannot be read: {error}. Take another checkpoint.") from error
     if stamp != _stamp(record):
-        raise Mistake(f"{path} and {RECORD} beside it are not of one checkpoint: {stamp} and {_stamp(record)}.")
+        raise UserError(f"{path} and {RECORD} beside it are not of one checkpoint: {stamp} and {_stamp(record)}.")
     return weights
 
 
@@ -128,12 +128,12 @@ def _stamp(record: Record) -> dict[str, str]:
     return {"record": hashlib.sha256(record.to_json().encode()).hexdigest()[:12]}
 
 
-def settle(partial: Path, path: Path) -> None:
+def atomic_replace(partial: Path, path: Path) -> None:
     """Move a written file into its place, whole or not at all: a machine may stop at any moment."""
     with partial.open("rb+") as file:
         os.fsync(file.fileno())
     partial.replace(path)
 
 
-def _misfit(source: str, difference: str) -> Mistake:
-    return Mistake(f"{source} does not fit the network: {difference}. Was it another architecture or vocabulary?")
+def _misfit(source: str, difference: str) -> UserError:
+    return UserError(f"{source} does not fit the network: {difference}. Was it another architecture or vocabulary?")

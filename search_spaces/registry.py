@@ -6,7 +6,7 @@ from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from search_spaces.mistake import Mistake, Notice, unknown
+from search_spaces.errors import Notice, UserError, unknown
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Registry:
         return sorted(self._entries)
 
     def load(self, name: str) -> Any:
-        """Import one entry. Raises Mistake where there is none, or where importing it fails."""
+        """Import one entry. Raises UserError where there is none, or where importing it fails."""
         if name not in self._entries:
             raise unknown(self.kind, name, self.names())
         entry = self._entries[name]
@@ -45,4 +45,4 @@ class Registry:
             return entry.load()
         except Exception as error:  # a plug-in may fail in any way, and that is not ours to trace
             reason = f"{type(error).__name__}: {error}"
-            raise Mistake(f"{self.kind} {name!r} ({entry.value}) could not be imported: {reason}") from error
+            raise UserError(f"{self.kind} {name!r} ({entry.value}) could not be imported: {reason}") from error

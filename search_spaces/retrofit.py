@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from search_spaces.architecture import Architecture
 from search_spaces.checkpoint import Record, load_weights, read_record, read_weights, save_checkpoint, weights_of
+from search_spaces.errors import UserError
 from search_spaces.layers.attention import PortProjection, split_ports
-from search_spaces.mistake import Mistake
 from search_spaces.topologies.base import Topology
 from search_spaces.topologies.registry import load
 
@@ -27,18 +27,18 @@ def retrofit(weights: Mapping[str, Tensor], architecture: Architecture, topology
     `architecture` is the residual network's, and `build` makes the network of an architecture (a task's `build`).
 
     Raises:
-        Mistake: `architecture` is no residual network, the topology does not start as one, or the weights do not fit.
+        UserError: `architecture` is no residual network, the topology does not start as one, or the weights do not fit.
     """
     refused = refusal(architecture, topology)
     if refused is not None:
-        raise Mistake(refused)
+        raise UserError(refused)
     model = build(replace(architecture, topology=topology))
     load_weights(model, {**_of_topologies(model), **_as_delivered(weights, model)}, "the checkpoint")
     return model
 
 
 def retrofit_checkpoint(source: Path, topology: str, build: Build, target: Path) -> Record:
-    """Retrofit the checkpoint in one folder into another, at the same step. Raises Mistake as `retrofit` does."""
+    """Retrofit the checkpoint in one folder into another, at the same step. Raises UserError as `retrofit` does."""
     record = read_record(source)
     model = retrofit(read_weights(source), record.architecture, topology, build)
     record = replace(record, architecture=replace(record.architecture, topology=topology))
@@ -47,7 +47,7 @@ def retrofit_checkpoint(source: Path, topology: str, build: Build, target: Path)
 
 
 def refusal(architecture: Architecture, topology: str) -> str | None:
-    """Why a network cannot be retrofitted, or None where it can. Raises Mistake for a topology that does not exist."""
+    """Why a network cannot be retrofitted, None where it can. Raises UserError for a topology that does not exist."""
     kind, _ = load(topology)
     if architecture.topology != "resnet":
         return f"only a residual network can be retrofitted, got topology {architecture.topology!r}."

@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any
 
 from search_spaces.architecture import Architecture
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from search_spaces.spec import Scalar, Spec
 from search_spaces.topologies.registry import refusal
 
@@ -28,7 +28,7 @@ class SearchSpace:
         axes: Axis -> its values, without repetition, numbers in increasing order.
 
     Raises:
-        Mistake: An axis that is no field or option, a repeated value, or a base outside the space.
+        UserError: An axis that is no field or option, a repeated value, or a base outside the space.
     """
 
     name: str
@@ -40,12 +40,12 @@ class SearchSpace:
         names = set(map(str, self.axes.get("topology", (self.base.topology,))))
         for axis, values in self.axes.items():
             if axis not in known and axis.partition(".")[0] not in names:
-                raise Mistake(f"axis {axis!r} of space {self.name!r} is no architecture field or TOPOLOGY.OPTION.")
+                raise UserError(f"axis {axis!r} of space {self.name!r} is no architecture field or TOPOLOGY.OPTION.")
             if not values or len(set(values)) < len(values):
-                raise Mistake(f"axis {axis!r} of space {self.name!r} must have distinct values, got {values}.")
+                raise UserError(f"axis {axis!r} of space {self.name!r} must have distinct values, got {values}.")
         if self.base not in self:
             has = "; ".join(f"{axis} {', '.join(map(str, values))}" for axis, values in self.axes.items())
-            raise Mistake(f"{self.base} is not in space {self.name!r}, which has {has}. Choose from these.")
+            raise UserError(f"{self.base} is not in space {self.name!r}, which has {has}. Choose from these.")
 
     @cached_property
     def members(self) -> Mapping[Architecture, Point]:

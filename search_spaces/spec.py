@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 
 Scalar = bool | int | float | str
 
@@ -21,18 +21,18 @@ class Spec:
 
     @classmethod
     def parse(cls, text: str) -> "Spec":
-        """Read "name" or "name(option=value,...)". Raises Mistake where the text is neither."""
+        """Read "name" or "name(option=value,...)". Raises UserError where the text is neither."""
         match = _SPEC.fullmatch(text)
         if match is None:
-            raise Mistake(f"expected NAME or NAME(option=value,...), got {text!r}.")
+            raise UserError(f"expected NAME or NAME(option=value,...), got {text!r}.")
         name, inside = match.groups()
         options: dict[str, Scalar] = {}
         for part in split_top_level(inside or ""):
             option, equals, value = (piece.strip() for piece in part.partition("="))
             if not equals or not _WORD.fullmatch(option) or not value:
-                raise Mistake(f"expected option=value inside {text!r}, got {part!r}.")
+                raise UserError(f"expected option=value inside {text!r}, got {part!r}.")
             if option in options:
-                raise Mistake(f"option {option!r} stands twice in {text!r}.")
+                raise UserError(f"option {option!r} stands twice in {text!r}.")
             options[option] = parse_scalar(value)
         return cls(name, options)
 
@@ -54,7 +54,7 @@ def split_top_level(text: str) -> list[str]:
 
 
 def parse_scalar(text: str) -> Scalar:
-    """Read true, false, an integer, a finite number or a word. Raises Mistake for anything else."""
+    """Read true, false, an integer, a finite number or a word. Raises UserError for anything else."""
     if text in ("true", "false"):
         return text == "true"
     for read in (int, float):
@@ -63,10 +63,10 @@ def parse_scalar(text: str) -> Scalar:
         except ValueError:
             continue
         if number - number != 0:
-            raise Mistake(f"expected a finite number, got {text!r}.")
+            raise UserError(f"expected a finite number, got {text!r}.")
         return number
     if not _WORD.fullmatch(text):
-        raise Mistake(f"expected a number, true, false or a word, got {text!r}.")
+        raise UserError(f"expected a number, true, false or a word, got {text!r}.")
     return text
 
 

@@ -10,12 +10,12 @@ from torch import Tensor, nn
 
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from search_spaces.registry import Registry
 
 TASKS = Registry("nas.tasks", "task")
 
-FAMILIES = Registry("nas.families", "family of tasks")
+TASK_FAMILIES = Registry("nas.families", "family of tasks")
 """Functions from a name to a Task's class, for what is too many to list: FAMILY:NAME."""
 
 Report = Callable[[int, Mapping[str, float]], None]
@@ -29,12 +29,12 @@ class Metric:
     Attributes:
         name: Column in the results; its standard error, where there is one, is `<name>_se`.
         unit: "share", "nats", "steps" ...
-        goal: Whether more or less of it is better.
+        direction: Whether more or less of it is better.
     """
 
     name: str
     unit: str
-    goal: Literal["max", "min"]
+    direction: Literal["max", "min"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,7 @@ class Task(ABC):
         return self.bases.get(preset, self.base)
 
     def prepare(self) -> None:
-        """See to what every training needs, before the first one. Raises Mistake where it cannot be had."""
+        """See to what every training needs, before the first one. Raises UserError where it cannot be had."""
         return None
 
     @abstractmethod
@@ -132,9 +132,9 @@ class Task(ABC):
         """Do as `fit` does, from trained weights by their names in `build`'s network.
 
         Raises:
-            Mistake: The task cannot, or the weights do not fit.
+            UserError: The task cannot, or the weights do not fit.
         """
-        raise Mistake(f"task {self.name!r} cannot train from given weights.")
+        raise UserError(f"task {self.name!r} cannot train from given weights.")
 
     def render(self, network: nn.Module | None, file: Path) -> None:
         """Show what a trained network does, as a film or a picture in `file`.
@@ -142,9 +142,9 @@ class Task(ABC):
         Without a network nothing is drawn: what would keep it from being drawn is raised, before hours of training.
 
         Raises:
-            Mistake: The task has nothing to render, or it cannot be done here.
+            UserError: The task has nothing to render, or it cannot be done here.
         """
-        raise Mistake(f"task {self.name!r} has nothing to render.")
+        raise UserError(f"task {self.name!r} has nothing to render.")
 
     def baselines(self, preset: str) -> Mapping[str, Mapping[str, float]]:
         """Name of a simple method -> its metrics, as columns ("accuracy", "test_accuracy"), to hold results against."""

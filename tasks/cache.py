@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
-from search_spaces.mistake import Notice
+from search_spaces.errors import Notice
 
 
 def cache_folder() -> Path:

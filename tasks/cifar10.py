@@ -7,7 +7,7 @@ from torch import Generator, Tensor
 from torchvision.datasets import CIFAR10
 
 from search_spaces.architecture import Architecture
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from tasks.splits import Batch, TensorSplits
 from tasks.vision import MixRecipe, ViTTask, crop_and_flip, mix, stratified
 
@@ -51,7 +51,7 @@ class Cifar10ViT(ViTTask):
     }
 
     def load(self) -> TensorSplits:
-        """Read the published batches, as bytes. Raises Mistake where they are not there."""
+        """Read the published batches, as bytes. Raises UserError where they are not there."""
         train, validation, test = read_cifar10(self.name, self.data)
         return TensorSplits(train, validation, test, augment=self._augmented, encode=_encoded)
 
@@ -67,17 +67,17 @@ def read_cifar10(task: str, data: Path | None) -> tuple[Batch, Batch, Batch]:
     published one's.
 
     Raises:
-        Mistake: No folder was given, or the published batches are not in it.
+        UserError: No folder was given, or the published batches are not in it.
     """
     layout = f"the folder that holds {CIFAR10.base_folder}/ with data_batch_1 .. data_batch_5 and test_batch"
     if data is None:
-        raise Mistake(f"task {task!r} reads {layout}. Give it with --data FOLDER; {CIFAR10.url} has them.")
+        raise UserError(f"task {task!r} reads {layout}. Give it with --data FOLDER; {CIFAR10.url} has them.")
     if not (data / CIFAR10.base_folder).is_dir():
-        raise Mistake(f"--data of task {task!r} must be {layout}, got {str(data)!r}.")
+        raise UserError(f"--data of task {task!r} must be {layout}, got {str(data)!r}.")
     try:
         learnt, test = (CIFAR10(data, train=train) for train in (True, False))
     except RuntimeError as error:
-        raise Mistake(
+        raise UserError(
             f"the files in {str(data / CIFAR10.base_folder)!r} are not the published ones (a file is missing, "
             f"or its MD5 is another), and other pickles are not opened. Unpack {CIFAR10.url} there again."
         ) from error

@@ -18,16 +18,16 @@ from timm.data import create_dataset
 from torch import Generator
 from torch.utils.data import DataLoader
 
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from tasks.images import Transform
-from tasks.splits import Augment, Batch, Part, Progress, Splits, derived_seed
+from tasks.splits import Augment, Batch, DataPosition, Part, Splits, derived_seed
 
 LISTING = "_info.json"
 """What such a folder has: for each split its shards, and how many images are in each."""
 
 
 @dataclass(frozen=True)
-class Shard:
+class ImageShard:
     """One tar file and how many images are in it."""
 
     name: str
@@ -54,12 +54,12 @@ class ShardSplits(Splits):
         augment: Changes training batches.
 
     Raises:
-        Mistake: There is one shard to train on, or the package webdataset is missing.
+        UserError: There is one shard to train on, or the package webdataset is missing.
     """
 
     folder: Path
-    train: tuple[Shard, ...]
-    test: tuple[Shard, ...]
+    train: tuple[ImageShard, ...]
+    test: tuple[ImageShard, ...]
     classes: int
     changed: Callable[[Any], Transform]
     plain: Transform
@@ -67,9 +67,9 @@ class ShardSplits(Splits):
 
     def __post_init__(self) -> None:
         if find_spec("webdataset") is None:
-            raise Mistake("webdataset shards are read by the package webdataset: pip install webdataset.")
+            raise UserError("webdataset shards are read by the package webdataset: pip install webdataset.")
         if not self._parted[1]:
-            raise Mistake(f"one of at least two training shards is held out for validation, got {len(self.train)}.")
+            raise UserError(f"one of at least two training shards is held out for validation, got {len(self.train)}.")
 
     @property
     def fingerprint(self) -> str:
@@ -82,7 +82,7 @@ class ShardSplits(Splits):
         return _total(self._parted[1])
 
     @cached_property
-    def _parted(self) -> tuple[tuple[Shard, ...], tuple[Shard, ...]]:
+    def _parted(self) -> tuple[tuple[ImageShard, ...], tuple[ImageShard, ...]]:
         """The training shards that are held out, and the others."""
         wanted = min(10_000, _total(self.train) / 20)
         by_hash = sorted(self.train, key=lambda shard: hashlib.sha256(shard.name.encode()).digest())
@@ -90,8 +90,8 @@ class ShardSplits(Splits):
         return tuple(by_hash[:enough]), tuple(by_hash[enough:])
 
     def training(
-        self, recipe: Any, seed: int, start: Progress, device: torch.device
-    ) -> Iterator[tuple[Batch, Progress]]:
+        self, recipe: Any, seed: int, start: DataPosition, device: torch.device
+    ) -> Iterator[tuple[Batch, DataPosition]]:
         """Batches of shuffled and changed images; progress is the number of passes."""
         size, passes, step = recipe.batch // recipe.accumulate, recipe.passes(self.examples), sum(start)
         images = self._images(self._parted[1], self.changed(recipe), size, derived_seed(seed, "shards"))
@@ -116,7 +116,7 @@ class ShardSplits(Splits):
             if left <= 0:
                 return
 
-    def _images(self, shards: tuple[Shard, ...], transform: Transform, batch: int = 0, seed: int = 0) -> Any:
+    def _images(self, shards: tuple[ImageShard, ...], transform: Transform, batch: int = 0, seed: int = 0) -> Any:
         """A timm data set of these shards, shuffled for batches of that size, or as they are."""
         images = create_dataset(
             "wds/",
@@ -131,22 +131,22 @@ class ShardSplits(Splits):
         return images
 
 
-def shards(folder: Path, splits: tuple[str, ...]) -> tuple[Shard, ...]:
+def shards(folder: Path, splits: tuple[str, ...]) -> tuple[ImageShard, ...]:
     """The shards of the first of these splits that the folder's listing has.
 
     Raises:
-        Mistake: It has none of them, or cannot be read.
+        UserError: It has none of them, or cannot be read.
     """
     try:
         listed: Mapping[str, Any] = json.loads((folder / LISTING).read_text())["splits"]
         found = next(listed[split] for split in splits if split in listed)
-        return tuple(map(Shard, found["filenames"], found["shard_lengths"]))
+        return tuple(map(ImageShard, found["filenames"], found["shard_lengths"]))
     except (OSError, ValueError, KeyError, TypeError, StopIteration) as error:
-        raise Mistake(
+        raise UserError(
             f"{str(folder / LISTING)!r} must list the filenames and shard_lengths of splits.{splits[0]}, "
             f"as timm's webdataset reader has it: {type(error).__name__} {error}"
         ) from error
 
 
-def _total(shards: tuple[Shard, ...] | list[Shard]) -> int:
+def _total(shards: tuple[ImageShard, ...] | list[ImageShard]) -> int:
     return sum(shard.images for shard in shards)

@@ -8,7 +8,7 @@ from timm.data import create_transform
 from timm.data.auto_augment import RandAugment, posterize
 
 from search_spaces.architecture import Architecture
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from tasks.image_shards import LISTING, ShardSplits, shards
 from tasks.image_sources import NAMES, source
 from tasks.images import ImageSplits, Transform
@@ -82,17 +82,17 @@ class ImageNetViT(ViTTask):
         """Find the images; they are read when they are needed.
 
         Raises:
-            Mistake: No data was given, a split is not there, or the splits have different classes.
+            UserError: No data was given, a split is not there, or the splits have different classes.
         """
         if self.data is None:
-            raise Mistake(f"task {self.name!r} has no data of its own. Give --data FOLDER with train/ and validation/.")
+            raise UserError(f"task {self.name!r} has no own data. Give --data FOLDER with train/ and validation/.")
         plain = create_transform(224, interpolation="bicubic", crop_pct=0.875)
         if (self.data / LISTING).exists():
             train_shards, test_shards = (shards(self.data, names) for names in NAMES.values())
             return ShardSplits(self.data, train_shards, test_shards, 1000, _changed, plain, _mixed(1000))
         train, test = source(self.data, "train"), source(self.data, "validation")
         if train.classes != test.classes:
-            raise Mistake(f"train and validation of {str(self.data)!r} must have the same classes (folder names).")
+            raise UserError(f"train and validation of {str(self.data)!r} must have the same classes (folder names).")
         held_out = min(10_000, -(-len(train.images) // 20))
         return ImageSplits(train, test, held_out, _changed, plain, _mixed(len(train.classes)))
 

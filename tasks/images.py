@@ -16,8 +16,8 @@ import torch
 from torch import Generator, Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from tasks.image_sources import Source
-from tasks.splits import Augment, Batch, Part, Progress, Splits, derived_seed, shuffled, spread
+from tasks.image_sources import ImageSource
+from tasks.splits import Augment, Batch, DataPosition, Part, Splits, derived_seed, shuffled, spread
 
 Key = tuple[int, int]
 """Which image, and the seed of the draws that change it."""
@@ -42,8 +42,8 @@ class ImageSplits(Splits):
         augment: Changes training batches.
     """
 
-    train: Source
-    test: Source
+    train: ImageSource
+    test: ImageSource
     held_out: int
     changed: Callable[[Any], Transform]
     plain: Transform
@@ -69,8 +69,8 @@ class ImageSplits(Splits):
         return len(self.train.images) - self.held_out
 
     def training(
-        self, recipe: Any, seed: int, start: Progress, device: torch.device
-    ) -> Iterator[tuple[Batch, Progress]]:
+        self, recipe: Any, seed: int, start: DataPosition, device: torch.device
+    ) -> Iterator[tuple[Batch, DataPosition]]:
         """Batches of shuffled and changed images; progress is the number of passes."""
         first = sum(start)
         images = _Transformed(self.train.images, self.changed(recipe))

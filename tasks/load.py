@@ -8,29 +8,29 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from search_spaces.mistake import Mistake, unknown
-from tasks.base import FAMILIES, TASKS, Task
+from search_spaces.errors import UserError, unknown
+from tasks.base import TASK_FAMILIES, TASKS, Task
 
 
 def load_task(reference: str, data: Path | None = None) -> Task:
     """The task called `reference`, on the data at `data`, or on its own where that is None.
 
     Raises:
-        Mistake: No such name, file or class; a plug-in or file that cannot be imported; a class that is no Task
+        UserError: No such name, file or class; a plug-in or file that cannot be imported; a class that is no Task
             or lacks something; or data that is missing.
     """
     return task_class(reference)(data)
 
 
 def task_class(reference: str) -> type[Task]:
-    """The class called `reference`, known to be a whole Task. Raises Mistake as `load_task` does."""
+    """The class called `reference`, known to be a whole Task. Raises UserError as `load_task` does."""
     text, _, _ = reference.rpartition(":")
     family, colon, name = reference.partition(":")
     kind: type[Task]
     if (text or reference).endswith(".py"):
         kind = _from_file(reference)
-    elif colon and family in FAMILIES.names():
-        kind = FAMILIES.load(family)(name)
+    elif colon and family in TASK_FAMILIES.names():
+        kind = TASK_FAMILIES.load(family)(name)
     else:
         kind = TASKS.load(reference)
     _check(reference, kind)
@@ -41,13 +41,13 @@ def _from_file(reference: str) -> Any:
     text, _, name = reference.rpartition(":")
     path = Path(text or name)
     if not path.is_file():
-        raise Mistake(f"a task's file must exist, got {str(path)!r}. Give FILE.py:CLASS.")
+        raise UserError(f"a task's file must exist, got {str(path)!r}. Give FILE.py:CLASS.")
     module = _imported(path)
     known = [
         key for key, value in vars(module).items() if inspect.isclass(value) and value.__module__ == module.__name__
     ]
     if not text:
-        raise Mistake(f"expected FILE.py:CLASS, got {reference!r}. Classes there: {', '.join(known) or 'none'}.")
+        raise UserError(f"expected FILE.py:CLASS, got {reference!r}. Classes there: {', '.join(known) or 'none'}.")
     if name not in vars(module):
         raise unknown(f"class of {path}", name, known)
     return vars(module)[name]
@@ -66,17 +66,17 @@ def _imported(path: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except Mistake:
+    except UserError:
         raise
     except Exception as error:  # somebody's file may fail in any way, and that is not ours to trace
         del sys.modules[name]
-        raise Mistake(f"{path} could not be imported: {type(error).__name__}: {error}") from error
+        raise UserError(f"{path} could not be imported: {type(error).__name__}: {error}") from error
     return module
 
 
 def _check(reference: str, kind: Any) -> None:
     if not (inspect.isclass(kind) and issubclass(kind, Task)):
-        raise Mistake(f"a task must be a subclass of tasks.base.Task, got {reference!r}, which is {kind!r}.")
+        raise UserError(f"a task must be a subclass of tasks.base.Task, got {reference!r}, which is {kind!r}.")
     declared = {
         name
         for parent in kind.__mro__
@@ -85,4 +85,4 @@ def _check(reference: str, kind: Any) -> None:
     }
     missing = sorted(declared - set(dir(kind))) + sorted(kind.__abstractmethods__)
     if missing:
-        raise Mistake(f"task {reference!r} lacks {', '.join(missing)}. See tasks.base.Task for what each is.")
+        raise UserError(f"task {reference!r} lacks {', '.join(missing)}. See tasks.base.Task for what each is.")

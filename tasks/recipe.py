@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, fields, replace
 from typing import Literal
 
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 
 Precision = Literal["32-true", "bf16-mixed", "bf16-true"]
 Schedule = Literal["cosine", "linear", "inverse-sqrt"]
@@ -71,11 +71,11 @@ class Recipe:
         """The same recipe on several devices, each of which takes as much at once as one alone would.
 
         Raises:
-            Mistake: A pass cannot be dealt out evenly.
+            UserError: A pass cannot be dealt out evenly.
         """
         shared = replace(self, accumulate=max(1, self.accumulate // devices))
         if self.batch % (shared.accumulate * devices):
-            raise Mistake(f"{devices} devices cannot share a batch of {self.batch} evenly. Take a divisor of it.")
+            raise UserError(f"{devices} devices cannot share a batch of {self.batch} evenly. Take a divisor of it.")
         return shared
 
     def passes(self, examples: int) -> int:

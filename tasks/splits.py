@@ -20,7 +20,7 @@ Batch = tuple[Tensor, Tensor]
 
 Part = Literal["validation", "test"]
 
-Progress = tuple[int, ...]
+DataPosition = tuple[int, ...]
 """How far a training has come in its data, as the data itself counts; () is the start."""
 
 
@@ -59,8 +59,8 @@ class Splits(ABC):
 
     @abstractmethod
     def training(
-        self, recipe: Recipe, seed: int, start: Progress, device: torch.device
-    ) -> Iterator[tuple[Batch, Progress]]:
+        self, recipe: Recipe, seed: int, start: DataPosition, device: torch.device
+    ) -> Iterator[tuple[Batch, DataPosition]]:
         """Batches of a training from `start` on, without end, on the device, each with the progress behind it.
 
         A batch and its progress are functions of the recipe, the seed and the progress before it alone.
@@ -70,7 +70,7 @@ class Splits(ABC):
     def measured(self, part: Part, recipe: Recipe, device: torch.device) -> Iterator[Batch]:
         """Every example of a part once, or as many as the recipe wants, in batches, on the device."""
 
-    def remarks(self, part: Part, recipe: Recipe, progress: Progress) -> Mapping[str, float]:
+    def remarks(self, part: Part, recipe: Recipe, progress: DataPosition) -> Mapping[str, float]:
         """What is to be told beside the metrics: of a part, and of a training that has come so far."""
         return {}
 
@@ -116,8 +116,8 @@ class TensorSplits(Splits):
         return len(self.train[0])
 
     def training(
-        self, recipe: Recipe, seed: int, start: Progress, device: torch.device
-    ) -> Iterator[tuple[Batch, Progress]]:
+        self, recipe: Recipe, seed: int, start: DataPosition, device: torch.device
+    ) -> Iterator[tuple[Batch, DataPosition]]:
         """Batches of shuffled examples; progress is the number of passes."""
         inputs, targets = (tensor.to(device) for tensor in self.train)
         size, passes = recipe.batch // recipe.accumulate, recipe.passes(self.examples)

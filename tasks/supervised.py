@@ -42,7 +42,7 @@ class SupervisedTask(Task):
 
     @abstractmethod
     def load(self) -> Splits:
-        """Read the data. Raises Mistake where it is not there."""
+        """Read the data. Raises UserError where it is not there."""
 
     @abstractmethod
     def loss(self, outputs: Tensor, targets: Tensor, recipe: Any) -> Tensor:

@@ -36,7 +36,7 @@ def check_it_says_what_it_is(task: Task, architecture: Architecture) -> None:
     names = [metric.name for metric in task.metrics]
     assert names, "metrics must name at least one"
     assert len(set(names)) == len(names), f"metrics must have different names, got {names}"
-    assert {metric.goal for metric in task.metrics} <= {"max", "min"}, "a metric's goal is max or min"
+    assert {metric.direction for metric in task.metrics} <= {"max", "min"}, "a metric's direction is max or min"
     assert {"smoke", "proxy"} <= set(task.presets), f"presets must have smoke and proxy, got {sorted(task.presets)}"
     for name, preset in task.presets.items():
         assert "\n" not in str(preset), f"preset {name!r} must show as one line"

@@ -16,13 +16,13 @@ from torch import Tensor, nn
 from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.optim import AdamW, Optimizer
 
-from search_spaces.checkpoint import settle
+from search_spaces.checkpoint import atomic_replace
+from search_spaces.errors import Notice
 from search_spaces.layers.stack import Stack
-from search_spaces.mistake import Notice
 from search_spaces.topologies.decay import split_by_decay
 from tasks.base import Diverged, Report
 from tasks.recipe import Recipe
-from tasks.splits import Batch, Progress, Splits, derived_seed
+from tasks.splits import Batch, DataPosition, Splits, derived_seed
 
 if not torch.cuda.is_available():
     # Lightning makes torch ask NVML whether there is a GPU; without one, every optimiser step looks for NVML again.
@@ -71,7 +71,7 @@ class Run(LightningModule):
         self.steps = job.recipe.total_steps(job.splits.examples)
         self.curve: list[tuple[int, dict[str, float]]] = []
         self.start = 0  # the pass that a continued run stands at
-        self.progress: Progress = ()  # and how far it has come in its data
+        self.progress: DataPosition = ()  # and how far it has come in its data
         self._loss_sum = torch.zeros(())
         self._saved_at = time.monotonic()
 
@@ -97,7 +97,7 @@ class Run(LightningModule):
         groups = [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": exempt, "weight_decay": 0.0}]
         return AdamW(groups, lr=recipe.lr, betas=recipe.betas, fused=True)
 
-    def training_step(self, given: tuple[Batch, Progress], index: int) -> Tensor:
+    def training_step(self, given: tuple[Batch, DataPosition], index: int) -> Tensor:
         """One pass, forward."""
         self._seed_draws(index)
         (inputs, targets), self.progress = given
@@ -171,7 +171,7 @@ class Run(LightningModule):
         partial = path.with_suffix(".partial")
         self.trainer.save_checkpoint(partial)
         if self.trainer.is_global_zero:
-            settle(partial, path)
+            atomic_replace(partial, path)
         self._saved_at = time.monotonic()
 
 
@@ -184,7 +184,7 @@ class Passes:
     def __len__(self) -> int:
         return self.run.steps * self.run.job.recipe.accumulate
 
-    def __iter__(self) -> Iterator[tuple[Batch, Progress]]:
+    def __iter__(self) -> Iterator[tuple[Batch, DataPosition]]:
         run, job, trainer = self.run, self.run.job, self.run.trainer
         own = slice(trainer.global_rank, None, trainer.world_size)  # of the examples of a pass, all of them if alone
         passes = job.splits.training(job.recipe, job.seed, run.progress, run.device)

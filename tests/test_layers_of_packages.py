@@ -13,7 +13,7 @@ MAY_IMPORT = {
     "nas": {"nas", "tasks", "search_spaces", "results"},
     "tasks": {"tasks", "search_spaces"},
     "search_spaces": {"search_spaces"},
-    "results": {"results", "search_spaces.architecture", "search_spaces.mistake", "search_spaces.spec"},
+    "results": {"results", "search_spaces.architecture", "search_spaces.errors", "search_spaces.spec"},
 }
 FILES = [path for package in OURS for path in sorted((ROOT / package).rglob("*.py"))]
 

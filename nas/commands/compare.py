@@ -26,7 +26,7 @@ from nas.workers import usual, workers
 from results import export, table
 from results.row import Row
 from search_spaces.architecture import Architecture
-from search_spaces.mistake import Mistake, Notice, unknown
+from search_spaces.errors import Notice, UserError, unknown
 from search_spaces.spec import split_top_level
 from tasks.base import Task
 
@@ -59,7 +59,7 @@ def run(request: Request) -> None:
     """Count, train where seeds were asked for, and print; a file holds every Row, a terminal the means."""
     for_terminal = for_a_terminal(request.format, request.output)
     if request.curves is not None and not request.seeds:
-        raise Mistake("--curves needs trained networks. Give --seeds.")
+        raise UserError("--curves needs trained networks. Give --seeds.")
     task = task_of(request.task, request.data)
     architectures = candidates(task, request)
     costs = [asdict(count(task, architecture)) for architecture in architectures]
@@ -76,7 +76,7 @@ def run(request: Request) -> None:
         _show(request, task, architectures, costs, rows, for_terminal)
         lost = [row for row in rows if row.status == "failed"]
         if lost:  # what was completed is kept for another try
-            raise Mistake(f"{len(lost)} of {len(rows)} evaluations failed, the first with: {lost[0].error}")
+            raise UserError(f"{len(lost)} of {len(rows)} evaluations failed, the first with: {lost[0].error}")
         for row in rows:  # and not what another, interrupted comparison has kept
             shutil.rmtree(_own(folder, row.architecture, row.seed))
 
@@ -120,7 +120,7 @@ def candidates(task: Task, request: Request) -> list[Architecture]:
     """Every `--arch` with every `--topology`, made equal to the first of them where `--match` says so.
 
     Raises:
-        Mistake: One that cannot be read or wired, or a quantity that cannot be matched.
+        UserError: One that cannot be read or wired, or a quantity that cannot be matched.
     """
     if request.match is not None and request.match not in MATCHED:
         raise unknown("quantity to match", request.match, MATCHED)
@@ -128,7 +128,7 @@ def candidates(task: Task, request: Request) -> list[Architecture]:
     if request.topologies is not None:
         topologies = [name for name in split_top_level(request.topologies) if name.strip()]
     if not topologies:
-        raise Mistake(f"--topology must name at least one topology, got {request.topologies!r}.")
+        raise UserError(f"--topology must name at least one topology, got {request.topologies!r}.")
     named = [
         architecture_of(task, request.preset, arch, topology)
         for arch in request.archs or [""]
@@ -187,9 +187,9 @@ def _held(folder: Path) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
         lock.acquire(timeout=0)
     except Timeout:
-        raise Mistake(f"another process compares these, and holds {folder}. Wait for it, or run elsewhere.") from None
+        raise UserError(f"another process compares these, and holds {folder}. Wait for it, or run elsewhere.") from None
     except OSError as error:
-        raise Mistake(f"{folder} cannot be made: {error.strerror}. Run nas elsewhere.") from error
+        raise UserError(f"{folder} cannot be made: {error.strerror}. Run nas elsewhere.") from error
     try:
         yield
     finally:

@@ -12,7 +12,7 @@ from nas.options import By, Format
 from nas.profiling.profile import profile_what_fits, trace_of
 from results import export, table
 from search_spaces.architecture import Architecture
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from tasks.base import Task
 
 
@@ -33,7 +33,7 @@ class Request:
 def run(request: Request) -> None:
     """Count and print."""
     if request.by and request.profiled:
-        raise Mistake("--profile measures a network as a whole, and --by divides what is counted. Give one of them.")
+        raise UserError("--profile measures a network as a whole, and --by divides what is counted. Give one of them.")
     task = task_of(request.task, request.data)
     architecture = architecture_of(task, request.preset, request.arch, request.topology)
     if request.by:

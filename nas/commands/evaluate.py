@@ -12,7 +12,7 @@ from nas import report
 from nas.commands.results import for_a_terminal
 from nas.commands.search import architecture_of
 from nas.conditioning import refuse
-from nas.cost import blank
+from nas.cost import meta_device
 from nas.evaluate import Job, evaluate, first_process, kept_row, task_of
 from nas.objectives import known_measures
 from nas.options import Format
@@ -20,7 +20,7 @@ from nas.profiling.profile import trace_of
 from nas.store import slug
 from results import export, table
 from search_spaces.checkpoint import Record, read_record
-from search_spaces.mistake import Mistake, Notice, unknown
+from search_spaces.errors import Notice, UserError, unknown
 from search_spaces.retrofit import retrofit_checkpoint
 
 
@@ -48,7 +48,7 @@ def run(reference: str, request: Request) -> None:
     architecture = architecture_of(task, request.preset, request.arch, request.topology)
     measures = known_measures(request.measures)
     if "conditioning" in measures:
-        with blank():
+        with meta_device():
             refuse(task.build(architecture))
     if request.render is not None:
         task.render(None, request.render)
@@ -78,13 +78,13 @@ def retrofit(checkpoint: Path, request: Request) -> None:
     task = task_of(reference, data)
     if record.task_version != task.version:
         versions = f"{record.task_version}, this is version {task.version}"
-        raise Mistake(f"{checkpoint} is of task {task.name!r} version {versions}. Train the residual network again.")
+        raise UserError(f"{checkpoint} is of task {task.name!r} version {versions}. Train the residual network again.")
     if preset not in task.presets:
         raise unknown(f"preset of task {task.name!r}", preset, task.presets)
     checkpoint = checkpoint.resolve()
     save = request.save or checkpoint.with_name(f"{checkpoint.name}-{slug(request.topology)}")
     if save.resolve() == checkpoint:
-        raise Mistake(f"--save must be another folder than the checkpoint, got {save}.")
+        raise UserError(f"--save must be another folder than the checkpoint, got {save}.")
     folder = _made(save)
     torch.manual_seed(request.seed)  # of what the topology adds
     start = save / "start" if first_process() else Path(mkdtemp())  # two must not write the same files
@@ -103,7 +103,7 @@ def retrofit(checkpoint: Path, request: Request) -> None:
 
 
 def _evaluate(job: Job, request: Request) -> None:
-    """Evaluate and print; a failed evaluation is printed too, and then is a Mistake."""
+    """Evaluate and print; a failed evaluation is printed too, and then is a UserError."""
     for_terminal = for_a_terminal(request.format, request.output)
     if kept_row(job) is not None and first_process():
         kept = f"{job.folder} holds this very evaluation, which is shown. Remove the folder to train again."
@@ -118,14 +118,14 @@ def _evaluate(job: Job, request: Request) -> None:
     else:
         export.write(table.from_rows([row]), request.format.value, request.output)
     if row.status == "failed":
-        raise Mistake(f"the evaluation failed: {row.error}")
+        raise UserError(f"the evaluation failed: {row.error}")
 
 
 def _origin(record: Record, checkpoint: Path) -> tuple[str, str, str | None]:
     """The task as it was asked for, the preset and the data that a network was trained with."""
     settings = {name: str(value) for name, value in record.settings.items()}
     if "preset" not in settings:
-        raise Mistake(f"{checkpoint} does not say how it was trained. Take one that `nas evaluate --save` wrote.")
+        raise UserError(f"{checkpoint} does not say how it was trained. Take one that `nas evaluate --save` wrote.")
     return settings.get("reference", record.task), settings["preset"], settings.get("data")
 
 
@@ -140,5 +140,5 @@ def _made(folder: Path | None) -> str | None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise Mistake(f"--save must be a folder that can be made, got {folder} ({error.strerror}).") from error
+        raise UserError(f"--save must be a folder that can be made, got {folder} ({error.strerror}).") from error
     return str(folder)

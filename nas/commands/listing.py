@@ -11,10 +11,10 @@ from nas import report, store
 from nas.options import Kind
 from nas.sampling import SAMPLERS
 from search_spaces.catalog import SPACES
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from search_spaces.registry import Registry
 from search_spaces.topologies.registry import TOPOLOGIES
-from tasks.base import FAMILIES, TASKS
+from tasks.base import TASK_FAMILIES, TASKS
 from tasks.load import task_class
 
 Lines = Iterator[tuple[str, str]]
@@ -45,8 +45,8 @@ def _registered(registry: Registry) -> Lines:
     for name in registry.names():
         try:
             yield name, _first_line(registry.load(name))
-        except Mistake as mistake:
-            yield name, f"broken: {mistake}"
+        except UserError as error:
+            yield name, f"broken: {error}"
 
 
 def _first_line(entry: Any) -> str:
@@ -59,9 +59,9 @@ def _tasks() -> Lines:
         try:
             kind = task_class(name)
             yield name, f"{_first_line(kind)} (presets {', '.join(kind.presets)})"
-        except Mistake as mistake:
-            yield name, f"broken: {mistake}"
-    for name, line in _registered(FAMILIES):
+        except UserError as error:
+            yield name, f"broken: {error}"
+    for name, line in _registered(TASK_FAMILIES):
         yield f"{name}:NAME", line
 
 
@@ -69,7 +69,7 @@ def _presets() -> Lines:
     for name in TASKS.names():
         try:
             presets = task_class(name).presets
-        except Mistake:
+        except UserError:
             continue  # said where tasks are listed
         for preset, settings in presets.items():
             yield f"{name} {preset}", str(settings)

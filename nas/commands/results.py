@@ -9,7 +9,7 @@ from results import export, table
 from results.pareto import front
 from results.query import query
 from results.row import Row
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 
 
 def run(
@@ -44,11 +44,11 @@ def show_front(study: str | None, storage: str, plot: Path | None) -> None:
     name, settings, rows = _read(study, storage)
     found = front(table.from_rows(rows), settings.objectives)
     if not len(found):
-        raise Mistake(f"study {name!r} has no complete row yet: {len(rows)} ended. See `nas results`.")
+        raise UserError(f"study {name!r} has no complete row yet: {len(rows)} ended. See `nas results`.")
     last = list(settings.objectives)[-1]
     records = sorted(found.to_pylist(), key=lambda record: float(record[last]))
-    goals = ", ".join(f"{goal} {name}" for name, goal in settings.objectives.items())
-    title = f"{name}: front of {len(rows)} architectures ({goals}; {settings.budget or 'no budget'})"
+    directions = ", ".join(f"{direction} {name}" for name, direction in settings.objectives.items())
+    title = f"{name}: front of {len(rows)} architectures ({directions}; {settings.budget or 'no budget'})"
     report.print_records(
         console, records, report.front_columns(list(settings.objectives), list(settings.metrics)), title
     )
@@ -70,9 +70,9 @@ def _read(study: str | None, storage: str) -> tuple[str, store.Settings, list[Ro
 
 
 def for_a_terminal(format: Format, output: Path | None) -> bool:
-    """Whether to print a table. Raises Mistake where a table is to go to a file."""
+    """Whether to print a table. Raises UserError where a table is to go to a file."""
     if format is Format.TABLE and output is not None:
-        raise Mistake(f"a table is for the terminal; --output {output} needs --format csv, json or parquet.")
+        raise UserError(f"a table is for the terminal; --output {output} needs --format csv, json or parquet.")
     return format is Format.TABLE
 
 

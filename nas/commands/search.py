@@ -11,7 +11,7 @@ import torch
 from nas import report, store
 from nas.budget import Budget, feasible, parse_budget
 from nas.commands.results import show_front
-from nas.cost import blank, cheap_counts
+from nas.cost import cheap_counts, meta_device
 from nas.evaluate import task_of
 from nas.objectives import resolve
 from nas.progress import Progress
@@ -19,10 +19,10 @@ from nas.sampling import DEFAULT, SAMPLERS, BudgetSampler
 from nas.search import Coordinator
 from nas.store import Settings
 from nas.workers import usual, workers
-from results.row import Goal
+from results.row import Direction
 from search_spaces.architecture import Architecture, parse_architecture
 from search_spaces.catalog import space_named
-from search_spaces.mistake import Mistake, unknown
+from search_spaces.errors import UserError, unknown
 from search_spaces.space import SearchSpace
 from search_spaces.topologies.registry import refusal
 from tasks.base import Task
@@ -87,7 +87,7 @@ def architecture_of(task: Task, preset: str, arch: str, topology: str | None = N
     """The preset's base architecture, changed by `--arch` and `--topology`.
 
     Raises:
-        Mistake: An unknown preset, or an architecture that cannot be wired.
+        UserError: An unknown preset, or an architecture that cannot be wired.
     """
     if preset not in task.presets:
         raise unknown(f"preset of task {task.name!r}", preset, task.presets)
@@ -96,7 +96,7 @@ def architecture_of(task: Task, preset: str, arch: str, topology: str | None = N
     architecture = parse_architecture(arch, task.base_for(preset))
     reason = refusal(architecture)
     if reason is not None:
-        raise Mistake(reason)
+        raise UserError(reason)
     return architecture
 
 
@@ -104,16 +104,16 @@ def space_of(task: Task, name: str, arch: str, preset: str) -> SearchSpace:
     """A named space around the task's base architecture under a preset, changed by `--arch`."""
     space = space_named(name, architecture_of(task, preset, arch))
     if arch and space.base.model:
-        raise Mistake(f"space {name!r} has a base of its own, got --arch {arch!r} as well. Leave that out.")
+        raise UserError(f"space {name!r} has a base of its own, got --arch {arch!r} as well. Leave that out.")
     if space.base.model:
-        with blank():
+        with meta_device():
             task.build(space.base)  # which raises where the task has no models of timm's: now, and not in every trial
     return space
 
 
 def settings_for(request: Request, task: Task, space: SearchSpace, budget: Budget) -> Settings:
-    """The settings of a study. Raises Mistake for an unknown objective, preset or sampler."""
-    metrics: dict[str, Goal] = {metric.name: metric.goal for metric in task.metrics}
+    """The settings of a study. Raises UserError for an unknown objective, preset or sampler."""
+    metrics: dict[str, Direction] = {metric.name: metric.direction for metric in task.metrics}
     named = request.objectives.split(",") if request.objectives else [task.metrics[0].name, "flops"]
     sampler = request.sampler or DEFAULT
     if sampler not in SAMPLERS:
@@ -135,9 +135,9 @@ def settings_for(request: Request, task: Task, space: SearchSpace, budget: Budge
 
 
 def check_device(quantities: Collection[str]) -> None:
-    """Raise Mistake where energy is asked for and there is nothing that tells it."""
+    """Raise UserError where energy is asked for and there is nothing that tells it."""
     if "energy_j" in quantities and not torch.cuda.is_available():
-        raise Mistake("energy_j is measured on NVIDIA GPUs, and there is none. Take step_ms or flops.")
+        raise UserError("energy_j is measured on NVIDIA GPUs, and there is none. Take step_ms or flops.")
 
 
 def default_name(settings: Settings) -> str:

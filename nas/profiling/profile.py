@@ -14,7 +14,7 @@ from nas.profiling.memory import peak_of
 from nas.profiling.steps import Steps, one_thread, prepare, usual_batch
 from nas.profiling.timing import Times, timed
 from search_spaces.architecture import Architecture
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from tasks.base import Task
 
 Profile = Mapping[str, float | int | str]
@@ -38,7 +38,7 @@ def profile(task: Task, architecture: Architecture, preset: str, batch: int | No
 
     Raises:
         torch.OutOfMemoryError: There is no memory for a step of that batch.
-        Mistake: The trace's folder cannot be made.
+        UserError: The trace's folder cannot be made.
     """
     recipe = task.presets[preset]
     on_gpu = torch.cuda.is_available() and getattr(recipe, "accelerator", "auto") != "cpu"
@@ -56,7 +56,7 @@ def profile_what_fits(
     """Do as `profile` does, with the batch halved until there is memory for it; the note says so.
 
     Raises:
-        Mistake: There is no memory for a single example, or the trace's folder cannot be made.
+        UserError: There is no memory for a single example, or the trace's folder cannot be made.
     """
     asked = size = batch or usual_batch(task.presets[preset])
     while True:
@@ -66,7 +66,7 @@ def profile_what_fits(
             if not isinstance(error, MemoryError | torch.OutOfMemoryError) and "memory" not in str(error):
                 raise
             if size == 1:
-                raise Mistake("there is no memory for a step of one example. Take a smaller network.") from error
+                raise UserError("there is no memory for a step of one example. Take a smaller network.") from error
             size //= 2
             torch.cuda.empty_cache()
             continue
@@ -80,7 +80,7 @@ def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise Mistake(f"the folder of traces {folder} cannot be made: {error.strerror}. Run nas elsewhere.") from error
+        raise UserError(f"folder {folder} of traces cannot be made: {error.strerror}. Run nas elsewhere.") from error
 
 
 def _measured(

@@ -68,7 +68,7 @@ def row_of(line: published.Line) -> RowName:
 
 @cache
 def readings(paper: str) -> tuple[Reading, ...]:
-    """All readings of a paper's rows, in the rows' order. Raises Mistake for a paper without printed tables."""
+    """All readings of a paper's rows, in the rows' order. Raises UserError for a paper without printed tables."""
     order = [row_of(line) for line in published.lines_of(paper)]
     text = files("nas.readings").joinpath(f"{paper}.csv").read_text(encoding="utf-8")
     records = csv.DictReader(text.splitlines())

@@ -7,14 +7,14 @@ from typing import Any
 import timm
 from torch import nn
 
-from nas.cost import blank
+from nas.cost import meta_device
 from nas.readings import Reading
 from search_spaces.architecture import Architecture, parse_architecture
 from search_spaces.layers.attention import SoftmaxAttention
 from search_spaces.layers.feed_forward import SWIGLU
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.nystrom import Nystrom
-from search_spaces.layers.transformer import Dialect, build_transformer
+from search_spaces.layers.transformer import TransformerStyle, build_transformer
 from search_spaces.models.encoder import EncoderSizes, build_encoder
 from search_spaces.models.vit import build_vit
 from tasks.imagenet import ImageNetViT
@@ -31,8 +31,8 @@ _LRA = {
 
 
 def params(reading: Reading) -> int:
-    """Parameters of the network that a row is read as. Raises Mistake for a network that cannot be built."""
-    with blank():
+    """Parameters of the network that a row is read as. Raises UserError for a network that cannot be built."""
+    with meta_device():
         network = _network(reading)
     return sum(p.numel() for p in network.parameters() if reading.counts == "all" or p.ndim == 2)
 
@@ -64,9 +64,9 @@ def _crammed_bert(text: str) -> nn.Module:
     """Geiping and Goldstein (2023) and their code: no biases but those of norms, fixed positions, tied words."""
     base = ImageNetViT.base
     # Their gated GELU has as many weights as the gate by SiLU.
-    dialect = Dialect(Norm("layer", 1e-12), SWIGLU, attention_bias=False, feed_forward_bias=False, parts=1)
+    style = TransformerStyle(Norm("layer", 1e-12), SWIGLU, attention_bias=False, feed_forward_bias=False, parts=1)
     architecture = parse_architecture(text, base)
-    stack = build_transformer(architecture, dialect, lambda block: SoftmaxAttention(causal=False))
+    stack = build_transformer(architecture, style, lambda block: SoftmaxAttention(causal=False))
     width = architecture.width
     return nn.ModuleList([nn.Embedding(32_768, width), nn.LayerNorm(width), stack])
 

@@ -89,7 +89,7 @@ class Words(Axis):
         return np.array([0.5**0.5 * (value == word) for word in self._values])
 
 
-class Layout:
+class Coordinates:
     """Where the feasible architectures of a space stand.
 
     Attributes:
@@ -143,7 +143,7 @@ class Layout:
         return np.concatenate(columns or [np.zeros((len(self.feasible), 1))], axis=1)
 
     def nearest(self, place: Array, among: Indices, random: np.random.Generator) -> int:
-        """The index nearest to a place, one of the nearest by lot."""
+        """The index nearest to a place, one of the nearest at random."""
         distances = (self._squares - 2 * self.places @ place)[among]  # squared, less a constant
         return int(random.choice(among[distances <= distances.min() + 1e-9]))
 

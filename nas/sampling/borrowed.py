@@ -18,25 +18,25 @@ class Borrowed(Proposer):
 
     def propose(self, situation: Situation) -> int:
         """Move the sampler's point, which need not be an architecture, to the nearest one."""
-        study, trial, layout = situation.study, situation.trial, situation.layout
+        study, trial, coordinates = situation.study, situation.trial, situation.coordinates
         sampler = self._make(situation.seed)
         varied = {
             name: axis.distribution
-            for name, axis in layout.axes.items()
+            for name, axis in coordinates.axes.items()
             if "." not in name and not axis.distribution.single()
         }
         together = sampler.sample_relative(study, trial, varied)
 
         def value_of(axis: Axis) -> Scalar:
             if axis.distribution.single():
-                return layout.feasible.space.axes[axis.name][0]
+                return coordinates.feasible.space.axes[axis.name][0]
             if axis.name not in together:
                 together[axis.name] = sampler.sample_independent(study, trial, axis.name, axis.distribution)
             value: Scalar = together[axis.name]
             return value
 
-        place = layout.place(layout.walk(value_of))
-        return layout.nearest(place, situation.untried, np.random.default_rng(situation.seed))
+        place = coordinates.place(coordinates.walk(value_of))
+        return coordinates.nearest(place, situation.untried, np.random.default_rng(situation.seed))
 
 
 class Random(Proposer):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from nas.sampling.axes import Array, Indices, Layout
+from nas.sampling.axes import Array, Coordinates, Indices
 
 
 @dataclass(frozen=True)
@@ -21,18 +21,18 @@ class Tried:
 
     Attributes:
         indices: Which architecture: [T].
-        goals: The values it got, turned so that less is better; NaN where it has none: [T, K].
+        values: The values it got, turned so that less is better; NaN where it has none: [T, K].
         running: Whether values are still to come: [T].
     """
 
     indices: Indices
-    goals: Array
+    values: Array
     running: NDArray[np.bool_]
 
     def __add__(self, later: "Tried") -> "Tried":
         return Tried(
             np.concatenate([self.indices, later.indices]),
-            np.concatenate([self.goals, later.goals]),
+            np.concatenate([self.values, later.values]),
             np.concatenate([self.running, later.running]),
         )
 
@@ -46,10 +46,12 @@ class Tried:
 class History:
     """Reads the trials of one study; those before the first unfinished one are read once and kept."""
 
-    def __init__(self, study: optuna.Study, layout: Layout) -> None:
+    def __init__(self, study: optuna.Study, coordinates: Coordinates) -> None:
         self._study = study
-        self._layout = layout
-        self._signs = np.array([-1.0 if goal == StudyDirection.MAXIMIZE else 1.0 for goal in study.directions])
+        self._coordinates = coordinates
+        self._signs = np.array(
+            [-1.0 if direction == StudyDirection.MAXIMIZE else 1.0 for direction in study.directions]
+        )
         self._kept, self._settled = self._read([]), 0
 
     def belongs_to(self, study: optuna.Study) -> bool:
@@ -70,13 +72,13 @@ class History:
         return self._kept + self._read([trial for trial in trials[end:] if trial.number != without])
 
     def _read(self, trials: Sequence[FrozenTrial]) -> Tried:
-        placed = [(self._layout.index(params_of(trial)), trial) for trial in trials]
+        placed = [(self._coordinates.index(params_of(trial)), trial) for trial in trials]
         known = [(index, trial) for index, trial in placed if index is not None]
         missing = [np.nan] * len(self._signs)
-        goals = [trial.values if trial.state == TrialState.COMPLETE else missing for _, trial in known]
+        values = [trial.values if trial.state == TrialState.COMPLETE else missing for _, trial in known]
         return Tried(
             np.array([index for index, _ in known], dtype=np.intp),
-            np.array(goals, dtype=float).reshape(-1, len(self._signs)) * self._signs,
+            np.array(values, dtype=float).reshape(-1, len(self._signs)) * self._signs,
             np.array([not trial.state.is_finished() for _, trial in known], dtype=bool),
         )
 

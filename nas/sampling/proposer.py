@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import optuna
 from optuna.trial import FrozenTrial
 
-from nas.sampling.axes import Indices, Layout
+from nas.sampling.axes import Coordinates, Indices
 from nas.sampling.history import Tried
 
 
@@ -15,7 +15,7 @@ class Situation:
     """All that a proposal may depend on.
 
     Attributes:
-        layout: The feasible architectures.
+        coordinates: The feasible architectures.
         tried: What was tried.
         untried: The indices to choose from, at least one.
         seed: Drawn from the search's seed and the trial's number.
@@ -23,7 +23,7 @@ class Situation:
         trial: The trial that is to be.
     """
 
-    layout: Layout
+    coordinates: Coordinates
     tried: Tried
     untried: Indices
     seed: int

@@ -12,13 +12,13 @@ from optuna.samplers import BaseSampler, GPSampler, NSGAIISampler, TPESampler
 from optuna.trial import FrozenTrial
 
 from nas.budget import Feasible
-from nas.sampling.axes import Indices, Layout
+from nas.sampling.axes import Coordinates, Indices
 from nas.sampling.borrowed import Borrowed, Random
 from nas.sampling.history import History, Tried, params_of
 from nas.sampling.proposer import Proposer, Situation
 from nas.sampling.surrogate import Surrogate
 from search_spaces.architecture import Architecture
-from search_spaces.mistake import Mistake, unknown
+from search_spaces.errors import UserError, unknown
 from search_spaces.spec import Scalar
 
 DEFAULT = "surrogate"
@@ -62,12 +62,12 @@ class BudgetSampler(BaseSampler):
         seed: Any integer that is not negative.
 
     Raises:
-        Mistake: An unknown name.
+        UserError: An unknown name.
     """
 
     def __init__(self, feasible: Feasible, inner: str = DEFAULT, seed: int = 0) -> None:
         self.feasible = feasible
-        self._layout = Layout(feasible)
+        self._coordinates = Coordinates(feasible)
         if inner not in _WAYS:
             raise unknown("sampler", inner, _WAYS)
         self._proposer = _WAYS[inner][1]()
@@ -80,13 +80,13 @@ class BudgetSampler(BaseSampler):
         Raises:
             Exhausted: There is none left. `remaining` tells beforehand.
         """
-        return self.architecture(self._layout.walk(lambda axis: axis.suggest(trial)))
+        return self.architecture(self._coordinates.walk(lambda axis: axis.suggest(trial)))
 
     def architecture(self, params: Mapping[str, Scalar]) -> Architecture:
-        """The architecture of a trial's recorded parameters. Raises Mistake where they are incomplete or outside."""
-        index = self._layout.index(params)
+        """The architecture of a trial's recorded parameters. Raises UserError where they are incomplete or outside."""
+        index = self._coordinates.index(params)
         if index is None:
-            raise Mistake(f"parameters {_listed(params) or '(none)'} are no architecture within the budget.")
+            raise UserError(f"parameters {_listed(params) or '(none)'} are no architecture within the budget.")
         return self.feasible.architectures[index]
 
     def remaining(self, study: optuna.Study) -> int:
@@ -95,7 +95,7 @@ class BudgetSampler(BaseSampler):
 
     def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """Every axis, those that apply to some topologies only included."""
-        return {name: axis.distribution for name, axis in self._layout.axes.items()}
+        return {name: axis.distribution for name, axis in self._coordinates.axes.items()}
 
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
@@ -106,11 +106,11 @@ class BudgetSampler(BaseSampler):
         allowed = self._allowed(params_of(trial), untried)
         if not len(allowed):
             raise Exhausted("every architecture within the budget has been tried.")
-        situation = Situation(self._layout, tried, untried, self._seed_of(trial), study, trial)
+        situation = Situation(self._coordinates, tried, untried, self._seed_of(trial), study, trial)
         index = self._choose(situation) if len(untried) else -1
         if index not in allowed:
             index = self._choose(replace(situation, untried=allowed))
-        return dict(self._layout.point(index))
+        return dict(self._coordinates.point(index))
 
     def sample_independent(
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
@@ -122,14 +122,14 @@ class BudgetSampler(BaseSampler):
         """The untried architectures with the values given; where all of those were tried, somebody wants one again."""
         if not given:
             return untried
-        fitting = self._layout.fitting(given)
+        fitting = self._coordinates.fitting(given)
         if not len(fitting):
-            raise Mistake(f"no architecture within the budget has {_listed(given)}. Enqueue one that is.")
+            raise UserError(f"no architecture within the budget has {_listed(given)}. Enqueue one that is.")
         return fitting[np.isin(fitting, untried)] if np.isin(fitting, untried).any() else fitting
 
     def _tried(self, study: optuna.Study, without: int | None = None) -> Tried:
         if self._history is None or not self._history.belongs_to(study):
-            self._history = History(study, self._layout)
+            self._history = History(study, self._coordinates)
         return self._history.tried(without)
 
     def _seed_of(self, trial: FrozenTrial) -> int:
@@ -141,8 +141,8 @@ class BudgetSampler(BaseSampler):
     @cached_property
     def _start(self) -> int:
         """The base, or the feasible architecture nearest to it."""
-        base = self._layout.place(self.feasible.space.members[self.feasible.space.base])
-        return self._layout.nearest(base, np.arange(len(self.feasible)), np.random.default_rng(self._seed))
+        base = self._coordinates.place(self.feasible.space.members[self.feasible.space.base])
+        return self._coordinates.nearest(base, np.arange(len(self.feasible)), np.random.default_rng(self._seed))
 
 
 def _listed(params: Mapping[str, Scalar]) -> str:

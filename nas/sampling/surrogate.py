@@ -13,19 +13,19 @@ Shapes: N = architectures with values, C = candidates, F = coordinates, K = obje
 
 import numpy as np
 
-from nas.sampling.axes import Array, Indices, Layout
+from nas.sampling.axes import Array, Coordinates, Indices
 from nas.sampling.proposer import Proposer, Situation
 
 START = 8
-"""Values there must be before a model is believed; architectures are drawn by lot until then."""
+"""Values there must be before a model is believed; architectures are drawn at random until then."""
 
 CANDIDATES, OBSERVED, UNFINISHED, DIRECTIONS = 500, 128, 32, 64
-"""At most so many are looked at, drawn by lot, so that a proposal costs the same however long the search."""
+"""At most so many are looked at, drawn at random, so that a proposal costs the same however long the search."""
 
 NOISE = 0.02
 """Variance of an objective's noise, where the kernel's remainder has a variance of 1."""
 
-LUCK = (1, 2, 4, 8)
+EXPLORATION = (1, 2, 4, 8)
 """Deviations that values are hoped to come out better than expected: the least that promises anything."""
 
 _WIDE = 3.0  # a positive objective whose values span this factor is modelled by its logarithm: costs multiply
@@ -35,29 +35,29 @@ class Surrogate(Proposer):
     """Gaussian processes over the feasible architectures: proposes what may add the most hypervolume."""
 
     def propose(self, situation: Situation) -> int:
-        """Choose by the model, or by lot while too little is known."""
+        """Choose by the model, or at random while too little is known."""
         random = np.random.default_rng(situation.seed)
-        tried, layout = situation.tried, situation.layout
-        valued = np.isfinite(tried.goals).all(axis=1)
+        tried, coordinates = situation.tried, situation.coordinates
+        valued = np.isfinite(tried.values).all(axis=1)
         if valued.sum() < START:
             return int(random.choice(situation.untried))
-        seen, goals = tried.indices[valued], _standard(tried.goals[valued])
-        hypervolume = Hypervolume(goals, random)
-        rows = _by_lot(len(seen), OBSERVED, random, first=hypervolume.leaders)
-        seen, goals = seen[rows], goals[rows]
+        seen, values = tried.indices[valued], _standard(tried.values[valued])
+        hypervolume = Hypervolume(values, random)
+        rows = _at_random(len(seen), OBSERVED, random, first=hypervolume.leaders)
+        seen, values = seen[rows], values[rows]
         candidates = random.permutation(situation.untried)[:CANDIDATES]
 
         valueless = random.permutation(tried.indices[~valued & ~tried.running])[:UNFINISHED]
-        chance = _chance_of_values(layout, seen, valueless, candidates)
-        model = Model(layout, seen, goals)
+        chance = _chance_of_values(coordinates, seen, valueless, candidates)
+        model = Model(coordinates, seen, values)
         running = tried.indices[~valued & tried.running][:UNFINISHED]
         if len(running):  # they are taken to come out as expected
             expected, _ = model.predict(running)
             hypervolume.add(expected)
-            model = Model(layout, np.concatenate([seen, running]), np.concatenate([goals, expected]))
+            model = Model(coordinates, np.concatenate([seen, running]), np.concatenate([values, expected]))
 
         mean, deviation = model.predict(candidates)
-        for luck in LUCK:
+        for luck in EXPLORATION:
             gain = hypervolume.gain(mean - luck * deviation) * chance  # [C]
             if gain.max() > 0:
                 return int(candidates[gain.argmax()])
@@ -68,16 +68,16 @@ class Model:
     """Gaussian processes that share a kernel, one for each objective, whose mean is taken to be 0.
 
     Args:
-        layout: Where the architectures stand.
+        coordinates: Where the architectures stand.
         seen: Which architectures have values: [N].
-        goals: The values: [N, K].
+        values: The values: [N, K].
     """
 
-    def __init__(self, layout: Layout, seen: Indices, goals: Array) -> None:
-        self._layout, self._seen = layout, seen
+    def __init__(self, coordinates: Coordinates, seen: Indices, values: Array) -> None:
+        self._coordinates, self._seen = coordinates, seen
         gram = self._kernel(seen, seen) + NOISE * np.eye(len(seen))
         self._whiten = np.linalg.inv(np.linalg.cholesky(gram))  # [N, N]
-        self._white = self._whiten @ goals
+        self._white = self._whiten @ values
         self._scale = np.sqrt((self._white**2).mean(axis=0))  # [K], by maximum likelihood
 
     def predict(self, at: Indices) -> tuple[Array, Array]:
@@ -95,7 +95,7 @@ class Model:
         return np.asarray(matern + self._parabolas(left) @ self._parabolas(right).T)
 
     def _described(self, at: Indices) -> Array:
-        return np.concatenate([self._layout.places[at], self._layout.sizes[at]], axis=1)
+        return np.concatenate([self._coordinates.places[at], self._coordinates.sizes[at]], axis=1)
 
     def _parabolas(self, at: Indices) -> Array:
         centred = self._described(at) - 0.5
@@ -114,47 +114,47 @@ class Hypervolume:
         leaders: The points that are best in a direction.
     """
 
-    def __init__(self, goals: Array, random: np.random.Generator) -> None:
-        best, worst = goals.min(axis=0), goals.max(axis=0)
+    def __init__(self, values: Array, random: np.random.Generator) -> None:
+        best, worst = values.min(axis=0), values.max(axis=0)
         self._range = np.maximum(worst - best, 1e-9)
         self._reference = worst + 0.1 * self._range
-        directions = np.abs(random.standard_normal((DIRECTIONS, goals.shape[1])))
+        directions = np.abs(random.standard_normal((DIRECTIONS, values.shape[1])))
         self._directions = directions / np.linalg.norm(directions, axis=1, keepdims=True)  # [R, K]
-        lengths = self._lengths(goals)
+        lengths = self._lengths(values)
         self.leaders = np.unique(lengths.argmax(axis=0))
         self._found = lengths.max(axis=0)  # [R]
 
-    def add(self, goals: Array) -> None:
+    def add(self, values: Array) -> None:
         """Take further points as found: [N, K]."""
-        self._found = np.maximum(self._found, self._lengths(goals).max(axis=0))
+        self._found = np.maximum(self._found, self._lengths(values).max(axis=0))
 
-    def gain(self, goals: Array) -> Array:
+    def gain(self, values: Array) -> Array:
         """What each point by itself would add: [C, K] -> [C]."""
-        return np.asarray(np.maximum(self._lengths(goals) - self._found, 0).mean(axis=1))
+        return np.asarray(np.maximum(self._lengths(values) - self._found, 0).mean(axis=1))
 
-    def _lengths(self, goals: Array) -> Array:
-        gains = np.maximum((self._reference - goals) / self._range, 0)
+    def _lengths(self, values: Array) -> Array:
+        gains = np.maximum((self._reference - values) / self._range, 0)
         along = gains.T[:, :, None] / self._directions.T[:, None, :]  # [K, C, R]
         return np.asarray(along.min(axis=0) ** len(along))
 
 
-def _standard(goals: Array) -> Array:
+def _standard(values: Array) -> Array:
     """Mean 0 and deviation 1 in each objective: [N, K]."""
-    wide = (goals.min(axis=0) > 0) & (goals.max(axis=0) > _WIDE * goals.min(axis=0))
-    goals = np.where(wide, np.log(np.where(wide, goals, 1.0)), goals)
-    return np.asarray((goals - goals.mean(axis=0)) / np.maximum(goals.std(axis=0), 1e-12))
+    wide = (values.min(axis=0) > 0) & (values.max(axis=0) > _WIDE * values.min(axis=0))
+    values = np.where(wide, np.log(np.where(wide, values, 1.0)), values)
+    return np.asarray((values - values.mean(axis=0)) / np.maximum(values.std(axis=0), 1e-12))
 
 
-def _chance_of_values(layout: Layout, seen: Indices, valueless: Indices, at: Indices) -> Array:
+def _chance_of_values(coordinates: Coordinates, seen: Indices, valueless: Indices, at: Indices) -> Array:
     """How likely an evaluation ends with values, by where others failed or were pruned: [C]."""
     if not len(valueless):
         return np.ones(len(at))
     ended_without = np.repeat([0.0, 1.0], [len(seen), len(valueless)])[:, None]
-    share, _ = Model(layout, np.concatenate([seen, valueless]), ended_without).predict(at)
+    share, _ = Model(coordinates, np.concatenate([seen, valueless]), ended_without).predict(at)
     return np.asarray(1 - np.clip(share[:, 0], 0, 1))
 
 
-def _by_lot(count: int, most: int, random: np.random.Generator, first: Indices) -> Indices:
-    """At most `most` of the numbers below `count`, drawn by lot after those that come first."""
+def _at_random(count: int, most: int, random: np.random.Generator, first: Indices) -> Indices:
+    """At most `most` of the numbers below `count`, drawn at random after those that come first."""
     others = random.permutation(np.setdiff1d(np.arange(count), first))
     return np.concatenate([first, others])[:most].astype(np.intp)

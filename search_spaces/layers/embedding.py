@@ -52,7 +52,7 @@ class TokensAndPositions(Embedding):
 
 
 @final
-class TokensOnWaves(Embedding):
+class SinusoidalPositions(Embedding):
     """A learned vector for each id, added to fixed waves of the position (Vaswani et al., 2017, section 3.5).
 
     The first half of the features are sines and the second cosines, of angles n / 10000^(i / (D/2 - 1)) at position n,

@@ -8,8 +8,8 @@ from torch.utils.checkpoint import checkpoint
 
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count
+from search_spaces.errors import UserError
 from search_spaces.layers.norm import Norm
-from search_spaces.mistake import Mistake
 from search_spaces.topologies import build as topologies
 from search_spaces.topologies.base import Site, Topology, Wiring
 from search_spaces.topologies.registry import load, refusal
@@ -48,11 +48,11 @@ def build_stack(architecture: Architecture, layers: Sequence[nn.Module], norm: N
     """Wire layers, each with its `site`, by the architecture's topology; `norm` stands at the end, or nothing.
 
     Raises:
-        Mistake: The topology cannot wire this architecture.
+        UserError: The topology cannot wire this architecture.
     """
     reason = refusal(architecture)
     if reason is not None:
-        raise Mistake(reason)
+        raise UserError(reason)
     kind, _ = load(architecture.topology)
     sites = tuple(_site(layer) for layer in layers)
     topology = topologies.build(architecture.topology, Wiring(sites, architecture.width, architecture.head_dim, parts))

@@ -10,17 +10,17 @@ from torch import nn
 
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count
+from search_spaces.errors import UserError
 from search_spaces.layers.attention import Attention, count_attention, count_softmax
 from search_spaces.layers.feed_forward import Activation, FeedForward, count_feed_forward
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import Stack, build_stack, count_stack
-from search_spaces.mistake import Mistake
 from search_spaces.topologies.base import Site, Topology
 from search_spaces.topologies.registry import load
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class TransformerStyle:
     """What a family of transformers has in common, fixed by the task and not searched.
 
     Attributes:
@@ -40,13 +40,13 @@ class Dialect:
     dropout: float = 0.0
 
 
-def build_transformer(architecture: Architecture, dialect: Dialect, attend: Callable[[int], nn.Module]) -> Stack:
+def build_transformer(architecture: Architecture, style: TransformerStyle, attend: Callable[[int], nn.Module]) -> Stack:
     """Blocks of attention and feed-forward layers, wired by the architecture's topology.
 
     `attend` makes what maps queries, keys and values to outputs, given the block's number from 0.
 
     Raises:
-        Mistake: An architecture without heads, or one that its topology cannot wire.
+        UserError: An architecture without heads, or one that its topology cannot wire.
     """
     kind = _wiring(architecture)
     layers = []
@@ -56,46 +56,48 @@ def build_transformer(architecture: Architecture, dialect: Dialect, attend: Call
             architecture.heads,
             architecture.head_dim,
             attend(block),
-            dialect.norm,
+            style.norm,
             kind.delivers,
-            bias=dialect.attention_bias,
-            dropout=dialect.dropout,
+            bias=style.attention_bias,
+            dropout=style.dropout,
         )
         feed_forward = FeedForward(
             architecture.width,
             architecture.hidden,
-            dialect.activation,
-            dialect.norm,
+            style.activation,
+            style.norm,
             kind.delivers,
-            bias=dialect.feed_forward_bias,
-            dropout=dialect.dropout,
+            bias=style.feed_forward_bias,
+            dropout=style.dropout,
         )
         layers += [attention, feed_forward]
-    return build_stack(architecture, layers, dialect.norm, parts=dialect.parts)
+    return build_stack(architecture, layers, style.norm, parts=style.parts)
 
 
 def _wiring(architecture: Architecture) -> type[Topology]:
     """The topology, for an architecture that a transformer can have."""
     if architecture.model:
-        raise Mistake(f"this task has a network of its own and takes none of timm's, got model={architecture.model}.")
+        raise UserError(f"this task has a network of its own and takes none of timm's, got model={architecture.model}.")
     if architecture.head_dim == 0:
-        raise Mistake(f"a transformer needs heads and head_dim of at least 1, got {architecture}.")
+        raise UserError(f"a transformer needs heads and head_dim of at least 1, got {architecture}.")
     return load(architecture.topology)[0]
 
 
-def count_transformer(architecture: Architecture, dialect: Dialect, tokens: int, attend: Count | None = None) -> Count:
+def count_transformer(
+    architecture: Architecture, style: TransformerStyle, tokens: int, attend: Count | None = None
+) -> Count:
     """Closed form of that stack for one sequence of `tokens`.
 
     `attend` is the count of what attends in one block: without it, exact softmax attention.
     """
     kind = _wiring(architecture)
     width, heads, head_dim = architecture.width, architecture.heads, architecture.head_dim
-    attention = count_attention(width, heads, head_dim, dialect.norm, kind.delivers, bias=dialect.attention_bias)
+    attention = count_attention(width, heads, head_dim, style.norm, kind.delivers, bias=style.attention_bias)
     feed_forward = count_feed_forward(
-        width, architecture.hidden, dialect.activation, dialect.norm, kind.delivers, bias=dialect.feed_forward_bias
+        width, architecture.hidden, style.activation, style.norm, kind.delivers, bias=style.feed_forward_bias
     )
     block = (attention + feed_forward).times(tokens) + (attend or count_softmax(heads, head_dim, tokens))
     sites = [Site(("q", "k", "v"), heads * head_dim, True), Site(("x",), width, False)] * architecture.depth
     return count_stack(
-        architecture, sites, block.repeated(architecture.depth), dialect.norm, positions=tokens, parts=dialect.parts
+        architecture, sites, block.repeated(architecture.depth), style.norm, positions=tokens, parts=style.parts
     )

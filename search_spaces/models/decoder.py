@@ -1,4 +1,4 @@
-"""Decoders of text: with topology resnet the dialect `llama` is Hugging Face's LLaMA, and `gpt2` their GPT-2.
+"""Decoders of text: with topology resnet the style `llama` is Hugging Face's LLaMA, and `gpt2` their GPT-2.
 
 Shapes: B = batch, N = tokens, C = context (the most tokens there can be), V = vocabulary, D = width.
 """
@@ -11,14 +11,14 @@ from torch import Tensor, nn
 
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count, linear
+from search_spaces.errors import UserError, unknown
 from search_spaces.layers.attention import SharedProjection, SoftmaxAttention
-from search_spaces.layers.embedding import Embedding, Tokens, TokensAndPositions, TokensOnWaves
+from search_spaces.layers.embedding import Embedding, SinusoidalPositions, Tokens, TokensAndPositions
 from search_spaces.layers.feed_forward import GELU, GELU_TANH, RELU, SWIGLU
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.rotary import Rotary, RotaryAttention
 from search_spaces.layers.stack import Stack
-from search_spaces.layers.transformer import Dialect, build_transformer, count_transformer
-from search_spaces.mistake import Mistake, unknown
+from search_spaces.layers.transformer import TransformerStyle, build_transformer, count_transformer
 
 
 class Decoder(nn.Module):
@@ -32,9 +32,9 @@ class Decoder(nn.Module):
         self.context = context
 
     def forward(self, ids: Tensor) -> Tensor:
-        """Map ids [B, N] to logits [B, N, V]. Raises Mistake for more tokens than the decoder has positions."""
+        """Map ids [B, N] to logits [B, N, V]. Raises UserError for more tokens than the decoder has positions."""
         if ids.shape[-1] > self.context:
-            raise Mistake(f"the decoder has {self.context} positions, got {ids.shape[-1]} tokens. Shorten the text.")
+            raise UserError(f"the decoder has {self.context} positions, got {ids.shape[-1]} tokens. Shorten the text.")
         return self.head(self.stack(*self.embedding(ids)))  # type: ignore[no-any-return]  # nn.Module returns Any
 
 
@@ -42,7 +42,7 @@ Attend = Callable[[int], nn.Module]
 
 
 @dataclass(frozen=True, slots=True)
-class DecoderDialect:
+class DecoderStyle:
     """What a family of decoders has in common.
 
     Attributes:
@@ -53,7 +53,7 @@ class DecoderDialect:
         initialise: Draws a decoder's weights, but not its topology's, which has drawn them itself.
     """
 
-    layers: Dialect
+    layers: TransformerStyle
     embedding: Callable[[int, int, int], Embedding]
     attend: Callable[[int, int], Attend]
     head_bias: bool
@@ -61,14 +61,14 @@ class DecoderDialect:
 
 
 def build_decoder(
-    architecture: Architecture, dialect: str, vocabulary: int, context: int, *, tied: bool = False
+    architecture: Architecture, style: str, vocabulary: int, context: int, *, tied: bool = False
 ) -> Decoder:
     """A decoder over `vocabulary` ids and at most `context` tokens; `tied` scores tokens by their own embeddings.
 
     Raises:
-        Mistake: An unknown dialect, an architecture without heads, or one that its topology cannot wire.
+        UserError: An unknown style, an architecture without heads, or one that its topology cannot wire.
     """
-    family = _dialect(dialect)
+    family = _dialect(style)
     stack = build_transformer(architecture, family.layers, family.attend(architecture.head_dim, context))
     embedding = family.embedding(vocabulary, context, architecture.width)
     head = nn.Linear(architecture.width, vocabulary, bias=family.head_bias)
@@ -80,14 +80,14 @@ def build_decoder(
 
 
 def count_decoder(
-    architecture: Architecture, dialect: str, vocabulary: int, context: int, *, tied: bool = False
+    architecture: Architecture, style: str, vocabulary: int, context: int, *, tied: bool = False
 ) -> Count:
     """Closed form of that network for one text of `context` tokens: attention in full, with the map to the vocabulary.
 
     Raises:
-        Mistake: As `build_decoder`.
+        UserError: As `build_decoder`.
     """
-    family = _dialect(dialect)
+    family = _dialect(style)
     width = architecture.width
     positions = family.layers.parts - 1  # each embedding but the first is a table of positions
     tables = Count(params=vocabulary * width + positions * context * width)
@@ -95,10 +95,10 @@ def count_decoder(
     return tables + count_transformer(architecture, family.layers, context) + head
 
 
-def _dialect(name: str) -> DecoderDialect:
-    if name not in DIALECTS:
-        raise unknown("dialect", name, DIALECTS)
-    return DIALECTS[name]
+def _dialect(name: str) -> DecoderStyle:
+    if name not in DECODER_STYLES:
+        raise unknown("style", name, DECODER_STYLES)
+    return DECODER_STYLES[name]
 
 
 def _softmax(head_dim: int, context: int) -> Attend:
@@ -152,18 +152,18 @@ def _linear_maps(model: Decoder) -> list[nn.Linear]:
     return [module for module in (*model.stack.layers.modules(), model.head) if isinstance(module, nn.Linear)]
 
 
-DIALECTS: Mapping[str, DecoderDialect] = {
+DECODER_STYLES: Mapping[str, DecoderStyle] = {
     # Touvron et al. (2023), with GaLore's and ANCRe's numbers.
-    "llama": DecoderDialect(
-        Dialect(Norm("rms", 1e-6), SWIGLU, attention_bias=False, feed_forward_bias=False, parts=1),
+    "llama": DecoderStyle(
+        TransformerStyle(Norm("rms", 1e-6), SWIGLU, attention_bias=False, feed_forward_bias=False, parts=1),
         Tokens,
         _rotary,
         head_bias=False,
         initialise=_normal,
     ),
     # Radford et al. (2019).
-    "gpt2": DecoderDialect(
-        Dialect(Norm("layer", 1e-5), GELU_TANH, attention_bias=True, feed_forward_bias=True, parts=2),
+    "gpt2": DecoderStyle(
+        TransformerStyle(Norm("layer", 1e-5), GELU_TANH, attention_bias=True, feed_forward_bias=True, parts=2),
         TokensAndPositions,
         _softmax,
         head_bias=False,
@@ -171,17 +171,17 @@ DIALECTS: Mapping[str, DecoderDialect] = {
     ),
     # The paper on residual matrix transformers and its baselines (Mak and Flanigan, 2025, section 2 and appendix C.1):
     # GPT-2 without biases, its attention logits in fp32 and divided by the block's number from 1.
-    "rmt": DecoderDialect(
-        Dialect(Norm("layer-scale", 1e-6), GELU, attention_bias=False, feed_forward_bias=False, parts=2),
+    "rmt": DecoderStyle(
+        TransformerStyle(Norm("layer-scale", 1e-6), GELU, attention_bias=False, feed_forward_bias=False, parts=2),
         TokensAndPositions,
         _cooled_by_depth,
         head_bias=False,
         initialise=_normal_by_depth,
     ),
     # Flax's example of that name, the base of DeepCrossAttention's ablations (Heddes et al., 2025, table 6).
-    "lm1b": DecoderDialect(
-        Dialect(Norm("layer", 1e-6), RELU, attention_bias=False, feed_forward_bias=True, parts=1),
-        TokensOnWaves,
+    "lm1b": DecoderStyle(
+        TransformerStyle(Norm("layer", 1e-6), RELU, attention_bias=False, feed_forward_bias=True, parts=1),
+        SinusoidalPositions,
         _softmax,
         head_bias=True,
         initialise=_xavier,

@@ -12,19 +12,19 @@ from torch import Tensor, nn
 
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count, linear
+from search_spaces.errors import Notice, UserError
 from search_spaces.layers.attention import SoftmaxAttention, count_softmax
 from search_spaces.layers.embedding import TokensAndPositions
 from search_spaces.layers.feed_forward import GELU
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.nystrom import Nystrom
 from search_spaces.layers.stack import Stack
-from search_spaces.layers.transformer import Dialect, build_transformer, count_transformer
-from search_spaces.mistake import Mistake, Notice
+from search_spaces.layers.transformer import TransformerStyle, build_transformer, count_transformer
 
 PADDING = 0
 """The id of no token."""
 
-LRA = Dialect(Norm("layer", 1e-5), GELU, attention_bias=True, feed_forward_bias=True, parts=2)
+LRA = TransformerStyle(Norm("layer", 1e-5), GELU, attention_bias=True, feed_forward_bias=True, parts=2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,10 +89,10 @@ class Encoder(nn.Module):
         """Map ids [B, N], or [B, 2, N] of two texts, to scores [B, classes].
 
         Raises:
-            Mistake: More tokens than the encoder has positions.
+            UserError: More tokens than the encoder has positions.
         """
         if ids.shape[-1] > self.context:
-            raise Mistake(f"the encoder has {self.context} positions, got {ids.shape[-1]} tokens. Shorten the text.")
+            raise UserError(f"the encoder has {self.context} positions, got {ids.shape[-1]} tokens. Shorten the text.")
         texts = ids.flatten(0, -2)  # [B T, N]
         real = texts != PADDING
         words, positions = self.embedding(texts)
@@ -107,7 +107,7 @@ def build_encoder(architecture: Architecture, sizes: EncoderSizes) -> Encoder:
     """An encoder: embeddings N(0, 0.02), linear maps as torch draws them.
 
     Raises:
-        Mistake: An architecture without heads, or one that its topology cannot wire.
+        UserError: An architecture without heads, or one that its topology cannot wire.
     """
     heads, nystrom = architecture.heads, sizes.attention
     if nystrom is not None and nystrom.padding(sizes.context):
@@ -134,7 +134,7 @@ def count_encoder(architecture: Architecture, sizes: EncoderSizes, tokens: int) 
     """Closed form of that network for one example whose texts have `tokens`, padding included.
 
     Raises:
-        Mistake: The topology is unknown.
+        UserError: The topology is unknown.
     """
     width, heads, head_dim = architecture.width, architecture.heads, architecture.head_dim
     attend = count_softmax if sizes.attention is None else sizes.attention.count

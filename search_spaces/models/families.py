@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from search_spaces.architecture import Architecture
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def _usual(block: Any) -> tuple[Any, Any]:
     return block.attn, block.mlp
 
 
-FAMILIES: Mapping[str, Family] = {
+MODEL_FAMILIES: Mapping[str, Family] = {
     "VisionTransformer": Family("depth", "num_heads", _plain, _usual),
     "Xcit": Family("depth", "num_heads", _plain, _usual),
     "TNT": Family("depth", "num_heads_outer", _plain, lambda block: (block.attn_out, block.mlp)),
@@ -88,7 +88,7 @@ FAMILIES: Mapping[str, Family] = {
 
 
 def base_of(model: str) -> Architecture:
-    """A model of timm's as it is. Raises Mistake where there is none, or its family has no depth and heads."""
+    """A model of timm's as it is. Raises UserError where there is none, or its family has no depth and heads."""
     own = _stages(model)
     main = own.main
     return Architecture(
@@ -116,21 +116,21 @@ def build_family(
     """The architecture's model of timm's for images of (channels, height, breadth), initialised as timm does.
 
     Raises:
-        Mistake: As `base_of`; images of another size, a width or hidden features that are not the model's, or a depth
+        UserError: As `base_of`; images of another size, a width or hidden features that are not the model's, or a depth
             or heads that it cannot have.
     """
     name = architecture.model
     own, base = _stages(name), base_of(name)
     if image != own.image:
-        raise Mistake(f"timm's {name} takes images of {own.image}, the task has {image}. Choose another model.")
+        raise UserError(f"timm's {name} takes images of {own.image}, the task has {image}. Choose another model.")
     for field in ("width", "hidden"):
         if getattr(architecture, field) != getattr(base, field):
-            raise Mistake(f"{field} of timm's {name} is {getattr(base, field)}, got {getattr(architecture, field)}.")
+            raise UserError(f"{field} of timm's {name} is {getattr(base, field)}, got {getattr(architecture, field)}.")
     depths, heads = _depths(name, own, architecture.depth), _heads(own, architecture.heads)
     if not heads:
         able = ", ".join(map(str, heads_of(name)))
-        raise Mistake(f"heads of timm's {name} must divide the width of each stage, got {architecture.heads}: {able}.")
-    family = FAMILIES[own.family]
+        raise UserError(f"heads of timm's {name} divide each stage's width, got {architecture.heads}: {able}.")
+    family = MODEL_FAMILIES[own.family]
     staged = len(depths) > 1
     options: dict[str, Any] = {
         family.depth: depths if staged else depths[0],
@@ -149,13 +149,15 @@ def build_family(
 def blocks_of(network: nn.Module) -> list[nn.Module]:
     """The blocks of a model of timm's, in order; none in any other network."""
     kind = type(network).__name__
-    return [block for stage in FAMILIES[kind].stages(network) for block in stage] if kind in FAMILIES else []
+    return (
+        [block for stage in MODEL_FAMILIES[kind].stages(network) for block in stage] if kind in MODEL_FAMILIES else []
+    )
 
 
-def _unknown(name: str) -> Mistake:
+def _unknown(name: str) -> UserError:
     near = get_close_matches(name, timm.list_models(), n=1)
     remedy = f"Did you mean {near[0]!r}?" if near else "timm.list_models() has them all."
-    return Mistake(f"unknown model of timm's {name!r}. {remedy}")
+    return UserError(f"unknown model of timm's {name!r}. {remedy}")
 
 
 @cache
@@ -165,13 +167,15 @@ def _stages(name: str) -> Stages:
     with torch.device("meta"):
         network: Any = timm.create_model(name)
     kind = type(network).__name__
-    if kind not in FAMILIES:
-        raise Mistake(f"timm's {name} is a {kind}, whose depth and heads cannot be set. Known: {', '.join(FAMILIES)}.")
-    stages = FAMILIES[kind].stages(network)
+    if kind not in MODEL_FAMILIES:
+        raise UserError(
+            f"timm's {name} is a {kind}, whose depth and heads cannot be set. Known: {', '.join(MODEL_FAMILIES)}."
+        )
+    stages = MODEL_FAMILIES[kind].stages(network)
     try:
-        firsts = [FAMILIES[kind].layers(stage[0]) for stage in stages]
+        firsts = [MODEL_FAMILIES[kind].layers(stage[0]) for stage in stages]
     except AttributeError:
-        raise Mistake(f"timm's {name} is a {kind} with blocks of its own, whose heads cannot be set.") from None
+        raise UserError(f"timm's {name} is a {kind} with blocks of its own, whose heads cannot be set.") from None
     return Stages(
         family=kind,
         image=network.default_cfg["input_size"],
@@ -188,7 +192,7 @@ def _depths(name: str, own: Stages, depth: int) -> tuple[int, ...]:
     scaled = [max(1, round(Fraction(blocks * depth, sum(own.depths)))) for blocks in own.depths]
     scaled[own.main] += depth - sum(scaled)
     if scaled[own.main] < 1:
-        raise Mistake(f"timm's {name} has {len(scaled)} stages, so depth must be more than that, got {depth}.")
+        raise UserError(f"timm's {name} has {len(scaled)} stages, so depth must be more than that, got {depth}.")
     return tuple(scaled)
 
 

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count, linear
+from search_spaces.errors import UserError
 from search_spaces.layers.dense import DenseBlock, DenseNormSwish, count_dense, count_dense_block, initialised
 from search_spaces.layers.stack import build_stack, count_stack
-from search_spaces.mistake import Mistake
 from search_spaces.topologies.base import Site
 
 REPRESENTATION = 64
@@ -45,7 +45,7 @@ class ResidualMLP(nn.Module):
     def __init__(self, architecture: Architecture, inputs: int, outputs: int) -> None:
         super().__init__()
         if architecture.heads:
-            raise Mistake(f"a residual MLP has no heads, got heads={architecture.heads}. Set heads=0,head_dim=0.")
+            raise UserError(f"a residual MLP has no heads, got heads={architecture.heads}. Set heads=0,head_dim=0.")
         blocks = [DenseBlock(architecture.width, architecture.hidden) for _ in range(architecture.depth)]
         self.first = DenseNormSwish(inputs, architecture.width)
         self.stack = build_stack(architecture, blocks, None, parts=1)

@@ -16,9 +16,9 @@ from search_spaces.count import Count, linear
 from search_spaces.layers.attention import SoftmaxAttention
 from search_spaces.layers.feed_forward import GELU
 from search_spaces.layers.norm import Norm
-from search_spaces.layers.transformer import Dialect, build_transformer, count_transformer
+from search_spaces.layers.transformer import TransformerStyle, build_transformer, count_transformer
 
-VIT = Dialect(Norm("layer", 1e-6), GELU, attention_bias=True, feed_forward_bias=True, parts=2)
+VIT = TransformerStyle(Norm("layer", 1e-6), GELU, attention_bias=True, feed_forward_bias=True, parts=2)
 
 
 class PatchTokens(nn.Module):
@@ -79,7 +79,7 @@ def build_vit(
     `drop_path` is the share of examples that the last block drops; earlier blocks drop less, linearly.
 
     Raises:
-        Mistake: The architecture has no heads, or its topology cannot wire it.
+        UserError: The architecture has no heads, or its topology cannot wire it.
     """
     stack = build_transformer(architecture, VIT, lambda block: SoftmaxAttention(causal=False))
     for t, layer in enumerate(stack.layers):

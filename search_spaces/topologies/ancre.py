@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from search_spaces.count import Count
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from search_spaces.topologies.base import Topology, Wiring, total
 
 Direction = Literal["ingoing", "outgoing"]
@@ -33,7 +33,7 @@ class ANCReOptions:
 
     def __post_init__(self) -> None:
         if self.temperature <= 0:
-            raise Mistake(f"temperature must be more than 0, got {self.temperature}.")
+            raise UserError(f"temperature must be more than 0, got {self.temperature}.")
 
 
 @final

@@ -80,7 +80,7 @@ class Topology(nn.Module, ABC):
     """
 
     Options: ClassVar[type] = NoOptions
-    """A frozen dataclass: the options that stand in brackets behind the name. Raises Mistake for bad values."""
+    """A frozen dataclass: the options that stand in brackets behind the name. Raises UserError for bad values."""
 
     delivers: Delivery = "shared"
     """What `read` hands a layer, and so what is left for the layer to do:

@@ -12,7 +12,7 @@ def build(text: str, wiring: Wiring) -> Topology:
     """Wire a network as "dca(k=2)" or another topology's text says.
 
     Raises:
-        Mistake: An unknown topology or option, a value that the option cannot have, or a network that this
+        UserError: An unknown topology or option, a value that the option cannot have, or a network that this
             topology cannot wire.
     """
     topology, options = _with_granularity(text)

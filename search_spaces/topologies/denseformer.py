@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from search_spaces.count import Count, weighted_sum
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from search_spaces.topologies.base import Topology, Wiring, total
 
 State = tuple[dict[int, Tensor], Tensor]
@@ -31,7 +31,7 @@ class DenseFormerOptions:
     def __post_init__(self) -> None:
         for name in ("dilation", "period"):
             if getattr(self, name) < 1:
-                raise Mistake(f"{name} must be at least 1, got {getattr(self, name)}.")
+                raise UserError(f"{name} must be at least 1, got {getattr(self, name)}.")
 
 
 @final

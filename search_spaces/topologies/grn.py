@@ -23,7 +23,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from search_spaces.count import Count, weighted_sum
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from search_spaces.topologies.base import Delivery, Topology, Wiring, total
 
 Entries = tuple[Tensor, ...]
@@ -43,7 +43,7 @@ class GRNOptions:
 
     def __post_init__(self) -> None:
         if self.k is not None and self.k < 1:
-            raise Mistake(f"k must be at least 1, got {self.k}. Without k the whole stack is read.")
+            raise UserError(f"k must be at least 1, got {self.k}. Without k the whole stack is read.")
 
 
 @dataclass(frozen=True, slots=True)

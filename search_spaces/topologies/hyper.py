@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from search_spaces.count import Count
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from search_spaces.topologies.base import Topology, Wiring, total
 
 
@@ -29,7 +29,7 @@ class HyperOptions:
 
     def __post_init__(self) -> None:
         if self.streams < 1:
-            raise Mistake(f"streams must be at least 1, got {self.streams}.")
+            raise UserError(f"streams must be at least 1, got {self.streams}.")
 
 
 class Connection(nn.Module):

@@ -5,7 +5,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 from search_spaces.architecture import Architecture
-from search_spaces.mistake import Mistake, unknown
+from search_spaces.errors import UserError, unknown
 from search_spaces.registry import Registry
 from search_spaces.spec import Scalar, Spec, format_scalar
 
@@ -19,7 +19,7 @@ def load(text: str) -> "tuple[type[Topology], Any]":
     """The class that a topology's text names, and its options.
 
     Raises:
-        Mistake: An unknown topology or option, or a value that the option cannot have.
+        UserError: An unknown topology or option, or a value that the option cannot have.
     """
     spec = Spec.parse(text)
     topology = TOPOLOGIES.load(spec.name)
@@ -27,7 +27,7 @@ def load(text: str) -> "tuple[type[Topology], Any]":
 
 
 def refusal(architecture: Architecture) -> str | None:
-    """Why this architecture's topology cannot wire it, or None where it can. Raises Mistake as `load` does."""
+    """Why this architecture's topology cannot wire it, or None where it can. Raises UserError as `load` does."""
     topology, options = load(architecture.topology)
     return topology.refusal(architecture, options)
 
@@ -37,12 +37,12 @@ def _options(record: type, spec: Spec) -> Any:
     hints = get_type_hints(record)
     for name, value in spec.options.items():
         if not known:
-            raise Mistake(f"topology {spec.name!r} takes no options, got {name}={format_scalar(value)}.")
+            raise UserError(f"topology {spec.name!r} takes no options, got {name}={format_scalar(value)}.")
         if name not in known:
             raise unknown(f"option of topology {spec.name!r}", name, known)
         if not _fits(value, hints[name]):
             wanted = " or ".join(_names(hints[name]))
-            raise Mistake(f"option {name} of topology {spec.name!r} must be {wanted}, got {format_scalar(value)}.")
+            raise UserError(f"option {name} of topology {spec.name!r} must be {wanted}, got {format_scalar(value)}.")
     return record(**spec.options)
 
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count, linear
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from search_spaces.topologies.base import Delivery, Topology, Wiring, total
 
 
@@ -35,7 +35,7 @@ class RMTOptions:
     def __post_init__(self) -> None:
         for name, number in (("keys", self.keys), ("values", self.values)):
             if number is not None and number < 1:
-                raise Mistake(f"{name} must be at least 1, got {number}.")
+                raise UserError(f"{name} must be at least 1, got {number}.")
 
 
 class Load(nn.Module):
@@ -116,7 +116,7 @@ class RMT(Topology):
     )`
 
     Raises:
-        Mistake: What `refusal` says.
+        UserError: What `refusal` says.
     """
 
     Options: ClassVar[type] = RMTOptions
@@ -126,7 +126,7 @@ class RMT(Topology):
         super().__init__()
         reason = _refusal(wiring.width, wiring.head_dim, options)
         if reason is not None:
-            raise Mistake(reason)
+            raise UserError(reason)
         keys, values = options.keys, options.values or wiring.head_dim
         rank, layers = wiring.width // values, len(wiring.sites)
         self.embed = nn.ModuleList(Store(rank, keys) for _ in range(wiring.parts))

@@ -16,7 +16,7 @@ from tasks.goal_rl.task import GoalTask
 if TYPE_CHECKING:
     from gymnasium import Env
 
-    from tasks.goal_rl.table import Layout
+    from tasks.goal_rl.table import TableFields
 
 _WALLS = "11111111 1RG11GG1 1GG1GGG1 11GGG111 1GG1GGG1 1G1GG1G1 1GGG1GG1 11111111"
 BIG_MAZE = [[{"1": 1, "R": "r", "G": "g"}[cell] for cell in row] for row in _WALLS.split()]
@@ -159,7 +159,7 @@ class TableTask(GoalTask):
         return AcrossTheTable(plain, self.layout())
 
     @abstractmethod
-    def layout(self) -> "Layout":
+    def layout(self) -> "TableFields":
         """Where cube and goal are put."""
 
 
@@ -181,11 +181,11 @@ class GoalArmPushHard(TableTask):
     version = 1
     fetch = "FetchPush-v4"
 
-    def layout(self) -> "Layout":
+    def layout(self) -> "TableFields":
         """The cube on one side, the goal on the other."""
-        from tasks.goal_rl.table import Layout
+        from tasks.goal_rl.table import TableFields
 
-        return Layout(x=(1.14, 1.5), start_y=(0.45, 0.65), goal_y=(0.85, 1.05), lift=0.0)
+        return TableFields(x=(1.14, 1.5), start_y=(0.45, 0.65), goal_y=(0.85, 1.05), lift=0.0)
 
 
 class GoalArmPickPlaceHard(TableTask):
@@ -203,11 +203,11 @@ class GoalArmPickPlaceHard(TableTask):
     version = 1
     fetch = "FetchPickAndPlace-v4"
 
-    def layout(self) -> "Layout":
+    def layout(self) -> "TableFields":
         """The cube on one side, the goal above the other."""
-        from tasks.goal_rl.table import Layout
+        from tasks.goal_rl.table import TableFields
 
-        return Layout(x=(1.17, 1.47), start_y=(0.45, 0.65), goal_y=(0.85, 1.05), lift=0.3)
+        return TableFields(x=(1.17, 1.47), start_y=(0.45, 0.65), goal_y=(0.85, 1.05), lift=0.3)
 
 
 class RegisteredGoalTask(GoalTask):

@@ -5,7 +5,7 @@ import io
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from search_spaces.mistake import Mistake, unknown
+from search_spaces.errors import UserError, unknown
 from search_spaces.models.residual_mlp import Sizes
 
 if TYPE_CHECKING:
@@ -15,13 +15,13 @@ KEYS = ("observation", "achieved_goal", "desired_goal")
 
 
 def gymnasium() -> ModuleType:
-    """The library, with the environments of gymnasium-robotics registered. Raises Mistake where it is missing."""
+    """The library, with the environments of gymnasium-robotics registered. Raises UserError where it is missing."""
     try:
         with contextlib.redirect_stderr(io.StringIO()):  # it prints news of environments that are not used here
             import gymnasium
             import gymnasium_robotics
     except ImportError as error:
-        raise Mistake(
+        raise UserError(
             f'goal tasks need gymnasium, gymnasium-robotics and mujoco ({error}). Install the extra "rl": '
             'pip install "nas-bench-wiring[rl]".'
         ) from error
@@ -36,7 +36,7 @@ def make(environment: str, length: int, *, render: bool = False, **options: Any)
     `render` makes it give pictures; `options` go to its constructor.
 
     Raises:
-        Mistake: No such environment, or its episodes have no end.
+        UserError: No such environment, or its episodes have no end.
     """
     gym = gymnasium()
     try:
@@ -44,7 +44,7 @@ def make(environment: str, length: int, *, render: bool = False, **options: Any)
     except (gym.error.Error, ImportError, ValueError):
         raise unknown("environment", environment, installed()) from None
     if not length and spec.max_episode_steps is None:
-        raise Mistake(f"episodes of {environment} have no end. Register it with max_episode_steps.")
+        raise UserError(f"episodes of {environment} have no end. Register it with max_episode_steps.")
     if render:
         options["render_mode"] = "rgb_array"
     made: Env[Any, Any] = gym.make(
@@ -68,7 +68,7 @@ def sizes(environment: "Env[Any, Any]", name: str, goal_at: int | None) -> Sizes
     """Features of its states, goals and actions.
 
     Raises:
-        Mistake: Its observations are no goal environment's, or its actions are not numbers between bounds.
+        UserError: Its observations are no goal environment's, or its actions are not numbers between bounds.
     """
     from gymnasium import spaces
 
@@ -76,9 +76,9 @@ def sizes(environment: "Env[Any, Any]", name: str, goal_at: int | None) -> Sizes
     remedy = f"Goal environments here: {', '.join(installed())}."
     parts = [seen.spaces.get(key) for key in KEYS] if isinstance(seen, spaces.Dict) else []
     if not parts or not all(isinstance(part, spaces.Box) and len(part.shape) == 1 for part in parts):
-        raise Mistake(f"{name} must observe vectors named {', '.join(KEYS)}, got {_line(seen)}. {remedy}")
+        raise UserError(f"{name} must observe vectors named {', '.join(KEYS)}, got {_line(seen)}. {remedy}")
     if not isinstance(acts, spaces.Box) or len(acts.shape) != 1 or not acts.is_bounded():
-        raise Mistake(f"{name} must take vectors of numbers between bounds as actions, got {_line(acts)}. {remedy}")
+        raise UserError(f"{name} must take vectors of numbers between bounds as actions, got {_line(acts)}. {remedy}")
     observed, achieved = (part.shape[0] for part in parts[:2] if part is not None and part.shape is not None)
     return Sizes(observed + (achieved if goal_at is None else 0), achieved, acts.shape[0])
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, fields
 from typing import Literal
 
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,9 +54,9 @@ class GoalRecipe:
 
     def __post_init__(self) -> None:
         if not 0 <= self.goals_of_others <= 1:
-            raise Mistake(f"goals_of_others is a share, from 0 to 1, got {self.goals_of_others}.")
+            raise UserError(f"goals_of_others is a share, from 0 to 1, got {self.goals_of_others}.")
         if self.unroll + 1 > self.capacity:
-            raise Mistake(f"capacity must be more than unroll, got {self.capacity} and {self.unroll}.")
+            raise UserError(f"capacity must be more than unroll, got {self.capacity} and {self.unroll}.")
 
     def __str__(self) -> str:
         told = [f for f in fields(self) if f.name == "goals_of_others" or getattr(self, f.name) != f.default]

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from search_spaces.models.residual_mlp import GoalAgent
 from tasks.goal_rl.episodes import deterministic
-from tasks.goal_rl.vectors import Environments, Together
+from tasks.goal_rl.vectors import Environments, SyncVectorEnv
 from tasks.splits import derived_seed
 
 if TYPE_CHECKING:
@@ -29,16 +29,16 @@ def check(file: Path) -> None:
     """See that films can be made, and choose what MuJoCo draws with.
 
     Raises:
-        Mistake: An unknown suffix, a folder that is not there, or nothing to draw with.
+        UserError: An unknown suffix, a folder that is not there, or nothing to draw with.
     """
     if file.suffix not in SUFFIXES:
-        raise Mistake(f"a film's name must end in {' or '.join(SUFFIXES)}, got {str(file)!r}.")
+        raise UserError(f"a film's name must end in {' or '.join(SUFFIXES)}, got {str(file)!r}.")
     if not file.absolute().parent.is_dir():
-        raise Mistake(f"the film's folder must exist, got {str(file.parent)!r}. Make it first.")
+        raise UserError(f"the film's folder must exist, got {str(file.parent)!r}. Make it first.")
     backend = _backend(os.environ.get("MUJOCO_GL"))
     if backend is None:
         tried = os.environ.get("MUJOCO_GL", "egl, osmesa")
-        raise Mistake(
+        raise UserError(
             f"MuJoCo can draw by none of these: {tried}. Install one, on Debian: apt-get install libegl1 or libosmesa6."
         )
     os.environ["MUJOCO_GL"] = backend
@@ -50,7 +50,7 @@ def film(environment: "Env[Any, Any]", goal_at: int | None, agent: GoalAgent, fi
 
     pace = environment.metadata.get("render_fps", _FPS)
     every = max(1, round(pace / _FPS))
-    with closing(Together(lambda: environment, 1, goal_at)) as environments:
+    with closing(SyncVectorEnv(lambda: environment, 1, goal_at)) as environments:
         frames = [frame for n, frame in enumerate(_frames(environment, environments, agent)) if n % every == 0]
         pictures, fps = np.stack(frames), pace / every
         if file.suffix == ".gif":

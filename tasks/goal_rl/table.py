@@ -11,7 +11,7 @@ Range = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class TableFields:
     """Where things are put, in metres. Fetch's table spans 1.05 to 1.55 in x and 0.4 to 1.1 in y.
 
     Attributes:
@@ -30,7 +30,7 @@ class Layout:
 class AcrossTheTable(Wrapper[Any, Any, Any, Any]):
     """FetchPush or FetchPickAndPlace, its cube and goal drawn from a layout, uniformly."""
 
-    def __init__(self, environment: Env[Any, Any], layout: Layout) -> None:
+    def __init__(self, environment: Env[Any, Any], layout: TableFields) -> None:
         super().__init__(environment)
         self.layout = layout
         fetch: Any = environment.unwrapped

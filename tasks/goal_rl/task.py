@@ -56,7 +56,7 @@ class GoalTask(Task):
         """One environment with episodes of `length` steps (0: as it says itself), and pictures if `render`.
 
         Raises:
-            Mistake: It cannot be made.
+            UserError: It cannot be made.
         """
 
     @cached_property

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from torch import Generator
 
-from search_spaces.checkpoint import settle
+from search_spaces.checkpoint import atomic_replace
 from search_spaces.models.residual_mlp import GoalAgent, Sizes
 from tasks.base import Diverged, Report
 from tasks.goal_rl.contrastive import Learner, updates
@@ -158,7 +158,7 @@ class Run:
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(".partial")
         torch.save(kept, partial)
-        settle(partial, path)
+        atomic_replace(partial, path)
         now = time.monotonic()
         self._save_at = now + max(_CHECKPOINT_S, (now - began) / _CHECKPOINT_SHARE)
 

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 
 if TYPE_CHECKING:
     from gymnasium import Env
@@ -62,11 +62,15 @@ def environments(make_one: Make, count: int, goal_at: int | None, processes: int
     What they go through is the same in any number of processes.
     """
     processes = min(count, processes or joblib.cpu_count(only_physical_cores=True))
-    return Together(make_one, count, goal_at) if processes == 1 else Apart(make_one, count, goal_at, processes)
+    return (
+        SyncVectorEnv(make_one, count, goal_at)
+        if processes == 1
+        else AsyncVectorEnv(make_one, count, goal_at, processes)
+    )
 
 
 @final
-class Together(Environments):
+class SyncVectorEnv(Environments):
     """Stepped one after the other in this process. Threads gain nothing: most of a step holds Python's lock."""
 
     def __init__(self, make_one: Make, count: int, goal_at: int | None) -> None:
@@ -93,7 +97,7 @@ class Together(Environments):
         self._see(observed)
         at_goal = next((told[name] for name in _SUCCESS if name in told), None)
         if at_goal is None:
-            raise Mistake(f"a goal environment's info must say {' or '.join(_SUCCESS)}, got {', '.join(told)}.")
+            raise UserError(f"a goal environment's info must say {' or '.join(_SUCCESS)}, got {', '.join(told)}.")
         return torch.from_numpy(np.asarray(at_goal, dtype=bool)), torch.from_numpy(terminated | truncated)
 
     def close(self) -> None:
@@ -109,7 +113,7 @@ class Together(Environments):
 
 
 @final
-class Apart(Environments):
+class AsyncVectorEnv(Environments):
     """Dealt out to other processes, which step their shares at the same time.
 
     `make_one` must be picklable. An environment that raises there raises a RuntimeError here.
@@ -172,7 +176,7 @@ def _serve(pipe: Connection, make_one: Make, count: int, goal_at: int | None) ->
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # what follows from Ctrl-C is for the process that asks to decide
     torch.set_num_threads(1)
     try:
-        here = Together(make_one, count, goal_at)
+        here = SyncVectorEnv(make_one, count, goal_at)
     except Exception as error:
         pipe.send(_sendable(error))
         return
@@ -188,7 +192,7 @@ def _serve(pipe: Connection, make_one: Make, count: int, goal_at: int | None) ->
             pipe.send(_sendable(error))
 
 
-def _answer(here: Together, question: Any) -> tuple[Any, ...]:
+def _answer(here: SyncVectorEnv, question: Any) -> tuple[Any, ...]:
     """States, goals and, after a step, who is at the goal and whose episode has ended; None asks for the first two."""
     told: tuple[Any, ...] = ()
     if isinstance(question, np.ndarray):
@@ -200,4 +204,4 @@ def _answer(here: Together, question: Any) -> tuple[Any, ...]:
 
 def _sendable(error: Exception) -> Exception:
     """The error as the other process can know it, where it need not have its class."""
-    return error if isinstance(error, Mistake) else RuntimeError(f"{type(error).__name__}: {error}")
+    return error if isinstance(error, UserError) else RuntimeError(f"{type(error).__name__}: {error}")

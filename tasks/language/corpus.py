@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from tasks.language.hub import hub_shards
-from tasks.language.shards import JsonShard, MemoryShard, ParquetShard, Shard, Share
+from tasks.language.shards import JsonShard, MemoryShard, ParquetShard, Share, TextShard
 from tasks.language.stdlib import stdlib_documents
 
 _SUFFIXES = (".json.gz", ".jsonl.gz", ".json", ".jsonl", ".parquet")
@@ -23,7 +23,7 @@ _HELD_OUT = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class TextSource:
     """Where a task's text comes from when nobody says otherwise.
 
     Attributes:
@@ -50,9 +50,9 @@ class Corpus:
         fingerprint: SHA-256 of what the shards are, in hex.
     """
 
-    train: tuple[Shard, ...]
-    validation: tuple[Shard, ...]
-    test: tuple[Shard, ...]
+    train: tuple[TextShard, ...]
+    validation: tuple[TextShard, ...]
+    test: tuple[TextShard, ...]
     fingerprint: str
 
 
@@ -73,11 +73,11 @@ def folder_corpus(folder: Path, column: str) -> Corpus:
     keep their checksums and statistics.
 
     Raises:
-        Mistake: The folder has no file to train on.
+        UserError: The folder has no file to train on.
     """
     files = sorted(path for path in folder.rglob("*") if path.name.endswith(_SUFFIXES) and path.name not in _NO_TEXT)
     digest = hashlib.sha256()
-    splits: dict[str, tuple[Shard, ...]] = {}
+    splits: dict[str, tuple[TextShard, ...]] = {}
     for path in files:
         name = path.relative_to(folder).as_posix()
         kind = ParquetShard if path.suffix == ".parquet" else JsonShard
@@ -86,26 +86,26 @@ def folder_corpus(folder: Path, column: str) -> Corpus:
         digest.update(f"{name} {path.stat().st_size}\n".encode() + _edges(path))
     if "train" not in splits:
         kinds = ", ".join(f"*train*{suffix}" for suffix in _SUFFIXES)
-        raise Mistake(
+        raise UserError(
             f"{folder} has nothing to train on. It must hold files like {kinds}, or files that name no split."
         )
     return _corpus(splits, digest.hexdigest())
 
 
-def hub_corpus(source: Source) -> Corpus:
+def hub_corpus(source: TextSource) -> Corpus:
     """A data set of the hub, streamed.
 
     Raises:
-        Mistake: The hub cannot be reached or has no such data set.
+        UserError: The hub cannot be reached or has no such data set.
     """
     splits, revision = hub_shards(source.hub, source.subset, source.revision, source.column)
     if "train" not in splits:
-        raise Mistake(f"{source.hub!r} has no split 'train'. Give a folder of its files with --data.")
+        raise UserError(f"{source.hub!r} has no split 'train'. Give a folder of its files with --data.")
     fingerprint = hashlib.sha256(f"{source.hub} {source.subset} {source.column} {revision}".encode()).hexdigest()
     return _corpus(splits, fingerprint)
 
 
-def _corpus(splits: dict[str, tuple[Shard, ...]], fingerprint: str) -> Corpus:
+def _corpus(splits: dict[str, tuple[TextShard, ...]], fingerprint: str) -> Corpus:
     """Halve what is held out where there is one such split; where there is none, take it from the last shard."""
     train, validation, test = (splits.get(name, ()) for name in _NAMES)
     if not validation and not test:
@@ -118,7 +118,7 @@ def _corpus(splits: dict[str, tuple[Shard, ...]], fingerprint: str) -> Corpus:
     return Corpus(train, validation, test, fingerprint)
 
 
-def _shares(shards: Sequence[Shard], low: float, high: float) -> tuple[Shard, ...]:
+def _shares(shards: Sequence[TextShard], low: float, high: float) -> tuple[TextShard, ...]:
     return tuple(Share(shard, low, high) for shard in shards)
 
 

@@ -13,16 +13,16 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from tasks.language.corpus import Corpus
 from tasks.language.rows import Layout
-from tasks.language.shards import Shard, read
-from tasks.language.stream import BLOCK, Position, Stream, ahead
+from tasks.language.shards import TextShard, read
+from tasks.language.stream import BLOCK, Position, Stream, prefetch
 from tasks.language.tokenizer import Tokenizer, Tokens
 from tasks.recipe import Recipe
-from tasks.splits import Batch, Part, Progress, Splits
+from tasks.splits import Batch, DataPosition, Part, Splits
 
-_AHEAD = 8
+_PREFETCHED = 8
 """Batches that are made beforehand."""
 
 
@@ -70,12 +70,12 @@ class LanguageSplits(Splits):
         return 0
 
     def training(
-        self, recipe: Recipe, seed: int, start: Progress, device: torch.device
-    ) -> Iterator[tuple[Batch, Progress]]:
+        self, recipe: Recipe, seed: int, start: DataPosition, device: torch.device
+    ) -> Iterator[tuple[Batch, DataPosition]]:
         """Rows: what is read [B, N] and what follows [B, N], with where the stream then stands."""
         stream = Stream(self.corpus.train, self.tokenizer, self.layout, self.context, seed)
         batches = self._batches(stream, Position(*start), recipe.batch // recipe.accumulate)
-        for (inputs, targets), position in ahead(batches, _AHEAD):
+        for (inputs, targets), position in prefetch(batches, _PREFETCHED):
             yield (inputs.to(device, non_blocking=True), targets.to(device, non_blocking=True)), tuple(position)
 
     def once(self, size: int) -> Iterator[Batch]:
@@ -101,7 +101,7 @@ class LanguageSplits(Splits):
             documents = torch.from_numpy(held_out.documents[chosen].astype(np.int64))[:, None].expand_as(sizes)
             yield inputs.to(device), torch.stack((targets, sizes, documents), dim=-1).to(device)
 
-    def remarks(self, part: Part, recipe: Recipe, progress: Progress) -> Mapping[str, float]:
+    def remarks(self, part: Part, recipe: Recipe, progress: DataPosition) -> Mapping[str, float]:
         """How many documents could not be read, where there were any: of a part, and of the training so far."""
         skipped = self._held_out(part, recipe).skipped + Position(*progress).skipped
         return {"skipped_documents": skipped} if skipped else {}
@@ -119,7 +119,7 @@ def _shifted(grid: Tokens) -> Batch:
 
 @lru_cache(maxsize=4)
 def _read_held_out(
-    shards: tuple[Shard, ...], tokenizer: Tokenizer, layout: Layout, context: int, limit: int
+    shards: tuple[TextShard, ...], tokenizer: Tokenizer, layout: Layout, context: int, limit: int
 ) -> HeldOut:
     """The first documents of these shards, as many as fill `limit` rows; 0 is no limit."""
     end = np.array([tokenizer.boundary], dtype=np.int32)
@@ -138,11 +138,11 @@ def _read_held_out(
         if 0 < limit <= total:
             break
     if not tokens:
-        raise Mistake(f"there is no text to measure on in {', '.join(shard.name for shard in shards[:3])}.")
+        raise UserError(f"there is no text to measure on in {', '.join(shard.name for shard in shards[:3])}.")
     return HeldOut(np.concatenate(tokens), np.concatenate(sizes), np.concatenate(documents), skipped)
 
 
-def _blocks(shards: tuple[Shard, ...]) -> Iterator[list[str | None]]:
+def _blocks(shards: tuple[TextShard, ...]) -> Iterator[list[str | None]]:
     texts = (text for shard in shards for _, text in read(shard))
     while block := list(islice(texts, BLOCK)):
         yield block

@@ -9,8 +9,8 @@ from urllib.request import getproxies
 from huggingface_hub import constants, dataset_info, hf_hub_download
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
-from search_spaces.mistake import Mistake
-from tasks.language.shards import HubShard, Shard
+from search_spaces.errors import UserError
+from tasks.language.shards import HubShard, TextShard
 
 
 @lru_cache(maxsize=1)
@@ -31,43 +31,43 @@ def hub_file(name: str, file: str, remedy: str) -> str:
     """The path of one file of a model on the hub, from the hub's local cache where it is there.
 
     Raises:
-        Mistake: The file is in neither, with `remedy` as what to do instead.
+        UserError: The file is in neither, with `remedy` as what to do instead.
     """
     try:
         return hf_hub_download(name, file, local_files_only=True)
     except (LocalEntryNotFoundError, HFValidationError):
         if not reachable():
-            raise Mistake(
+            raise UserError(
                 f"{file} of {name!r} is not in the hub's cache, and the hub is out of reach. {remedy}"
             ) from None
     try:
         return hf_hub_download(name, file)
     except (HfHubHTTPError, HFValidationError, OSError) as error:
-        raise Mistake(f"the hub gave no {file} of {name!r}: {_reason(error)}. {remedy}") from error
+        raise UserError(f"the hub gave no {file} of {name!r}: {_reason(error)}. {remedy}") from error
 
 
 def hub_shards(
     name: str, subset: str | None, revision: str | None, column: str
-) -> tuple[dict[str, tuple[Shard, ...]], str]:
+) -> tuple[dict[str, tuple[TextShard, ...]], str]:
     """Split -> shards of a data set on the hub, streamed; and the commit that they are of.
 
     Raises:
-        Mistake: The hub cannot be reached or has no such data set.
+        UserError: The hub cannot be reached or has no such data set.
     """
     remedy = "Offline, give a folder of its files with --data."
     if not reachable():
-        raise Mistake(f"the data set {name!r} is on the hub, which is out of reach. {remedy}")
+        raise UserError(f"the data set {name!r} is on the hub, which is out of reach. {remedy}")
     import datasets  # a second to import, and needed here only
 
     try:
         commit = str(dataset_info(name, revision=revision).sha)
         streams: dict[str, Any] = datasets.load_dataset(name, subset, streaming=True, revision=commit)
     except (HfHubHTTPError, HFValidationError, OSError, ValueError) as error:
-        raise Mistake(f"the hub gave no data set {name!r}: {_reason(error)}. {remedy}") from error
+        raise UserError(f"the hub gave no data set {name!r}: {_reason(error)}. {remedy}") from error
     return {split: _shards(stream, f"{name}/{split}", column) for split, stream in streams.items()}, commit
 
 
-def _shards(stream: Any, name: str, column: str) -> tuple[Shard, ...]:
+def _shards(stream: Any, name: str, column: str) -> tuple[TextShard, ...]:
     count = stream.num_shards
     return tuple(HubShard(stream.shard(count, index), column, f"{name}/{index}") for index in range(count))
 

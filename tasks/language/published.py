@@ -6,7 +6,7 @@ the same schema and a tokenizer.json (see CorpusTask.text).
 
 from typing import final
 
-from tasks.language.corpus import Source
+from tasks.language.corpus import TextSource
 from tasks.language.presets import (
     C4,
     C4_BASES,
@@ -23,7 +23,7 @@ from tasks.language.presets import (
 from tasks.language.rows import Packed, Padded
 from tasks.language.task import CorpusTask
 
-_C4 = Source(hub="allenai/c4", subset="en")
+_C4 = TextSource(hub="allenai/c4", subset="en")
 _T5, _GPT2 = "google-t5/t5-base", "openai-community/gpt2"
 
 
@@ -34,7 +34,7 @@ class C4LM(CorpusTask):
     name = "c4-lm"
     version = 1
     source, tokenizer = _C4, _T5
-    dialect, vocabulary, context, layout, tied = "llama", 32_000, 256, Padded(), False
+    style, vocabulary, context, layout, tied = "llama", 32_000, 256, Padded(), False
     base = C4_BASES["ancre-60m"]
     presets, bases = C4, C4_BASES
 
@@ -46,7 +46,7 @@ class C4DCALM(CorpusTask):
     name = "c4-dca-lm"
     version = 1
     source, tokenizer = _C4, _T5
-    dialect, vocabulary, context, layout, tied = "lm1b", 32_000, 128, Packed(), True
+    style, vocabulary, context, layout, tied = "lm1b", 32_000, 128, Packed(), True
     base = C4_DCA_BASES["dca-75m"]
     presets, bases = C4_DCA, C4_DCA_BASES
 
@@ -57,9 +57,9 @@ class LM1BLM(CorpusTask):
 
     name = "lm1b-lm"
     version = 1
-    source = Source(hub="billion-word-benchmark/lm1b", revision="refs/convert/parquet")
+    source = TextSource(hub="billion-word-benchmark/lm1b", revision="refs/convert/parquet")
     tokenizer = "trained"  # Flax trains 30,000 word pieces on the first ten million characters; these are byte pairs
-    dialect, vocabulary, context, layout, tied = "lm1b", 30_000, 128, Packed(), False
+    style, vocabulary, context, layout, tied = "lm1b", 30_000, 128, Packed(), False
     base = LM1B_BASES["dca-lm1b"]
     presets, bases = LM1B, LM1B_BASES
 
@@ -70,8 +70,8 @@ class OpenWebTextLM(CorpusTask):
 
     name = "openwebtext-lm"
     version = 1
-    source, tokenizer = Source(hub="Skylion007/openwebtext"), _GPT2
-    dialect, vocabulary, context, layout, tied = "rmt", 50_257, RMT_CONTEXT, Packed(), False
+    source, tokenizer = TextSource(hub="Skylion007/openwebtext"), _GPT2
+    style, vocabulary, context, layout, tied = "rmt", 50_257, RMT_CONTEXT, Packed(), False
     base = OPENWEBTEXT_BASES["transformer-160m"]
     presets, bases = OPENWEBTEXT, OPENWEBTEXT_BASES
 
@@ -82,8 +82,8 @@ class WikiTextLM(CorpusTask):
 
     name = "wikitext-lm"
     version = 1
-    source, tokenizer = Source(hub="Salesforce/wikitext", subset="wikitext-103-raw-v1"), _GPT2
-    dialect, vocabulary, context, layout, tied = "rmt", 50_257, RMT_CONTEXT, Packed(), False
+    source, tokenizer = TextSource(hub="Salesforce/wikitext", subset="wikitext-103-raw-v1"), _GPT2
+    style, vocabulary, context, layout, tied = "rmt", 50_257, RMT_CONTEXT, Packed(), False
     base = OPENWEBTEXT_BASES["transformer-160m"]
     presets, bases = OPENWEBTEXT, OPENWEBTEXT_BASES
 
@@ -94,7 +94,7 @@ class TinyStoriesLM(CorpusTask):
 
     name = "tinystories-lm"
     version = 1
-    source, tokenizer = Source(hub="roneneldan/TinyStories"), _GPT2
-    dialect, vocabulary, context, layout, tied = "gpt2", 50_257, 512, Packed(), False
+    source, tokenizer = TextSource(hub="roneneldan/TinyStories"), _GPT2
+    style, vocabulary, context, layout, tied = "gpt2", 50_257, 512, Packed(), False
     base = TINYSTORIES_BASES["gpt2-tinystories"]
     presets, bases = TINYSTORIES, TINYSTORIES_BASES

@@ -19,14 +19,14 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 
-from search_spaces.mistake import Mistake, Notice
+from search_spaces.errors import Notice, UserError
 
 
 class Damaged(Exception):
     """A shard cannot be read any further."""
 
 
-class Shard(ABC):
+class TextShard(ABC):
     """A part of a split."""
 
     name: str
@@ -40,7 +40,7 @@ class Shard(ABC):
         """
 
 
-def read(shard: Shard, start: int = 0) -> Iterator[tuple[int, str | None]]:
+def read(shard: TextShard, start: int = 0) -> Iterator[tuple[int, str | None]]:
     """Number and text of a shard's documents from number `start` on.
 
     None stands for a document that cannot be read, and at the end for all that a damaged shard does not give, so that
@@ -64,7 +64,7 @@ def read(shard: Shard, start: int = 0) -> Iterator[tuple[int, str | None]]:
         yield number, None
 
 
-def texts_of(shards: Iterable[Shard]) -> Iterator[str]:
+def texts_of(shards: Iterable[TextShard]) -> Iterator[str]:
     """The texts of shards in their order, but for those that are empty or cannot be read."""
     return (text for shard in shards for _, text in read(shard) if text)
 
@@ -84,7 +84,7 @@ def is_text(value: object) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryShard(Shard):
+class MemoryShard(TextShard):
     """Texts that are there already."""
 
     texts: Sequence[str]
@@ -96,7 +96,7 @@ class MemoryShard(Shard):
 
 
 @dataclass(frozen=True, slots=True)
-class JsonShard(Shard):
+class JsonShard(TextShard):
     """A file of JSON lines, gzip or plain: an object with its text in `column` a line."""
 
     path: Path
@@ -121,7 +121,7 @@ class JsonShard(Shard):
 
 
 @dataclass(frozen=True, slots=True)
-class ParquetShard(Shard):
+class ParquetShard(TextShard):
     """A parquet file with the texts in `column`."""
 
     path: Path
@@ -132,13 +132,13 @@ class ParquetShard(Shard):
         """The texts; row groups before `start` are not read.
 
         Raises:
-            Mistake: There is no such column.
+            UserError: There is no such column.
         """
         try:
             with pyarrow.parquet.ParquetFile(self.path) as file:
                 columns = file.schema_arrow.names
                 if self.column not in columns:
-                    raise Mistake(f"{self.path} has no column {self.column!r}. Its columns: {', '.join(columns)}.")
+                    raise UserError(f"{self.path} has no column {self.column!r}. Its columns: {', '.join(columns)}.")
                 for group in range(file.num_row_groups):
                     rows = file.metadata.row_group(group).num_rows
                     if start < rows:
@@ -149,7 +149,7 @@ class ParquetShard(Shard):
 
 
 @dataclass(frozen=True, slots=True)
-class HubShard(Shard):
+class HubShard(TextShard):
     """One shard of a streaming data set of Hugging Face's `datasets`."""
 
     dataset: Any
@@ -157,21 +157,21 @@ class HubShard(Shard):
     name: str
 
     def values(self, start: int) -> Iterator[object]:
-        """The texts. Raises Mistake where there is no such column."""
+        """The texts. Raises UserError where there is no such column."""
         for record in self.dataset.skip(start):
             if self.column not in record:
-                raise Mistake(f"{self.name} has no column {self.column!r}. Its columns: {', '.join(record)}.")
+                raise UserError(f"{self.name} has no column {self.column!r}. Its columns: {', '.join(record)}.")
             yield record[self.column]
 
 
 @dataclass(frozen=True, slots=True)
-class Share(Shard):
+class Share(TextShard):
     """The documents of a shard whose hash falls into [low, high) of [0, 1); the others are empty.
 
     A split by hash keeps a document on its side whatever else the shard holds, and a document's doubles with it.
     """
 
-    shard: Shard
+    shard: TextShard
     low: float
     high: float
 

@@ -13,7 +13,7 @@ import sysconfig
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from tasks.cache import cached
 
 _OTHERS = frozenset({"site-packages", "dist-packages", "test", "tests", "lib2to3", "idlelib", "__pycache__"})
@@ -31,13 +31,13 @@ def stdlib_documents() -> Mapping[str, str]:
     modules repeat each other, and what is held out must not stand among what is trained on.
 
     Raises:
-        Mistake: This Python came without its sources or without pydoc's topics.
+        UserError: This Python came without its sources or without pydoc's topics.
     """
     library = Path(sysconfig.get_paths()["stdlib"])
     sources = {path.relative_to(library): path.read_bytes() for path in _sources(library)}
     if _TOPICS not in sources or len(sources) < 100:
         missing = _TOPICS if len(sources) >= 100 else "the standard library's sources"
-        raise Mistake(f"{library} lacks {missing}. Install the whole of CPython, or give another task's data.")
+        raise UserError(f"{library} lacks {missing}. Install the whole of CPython, or give another task's data.")
     digest = hashlib.sha256(sys.version.partition(" ")[0].encode())
     for name, source in sources.items():
         digest.update(f"{name.as_posix()} {len(source)}\n".encode() + source)
@@ -78,7 +78,7 @@ def _topics(source: bytes) -> dict[str, str]:
         if isinstance(node, ast.Assign):
             topics: dict[str, str] = ast.literal_eval(node.value)
             return topics
-    raise Mistake(f"{_TOPICS} of this Python holds no dictionary of topics. Report it, with the version of Python.")
+    raise UserError(f"{_TOPICS} of this Python holds no dictionary of topics. Report it, with the version of Python.")
 
 
 def _docstrings(source: bytes) -> Iterator[str]:

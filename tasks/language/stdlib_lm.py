@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import final
 
 from search_spaces.architecture import Architecture
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from tasks.language.baselines import simple_methods
 from tasks.language.corpus import Corpus, stdlib_corpus
 from tasks.language.data import LanguageSplits
@@ -36,7 +36,7 @@ class StdlibLM(LanguageTask):
 
     name = "stdlib-lm"
     version = 1
-    dialect = "llama"
+    style = "llama"
     vocabulary = 2048
     context = 128
     layout = Packed()
@@ -55,6 +55,6 @@ class StdlibLM(LanguageTask):
     def text(self) -> tuple[Corpus, Tokenizer]:
         """The standard library's, and a tokenizer trained on what is trained on."""
         if self.data is not None:
-            raise Mistake(f"task 'stdlib-lm' reads the Python it runs on and takes no --data, got {str(self.data)!r}.")
+            raise UserError(f"task 'stdlib-lm' reads its own Python and takes no --data, got {str(self.data)!r}.")
         corpus = stdlib_corpus()
         return corpus, trained_tokenizer(texts_of(corpus.train), self.vocabulary)

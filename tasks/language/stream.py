@@ -15,9 +15,9 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from tasks.language.rows import Layout
-from tasks.language.shards import Shard, read
+from tasks.language.shards import TextShard, read
 from tasks.language.tokenizer import Tokenizer, Tokens
 
 BLOCK = 1024
@@ -56,7 +56,7 @@ class Stream:
         seed: Of the order.
     """
 
-    shards: tuple[Shard, ...]
+    shards: tuple[TextShard, ...]
     tokenizer: Tokenizer
     layout: Layout
     context: int
@@ -66,7 +66,7 @@ class Stream:
         """Rows [N + 1] from a position on, each with the position behind it.
 
         Raises:
-            Mistake: There is not one document in all shards.
+            UserError: There is not one document in all shards.
         """
         here = start
         while True:
@@ -75,7 +75,7 @@ class Stream:
                 found = True
                 yield row, here
             if not found:
-                raise Mistake(f"there is no text in {', '.join(shard.name for shard in self.shards[:3])}.")
+                raise UserError(f"there is no text in {', '.join(shard.name for shard in self.shards[:3])}.")
             start = Position(here.epoch + 1, skipped=here.skipped)
 
     def _epoch(self, start: Position) -> Iterator[tuple[Tokens, Position]]:
@@ -102,7 +102,7 @@ class Stream:
         return grid[draw.permutation(len(grid))]
 
 
-def ahead(items: Iterable[Item], room: int) -> Iterator[Item]:
+def prefetch(items: Iterable[Item], room: int) -> Iterator[Item]:
     """The same items, `room` of them made beforehand by a thread: tokenising does not hold Python's lock."""
     iterator, end = iter(items), object()
     thread = ThreadPoolExecutor(1)

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from search_spaces.models.decoder import build_decoder, count_decoder
-from tasks.language.corpus import Corpus, Source, folder_corpus, hub_corpus
+from tasks.language.corpus import Corpus, TextSource, folder_corpus, hub_corpus
 from tasks.language.data import LanguageSplits
 from tasks.language.measure import METRICS, row_sums, summary
 from tasks.language.presets import LanguageRecipe
@@ -36,14 +36,14 @@ class LanguageTask(SupervisedTask):
     """Predict the next token.
 
     Attributes:
-        dialect: Of the decoder, which the task fixes and nobody searches.
+        style: Of the decoder, which the task fixes and nobody searches.
         vocabulary: Words of the decoder, V; a tokenizer may have fewer.
         context: Tokens of a row, N, and positions of the decoder.
         layout: How documents fill rows.
         tied: Whether words are scored by their own embeddings.
     """
 
-    dialect: ClassVar[str]
+    style: ClassVar[str]
     vocabulary: ClassVar[int]
     context: ClassVar[int]
     layout: ClassVar[Layout]
@@ -52,7 +52,7 @@ class LanguageTask(SupervisedTask):
 
     @abstractmethod
     def text(self) -> tuple[Corpus, Tokenizer]:
-        """The text and its tokenizer. Raises Mistake where they are not there."""
+        """The text and its tokenizer. Raises UserError where they are not there."""
 
     def load(self) -> LanguageSplits:
         """Read what is small, and find the rest."""
@@ -61,12 +61,12 @@ class LanguageTask(SupervisedTask):
         return LanguageSplits(corpus, tokenizer, self.layout, self.context)
 
     def build(self, architecture: Architecture) -> nn.Module:
-        """The decoder of the task's dialect."""
-        return build_decoder(architecture, self.dialect, self.vocabulary, self.context, tied=self.tied)
+        """The decoder of the task's style."""
+        return build_decoder(architecture, self.style, self.vocabulary, self.context, tied=self.tied)
 
     def training_form(self, architecture: Architecture, recipe: LanguageRecipe) -> nn.Module:
         """The same decoder, its layers computed twice where the recipe wants memory saved."""
-        model = build_decoder(architecture, self.dialect, self.vocabulary, self.context, tied=self.tied)
+        model = build_decoder(architecture, self.style, self.vocabulary, self.context, tied=self.tied)
         model.stack.recompute = recipe.recompute
         return model
 
@@ -76,7 +76,7 @@ class LanguageTask(SupervisedTask):
 
     def closed_form(self, architecture: Architecture) -> Count:
         """Of the decoder, for one row."""
-        return count_decoder(architecture, self.dialect, self.vocabulary, self.context, tied=self.tied)
+        return count_decoder(architecture, self.style, self.vocabulary, self.context, tied=self.tied)
 
     def loss(self, outputs: Tensor, targets: Tensor, recipe: LanguageRecipe) -> Tensor:
         """The mean of -log p over the tokens that follow, and the recipe's z-loss: logits [B, N, V], targets [B, N]."""
@@ -126,7 +126,7 @@ class CorpusTask(LanguageTask):
         tokenizer: The one that is meant where there is no other: its name on the hub, or "trained".
     """
 
-    source: ClassVar[Source]
+    source: ClassVar[TextSource]
     tokenizer: ClassVar[str]
 
     def text(self) -> tuple[Corpus, Tokenizer]:
@@ -139,7 +139,7 @@ class CorpusTask(LanguageTask):
         place = Place.parse(self.data)
         folder = Path(place.text) if place.text and Path(place.text).exists() else None
         if folder is not None and not folder.is_dir():
-            raise Mistake(f"--data must be a folder of files, got the file {place.text!r}. Give the folder it is in.")
+            raise UserError(f"--data must be a folder of files, got the file {place.text!r}. Give the folder it is in.")
         corpus = folder_corpus(folder, self.source.column) if folder else hub_corpus(self._source(place.text))
         if place.tokenizer is None and folder is not None and (folder / "tokenizer.json").exists():
             return corpus, tokenizer_at(folder)
@@ -148,13 +148,13 @@ class CorpusTask(LanguageTask):
             return corpus, trained_tokenizer(_beginning(corpus, _TRAINED_ON), self.vocabulary)
         return corpus, tokenizer_at(Path(wanted)) if Path(wanted).exists() else tokenizer_named(wanted)
 
-    def _source(self, text: str | None) -> Source:
+    def _source(self, text: str | None) -> TextSource:
         if text is None or text == self.source.hub:
             return self.source
         if not _HUB.fullmatch(text):
-            raise Mistake(f"{text!r} is neither a folder nor OWNER/NAME of a data set on the hub. Give --data FOLDER.")
+            raise UserError(f"{text!r} is neither a folder nor OWNER/NAME of the hub's data sets. Give --data FOLDER.")
         hub, _, subset = text.partition(":")
-        return Source(hub=hub, subset=subset or None, column=self.source.column)
+        return TextSource(hub=hub, subset=subset or None, column=self.source.column)
 
 
 def _beginning(corpus: Corpus, characters: int) -> Iterator[str]:

@@ -14,7 +14,7 @@ import tokenizers
 from numpy.typing import NDArray
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from tasks.cache import cached
 from tasks.language.hub import hub_file
 
@@ -35,7 +35,7 @@ class Tokenizer:
         source: Where it came from, for messages.
 
     Raises:
-        Mistake: The text is no tokenizer, or one without a token that ends a document.
+        UserError: The text is no tokenizer, or one without a token that ends a document.
     """
 
     text: str
@@ -43,14 +43,14 @@ class Tokenizer:
 
     def __post_init__(self) -> None:
         if self._boundary is None:
-            raise Mistake(f"the tokenizer of {self.source} has none of {', '.join(BOUNDARIES)}. Add one to its tokens.")
+            raise UserError(f"the tokenizer of {self.source} has none of {', '.join(BOUNDARIES)}. Add one to them.")
 
     @cached_property
     def _inner(self) -> tokenizers.Tokenizer:
         try:
             inner = tokenizers.Tokenizer.from_str(self.text)
         except Exception as error:  # the library raises plain Exception
-            raise Mistake(f"{self.source} is no tokenizer.json: {error}.") from error
+            raise UserError(f"{self.source} is no tokenizer.json: {error}.") from error
         inner.encode_special_tokens = True
         inner.no_truncation()
         inner.no_padding()
@@ -87,9 +87,9 @@ class Tokenizer:
         return hashlib.sha256(self.text.encode()).hexdigest()
 
     def check(self, vocabulary: int, task: str) -> None:
-        """Raise Mistake where the task's network has no embedding for a token."""
+        """Raise UserError where the task's network has no embedding for a token."""
         if self.size > vocabulary:
-            raise Mistake(
+            raise UserError(
                 f"the tokenizer of {self.source} has tokens up to {self.size - 1}, and task {task!r} is of "
                 f"{vocabulary}. Give a tokenizer of at most {vocabulary} tokens."
             )
@@ -125,7 +125,7 @@ def tokenizer_at(path: Path) -> Tokenizer:
     try:
         return Tokenizer(file.read_text(encoding="utf-8"), str(file))
     except (OSError, UnicodeDecodeError) as error:
-        raise Mistake(f"the tokenizer {file} cannot be read: {error}.") from error
+        raise UserError(f"the tokenizer {file} cannot be read: {error}.") from error
 
 
 def tokenizer_named(name: str) -> Tokenizer:

@@ -25,7 +25,7 @@ class LRAImage(LongRangeTask):
     presets = IMAGE
 
     def load(self) -> TensorSplits:
-        """Read the published batches. Raises Mistake where they are not there."""
+        """Read the published batches. Raises UserError where they are not there."""
         parts = read_cifar10(self.name, self.data)
         return splits_of(*((_grey(images).flatten(1), labels) for images, labels in parts))
 

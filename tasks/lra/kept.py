@@ -12,7 +12,7 @@ from filelock import FileLock
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from search_spaces.mistake import Notice
+from search_spaces.errors import Notice
 from tasks.cache import cache_folder
 
 Arrays = dict[str, np.ndarray[Any, Any]]

@@ -10,15 +10,15 @@ from typing import final
 import numpy as np
 import torch
 
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from tasks.lra.kept import Arrays, kept
 from tasks.lra.lists import IDS, Grammar, generated, ids_of
 from tasks.lra.presets import LISTOPS, ListOpsRecipe
-from tasks.lra.release import Layout
+from tasks.lra.release import ReleaseFiles
 from tasks.lra.task import Columns, GeneratedTask, by_group, padded, splits_of
 from tasks.splits import Batch, TensorSplits
 
-_LAYOUT = Layout("lra-listops", "listops-1000", ("basic_train.tsv", "basic_val.tsv", "basic_test.tsv"))
+_LAYOUT = ReleaseFiles("lra-listops", "listops-1000", ("basic_train.tsv", "basic_val.tsv", "basic_test.tsv"))
 _SEED = 0
 """Of the lists: they are data, and the same in every run."""
 
@@ -80,13 +80,13 @@ def _table(path: Path, tokens: int) -> Batch:
     rows, answers = [], []
     with path.open(encoding="utf-8", errors="replace") as file:
         if file.readline().split() != ["Source", "Target"]:
-            raise Mistake(f"{path} must begin with the columns Source and Target. Take the LRA release's file.")
+            raise UserError(f"{path} must begin with the columns Source and Target. Take the LRA release's file.")
         for number, line in enumerate(file, start=2):
             source, _, target = line.rstrip("\n").partition("\t")
             ids = ids_of(source)
             if ids is None or target not in tuple("0123456789"):
                 expected = f"a list of {' '.join(IDS)} and round brackets, a tab and a digit"
-                raise Mistake(f"{path}, line {number}, must be {expected}, got {line[:40]!r}. Unpack it again.")
+                raise UserError(f"{path}, line {number}, must be {expected}, got {line[:40]!r}. Unpack it again.")
             rows.append(np.frombuffer(ids, dtype=np.uint8))
             answers.append(int(target))
     return padded(rows, tokens, torch.uint8), torch.tensor(answers)

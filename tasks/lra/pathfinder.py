@@ -10,15 +10,15 @@ import torch
 from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from tasks.lra import contours
 from tasks.lra.kept import Arrays, kept
 from tasks.lra.presets import PATHFINDER, PathfinderRecipe
-from tasks.lra.release import Layout
+from tasks.lra.release import ReleaseFiles
 from tasks.lra.task import GeneratedTask, splits_of
 from tasks.splits import TensorSplits
 
-_LAYOUT = Layout("lra-pathfinder", "pathfinder32/curv_contour_length_14", ("metadata", "imgs"))
+_LAYOUT = ReleaseFiles("lra-pathfinder", "pathfinder32/curv_contour_length_14", ("metadata", "imgs"))
 _SEED = 0
 """Of the images, and of the order in which they are dealt out."""
 
@@ -51,7 +51,7 @@ class LRAPathfinder(GeneratedTask):
                     images.append(_pixels(path))
                     answers.append(answer)
         if not images:
-            raise Mistake(
+            raise UserError(
                 f"{str(folder / 'metadata')!r} must list images in files like 0.npy. Unpack the release again."
             )
         return _dealt(torch.from_numpy(np.stack(images)), torch.tensor(answers))
@@ -63,10 +63,10 @@ def _listed(folder: Path, metadata: Path) -> list[tuple[Path, int]]:
     for line in metadata.read_text(encoding="utf-8", errors="replace").splitlines():
         words = line.split(" ")
         if len(words) < 4 or words[3] not in ("0", "1"):
-            raise Mistake(f"{metadata} must have lines like 'imgs/0 sample_0.png 0 1', got {line[:60]!r}.")
+            raise UserError(f"{metadata} must have lines like 'imgs/0 sample_0.png 0 1', got {line[:60]!r}.")
         path = folder / words[0] / words[1]
         if not path.is_file():
-            raise Mistake(f"{str(path)!r}, which {metadata.name} lists, is missing. Unpack the release again.")
+            raise UserError(f"{str(path)!r}, which {metadata.name} lists, is missing. Unpack the release again.")
         listed.append((path, int(words[3])))
     return listed
 
@@ -78,9 +78,9 @@ def _pixels(path: Path) -> contours.Array:
         with Image.open(path) as image:
             pixels = np.asarray(image)
     except (UnidentifiedImageError, OSError):
-        raise Mistake(f"{str(path)!r} is no image. Unpack the release again.") from None
+        raise UserError(f"{str(path)!r} is no image. Unpack the release again.") from None
     if pixels.shape != (side, side) or pixels.dtype != np.uint8:
-        raise Mistake(f"an image must be {side} x {side} grey bytes, got {pixels.shape} in {str(path)!r}.")
+        raise UserError(f"an image must be {side} x {side} grey bytes, got {pixels.shape} in {str(path)!r}.")
     return pixels
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 
 RELEASE = "https://storage.googleapis.com/long-range-arena/lra_release.gz"
 _WITHIN = ("", "lra_release", "lra_release/lra_release")
@@ -11,7 +11,7 @@ _WITHIN = ("", "lra_release", "lra_release/lra_release")
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class ReleaseFiles:
     """Files that belong together.
 
     Attributes:
@@ -30,11 +30,11 @@ class Layout:
         """The folder that holds the files: `data`, or the one in it that the release has.
 
         Raises:
-            Mistake: No data was given, none of the files is there, or one of them is missing.
+            UserError: No data was given, none of the files is there, or one of them is missing.
         """
         layout = f"{self.folder}/ with {', '.join(self.files)}"
         if data is None:
-            raise Mistake(f"task {self.task!r} reads {layout}. Give it with --data FOLDER; {self.source} has it.")
+            raise UserError(f"task {self.task!r} reads {layout}. Give it with --data FOLDER; {self.source} has it.")
         parts = self.folder.split("/")
         tails = ["/".join(parts[first:]) for first in range(len(parts))]
         places = [data, *(data / within / tail for within in _WITHIN for tail in tails)]
@@ -43,8 +43,8 @@ class Layout:
             if not missing:
                 return place
             if len(missing) < len(self.files):
-                raise Mistake(f"{missing[0]} is missing from {str(place)!r}, the folder {layout}. Unpack it again.")
-        raise Mistake(
+                raise UserError(f"{missing[0]} is missing from {str(place)!r}, the folder {layout}. Unpack it again.")
+        raise UserError(
             f"--data of task {self.task!r} must be the folder {layout}, or one that holds it, got {str(data)!r}. "
             f"{self.source} has it."
         )

@@ -5,13 +5,13 @@ from typing import final
 
 import torch
 
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from tasks.lra.presets import RETRIEVAL
-from tasks.lra.release import Layout
+from tasks.lra.release import ReleaseFiles
 from tasks.lra.task import LongRangeTask, byte_ids, padded, splits_of
 from tasks.splits import Batch, TensorSplits
 
-_LAYOUT = Layout(
+_LAYOUT = ReleaseFiles(
     "lra-retrieval",
     "tsv_data",
     ("new_aan_pairs.train.tsv", "new_aan_pairs.eval.tsv", "new_aan_pairs.test.tsv"),
@@ -51,7 +51,7 @@ def _table(path: Path, tokens: int) -> Batch:
         for number, line in enumerate(file, start=1):
             fields = line.rstrip(b"\r\n").split(b"\t")
             if len(fields) != 5 or fields[0] not in (b"0.0", b"1.0", b"0", b"1"):
-                raise Mistake(
+                raise UserError(
                     f"{path}, line {number}, must be 0.0 or 1.0, two names and two texts with tabs between. "
                     "Unpack the release again."
                 )

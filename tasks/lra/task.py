@@ -50,7 +50,7 @@ class LongRangeTask(ClassificationTask):
 
     @abstractmethod
     def load(self) -> TensorSplits:
-        """Read the data: ids [E, N], or [E, T, N], as `splits_of` takes them. Raises Mistake where it is not there."""
+        """Read the data: ids [E, N], or [E, T, N], as `splits_of` takes them. Raises UserError where it is not."""
 
     def splits_for(self, recipe: LongRangeRecipe) -> TensorSplits:
         """The data, its sequences cut to the recipe's tokens."""
@@ -100,7 +100,7 @@ class GeneratedTask(LongRangeTask):
 
     @abstractmethod
     def read(self, data: Path) -> TensorSplits:
-        """Read the official files. Raises Mistake where they are not there."""
+        """Read the official files. Raises UserError where they are not there."""
 
     def load(self) -> TensorSplits:
         """Read what `--data` names, or make what the published recipe is for."""

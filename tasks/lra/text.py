@@ -5,13 +5,13 @@ from typing import final
 
 import torch
 
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from tasks.lra.presets import TEXT
-from tasks.lra.release import Layout
+from tasks.lra.release import ReleaseFiles
 from tasks.lra.task import LongRangeTask, byte_ids, padded, splits_of
 from tasks.splits import Batch, TensorSplits
 
-_LAYOUT = Layout(
+_LAYOUT = ReleaseFiles(
     "lra-text",
     "aclImdb",
     ("train/neg", "train/pos", "test/neg", "test/pos"),
@@ -52,7 +52,7 @@ def _reviews(folder: Path) -> list[bytes]:
     named = {path: path.name.partition("_")[0] for path in folder.glob("*_*.txt")}
     for path, number in named.items():
         if not number.isdecimal():
-            raise Mistake(f"a review's file is named NUMBER_STARS.txt, got {str(path)!r}. Unpack the release again.")
+            raise UserError(f"a review's file is named NUMBER_STARS.txt, got {str(path)!r}. Unpack the release again.")
     paths = sorted(named, key=lambda path: int(named[path]))
     return [path.read_bytes()[:_LONGEST] for path in paths]
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from nas.breakdown import by_layer, by_operator
 from nas.cost import count
 from search_spaces.architecture import Architecture
-from search_spaces.models.families import FAMILIES, base_of, build_family
+from search_spaces.models.families import MODEL_FAMILIES, base_of, build_family
 from tasks.load import load_task
 from toy_tasks import Toy
 
@@ -82,7 +82,7 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", MODEL_FAMILIES)
 def test_the_parts_of_timms_models_are_their_blocks_and_sum_to_the_whole(family: str) -> None:
     depth = 2 if family in ("VisionTransformer", "Xcit", "TNT") else 5
     architecture = replace(base_of(MODELS[family]), depth=depth)

@@ -6,7 +6,7 @@ import pytest
 
 from nas.budget import Budget, Feasible, feasible, parse_budget
 from search_spaces.architecture import Architecture
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from search_spaces.space import SearchSpace
 
 BASE = Architecture(depth=4, width=8, hidden=16)
@@ -91,7 +91,7 @@ def test_the_text_of_a_budget_is_canonical_and_reads_back_as_the_same(texts: lis
     ],
 )
 def test_a_mistaken_bound_is_refused_with_the_remedy(text: str, says: str) -> None:
-    with pytest.raises(Mistake, match=says):
+    with pytest.raises(UserError, match=says):
         parse_budget([text])
 
 
@@ -122,5 +122,5 @@ def test_without_a_bound_everything_is_feasible_and_nothing_is_counted(space: Se
 def test_a_budget_nobody_keeps_is_refused_with_the_nearest_architecture(
     space: SearchSpace, text: str, says: str
 ) -> None:
-    with pytest.raises(Mistake, match=says):
+    with pytest.raises(UserError, match=says):
         feasible(space, counts, parse_budget([text]))

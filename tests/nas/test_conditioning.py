@@ -12,10 +12,10 @@ from nas.conditioning import Layer, condition, measure
 from nas.evaluate import Job, evaluate
 from nas.objectives import measures_for, resolve
 from search_spaces.architecture import Architecture
+from search_spaces.errors import UserError
 from search_spaces.layers.attention import Attention, SoftmaxAttention
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.nystrom import Nystrom
-from search_spaces.mistake import Mistake
 from search_spaces.models.encoder import EncoderSizes, build_encoder
 from search_spaces.models.vit import build_vit
 
@@ -159,9 +159,9 @@ def test_padding_is_not_among_the_tokens() -> None:
 
 def test_networks_without_projections_of_their_own_are_refused() -> None:
     rmt = Architecture(depth=1, width=8, heads=2, head_dim=4, hidden=8, topology="rmt(keys=4)")
-    with pytest.raises(Mistake, match="own projections"):
+    with pytest.raises(UserError, match="own projections"):
         measure(build_vit(rmt, (1, 4, 4), 2, 3), (torch.zeros(1, 1, 4, 4),))
-    with pytest.raises(Mistake, match="has none"):
+    with pytest.raises(UserError, match="has none"):
         measure(nn.Linear(2, 2), (torch.zeros(1, 2),))
 
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from nas.evaluate import Job, evaluate
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from toy_tasks import Toy
 
 TOYS = Path(__file__).parent / "toy_tasks.py"
@@ -26,5 +26,5 @@ def test_an_evaluation_that_was_finished_but_not_recorded_is_not_repeated(tmp_pa
 
 
 def test_a_mistake_that_concerns_every_architecture_is_not_a_failed_row() -> None:
-    with pytest.raises(Mistake, match="NoSuchTask"):
+    with pytest.raises(UserError, match="NoSuchTask"):
         evaluate(Job(task=f"{TOYS}:NoSuchTask", architecture=Toy.base, preset="smoke", seed=0))

@@ -11,7 +11,7 @@ from nas.cli import main
 from nas.readings import LABELS, Reading, holds, is_printed, readings, row_of, unread
 from nas.readings.networks import params
 from results.published import lines_of, papers
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 
 READ = [(paper, reading) for paper in papers() for reading in readings(paper)]
 PARAMS = {paper: {row_of(line): line["params_millions"] for line in lines_of(paper)} for paper in papers()}
@@ -110,5 +110,5 @@ def test_every_reading_is_of_a_row_with_printed_parameters() -> None:
 
 
 def test_an_unknown_paper_is_a_mistake() -> None:
-    with pytest.raises(Mistake, match="unknown paper"):
+    with pytest.raises(UserError, match="unknown paper"):
         readings("dac")

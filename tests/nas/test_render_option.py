@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from nas.cli import app
 from nas.evaluate import Job, evaluate
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from toy_tasks import Toy
 
 SHOWING = f"{Path(__file__).parent / 'toy_tasks.py'}:Showing"
@@ -26,12 +26,12 @@ def test_the_trained_network_is_shown(tmp_path: Path) -> None:
 
 def test_what_cannot_be_rendered_is_said_before_the_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nas.commands.evaluate.evaluate", lambda job: pytest.fail("it was trained"))
-    with pytest.raises(Mistake, match=r"must end in \.txt"):
+    with pytest.raises(UserError, match=r"must end in \.txt"):
         run(SHOWING, "--render", str(tmp_path / "shown.gif"))
 
 
 def test_a_task_that_renders_nothing_says_so(tmp_path: Path) -> None:
-    with pytest.raises(Mistake, match="task 'toy' has nothing to render"):
+    with pytest.raises(UserError, match="task 'toy' has nothing to render"):
         run(SHOWING.replace("Showing", "Toy"), "--render", str(tmp_path / "shown.txt"))
 
 

@@ -11,7 +11,7 @@ from optuna.trial import TrialState
 from nas.budget import Feasible, feasible, parse_budget
 from nas.sampling import SAMPLERS, BudgetSampler, Exhausted
 from search_spaces.architecture import Architecture
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from search_spaces.space import SearchSpace
 
 BASE = Architecture(depth=4, width=8, heads=2, head_dim=4, hidden=16)
@@ -228,17 +228,17 @@ def test_an_enqueued_architecture_outside_the_budget_is_refused() -> None:
     sampler = BudgetSampler(BAND)
     study = study_with(sampler)
     study.enqueue_trial({"depth": 8, "heads": 4, "head_dim": 16})
-    with pytest.raises(Mistake, match=r"within the budget has depth=8"):
+    with pytest.raises(UserError, match=r"within the budget has depth=8"):
         sampler.propose(study.ask())
 
 
 def test_parameters_that_are_no_architecture_are_refused() -> None:
-    with pytest.raises(Mistake, match=r"depth=4.*no architecture"):
+    with pytest.raises(UserError, match=r"depth=4.*no architecture"):
         BudgetSampler(ALL).architecture({"depth": 4})
 
 
 def test_an_unknown_sampler_is_refused_with_the_nearest() -> None:
-    with pytest.raises(Mistake, match="nsga2"):
+    with pytest.raises(UserError, match="nsga2"):
         BudgetSampler(ALL, "nsga")
 
 

@@ -11,7 +11,7 @@ import pytest
 from nas import store
 from nas.commands.search import Request, run
 from results.row import Row
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 
 TOYS = Path(__file__).parent / "toy_tasks.py"
 
@@ -126,7 +126,7 @@ def test_an_exhausted_feasible_set_ends_the_search_and_says_so(
 
 def test_a_study_is_continued_only_with_its_own_settings(request_: Request) -> None:
     run(replace(request_, trials=2))
-    with pytest.raises(Mistake, match=r"budget.*params<=3000.*--study"):
+    with pytest.raises(UserError, match=r"budget.*params<=3000.*--study"):
         run(replace(request_, budget=["params<=4k"]))
     assert len(rows(request_)) == 2
 
@@ -149,19 +149,19 @@ def test_a_study_is_continued_only_with_its_own_settings(request_: Request) -> N
     ],
 )
 def test_a_mistake_is_said_before_anything_is_trained(request_: Request, change: dict[str, object], says: str) -> None:
-    with pytest.raises(Mistake, match=says):
+    with pytest.raises(UserError, match=says):
         run(replace(request_, **change))
 
 
 def test_a_store_that_is_no_database_is_named_and_left_alone(request_: Request, tmp_path: Path) -> None:
     (tmp_path / "studies.db").write_text("precious, and not a database at all " * 40)
-    with pytest.raises(Mistake, match=r"studies\.db"):
+    with pytest.raises(UserError, match=r"studies\.db"):
         run(request_)
     assert "precious" in (tmp_path / "studies.db").read_text()
 
 
 def test_a_second_coordinator_of_the_same_study_is_refused(request_: Request) -> None:
-    with store.only_writer(request_.storage, "s"), pytest.raises(Mistake, match="another process"):
+    with store.only_writer(request_.storage, "s"), pytest.raises(UserError, match="another process"):
         run(request_)
 
 
@@ -173,7 +173,7 @@ def test_a_store_locked_by_somebody_else_loses_nothing(
     monkeypatch.setattr(store, "PATIENCE_S", 1)
     with sqlite3.connect(tmp_path / "studies.db") as connection:
         connection.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(Mistake, match="locked"):
+        with pytest.raises(UserError, match="locked"):
             run(request_)
         connection.rollback()
     assert found(request_) == before

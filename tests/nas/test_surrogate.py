@@ -9,7 +9,7 @@ import pytest
 
 from nas.budget import Feasible
 from nas.sampling import BudgetSampler, surrogate
-from nas.sampling.axes import Layout
+from nas.sampling.axes import Coordinates
 from nas.sampling.surrogate import NOISE, Hypervolume, Model
 from search_spaces.architecture import Architecture
 from search_spaces.space import SearchSpace
@@ -32,18 +32,18 @@ def kernel(x: list[float], y: list[float]) -> float:
 
 
 def test_the_model_is_gaussian_process_regression() -> None:
-    layout = Layout(ALL)
+    layout = Coordinates(ALL)
     points = np.concatenate([layout.places, layout.sizes], axis=1).tolist()
     seen, at = np.array([3, 50, 100, 200, 380]), np.array([0, 51, 383])
-    goals = np.random.default_rng(0).normal(size=(5, 2))
+    directions = np.random.default_rng(0).normal(size=(5, 2))
     gram = np.array([[kernel(points[i], points[j]) + NOISE * (i == j) for j in seen] for i in seen])
-    mean, deviation = Model(layout, seen, goals).predict(at)
+    mean, deviation = Model(layout, seen, directions).predict(at)
     for row, index in enumerate(at):
         cross = np.array([kernel(points[index], points[i]) for i in seen])
         left = kernel(points[index], points[index]) - cross @ np.linalg.solve(gram, cross)
         for k in range(2):
-            scale = goals[:, k] @ np.linalg.solve(gram, goals[:, k]) / 5
-            assert mean[row, k] == pytest.approx(cross @ np.linalg.solve(gram, goals[:, k]))
+            scale = directions[:, k] @ np.linalg.solve(gram, directions[:, k]) / 5
+            assert mean[row, k] == pytest.approx(cross @ np.linalg.solve(gram, directions[:, k]))
             assert deviation[row, k] == pytest.approx(math.sqrt(scale * left))
 
 
@@ -89,12 +89,12 @@ def test_it_finds_the_best_of_384_architectures_in_60_trials(direction: str, see
 
 
 def test_it_finds_most_of_a_front_of_three_objectives() -> None:
-    def goals(architecture: Architecture) -> list[float]:
+    def directions(architecture: Architecture) -> list[float]:
         return [loss(architecture), architecture.depth * architecture.heads, float(architecture.hidden)]
 
     def share(found: list[Architecture]) -> float:
-        values = np.array([goals(architecture) for architecture in found])
-        everything = np.array([goals(architecture) for architecture in SPACE])
+        values = np.array([directions(architecture) for architecture in found])
+        everything = np.array([directions(architecture) for architecture in SPACE])
         low, high = everything.min(axis=0), everything.max(axis=0)
         return dominated((values - low) / (high - low)) / dominated(pareto((everything - low) / (high - low)))
 
@@ -103,7 +103,7 @@ def test_it_finds_most_of_a_front_of_three_objectives() -> None:
     for _ in range(60):
         trial = study.ask()
         found.append(sampler.propose(trial))
-        study.tell(trial, goals(found[-1]))
+        study.tell(trial, directions(found[-1]))
     assert share(found) > 0.97
 
 

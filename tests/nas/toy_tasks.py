@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count, linear
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from tasks.base import Diverged, Fitted, Metric, Report, Task
 
 
@@ -57,7 +57,7 @@ class Showing(Toy):
     def render(self, network: nn.Module | None, file: Path) -> None:
         """Write how many parts the network has."""
         if file.suffix != ".txt":
-            raise Mistake(f"a picture's name must end in .txt, got {file}.")
+            raise UserError(f"a picture's name must end in .txt, got {file}.")
         if network is not None:
             if len(list(network.children())) == 1:
                 raise OSError("no space left on device")

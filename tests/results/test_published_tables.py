@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from results.published import lines_of, papers
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 
 README = Path(__file__).parents[2] / "results" / "tables" / "published" / "README.md"
 COLUMNS = [
@@ -57,5 +57,5 @@ def test_stages_agree_in_number(paper: str) -> None:
 
 
 def test_an_unknown_paper_is_a_mistake() -> None:
-    with pytest.raises(Mistake, match=r"unknown paper 'dcaa'\. Did you mean 'dca'"):
+    with pytest.raises(UserError, match=r"unknown paper 'dcaa'\. Did you mean 'dca'"):
         lines_of("dcaa")

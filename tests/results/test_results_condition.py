@@ -10,14 +10,14 @@ import pytest
 from results.condition import select
 from results.row import Row
 from results.table import from_rows
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 
 MakeRow = Callable[..., Row]
 
 
 def refused(table: pa.Table, text: str) -> str:
-    """The Mistake that a text gives, which is one line without control characters."""
-    with pytest.raises(Mistake) as caught:
+    """The UserError that a text gives, which is one line without control characters."""
+    with pytest.raises(UserError) as caught:
         select(table, text)
     assert str(caught.value).isprintable()
     return str(caught.value)
@@ -147,13 +147,13 @@ def test_a_slip_gets_one_line_that_says_what_is_wrong(table: pa.Table, text: str
 def test_a_condition_that_takes_too_long_is_stopped() -> None:
     table = pa.table({"topology": ["dca(k=2)" * 10] * 1_000_000})
     long = " or ".join(f"regexp_matches(topology, 'a.*b.*c{i}')" for i in range(60))
-    with pytest.raises(Mistake, match="took longer than"):
+    with pytest.raises(UserError, match="took longer than"):
         select(table, long, seconds=0.5)
 
 
 @pytest.mark.parametrize("text", ["true", "depth", "(", "depth % 0 = 1"])
 def test_no_timer_is_left_running(table: pa.Table, text: str) -> None:
     before = threading.active_count()
-    with contextlib.suppress(Mistake):
+    with contextlib.suppress(UserError):
         select(table, text)
     assert threading.active_count() == before

@@ -9,12 +9,12 @@ import pytest
 
 from results import condition
 from results.condition import FUNCTIONS, KEYWORDS, MAX_LENGTH, select
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 
 
 def refused(table: pa.Table, text: str) -> str:
-    """The Mistake that a text gives, which is one line without control characters."""
-    with pytest.raises(Mistake) as caught:
+    """The UserError that a text gives, which is one line without control characters."""
+    with pytest.raises(UserError) as caught:
         select(table, text)
     assert str(caught.value).isprintable()
     return str(caught.value)
@@ -215,7 +215,7 @@ def test_no_other_function_of_the_engine_gets_through() -> None:
     others = {name for name in names if name.isidentifier()} - {*FUNCTIONS, *KEYWORDS}
     assert {"read_csv", "repeat", "duckdb_settings", "nextval"} <= others
     for name in others:
-        with pytest.raises(Mistake, match="unknown function"):
+        with pytest.raises(UserError, match="unknown function"):
             condition._rewrite(f"{name}(depth) = 1", ["depth"])
 
 
@@ -251,12 +251,12 @@ def test_random_text_gives_rows_or_a_mistake(table: pa.Table, seed: int) -> None
         "".join(chr(chance.choice([chance.randrange(128), chance.randrange(0x110000)])) for _ in range(12)),
         "".join(whole),
     ]
-    mistakes = []
+    messages = []
     for text in texts:
         try:
             found = select(table, text)
-        except Mistake as mistake:
-            mistakes.append(str(mistake))
+        except UserError as error:
+            messages.append(str(error))
         else:
             assert set(found["depth"].to_pylist()) <= set(range(1, 7))
-    assert all(map(str.isprintable, mistakes))
+    assert all(map(str.isprintable, messages))

@@ -11,7 +11,7 @@ from pyarrow import parquet
 from results.export import FORMS, to_csv, to_json, to_parquet, write
 from results.row import Row
 from results.table import from_rows
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 
 MakeRow = Callable[..., Row]
 
@@ -86,15 +86,15 @@ def test_standard_output_gets_what_a_file_would_get(
 
 def test_parquet_is_not_written_to_a_terminal(make_row: MakeRow, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    with pytest.raises(Mistake, match="Parquet"):
+    with pytest.raises(UserError, match="Parquet"):
         write(from_rows([make_row()]), "parquet")
 
 
 def test_an_unknown_form_is_a_mistake(make_row: MakeRow) -> None:
-    with pytest.raises(Mistake, match="Did you mean 'json'"):
+    with pytest.raises(UserError, match="Did you mean 'json'"):
         write(from_rows([make_row()]), "jsonl")
 
 
 def test_a_file_that_cannot_be_written_is_a_mistake(make_row: MakeRow, tmp_path: Path) -> None:
-    with pytest.raises(Mistake, match="cannot be written"):
+    with pytest.raises(UserError, match="cannot be written"):
         write(from_rows([make_row()]), "csv", tmp_path / "no" / "rows.csv")

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from results.pareto import front, non_dominated
 from results.row import Row
 from results.table import from_records, from_rows
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 
 MakeRow = Callable[..., Row]
 
@@ -115,8 +115,8 @@ def test_no_rows_have_an_empty_front() -> None:
     ],
 )
 def test_objectives_that_cannot_be_are_a_mistake(objectives: dict[str, str], words: str) -> None:
-    with pytest.raises(Mistake, match=words):
-        front(from_rows([]), objectives)  # type: ignore[arg-type]  # wrong goals are the point
+    with pytest.raises(UserError, match=words):
+        front(from_rows([]), objectives)  # type: ignore[arg-type]  # wrong directions are the point
 
 
 def test_integers_too_great_for_a_float_may_be_objectives(make_row: MakeRow) -> None:

@@ -6,7 +6,7 @@ import pytest
 from results.query import query
 from results.row import Row
 from results.table import from_rows
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 
 MakeRow = Callable[..., Row]
 
@@ -68,10 +68,10 @@ def test_a_limit_keeps_the_first_rows(table: pa.Table) -> None:
     ],
 )
 def test_an_unknown_column_is_a_mistake_wherever_it_stands(table: pa.Table, asked: dict[str, object]) -> None:
-    with pytest.raises(Mistake, match="unknown column 'flop'"):
+    with pytest.raises(UserError, match="unknown column 'flop'"):
         query(table, **asked)  # type: ignore[arg-type]  # one argument of several types
 
 
 def test_a_negative_limit_is_a_mistake(table: pa.Table) -> None:
-    with pytest.raises(Mistake, match="limit"):
+    with pytest.raises(UserError, match="limit"):
         query(table, limit=-1)

@@ -11,7 +11,7 @@ from pyarrow import parquet
 from results.export import to_parquet
 from results.row import Row
 from results.table import from_records, from_rows, keep, mixtures, read
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 
 MakeRow = Callable[..., Row]
 
@@ -91,7 +91,7 @@ def test_numbers_of_a_parquet_file_that_are_not_finite_become_null(tmp_path: Pat
 
 def test_a_parquet_file_that_is_not_flat_is_refused(tmp_path: Path) -> None:
     parquet.write_table(pa.table({"curve": [[1.0]]}), tmp_path / "rows.parquet")
-    with pytest.raises(Mistake, match="curve"):
+    with pytest.raises(UserError, match="curve"):
         read(tmp_path / "rows.parquet")
 
 
@@ -100,7 +100,7 @@ def test_what_is_no_parquet_file_is_a_mistake_of_one_line(tmp_path: Path, conten
     path = tmp_path / "rows.parquet"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(Mistake, match="Parquet") as caught:
+    with pytest.raises(UserError, match="Parquet") as caught:
         read(path)
     assert "\n" not in str(caught.value)
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from search_spaces.architecture import Architecture, parse_architecture
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 
 BASE = Architecture(depth=4, width=32, heads=4, head_dim=8, hidden=128)
 
@@ -60,5 +60,5 @@ def test_the_text_reads_back() -> None:
     ],
 )
 def test_a_wrong_architecture_says_what_is_wrong(text: str, says: str) -> None:
-    with pytest.raises(Mistake, match=says):
+    with pytest.raises(UserError, match=says):
         parse_architecture(text, BASE)

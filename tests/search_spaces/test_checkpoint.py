@@ -18,7 +18,7 @@ from search_spaces.checkpoint import (
     save_checkpoint,
     weights_of,
 )
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from search_spaces.models.decoder import Decoder, build_decoder
 
 ARCHITECTURE = Architecture(depth=2, width=16, heads=2, head_dim=8, hidden=20, topology="dca(k=2)")
@@ -67,27 +67,27 @@ def test_buffers_that_are_part_of_the_state_are_kept(tmp_path: Path) -> None:
     ids=str,
 )
 def test_the_first_weight_that_does_not_fit_is_named(changes: dict[str, int], difference: str) -> None:
-    with pytest.raises(Mistake, match=f"runs/x does not fit the network: {difference}"):
+    with pytest.raises(UserError, match=f"runs/x does not fit the network: {difference}"):
         load_weights(decoder(0, **changes), weights_of(decoder(0)), "runs/x")
 
 
 def test_a_network_that_weights_do_not_fit_is_left_as_it_was() -> None:
     model = decoder(0, hidden=24)
     start = {name: tensor.clone() for name, tensor in weights_of(model).items()}
-    with pytest.raises(Mistake):
+    with pytest.raises(UserError):
         load_weights(model, weights_of(decoder(1)), "it")
     assert all(torch.equal(tensor, start[name]) for name, tensor in weights_of(model).items())
 
 
 def test_a_folder_without_a_checkpoint_is_a_mistake(tmp_path: Path) -> None:
-    with pytest.raises(Mistake, match=r"has no architecture\.json"):
+    with pytest.raises(UserError, match=r"has no architecture\.json"):
         read_record(tmp_path)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"task": 1}', '{"architecture": {"depth": 0}}'])
 def test_a_record_that_is_none_is_a_mistake(tmp_path: Path, text: str) -> None:
     (tmp_path / RECORD).write_text(text)
-    with pytest.raises(Mistake, match="cannot be read"):
+    with pytest.raises(UserError, match="cannot be read"):
         read_record(tmp_path)
 
 
@@ -96,22 +96,22 @@ def test_a_file_of_weights_that_is_cut_short_is_a_mistake(tmp_path: Path) -> Non
     whole = (tmp_path / WEIGHTS).read_bytes()
     for kept in (b"", whole[:5], whole[: len(whole) // 2]):
         (tmp_path / WEIGHTS).write_bytes(kept)
-        with pytest.raises(Mistake, match="cannot be read"):
+        with pytest.raises(UserError, match="cannot be read"):
             read_weights(tmp_path)
     (tmp_path / WEIGHTS).unlink()
-    with pytest.raises(Mistake, match="cannot be read"):
+    with pytest.raises(UserError, match="cannot be read"):
         read_weights(tmp_path)
 
 
 def test_halves_of_two_checkpoints_are_told_apart(tmp_path: Path) -> None:
     save_checkpoint(tmp_path, weights_of(decoder(0)), WRITTEN)
     (tmp_path / RECORD).write_text(replace(WRITTEN, step=13).to_json())
-    with pytest.raises(Mistake, match="not of one checkpoint"):
+    with pytest.raises(UserError, match="not of one checkpoint"):
         read_weights(tmp_path)
 
 
 def test_a_pickle_is_not_read(tmp_path: Path) -> None:
     save_checkpoint(tmp_path, weights_of(decoder(0)), WRITTEN)
     torch.save(weights_of(decoder(0)), tmp_path / WEIGHTS)
-    with pytest.raises(Mistake, match="cannot be read"):
+    with pytest.raises(UserError, match="cannot be read"):
         read_weights(tmp_path)

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from search_spaces.architecture import Architecture
 from search_spaces.checkpoint import Record, load_weights, read_record, read_weights, save_checkpoint, weights_of
+from search_spaces.errors import UserError
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import Stack, build_stack
-from search_spaces.mistake import Mistake
 from search_spaces.models.decoder import build_decoder
 from search_spaces.models.vit import build_vit
 from search_spaces.retrofit import retrofit, retrofit_checkpoint
@@ -119,24 +119,24 @@ def test_a_retrofitted_network_shares_no_memory_with_the_first() -> None:
 
 @pytest.mark.parametrize("topology", CANNOT)
 def test_what_does_not_start_as_a_residual_network_is_refused_with_the_reason(topology: str) -> None:
-    with pytest.raises(Mistake, match=r"does not start as the residual network|no projections to take"):
+    with pytest.raises(UserError, match=r"does not start as the residual network|no projections to take"):
         retrofit(weights_of(trained("llama")), RESNET, topology, BUILD["llama"])
 
 
 def test_only_residual_networks_are_retrofitted() -> None:
     dca = replace(RESNET, topology="dca")
     weights = weights_of(BUILD["llama"](dca))
-    with pytest.raises(Mistake, match="only a residual network can be retrofitted, got topology 'dca'"):
+    with pytest.raises(UserError, match="only a residual network can be retrofitted, got topology 'dca'"):
         retrofit(weights, dca, "grn-v1", BUILD["llama"])
 
 
 def test_an_unknown_topology_is_answered_with_the_nearest() -> None:
-    with pytest.raises(Mistake, match="Did you mean 'dca'"):
+    with pytest.raises(UserError, match="Did you mean 'dca'"):
         retrofit({}, RESNET, "dcaa", BUILD["llama"])
 
 
 def test_weights_of_another_network_are_refused_by_the_first_that_does_not_fit() -> None:
-    with pytest.raises(Mistake, match=r"its embedding\.tokens\.weight is \[50, 24\] and \[60, 24\] in the network"):
+    with pytest.raises(UserError, match=r"its embedding\.tokens\.weight is \[50, 24\] and \[60, 24\] in the network"):
         retrofit(
             weights_of(trained("llama")),
             RESNET,

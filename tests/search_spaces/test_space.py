@@ -2,7 +2,7 @@ import pytest
 
 from search_spaces.architecture import Architecture
 from search_spaces.catalog import SPACES
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from search_spaces.space import SearchSpace
 from search_spaces.topologies.registry import refusal
 
@@ -45,7 +45,7 @@ def test_what_a_topology_cannot_wire_is_not_in_the_space() -> None:
     ],
 )
 def test_a_wrong_space_says_what_is_wrong(axes: dict[str, tuple[int, ...]], says: str) -> None:
-    with pytest.raises(Mistake, match=says):
+    with pytest.raises(UserError, match=says):
         SearchSpace("s", BASE, axes)
 
 

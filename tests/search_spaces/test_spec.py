@@ -1,6 +1,6 @@
 import pytest
 
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from search_spaces.spec import Spec, split_top_level
 
 
@@ -35,7 +35,7 @@ def test_options_keep_their_types() -> None:
     "text", ["", "1a", "a(", "a)", "a(b)", "a(b=)", "a(=1)", "a(b=1,b=2)", "a(b=nan)", "a(b=inf)", "a;b"]
 )
 def test_what_is_no_spec_is_a_mistake(text: str) -> None:
-    with pytest.raises(Mistake):
+    with pytest.raises(UserError):
         Spec.parse(text)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from tasks.cifar10 import Cifar10ViT
 
 TINY = replace(Cifar10ViT.base, depth=1, width=16, heads=2, head_dim=8, hidden=16)
@@ -61,13 +61,13 @@ def test_a_pickle_that_is_not_the_published_one_is_not_opened(
     monkeypatch.setattr(
         pickle, "load", lambda file, encoding: opened.append(file.name) or load(file, encoding=encoding)
     )
-    with pytest.raises(Mistake, match="not the published ones"):
+    with pytest.raises(UserError, match="not the published ones"):
         Cifar10ViT(cifar10_folder).load()
     assert not any(file.endswith(name) for file in opened)
 
 
 def test_where_the_data_should_be_is_said(tmp_path: Path) -> None:
-    with pytest.raises(Mistake, match=r"Give it with --data FOLDER; https://www.cs.toronto.edu"):
+    with pytest.raises(UserError, match=r"Give it with --data FOLDER; https://www.cs.toronto.edu"):
         Cifar10ViT().load()
-    with pytest.raises(Mistake, match="must be the folder that holds cifar-10-batches-py/"):
+    with pytest.raises(UserError, match="must be the folder that holds cifar-10-batches-py/"):
         Cifar10ViT(tmp_path).load()

@@ -14,7 +14,7 @@ from PIL import Image
 from timm.data.auto_augment import RandAugment
 
 from nas.cost import count
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from search_spaces.models.families import base_of
 from tasks.base import Fitted
 from tasks.imagenet import ImageNetViT, _changed
@@ -141,7 +141,7 @@ def test_webdataset_shards_are_read_from_front_to_back(shards: Path) -> None:
 
 def test_a_listing_that_is_wrong_is_a_mistake(tmp_path: Path) -> None:
     (tmp_path / "_info.json").write_text('{"splits": {"train": {}}}')
-    with pytest.raises(Mistake, match=r"must list the filenames and shard_lengths of splits.train"):
+    with pytest.raises(UserError, match=r"must list the filenames and shard_lengths of splits.train"):
         ImageNetViT(tmp_path).load()
 
 
@@ -157,18 +157,18 @@ def test_every_level_of_the_published_policy_can_be_drawn() -> None:
 
 
 def test_what_the_folder_must_hold_is_said(image_folder: Path) -> None:
-    with pytest.raises(Mistake, match="Give --data FOLDER"):
+    with pytest.raises(UserError, match="Give --data FOLDER"):
         ImageNetViT().load()
-    with pytest.raises(Mistake, match=r"must hold one of train, train.tar"):
+    with pytest.raises(UserError, match=r"must hold one of train, train.tar"):
         ImageNetViT(image_folder / "train").load()
     Image.new("RGB", (40, 40)).save(image_folder / "val" / "ant" / "9.jpg")
     (image_folder / "val" / "cat").rename(image_folder / "val" / "dog")
-    with pytest.raises(Mistake, match="must have the same classes"):
+    with pytest.raises(UserError, match="must have the same classes"):
         ImageNetViT(image_folder).load()
 
 
 def test_a_split_without_images_is_a_mistake(tmp_path: Path) -> None:
     for split in ("train", "val"):
         (tmp_path / split).mkdir()
-    with pytest.raises(Mistake, match="must hold a folder of images for each class"):
+    with pytest.raises(UserError, match="must hold a folder of images for each class"):
         ImageNetViT(tmp_path).load()

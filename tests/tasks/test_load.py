@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import tasks.load
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from search_spaces.registry import Registry
 from tasks.base import Task
 from tasks.load import load_task
@@ -47,7 +47,7 @@ def test_a_task_in_one_file_keeps_the_contract() -> None:
     ],
 )
 def test_what_is_no_task_is_a_mistake(reference: str, message: str) -> None:
-    with pytest.raises(Mistake) as caught:
+    with pytest.raises(UserError) as caught:
         load_task(reference)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -56,13 +56,13 @@ def test_what_is_no_task_is_a_mistake(reference: str, message: str) -> None:
 def test_what_a_task_lacks_is_named(tmp_path: Path) -> None:
     text = MOONS.read_text().replace("    version = 1\n", "").replace("def example(", "def examples(")
     (tmp_path / "task.py").write_text(text)
-    with pytest.raises(Mistake, match="lacks version, example"):
+    with pytest.raises(UserError, match="lacks version, example"):
         load_task(f"{tmp_path}/task.py:Moons")
 
 
 def test_a_file_that_cannot_be_imported_is_a_mistake(tmp_path: Path) -> None:
     (tmp_path / "task.py").write_text("import json\njson.nothing\n")
-    with pytest.raises(Mistake, match=r"task.py could not be imported: AttributeError"):
+    with pytest.raises(UserError, match=r"task.py could not be imported: AttributeError"):
         load_task(f"{tmp_path}/task.py:Moons")
 
 
@@ -105,7 +105,7 @@ def test_an_installed_package_brings_a_task() -> None:
 
 @pytest.mark.usefixtures("with_plugin")
 def test_a_broken_plugin_is_reported_by_name_and_takes_nothing_else_down() -> None:
-    with pytest.raises(Mistake, match=r"'broken-stripes' \(stripes.broken:Broken\) could not be imported"):
+    with pytest.raises(UserError, match=r"'broken-stripes' \(stripes.broken:Broken\) could not be imported"):
         load_task("broken-stripes")
     assert {"broken-stripes", "stripes", "digits-vit"} <= set(tasks.load.TASKS.names())
     assert load_task("digits-vit").name == "digits-vit"

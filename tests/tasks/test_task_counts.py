@@ -7,7 +7,7 @@ import pytest
 from torch import Tensor, nn
 
 from nas.breakdown import by_layer, by_operator
-from nas.cost import blank, count
+from nas.cost import count, meta_device
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count
 from search_spaces.topologies.registry import TOPOLOGIES
@@ -39,7 +39,7 @@ def test_closed_form_and_both_counters_agree_on_a_task(
     name: str, topology: str, agree: Callable[[nn.Module, tuple[Tensor, ...], Count | None], None]
 ) -> None:
     task, architecture = of(name, topology)
-    with blank():
+    with meta_device():
         model, example = task.build(architecture), task.example()
     agree(model, example, task.closed_form(architecture))
 

@@ -11,7 +11,7 @@ from nas.profiling import profile as profiling
 from nas.profiling import timing
 from nas.profiling.profile import profile, profile_what_fits
 from search_spaces.architecture import Architecture
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from tasks.digits import DigitsViT
 
 TINY = Architecture(depth=1, width=8, heads=1, head_dim=8, hidden=8)
@@ -86,13 +86,13 @@ def test_no_memory_for_the_presets_batch_is_over_budget(monkeypatch: pytest.Monk
 
 def test_no_memory_for_one_example_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(profiling, "_measured", without_memory_for(1))
-    with pytest.raises(Mistake, match="one example"):
+    with pytest.raises(UserError, match="one example"):
         profile_what_fits(DigitsViT(), TINY, "smoke", 4, None)
 
 
 def test_a_folder_of_traces_that_cannot_be_made_is_a_mistake(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(Mistake, match="cannot be made"):
+    with pytest.raises(UserError, match="cannot be made"):
         profile(DigitsViT(), TINY, "smoke", 2, tmp_path / "file" / "trace")
 
 

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
 from search_spaces.architecture import Architecture
-from search_spaces.mistake import Mistake
-from search_spaces.models.decoder import DIALECTS, Decoder, build_decoder, count_decoder
+from search_spaces.errors import UserError
+from search_spaces.models.decoder import DECODER_STYLES, Decoder, build_decoder, count_decoder
 from search_spaces.topologies.registry import TOPOLOGIES
 
 VOCABULARY, CONTEXT = 97, 16
@@ -194,9 +194,9 @@ def test_the_resnet_lm1b_is_a_pre_norm_encoder_under_a_causal_mask_on_flaxs_wave
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES.names())
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_no_position_sees_what_follows(dialect: str, topology: str) -> None:
-    model = build_decoder(replace(OBLONG, topology=topology), dialect, VOCABULARY, CONTEXT).eval()
+@pytest.mark.parametrize("style", DECODER_STYLES)
+def test_no_position_sees_what_follows(style: str, topology: str) -> None:
+    model = build_decoder(replace(OBLONG, topology=topology), style, VOCABULARY, CONTEXT).eval()
     spread(model)
     whole = ids(2, 12)
     changed = torch.cat((whole[:, :7], (whole[:, 7:] + 1) % VOCABULARY), dim=1)
@@ -249,18 +249,18 @@ def test_a_topology_that_scales_its_own_stores_gets_layers_that_are_not_scaled_a
     torch.testing.assert_close(model.stack.layers[1].down.weight.std().item(), 0.02, rtol=0.1, atol=0)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_topologys_linear_maps_start_as_the_topology_says(dialect: str) -> None:
-    model = build_decoder(replace(OBLONG, topology="hyper"), dialect, VOCABULARY, CONTEXT)
+@pytest.mark.parametrize("style", DECODER_STYLES)
+def test_a_topologys_linear_maps_start_as_the_topology_says(style: str) -> None:
+    model = build_decoder(replace(OBLONG, topology="hyper"), style, VOCABULARY, CONTEXT)
     maps = [module for module in model.stack.topology.modules() if isinstance(module, nn.Linear)]
     assert maps
     assert not any(module.weight.any() for module in maps)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_compiles_to_one_graph_with_the_same_logits(dialect: str) -> None:
+@pytest.mark.parametrize("style", DECODER_STYLES)
+def test_compiles_to_one_graph_with_the_same_logits(style: str) -> None:
     torch.compiler.reset()
-    model = build_decoder(OBLONG, dialect, VOCABULARY, CONTEXT)
+    model = build_decoder(OBLONG, style, VOCABULARY, CONTEXT)
     compiled = torch.compile(model, fullgraph=True, backend="eager")
     torch.testing.assert_close(compiled(ids()), model(ids()))
 
@@ -270,15 +270,15 @@ def test_a_tied_head_is_the_embedding() -> None:
     assert model.head.weight is model.embedding.tokens.weight
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_more_tokens_than_positions_are_refused(dialect: str) -> None:
-    model = build_decoder(SQUARE, dialect, VOCABULARY, CONTEXT)
-    with pytest.raises(Mistake, match="16 positions, got 17 tokens"):
+@pytest.mark.parametrize("style", DECODER_STYLES)
+def test_more_tokens_than_positions_are_refused(style: str) -> None:
+    model = build_decoder(SQUARE, style, VOCABULARY, CONTEXT)
+    with pytest.raises(UserError, match="16 positions, got 17 tokens"):
         model(ids(1, 17))
 
 
 def test_an_unknown_dialect_is_answered_with_the_nearest() -> None:
-    with pytest.raises(Mistake, match="Did you mean 'llama'"):
+    with pytest.raises(UserError, match="Did you mean 'llama'"):
         build_decoder(SQUARE, "lama", VOCABULARY, CONTEXT)
-    with pytest.raises(Mistake, match="Did you mean 'gpt2'"):
+    with pytest.raises(UserError, match="Did you mean 'gpt2'"):
         count_decoder(SQUARE, "gpt-2", VOCABULARY, CONTEXT)

@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nas.cost import blank
+from nas.cost import meta_device
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count
-from search_spaces.models.decoder import DIALECTS, build_decoder, count_decoder
+from search_spaces.models.decoder import DECODER_STYLES, build_decoder, count_decoder
 from search_spaces.topologies.registry import TOPOLOGIES
 
 VOCABULARY = 97
@@ -18,15 +18,15 @@ Agree = Callable[[nn.Module, tuple[Tensor, ...], Count | None], None]
 
 @pytest.mark.parametrize(("tokens", "tied"), [(128, True), (4096, False)])
 @pytest.mark.parametrize("topology", TOPOLOGIES.names())
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("style", DECODER_STYLES)
 def test_closed_form_and_both_counters_agree_on_a_decoder(
-    dialect: str, topology: str, tokens: int, tied: bool, agree: Agree
+    style: str, topology: str, tokens: int, tied: bool, agree: Agree
 ) -> None:
     architecture = Architecture(depth=2, width=24, heads=5, head_dim=8, hidden=20, topology=topology)
-    with blank():
-        model = build_decoder(architecture, dialect, VOCABULARY, tokens, tied=tied)
+    with meta_device():
+        model = build_decoder(architecture, style, VOCABULARY, tokens, tied=tied)
         example = torch.zeros(1, tokens, dtype=torch.long)
-    agree(model, (example,), count_decoder(architecture, dialect, VOCABULARY, tokens, tied=tied))
+    agree(model, (example,), count_decoder(architecture, style, VOCABULARY, tokens, tied=tied))
 
 
 def shape(

@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nas.cost import blank
+from nas.cost import meta_device
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count
+from search_spaces.errors import Notice, UserError
 from search_spaces.layers.nystrom import Nystrom
-from search_spaces.mistake import Mistake, Notice
 from search_spaces.models.encoder import Encoder, EncoderSizes, build_encoder, count_encoder
 from search_spaces.topologies.registry import TOPOLOGIES
 
@@ -55,7 +55,7 @@ def test_closed_form_and_both_counters_agree_on_an_encoder(
 ) -> None:
     architecture = replace(ARCHITECTURE, topology=topology)
     sizes = replace(SIZES, context=tokens, texts=texts_each, attention=ATTENTION[attention], dropout=0.1)
-    with blank(), warnings.catch_warnings():
+    with meta_device(), warnings.catch_warnings():
         warnings.simplefilter("ignore", Notice)  # landmarks that do not divide the tokens
         model = build_encoder(architecture, sizes)
         example = torch.zeros((1, tokens) if texts_each == 1 else (1, 2, tokens), dtype=torch.long)
@@ -153,7 +153,7 @@ def test_layers_that_are_computed_twice_know_the_padding_too() -> None:
 
 
 def test_more_tokens_than_positions_are_refused() -> None:
-    with pytest.raises(Mistake, match="32 positions, got 33"):
+    with pytest.raises(UserError, match="32 positions, got 33"):
         encoder(SIZES)(texts(20, 33))
 
 

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from search_spaces.architecture import Architecture
 from search_spaces.catalog import space_named
-from search_spaces.mistake import Mistake
-from search_spaces.models.families import FAMILIES, base_of, build_family, heads_of
+from search_spaces.errors import UserError
+from search_spaces.models.families import MODEL_FAMILIES, base_of, build_family, heads_of
 
 IMAGE = (3, 224, 224)
 # timm's model, its base as (depth, width, heads, hidden), another depth and heads, and millions of parameters as the
@@ -30,17 +30,17 @@ def millions(architecture: Architecture) -> float:
     return round(sum(parameter.numel() for parameter in network.parameters()) / 1e6, 1)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", MODEL_FAMILIES)
 def test_a_model_is_its_own_base(family: str) -> None:
     name, (depth, width, heads, hidden), _, printed, _ = MODELS[family]
     assert base_of(name) == Architecture(depth=depth, width=width, heads=heads, hidden=hidden, model=name)
     assert millions(base_of(name)) == printed
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", MODEL_FAMILIES)
 def test_depth_and_heads_are_those_of_the_network(family: str) -> None:
     name, _, (depth, heads), _, printed = MODELS[family]
-    kind = FAMILIES[family]
+    kind = MODEL_FAMILIES[family]
     with torch.device("meta"):
         network = build_family(replace(base_of(name), depth=depth, heads=heads), IMAGE, 10)
     stages = kind.stages(network)
@@ -50,7 +50,7 @@ def test_depth_and_heads_are_those_of_the_network(family: str) -> None:
     assert printed is None or millions(replace(base_of(name), depth=depth, heads=heads)) == printed
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", MODEL_FAMILIES)
 def test_both_counters_agree(family: str, agree: Callable[[nn.Module, tuple[Tensor, ...], None], None]) -> None:
     name, _, (depth, heads), _, _ = MODELS[family]
     with torch.device("meta"):
@@ -93,10 +93,10 @@ def test_the_space_of_a_model_is_depth_against_heads() -> None:
 )
 def test_what_a_model_cannot_be_is_a_mistake(changes: dict[str, int | str], says: str) -> None:
     architecture = replace(base_of("xcit_medium_24_p16_224"), **changes)  # type: ignore[arg-type]  # mixed field types
-    with pytest.raises(Mistake, match=says):
+    with pytest.raises(UserError, match=says):
         build_family(architecture, IMAGE, 10)
 
 
 def test_too_few_blocks_for_the_stages_are_a_mistake() -> None:
-    with pytest.raises(Mistake, match="has 4 stages"):
+    with pytest.raises(UserError, match="has 4 stages"):
         build_family(replace(base_of("davit_base"), depth=3), IMAGE, 10)

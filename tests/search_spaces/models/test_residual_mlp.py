@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nas.cost import blank
+from nas.cost import meta_device
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from search_spaces.models.residual_mlp import GoalAgent, ResidualMLP, Sizes, count_goal_agent, count_residual_mlp
 from search_spaces.topologies.registry import TOPOLOGIES, refusal
 
@@ -84,7 +84,7 @@ def test_every_topology_without_heads_wires_it(topology: str) -> None:
     architecture = replace(SMALL, topology=topology)
     reason = refusal(architecture)
     if reason is not None:
-        with pytest.raises(Mistake) as caught:
+        with pytest.raises(UserError) as caught:
             GoalAgent(architecture, SIZES)
         assert "\n" not in str(caught.value)
         return
@@ -99,7 +99,7 @@ def test_closed_form_and_both_counters_agree_on_an_agent(
     topology: str, depth: int, width: int, hidden: int, agree: Agree
 ) -> None:
     architecture = Architecture(depth=depth, width=width, hidden=hidden, topology=topology)
-    with blank():
+    with meta_device():
         agent = GoalAgent(architecture, SIZES)
         example = torch.zeros(1, 5), torch.zeros(1, 2), torch.zeros(1, 3)
     agree(agent, example, count_goal_agent(architecture, SIZES))
@@ -119,5 +119,5 @@ def test_hidden_features_stand_between_the_four_layers() -> None:
 
 
 def test_heads_are_refused_with_the_remedy() -> None:
-    with pytest.raises(Mistake, match="Set heads=0,head_dim=0"):
+    with pytest.raises(UserError, match="Set heads=0,head_dim=0"):
         GoalAgent(replace(SMALL, heads=2, head_dim=4), SIZES)

@@ -8,10 +8,10 @@ import timm
 import torch
 from torch import Tensor, nn
 
-from nas.cost import blank
+from nas.cost import meta_device
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from search_spaces.models.vit import ViT, build_vit, count_vit
 from search_spaces.topologies.registry import TOPOLOGIES
 
@@ -114,11 +114,11 @@ def test_closed_form_and_both_counters_agree_on_a_vit(
     topology: str, shape: Architecture, side: int, agree: Agree
 ) -> None:
     architecture, image = replace(shape, topology=topology), (3, side, side)
-    with blank():
+    with meta_device():
         model, example = build_vit(architecture, image, 2, 10), torch.zeros(1, *image)
     agree(model, (example,), count_vit(architecture, image, 2, 10))
 
 
 def test_a_vit_without_heads_is_refused_with_its_reason() -> None:
-    with pytest.raises(Mistake, match="needs heads"):
+    with pytest.raises(UserError, match="needs heads"):
         build_vit(Architecture(depth=2, width=24, hidden=20), (1, 8, 8), 2, 10)

@@ -11,7 +11,7 @@ from search_spaces.layers.attention import PortProjection, SharedProjection, Sof
 from search_spaces.layers.feed_forward import GELU
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import Stack, build_stack
-from search_spaces.layers.transformer import Dialect, build_transformer
+from search_spaces.layers.transformer import TransformerStyle, build_transformer
 from search_spaces.topologies.base import Site
 
 NORM = Norm("layer", 1e-6)
@@ -39,8 +39,8 @@ def transformer() -> Callable[..., Stack]:
         architecture = Architecture(
             depth=depth, width=width, hidden=hidden, heads=heads, head_dim=head_dim, topology=topology
         )
-        dialect = Dialect(NORM, GELU, attention_bias=True, feed_forward_bias=True, parts=2)
-        stack = build_transformer(architecture, dialect, lambda block: SoftmaxAttention(causal=True)).double()
+        style = TransformerStyle(NORM, GELU, attention_bias=True, feed_forward_bias=True, parts=2)
+        stack = build_transformer(architecture, style, lambda block: SoftmaxAttention(causal=True)).double()
         stack.norm = nn.Identity()
         return stack
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from search_spaces.errors import UserError
 from search_spaces.layers.stack import Stack
-from search_spaces.mistake import Mistake
 from search_spaces.topologies.registry import load
 
 Build = Callable[..., Stack]
@@ -77,5 +77,5 @@ def test_history_is_dropped_after_the_last_block(mlp: Build) -> None:
 
 
 def test_temperature_must_be_positive() -> None:
-    with pytest.raises(Mistake, match="temperature must be more than 0, got 0"):
+    with pytest.raises(UserError, match="temperature must be more than 0, got 0"):
         load("ancre(temperature=0)")

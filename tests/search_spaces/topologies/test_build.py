@@ -2,7 +2,7 @@
 
 import pytest
 
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from search_spaces.topologies.base import Site, Wiring
 from search_spaces.topologies.build import build, count
 from search_spaces.topologies.chain import ResNet
@@ -25,5 +25,5 @@ def test_blocks_are_wired_by_the_topology_inside() -> None:
 
 @pytest.mark.parametrize("make", [build, count])
 def test_what_is_not_installed_is_a_mistake(make: object) -> None:
-    with pytest.raises(Mistake, match="Did you mean 'resnet'"):
+    with pytest.raises(UserError, match="Did you mean 'resnet'"):
         make("resent", WIRING)  # type: ignore[operator]

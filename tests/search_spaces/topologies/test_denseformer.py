@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
+from search_spaces.errors import UserError
 from search_spaces.layers.stack import Stack
-from search_spaces.mistake import Mistake
 from search_spaces.topologies.registry import load
 
 Build = Callable[..., Stack]
@@ -45,5 +45,5 @@ def test_states_that_no_later_average_takes_are_dropped(mlp: Build) -> None:
 
 @pytest.mark.parametrize("option", ["dilation", "period"])
 def test_steps_must_be_positive(option: str) -> None:
-    with pytest.raises(Mistake, match=f"{option} must be at least 1, got 0"):
+    with pytest.raises(UserError, match=f"{option} must be at least 1, got 0"):
         load(f"denseformer({option}=0)")

@@ -7,9 +7,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from search_spaces.errors import UserError
 from search_spaces.layers.attention import PortProjection
 from search_spaces.layers.stack import Stack
-from search_spaces.mistake import Mistake
 from search_spaces.topologies.base import Site, Wiring
 from search_spaces.topologies.grn import GRNOptions, GRNv1, StaticSum
 from search_spaces.topologies.registry import load
@@ -126,10 +126,10 @@ def test_w_of_the_printed_form_has_no_gradient_and_ours_has(name: str, transform
 
 
 def test_stack_without_a_last_output_is_refused() -> None:
-    with pytest.raises(Mistake, match="k must be at least 1, got 0"):
+    with pytest.raises(UserError, match="k must be at least 1, got 0"):
         load("dca(k=0)")
 
 
 def test_form_must_be_one_of_two() -> None:
-    with pytest.raises(Mistake, match="must be inside or printed, got outside"):
+    with pytest.raises(UserError, match="must be inside or printed, got outside"):
         load("grn-v3(form=outside)")

@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from search_spaces.errors import UserError
 from search_spaces.layers.stack import Stack
-from search_spaces.mistake import Mistake
 from search_spaces.topologies.base import Site, Wiring
 from search_spaces.topologies.build import count
 from search_spaces.topologies.hyper import Connection
@@ -96,5 +96,5 @@ def test_counts_are_the_published_ones_of_olmo_1b(topology: str, printed: int) -
 
 
 def test_no_stream_is_refused() -> None:
-    with pytest.raises(Mistake, match="streams must be at least 1, got 0"):
+    with pytest.raises(UserError, match="streams must be at least 1, got 0"):
         load("hyper(streams=0)")

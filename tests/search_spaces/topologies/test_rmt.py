@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from search_spaces.architecture import Architecture
+from search_spaces.errors import UserError
 from search_spaces.layers.stack import Stack
-from search_spaces.mistake import Mistake
 from search_spaces.topologies.base import Site, Wiring
 from search_spaces.topologies.build import build, count
 from search_spaces.topologies.registry import load, refusal
@@ -105,10 +105,10 @@ def test_what_cannot_be_wired_is_refused(topology: str, changes: dict[str, int],
 
 
 def test_building_what_is_refused_is_a_mistake() -> None:
-    with pytest.raises(Mistake, match="must divide the width"):
+    with pytest.raises(UserError, match="must divide the width"):
         build("rmt", Wiring((Site(("x",), 18, True),), 18, 4))
 
 
 def test_a_key_without_length_is_refused() -> None:
-    with pytest.raises(Mistake, match="keys must be at least 1, got 0"):
+    with pytest.raises(UserError, match="keys must be at least 1, got 0"):
         load("rmt(keys=0)")

@@ -10,11 +10,11 @@ import torch
 
 from nas.evaluate import Job, evaluate
 from search_spaces.architecture import Architecture
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from tasks.base import TASKS
 from tasks.goal_rl.catalog import BIG_MAZE
 from tasks.goal_rl.task import GoalTask
-from tasks.goal_rl.vectors import Together
+from tasks.goal_rl.vectors import SyncVectorEnv
 from tasks.load import load_task
 
 gymnasium = pytest.importorskip("gymnasium")
@@ -34,7 +34,7 @@ def task(name: str) -> GoalTask:
 def test_the_goal_slice_is_what_the_environment_calls_achieved(name: str) -> None:
     one = task(name)
     environment = one.environment(10)
-    environments = Together(lambda: environment, 1, one.goal_at)
+    environments = SyncVectorEnv(lambda: environment, 1, one.goal_at)
     environments.reset([True], [3])
     environments.step(torch.zeros(1, one.sizes.action))
     plain: Any = environment.unwrapped
@@ -48,7 +48,7 @@ def test_the_goal_slice_is_what_the_environment_calls_achieved(name: str) -> Non
 
 def test_an_episode_is_a_function_of_its_seed_and_ends_after_its_length() -> None:
     one = task("goal-arm-push-hard")
-    environments = Together(lambda: one.environment(5), 2, one.goal_at)
+    environments = SyncVectorEnv(lambda: one.environment(5), 2, one.goal_at)
     environments.reset([True, True], [7, 8])
     begun, goals = environments.states, environments.goals
     assert (goals[0] != goals[1]).any()
@@ -79,7 +79,7 @@ def test_the_big_maze_is_the_papers() -> None:
 
 def test_a_humanoids_goal_is_1_to_5_metres_away_and_falling_ends_the_episode() -> None:
     one = task("goal-humanoid")
-    environments = Together(lambda: one.environment(200), 4, one.goal_at)
+    environments = SyncVectorEnv(lambda: one.environment(200), 4, one.goal_at)
     environments.reset([True] * 4, [1, 2, 3, 4])
     far = environments.goals[:, :2].norm(dim=1)
     assert ((far >= 1) & (far <= 5)).all()
@@ -150,7 +150,7 @@ def toys() -> Iterator[None]:
     ],
 )
 def test_what_is_no_goal_environment_is_a_mistake_in_one_line(reference: str, message: str) -> None:
-    with pytest.raises(Mistake) as caught:
+    with pytest.raises(UserError) as caught:
         load_task(reference).prepare()
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from search_spaces.architecture import Architecture
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from tasks.goal_rl.recipe import smoke
 from tasks.goal_rl.task import GoalTask
 from tasks.load import load_task
@@ -28,7 +28,7 @@ def task(name: str) -> GoalTask:
     [("film.avi", ".gif or .mp4"), ("nowhere/film.gif", "folder must exist")],
 )
 def test_a_film_that_cannot_be_written_is_a_mistake(file: str, message: str) -> None:
-    with pytest.raises(Mistake, match=message):
+    with pytest.raises(UserError, match=message):
         task("goal-point-maze").render(None, Path(file))
 
 
@@ -36,7 +36,7 @@ def test_without_anything_to_draw_with_a_line_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MUJOCO_GL", "nothing")
-    with pytest.raises(Mistake, match="apt-get install libegl1 or libosmesa6"):
+    with pytest.raises(UserError, match="apt-get install libegl1 or libosmesa6"):
         task("goal-point-maze").render(None, tmp_path / "film.gif")
 
 
@@ -50,8 +50,8 @@ def test_an_episode_is_rendered(suffix: str, tmp_path: Path, monkeypatch: pytest
     file = tmp_path / f"film{suffix}"
     try:
         one.render(None, file)
-    except Mistake as mistake:
-        pytest.skip(str(mistake))
+    except UserError as error:
+        pytest.skip(str(error))
     one.render(one.build(TINY), file)
     import imageio.v3 as imageio
 

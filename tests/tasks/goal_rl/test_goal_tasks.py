@@ -8,7 +8,7 @@ import pytest
 from nas.cost import count
 from nas.evaluate import Job, evaluate
 from search_spaces.architecture import Architecture
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from tasks.base import TASKS, Task
 from tasks.goal_rl.recipe import PAPER, GoalRecipe, smoke
 from tasks.goal_rl.task import GoalTask
@@ -88,7 +88,7 @@ def test_the_papers_preset_is_the_published_one() -> None:
 
 
 def test_goals_of_others_is_a_share() -> None:
-    with pytest.raises(Mistake, match="from 0 to 1"):
+    with pytest.raises(UserError, match="from 0 to 1"):
         GoalRecipe(unroll=5, rounds=1, updates=1, goals_of_others=1.5)
 
 

@@ -6,10 +6,10 @@ from functools import partial
 import pytest
 import torch
 
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from tasks.goal_rl.episodes import Collector, at_random
 from tasks.goal_rl.task import GoalTask
-from tasks.goal_rl.vectors import Apart, Environments, Together, environments
+from tasks.goal_rl.vectors import AsyncVectorEnv, Environments, SyncVectorEnv, environments
 from tasks.load import load_task
 
 pytest.importorskip("gymnasium_robotics")
@@ -25,13 +25,13 @@ def task() -> GoalTask:
 @pytest.fixture(scope="module")
 def apart(task: GoalTask) -> Iterator[Environments]:
     vector = environments(partial(task.environment, 6), 3, task.goal_at, processes=2)
-    assert isinstance(vector, Apart)
+    assert isinstance(vector, AsyncVectorEnv)
     yield vector
     vector.close()
 
 
 def test_episodes_are_the_same_in_any_number_of_processes(task: GoalTask, apart: Environments) -> None:
-    here = Together(partial(task.environment, 6), 3, task.goal_at)
+    here = SyncVectorEnv(partial(task.environment, 6), 3, task.goal_at)
     mine, theirs = (Collector(vector, seed=5).roll(15, at_random(4, 0)) for vector in (here, apart))
     for name in ("states", "actions", "after", "ended"):
         assert torch.equal(getattr(mine, name), getattr(theirs, name))
@@ -58,16 +58,16 @@ def test_an_error_there_is_raised_here(apart: Environments) -> None:
 
 def test_one_process_is_this_one(task: GoalTask) -> None:
     vector = environments(partial(task.environment, 6), 1, task.goal_at, processes=0)
-    assert isinstance(vector, Together)
+    assert isinstance(vector, SyncVectorEnv)
     vector.close()
 
 
 def test_an_environment_that_says_nothing_of_success_is_a_mistake(
     task: GoalTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    vector = Together(partial(task.environment, 6), 1, task.goal_at)
+    vector = SyncVectorEnv(partial(task.environment, 6), 1, task.goal_at)
     monkeypatch.setattr("tasks.goal_rl.vectors._SUCCESS", ("arrived",))
     vector.reset([True], [0])
-    with pytest.raises(Mistake, match="info must say arrived"):
+    with pytest.raises(UserError, match="info must say arrived"):
         vector.step(torch.zeros(1, 4))
     vector.close()

@@ -20,7 +20,7 @@ class StoriesLM(LanguageTask):
 
     name = "stories-lm"
     version = 1
-    dialect, vocabulary, context, layout, tied = "llama", 300, 16, Packed(), True
+    style, vocabulary, context, layout, tied = "llama", 300, 16, Packed(), True
     base = Architecture(depth=2, width=16, heads=2, head_dim=8, hidden=16, topology="grn-v3")
     presets = {  # noqa: RUF012
         "smoke": SHORT,

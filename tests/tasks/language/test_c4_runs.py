@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from search_spaces.architecture import Architecture
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from tasks import training
 from tasks.language import hub
 from tasks.language.data import LanguageSplits
@@ -120,21 +120,21 @@ def test_other_data_or_another_tokenizer_is_another_fingerprint(c4: Path) -> Non
 def test_what_is_missing_is_one_line_with_what_to_do(c4: Path, data: str | None, said: str) -> None:
     (c4 / "empty").mkdir()
     task = C4LM(Path(data.format(c4=c4)) if data else None)
-    with pytest.raises(Mistake, match=said) as caught:
+    with pytest.raises(UserError, match=said) as caught:
         task.fit(SMALL, "smoke", 0, None, lambda step, metrics: None)
     assert len(str(caught.value).splitlines()) == 1
 
 
 def test_a_tokenizer_larger_than_the_vocabulary_is_a_mistake(c4: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(C4LM, "vocabulary", 256)
-    with pytest.raises(Mistake, match=r"tokens up to 299, and task 'c4-lm' is of 256"):
+    with pytest.raises(UserError, match=r"tokens up to 299, and task 'c4-lm' is of 256"):
         C4LM(c4).splits  # noqa: B018  # a property
 
 
 def test_a_column_that_is_not_there_says_what_the_files_lack(c4: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for path in c4.glob("c4-train*"):
         path.write_bytes(gzip.compress(b'{"content": "words"}\n' * 3))
-    with pytest.warns(UserWarning, match="has no text"), pytest.raises(Mistake, match="there is no text in c4-train"):
+    with pytest.warns(UserWarning, match="has no text"), pytest.raises(UserError, match="there is no text in c4-train"):
         C4LM(c4).fit(SMALL, "smoke", 0, None, lambda step, metrics: None)
 
 

@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from stories_lm import StoriesLM
 
 from search_spaces.architecture import Architecture
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from tasks.base import TASKS
 from tasks.language.presets import LanguageRecipe
 from tasks.language.published import C4LM
@@ -106,7 +106,7 @@ def test_data_is_a_place_and_a_tokenizer(said: str | None, text: str | None, tok
 
 
 def test_stdlib_lm_takes_no_data() -> None:
-    with pytest.raises(Mistake, match="takes no --data, got 'somewhere'"):
+    with pytest.raises(UserError, match="takes no --data, got 'somewhere'"):
         StdlibLM(Path("somewhere")).load()
 
 

@@ -4,11 +4,11 @@ import threading
 import numpy as np
 import pytest
 
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from tasks.language import stream as module
 from tasks.language.rows import IGNORED, Layout, Packed, Padded
 from tasks.language.shards import MemoryShard
-from tasks.language.stream import Position, Stream, ahead
+from tasks.language.stream import Position, Stream, prefetch
 from tasks.language.tokenizer import Tokenizer
 
 TEXTS = [f"text {number} " + "word " * (number % 5) for number in range(37)]
@@ -53,7 +53,7 @@ def test_another_seed_is_another_order(tokenizer: Tokenizer) -> None:
 
 def test_shards_without_any_text_are_a_mistake(tokenizer: Tokenizer) -> None:
     empty = Stream((MemoryShard(("", "")),), tokenizer, Packed(), 8, 0)
-    with pytest.raises(Mistake, match="no text in memory"):
+    with pytest.raises(UserError, match="no text in memory"):
         next(empty.rows(Position()))
 
 
@@ -75,21 +75,21 @@ def test_items_made_ahead_come_in_order_and_no_further_than_there_is_room() -> N
     def items() -> itertools.chain[int]:
         return (made.append(i) or i for i in range(100))  # type: ignore[func-returns-value, return-value]
 
-    waiting = ahead(items(), 3)
+    waiting = prefetch(items(), 3)
     assert [next(waiting) for _ in range(5)] == [0, 1, 2, 3, 4]
     waiting.close()  # type: ignore[attr-defined]
     assert len(made) <= 5 + 3
-    assert list(ahead(range(7), 3)) == list(range(7))
+    assert list(prefetch(range(7), 3)) == list(range(7))
 
 
 def test_what_goes_wrong_ahead_is_raised_where_it_is_awaited_and_leaves_no_thread() -> None:
     def failing() -> itertools.chain[int]:
         yield 1  # type: ignore[misc]
-        raise Mistake("no more")
+        raise UserError("no more")
 
     before = threading.active_count()
-    waiting = ahead(failing(), 4)
+    waiting = prefetch(failing(), 4)
     assert next(waiting) == 1
-    with pytest.raises(Mistake, match="no more"):
+    with pytest.raises(UserError, match="no more"):
         next(waiting)
     assert threading.active_count() == before

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from tasks.language import stdlib as module
 from tasks.language.corpus import Corpus, stdlib_corpus
-from tasks.language.shards import Shard, read
+from tasks.language.shards import TextShard, read
 from tasks.language.stdlib import stdlib_documents
 
 
@@ -21,7 +21,7 @@ def corpus() -> Corpus:
     return stdlib_corpus()
 
 
-def texts(shards: tuple[Shard, ...]) -> list[str]:
+def texts(shards: tuple[TextShard, ...]) -> list[str]:
     return [text for shard in shards for _, text in read(shard) if text]
 
 
@@ -46,7 +46,7 @@ def test_every_document_is_in_one_split(corpus: Corpus) -> None:
 
 
 def test_no_paragraph_that_is_held_out_is_trained_on(corpus: Corpus) -> None:
-    def paragraphs(shards: tuple[Shard, ...]) -> set[str]:
+    def paragraphs(shards: tuple[TextShard, ...]) -> set[str]:
         found = {" ".join(part.split()) for text in texts(shards) for part in re.split(r"\n\s*\n", text)}
         return {paragraph for paragraph in found if len(paragraph) >= 40}
 
@@ -55,7 +55,7 @@ def test_no_paragraph_that_is_held_out_is_trained_on(corpus: Corpus) -> None:
 
 def test_nothing_is_imported_to_read_it() -> None:
     imported = {name for node in ast.walk(ast.parse(inspect.getsource(module))) for name in _imports(node)}
-    assert imported <= {"search_spaces.mistake", "tasks.cache", *sys.stdlib_module_names}
+    assert imported <= {"search_spaces.errors", "tasks.cache", *sys.stdlib_module_names}
     assert "pydoc_data" not in imported
 
 
@@ -72,5 +72,5 @@ def test_the_fingerprint_is_the_same_each_time(corpus: Corpus, tmp_path: Path, m
 
 def test_a_python_without_its_library_is_a_mistake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(sysconfig, "get_paths", lambda: {"stdlib": str(tmp_path)})
-    with pytest.raises(Mistake, match="lacks the standard library's sources"):
+    with pytest.raises(UserError, match="lacks the standard library's sources"):
         stdlib_documents()

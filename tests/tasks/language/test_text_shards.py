@@ -7,8 +7,8 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from search_spaces.mistake import Mistake
-from tasks.language.shards import HubShard, JsonShard, MemoryShard, ParquetShard, Shard, Share, read
+from search_spaces.errors import UserError
+from tasks.language.shards import HubShard, JsonShard, MemoryShard, ParquetShard, Share, TextShard, read
 
 TEXTS = [f"document {number}, naïve" for number in range(10)]
 
@@ -23,7 +23,7 @@ def records(texts: list[str]) -> list[bytes]:
 
 
 @pytest.fixture(params=["gzip", "plain", "parquet", "memory", "hub"])
-def shard(request: pytest.FixtureRequest, tmp_path: Path) -> Shard:
+def shard(request: pytest.FixtureRequest, tmp_path: Path) -> TextShard:
     match request.param:
         case "gzip":
             return json_shard(tmp_path / "c4-train.json.gz", records(TEXTS))
@@ -41,7 +41,7 @@ def shard(request: pytest.FixtureRequest, tmp_path: Path) -> Shard:
 
 
 @pytest.mark.parametrize("start", [0, 1, 3, 9, 10])
-def test_every_kind_of_shard_is_read_from_any_document_on(shard: Shard, start: int) -> None:
+def test_every_kind_of_shard_is_read_from_any_document_on(shard: TextShard, start: int) -> None:
     assert list(read(shard, start)) == list(enumerate(TEXTS))[start:]
 
 
@@ -96,7 +96,7 @@ def test_a_file_that_is_no_parquet_gives_nothing_and_says_so(tmp_path: Path) -> 
 
 def test_a_missing_parquet_column_is_a_mistake_that_names_the_others(tmp_path: Path) -> None:
     pyarrow.parquet.write_table(pyarrow.table({"content": TEXTS}), tmp_path / "a.parquet")
-    with pytest.raises(Mistake, match=r"no column 'text'.*content"):
+    with pytest.raises(UserError, match=r"no column 'text'.*content"):
         list(read(ParquetShard(tmp_path / "a.parquet", "text", "a.parquet")))
 
 

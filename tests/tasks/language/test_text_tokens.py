@@ -6,7 +6,7 @@ import pytest
 from tokenizers import Tokenizer as HuggingFace
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from tasks.language import hub
 from tasks.language import tokenizer as module
 from tasks.language.tokenizer import Tokenizer, tokenizer_at, tokenizer_named, trained_tokenizer
@@ -76,7 +76,7 @@ def test_special_tokens_that_no_text_holds_take_no_room_in_a_vocabulary(t5_like:
 
 def test_a_tokenizer_too_large_for_a_task_is_a_mistake_that_names_both(tokenizer: Tokenizer) -> None:
     tokenizer.check(300, "c4-lm")
-    with pytest.raises(Mistake, match=r"tokens up to 299, and task 'c4-lm' is of 299"):
+    with pytest.raises(UserError, match=r"tokens up to 299, and task 'c4-lm' is of 299"):
         tokenizer.check(299, "c4-lm")
 
 
@@ -100,9 +100,9 @@ def test_a_cache_that_cannot_be_written_costs_a_warning_only(monkeypatch: pytest
 
 def test_what_is_no_tokenizer_is_a_mistake_that_names_the_file(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text("{}")
-    with pytest.raises(Mistake, match=r"tokenizer.json is no tokenizer.json"):
+    with pytest.raises(UserError, match=r"tokenizer.json is no tokenizer.json"):
         tokenizer_at(tmp_path)
-    with pytest.raises(Mistake, match="cannot be read"):
+    with pytest.raises(UserError, match="cannot be read"):
         tokenizer_at(tmp_path / "missing.json")
 
 
@@ -110,7 +110,7 @@ def test_a_tokenizer_without_a_boundary_is_a_mistake(tokenizer: Tokenizer) -> No
     record = json.loads(tokenizer.text)
     record["added_tokens"] = []
     record["model"]["vocab"] = {token: i for token, i in record["model"]["vocab"].items() if token != "<|endoftext|>"}
-    with pytest.raises(Mistake, match="has none of"):
+    with pytest.raises(UserError, match="has none of"):
         Tokenizer(json.dumps(record), "a test")
 
 
@@ -118,5 +118,5 @@ def test_a_tokenizer_by_name_without_a_network_says_what_to_do_instead(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(hub, "reachable", lambda: False)
-    with pytest.raises(Mistake, match=r"'nobody/nothing'.*out of reach.*--data"):
+    with pytest.raises(UserError, match=r"'nobody/nothing'.*out of reach.*--data"):
         tokenizer_named("nobody/nothing")

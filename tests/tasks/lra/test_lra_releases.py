@@ -9,7 +9,7 @@ import pytest
 import torch
 from PIL import Image
 
-from search_spaces.mistake import Mistake
+from search_spaces.errors import UserError
 from tasks.lra.image import LRAImage
 from tasks.lra.listops import LRAListOps
 from tasks.lra.lists import IDS
@@ -42,13 +42,13 @@ def test_given_lists_are_not_cut_by_a_preset(listops_folder: Path) -> None:
 def test_a_line_that_is_no_list_is_named(listops_folder: Path, line: str) -> None:
     path = next(listops_folder.rglob("basic_val.tsv"))
     path.write_text(f"Source\tTarget\n( [MAX 2 3 ] )\t3\n{line}\n")
-    with pytest.raises(Mistake, match=r"basic_val\.tsv, line 3, must be a list of"):
+    with pytest.raises(UserError, match=r"basic_val\.tsv, line 3, must be a list of"):
         LRAListOps(listops_folder).load()
 
 
 def test_a_table_of_something_else_is_a_mistake(listops_folder: Path) -> None:
     next(listops_folder.rglob("basic_val.tsv")).write_text("a\tb\n")
-    with pytest.raises(Mistake, match="must begin with the columns Source and Target"):
+    with pytest.raises(UserError, match="must begin with the columns Source and Target"):
         LRAListOps(listops_folder).load()
 
 
@@ -83,7 +83,7 @@ def test_two_papers_are_one_example_and_quotation_marks_mean_nothing(aan_folder:
 def test_a_pair_with_a_column_less_is_named(aan_folder: Path) -> None:
     with next(aan_folder.rglob("*.eval.tsv")).open("a") as file:
         file.write("1.0\tA\tB\tone text\n")
-    with pytest.raises(Mistake, match=r"eval\.tsv, line 5, must be 0\.0 or 1\.0, two names and two texts"):
+    with pytest.raises(UserError, match=r"eval\.tsv, line 5, must be 0\.0 or 1\.0, two names and two texts"):
         LRARetrieval(aan_folder).load()
 
 
@@ -124,7 +124,7 @@ def test_the_images_of_the_metadata_are_dealt_out_and_an_empty_file_is_left_out(
 )
 def test_what_is_wrong_with_an_image_is_said(pathfinder_folder: Path, change: object, said: str) -> None:
     change(pathfinder_folder / "pathfinder32" / "curv_contour_length_14")  # type: ignore[operator]
-    with pytest.raises(Mistake, match=said):
+    with pytest.raises(UserError, match=said):
         LRAPathfinder(pathfinder_folder).load()
 
 
@@ -154,7 +154,7 @@ def test_a_missing_file_is_named_with_its_layout_before_anything_is_trained(
     path = root / folder / name
     shutil.rmtree(path) if path.is_dir() else path.unlink()
     with pytest.raises(
-        Mistake, match=rf"{re.escape(name)} is missing from '.*', the folder .* with .*{re.escape(name)}"
+        UserError, match=rf"{re.escape(name)} is missing from '.*', the folder .* with .*{re.escape(name)}"
     ):
         kind(root).prepare()
 
@@ -163,11 +163,11 @@ def test_a_missing_file_is_named_with_its_layout_before_anything_is_trained(
 def test_a_folder_of_something_else_is_a_mistake(
     kind: type[LongRangeTask], fixture: str, folder: str, name: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(Mistake, match=rf"--data of task '{kind.name}' must be the folder .*{re.escape(name)}.*, got"):
+    with pytest.raises(UserError, match=rf"--data of task '{kind.name}' must be the folder .*{re.escape(name)}.*, got"):
         kind(tmp_path).prepare()
 
 
 @pytest.mark.parametrize("kind", [LRAText, LRARetrieval, LRAImage])
 def test_a_task_that_needs_data_says_which_and_where_it_is_to_be_had(kind: type[LongRangeTask]) -> None:
-    with pytest.raises(Mistake, match=rf"task '{kind.name}' reads .*--data FOLDER; https://"):
+    with pytest.raises(UserError, match=rf"task '{kind.name}' reads .*--data FOLDER; https://"):
         kind().prepare()

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import Any
 
 
-class Mistake(ValueError):
+class UserError(ValueError):
     """What somebody asked for cannot be done. The message is the rule, the value got and the remedy."""
 
 
@@ -28,9 +28,9 @@ def show_notices() -> None:
     warnings.showwarning = line
 
 
-def unknown(kind: str, got: str, known: Iterable[str]) -> Mistake:
+def unknown(kind: str, got: str, known: Iterable[str]) -> UserError:
     """A name that does not exist, with the nearest one that does."""
     names = sorted(known)
     near = get_close_matches(got, names, n=1, cutoff=0.5)
     remedy = f"Did you mean {near[0]!r}?" if near else f"Choose from: {', '.join(names)}."
-    return Mistake(f"unknown {kind} {got!r}. {remedy}")
+    return UserError(f"unknown {kind} {got!r}. {remedy}")

@@ -4,7 +4,7 @@ import warnings
 
 import pytest
 
-from search_spaces.mistake import Notice, show_notices, unknown
+from search_spaces.errors import Notice, show_notices, unknown
 
 
 def test_an_unknown_name_comes_with_its_nearest_or_with_all() -> None:
