@@ -14,7 +14,8 @@ from collections.abc import Callable
 import torch
 
 from benchmarks.form import Figure, main
-from nas.cost import HANDLERS, FlopCountAnalysis, count_macs, meta_device
+from nas.counting import FlopCountAnalysis, count_macs, meta_device
+from nas.handlers import HANDLERS
 from search_spaces.architecture import Architecture
 from search_spaces.models.decoder import build_decoder
 from search_spaces.models.vit import build_vit

@@ -19,12 +19,12 @@ from search_spaces.models.residual_mlp import GoalAgent
 from tasks.goal_rl.catalog import GoalPointMaze
 from tasks.goal_rl.contrastive import actor_goals, critic_loss, squashed
 from tasks.goal_rl.recipe import GoalRecipe
+from tasks.run import Run
 
 
 def task_speeds(task: GoalPointMaze, shape: Architecture, recipe: GoalRecipe) -> tuple[float, float]:
     """Steps and updates a second of the task's own `fit`."""
-    task.presets = {**GoalPointMaze.presets, "timed": recipe}
-    speeds = task.fit(shape, "timed", 0, None, lambda step, metrics: None).speeds
+    speeds = task.fit(Run(architecture=shape, recipe=recipe, seed=0)).speeds
     return speeds["env_steps_per_second"], speeds["updates_per_second"]
 
 

@@ -6,15 +6,16 @@ was run on them; each is smooth in another way, and one is not.
 
 import math
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from nas.budget import Feasible, feasible, parse_budget
 from search_spaces import catalog
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count
 from search_spaces.models.vit import count_vit
-from search_spaces.space import SearchSpace
+from search_spaces.space import SearchSpace, option_of
 from search_spaces.spec import Spec
 
 BASE = Architecture(depth=12, heads=6, head_dim=64, width=384, hidden=1536)  # ViT-S
@@ -41,6 +42,11 @@ class Landscape:
     loss: Mapping[Architecture, float]
     noise: float
 
+    @cached_property
+    def inside(self) -> frozenset[Architecture]:
+        """The architectures within the budget."""
+        return frozenset(candidate.architecture for candidate in self.feasible)
+
     def measure(self, architecture: Architecture, seed: int) -> tuple[float, float]:
         """What a trial gives: the loss as measured with a seed, and the FLOPs."""
         noise = self.noise * random.Random(f"{architecture.key} {seed}").gauss()
@@ -51,11 +57,11 @@ class Landscape:
 
         The reference point is the worst feasible loss with the worst feasible FLOPs.
         """
-        return self._hypervolume(found) / self._hypervolume(set(self.feasible))
+        return self._hypervolume(found) / self._hypervolume(self.inside)
 
-    def _hypervolume(self, found: set[Architecture]) -> float:
-        worst_loss = max(self.loss[architecture] for architecture in self.feasible)
-        worst_flops = max(self.flops[architecture] for architecture in self.feasible)
+    def _hypervolume(self, found: Collection[Architecture]) -> float:
+        worst_loss = max(self.loss[architecture] for architecture in self.inside)
+        worst_flops = max(self.flops[architecture] for architecture in self.inside)
         total, best = 0.0, float(worst_flops)
         for loss, flops in sorted((self.loss[architecture], self.flops[architecture]) for architecture in found):
             if flops < best:
@@ -65,20 +71,26 @@ class Landscape:
 
 
 def space() -> SearchSpace:
-    """`joint` around ViT-S with every depth and number of heads in its range: a few per cent still fill a search."""
+    """`joint` around ViT-S with every depth and number of heads in its range: a few per cent still fill a search.
+
+    Of topologies it has those that losses are made up for, whatever else is installed.
+    """
     joint = catalog.joint(BASE)
     depths, heads = joint.axes["depth"], joint.axes["heads"]
     every = {
         "depth": tuple(range(int(depths[0]), int(depths[-1]) + 1)),
         "heads": tuple(range(int(heads[0]), int(heads[-1]) + 1)),
     }
-    return SearchSpace("joint, every depth and heads", BASE, {**joint.axes, **every})
+    fields = {axis: values for axis, values in joint.axes.items() if option_of(axis) is None}
+    options = {axis: joint.axes[axis] for name in _GAIN for axis in joint.axes if axis.startswith(f"{name}.")}
+    axes = {**fields, **every, "topology": ("resnet", *_GAIN), **options}
+    return SearchSpace("joint, every depth and heads", BASE, axes)
 
 
 def landscapes(budgets: Mapping[str, str]) -> dict[tuple[str, str], Landscape]:
     """(name of a loss, name of a budget) -> the landscape."""
     searched = space()
-    counts = {architecture: count_vit(architecture, (3, 224, 224), 16, 1000) for architecture in searched}
+    counts = {architecture: count_vit(architecture, (3, 224, 224), 16, 1000) for architecture in searched.architectures}
     flops = {architecture: 2 * count.macs for architecture, count in counts.items()}
     inside = {
         name: feasible(searched, lambda architecture: {"params": counts[architecture].params}, parse_budget([text]))

@@ -16,13 +16,14 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 from benchmarks.form import Figure, main
 from search_spaces.architecture import Architecture
+from tasks.batches import Batch
 from tasks.language.corpus import Corpus, stdlib_corpus
 from tasks.language.presets import LanguageRecipe
 from tasks.language.rows import Packed
 from tasks.language.shards import read
 from tasks.language.task import LanguageTask
 from tasks.language.tokenizer import Tokenizer, trained_tokenizer
-from tasks.splits import Batch
+from tasks.run import Run
 
 _WARM = 3
 """Steps at the start of a training that are not timed."""
@@ -91,7 +92,7 @@ def task_speed(task: GPT2OnStdlib) -> float:
     """Tokens per second of the task's own `fit`."""
     recipe = task.presets["timed"]
     task.clock = Clock(recipe.steps)
-    task.fit(task.base, "timed", 0, None, lambda step, metrics: None)
+    task.fit(Run(architecture=task.base, recipe=task.presets["timed"], seed=0))
     return task.clock.passes_per_second() * recipe.batch * task.context
 
 

@@ -19,9 +19,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+import nas
 from benchmarks.form import Figure, main
-from nas import store
-from nas.commands.search import Request, run
 from search_spaces.architecture import Architecture
 from tasks.digits import DigitsRecipe, DigitsViT
 
@@ -30,27 +29,21 @@ COLD = 7  # starts of a command, of which the median is taken
 
 def search_seconds(folder: str, preset: str, trials: int, seed: int) -> tuple[float, list[Architecture]]:
     """Seconds of a whole search, and what it trained."""
-    request = Request(
-        task="digits-vit",
-        space="joint",
-        arch="",
-        budget=["params<=100k"],
+    began = time.perf_counter()
+    study = nas.search(
+        "digits-vit",
+        budget="params<=100k",
         objectives="accuracy,flops",
         trials=trials,
         preset=preset,
         seed=seed,
-        sampler="",
         workers=1,
-        data=None,
         study=f"seed-{seed}",
         storage=f"sqlite:///{folder}/studies.db",
-        plot=None,
     )
-    began = time.perf_counter()
-    run(request)
+    study.plot(Path(folder, "front.png"))
     seconds = time.perf_counter() - began
-    rows = store.rows_of(store.load_study(store.open_storage(request.storage), request.study))
-    return seconds, [row.architecture for row in rows]
+    return seconds, [row.architecture for row in study.rows()]
 
 
 def bare_seconds(task: DigitsViT, recipe: DigitsRecipe, architectures: list[Architecture]) -> float:
@@ -113,12 +106,12 @@ def _wall(command: list[str]) -> float:
 
 def figures(quick: bool) -> dict[str, Figure]:
     """The search's overhead, then the starts, on a study that the search made."""
-    nas = [str(Path(sys.executable).with_name("nas"))]
+    program = [str(Path(sys.executable).with_name("nas"))]
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         search_seconds(folder, "smoke", 2, 0)
-        query = [*nas, "results", "--storage", f"sqlite:///{folder}/studies.db"]
-        starts = {"help": cold_over_python([*nas, "--help"]), "results": cold_over_python(query)}
-        loads = max(imports_torch([*nas, "--help"]), imports_torch(query))
+        query = [*program, "results", "--storage", f"sqlite:///{folder}/studies.db"]
+        starts = {"help": cold_over_python([*program, "--help"]), "results": cold_over_python(query)}
+        loads = max(imports_torch([*program, "--help"]), imports_torch(query))
     return {
         "search_over_bare": Figure(search_over_bare(quick), "ratio", "lower", target=1.10),
         "help_seconds_over_python": Figure(starts["help"], "ratio", "lower"),

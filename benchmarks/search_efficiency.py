@@ -43,7 +43,7 @@ def ours(inner: str) -> Callable[[Landscape, int], Found]:
         found = []
         for _ in range(TRIALS):
             trial = study.ask()
-            found.append(sampler.propose(trial))
+            found.append(sampler.propose(trial).architecture)
             study.tell(trial, landscape.measure(found[-1], seed))
         return found
 
@@ -55,7 +55,7 @@ def plain(make: Callable[[int], BaseSampler]) -> Callable[[Landscape, int], Foun
 
     def run(landscape: Landscape, seed: int) -> Found:
         study = optuna.create_study(directions=DIRECTIONS, sampler=make(seed))
-        inside, found = set(landscape.feasible), list[Architecture | None]()
+        inside, found = landscape.inside, list[Architecture | None]()
         for _ in range(TRIALS):
             trial = study.ask()
             architecture = suggested(trial, landscape)
@@ -78,20 +78,19 @@ def suggested(trial: optuna.Trial, landscape: Landscape) -> Architecture | None:
         name: trial.suggest_int(name, int(axes[name][0]), int(axes[name][-1])) for name in ("depth", "heads")
     }
     point |= {name: trial.suggest_categorical(name, axes[name]) for name in ("head_dim", "topology")}
-    options = [name for name in axes if name.startswith(f"{point['topology']}.")]
-    point |= {name: trial.suggest_categorical(name, axes[name]) for name in options}
-    architecture = space.architecture(point)
-    return architecture if architecture in space else None
+    point |= {name: trial.suggest_categorical(name, axes[name]) for name in space.options(point)}
+    candidate = space.candidate(point)
+    return candidate.architecture if candidate in space else None
 
 
 def reject(landscape: Landscape, seed: int) -> Found:
     """Random values for every axis, until they are inside the budget and new."""
-    space, inside, draw = landscape.feasible.space, set(landscape.feasible), random.Random(seed)
+    space, inside, draw = landscape.feasible.space, landscape.inside, random.Random(seed)
     found = list[Architecture]()
     while len(found) < min(TRIALS, len(inside)):
         point = {name: draw.choice(values) for name, values in space.axes.items()}
-        options = {name: value for name, value in point.items() if name.startswith(f"{point['topology']}.")}
-        architecture = space.architecture({name: v for name, v in point.items() if "." not in name} | options)
+        options = {name: point[name] for name in space.options(point)}
+        architecture = space.candidate({name: v for name, v in point.items() if "." not in name} | options).architecture
         if architecture in inside and architecture not in found:
             found.append(architecture)
     return found
@@ -136,7 +135,7 @@ def figures(quick: bool) -> dict[str, Figure]:
 
 def within(landscape: Landscape, found: Found) -> set[Architecture]:
     """The distinct architectures inside the budget."""
-    return {architecture for architecture in found if architecture is not None} & set(landscape.feasible)
+    return {architecture for architecture in found if architecture is not None} & landscape.inside
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from torch import nn
 from benchmarks.form import Figure, main
 from search_spaces.architecture import Architecture
 from tasks.digits import DigitsViT
+from tasks.run import Run
 
 SHAPES = {
     "digits": DigitsViT.base,
@@ -34,7 +35,7 @@ def task_speed(task: TimedDigits, shape: Architecture) -> float:
     """Images per second of the task's own `fit`, from its call to its end."""
     recipe = task.presets["timed"]
     began = time.perf_counter()
-    task.fit(shape, "timed", 0, None, lambda step, metrics: None)
+    task.fit(Run(architecture=shape, recipe=task.presets["timed"], seed=0))
     return recipe.total_steps(task.splits.examples) * recipe.batch / (time.perf_counter() - began)
 
 

@@ -1,1 +1,63 @@
-"""The engine: search, budgets, costs, workers, reports, and the `nas` command."""
+"""Neural architecture search over depth, heads, head dimension and residual topology, under hard budgets.
+
+    import nas
+
+    study = nas.search("digits-vit", budget="params<=100k", trials=24)
+    study.front(), study.to_pandas(), study.plot("front.png")
+
+Each function is the command of that name: `nas search --help` says what its parameters mean. Nothing here loads torch
+before it is needed.
+"""
+
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nas.doors.compare import compare
+    from nas.doors.cost import cost
+    from nas.doors.evaluate import evaluate
+    from nas.doors.export import export
+    from nas.doors.load import load
+    from nas.doors.profile import profile
+    from nas.doors.retrofit import retrofit
+    from nas.doors.search import search
+    from nas.study import Study
+    from results.row import Row
+    from search_spaces.errors import UserError
+
+__all__ = [
+    "Row",
+    "Study",
+    "UserError",
+    "compare",
+    "cost",
+    "evaluate",
+    "export",
+    "load",
+    "profile",
+    "retrofit",
+    "search",
+]
+
+_HOMES = {
+    **{name: f"nas.doors.{name}" for name in __all__ if name[0].islower()},
+    "Row": "results.row",
+    "Study": "nas.study",
+    "UserError": "search_spaces.errors",
+}
+
+try:
+    __version__ = version("nas-bench-wiring")
+except PackageNotFoundError:  # a checkout that was not installed
+    __version__ = "0+unknown"
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'nas' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -6,11 +6,12 @@ from typing import Any
 
 from torch import nn
 
-from nas.cost import Work, meta_device, work
+from nas.counting import Work, meta_device, work
 from search_spaces.architecture import Architecture
 from search_spaces.layers.stack import Stack
 from search_spaces.models.families import blocks_of
 from tasks.base import Task
+from tasks.batches import positional
 
 WITHOUT = "none"
 """What stands for an operator where there is no matrix work."""
@@ -22,15 +23,15 @@ def by_layer(task: Task, architecture: Architecture) -> list[dict[str, Any]]:
     A part is a layer of a stack or a block of timm's, by its name in the network and its class; the topology of a
     stack together with the final norm; or what stands beside a stack, such as an embedding and a head. Parameters that
     two parts share are the first one's; a part that costs nothing is left out, unless it is a layer. Raises as
-    `nas.cost.count` does, but holds nothing against the closed form.
+    `nas.counting.count` does, but holds nothing against the closed form.
     """
-    model, found = _traced(task, architecture)
+    model, counted = _traced(task, architecture)
     layers = {*blocks_of(model)}.union(*(stack.layers for stack in model.modules() if isinstance(stack, Stack)))
     sizes = _sizes(model)
     records = []
     for name, module, inside in _parts("", model, layers):
         params = _within(sizes, name) - sum(_within(sizes, part) for part in inside)
-        macs = found.within(name) - sum(map(found.within, inside))
+        macs = counted.within(name) - sum(map(counted.within, inside))
         if isinstance(module, Stack):
             records.append(_record(params, macs, part=f"{name}.topology", kind=architecture.topology))
         elif params or macs or module in layers:
@@ -44,12 +45,12 @@ def by_operator(task: Task, architecture: Architecture) -> list[dict[str, Any]]:
     A module's parameters are those of the operator that does most of the module's own work, or of "none" where it has
     no matrix work of its own: embeddings, norms, mixing weights. Raises as `by_layer` does.
     """
-    model, found = _traced(task, architecture)
+    model, counted = _traced(task, architecture)
     params: Counter[str] = Counter()
     for name, size in _sizes(model).items():
-        own = _own_work(found, name.rpartition(".")[0], model)
+        own = _own_work(counted, name.rpartition(".")[0], model)
         params[max(own, key=lambda operator: own[operator], default=WITHOUT)] += size
-    macs = found.macs[""]
+    macs = counted.macs[""]
     names = sorted({*macs, *params}, key=lambda operator: (-macs.get(operator, 0), operator))
     return [_record(params[operator], macs.get(operator, 0), operator=operator) for operator in names]
 
@@ -57,7 +58,7 @@ def by_operator(task: Task, architecture: Architecture) -> list[dict[str, Any]]:
 def _traced(task: Task, architecture: Architecture) -> tuple[nn.Module, Work]:
     with meta_device():
         model, example = task.build(architecture), task.example()
-    return model, work(model, example)
+    return model, work(model, positional(model, example), task)
 
 
 def _parts(name: str, module: nn.Module, layers: set[nn.Module]) -> Iterator[tuple[str, nn.Module, list[str]]]:
@@ -74,11 +75,11 @@ def _parts(name: str, module: nn.Module, layers: set[nn.Module]) -> Iterator[tup
     yield name, module, inside
 
 
-def _own_work(found: Work, name: str, model: nn.Module) -> Mapping[str, int]:
+def _own_work(counted: Work, name: str, model: nn.Module) -> Mapping[str, int]:
     """The operators of a module without those of modules inside it."""
-    own = Counter(found.macs.get(name, {}))
+    own = Counter(counted.macs.get(name, {}))
     for child, _ in model.get_submodule(name).named_children():
-        own.subtract(found.macs.get(f"{name}.{child}" if name else child, {}))
+        own.subtract(counted.macs.get(f"{name}.{child}" if name else child, {}))
     return {operator: macs for operator, macs in own.items() if macs > 0}
 
 

@@ -1,4 +1,4 @@
-"""Hard budgets: bounds on what a network costs, and the architectures of a space that keep them.
+"""Hard budgets: bounds on what a network costs, and the candidates of a space that keep them.
 
 A budget is text such as "params<=100k", "20M<=params<=24M" or "params<=100k,flops<=50M"; it is kept by
 counting every architecture of the space before anything is trained.
@@ -14,7 +14,7 @@ from math import ceil, floor, inf
 from nas.objectives import COUNTED, MEASURED
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError, unknown
-from search_spaces.space import SearchSpace
+from search_spaces.space import Candidate, SearchSpace
 
 QUANTITIES = (*COUNTED, *MEASURED)
 """What a budget can bound."""
@@ -80,21 +80,21 @@ class Budget:
 
 @dataclass(frozen=True)
 class Feasible:
-    """The architectures of a space that keep a budget, in the space's order.
+    """The candidates of a space that keep a budget, in the space's order.
 
     Attributes:
         space: Where they are from.
-        architectures: At least one.
+        candidates: At least one; of an architecture all or none, since a recipe changes no count.
     """
 
     space: SearchSpace
-    architectures: tuple[Architecture, ...]
+    candidates: tuple[Candidate, ...]
 
     def __len__(self) -> int:
-        return len(self.architectures)
+        return len(self.candidates)
 
-    def __iter__(self) -> Iterator[Architecture]:
-        return iter(self.architectures)
+    def __iter__(self) -> Iterator[Candidate]:
+        return iter(self.candidates)
 
 
 def parse_budget(texts: Iterable[str]) -> Budget:
@@ -117,7 +117,9 @@ def parse_budget(texts: Iterable[str]) -> Budget:
 
 
 def feasible(space: SearchSpace, counts: Callable[[Architecture], Counts], budget: Budget) -> Feasible:
-    """The architectures of a space that keep what a budget says of counts; they are asked only where it does.
+    """The candidates of a space that keep what a budget says of counts.
+
+    Counts are asked only where it says something, and once for each architecture, however many recipes go with it.
 
     Raises:
         UserError: No architecture does. The message names the nearest one and what it has.
@@ -125,8 +127,9 @@ def feasible(space: SearchSpace, counts: Callable[[Architecture], Counts], budge
     budget = budget.counted
     if not budget.bounds:
         return Feasible(space, tuple(space))
-    counted = {architecture: counts(architecture) for architecture in space}
-    inside = tuple(architecture for architecture, found in counted.items() if budget.allows(found))
+    counted = {architecture: counts(architecture) for architecture in space.architectures}
+    allowed = {architecture for architecture, amounts in counted.items() if budget.allows(amounts)}
+    inside = tuple(candidate for candidate in space if candidate.architecture in allowed)
     if inside:
         return Feasible(space, inside)
 
@@ -147,17 +150,17 @@ def _comparisons(bound: str) -> Sequence[tuple[str, str, str]]:
     pieces = _OPERATOR.split(bound)
     match pieces:
         case [left, operator, right] if _names_quantity(left):
-            found = [(left, operator, right)]
+            comparisons = [(left, operator, right)]
         case [left, operator, right]:
-            found = [(right, _MIRRORED[operator], left)]
+            comparisons = [(right, _MIRRORED[operator], left)]
         case [left, first, quantity, second, right] if first[0] == second[0]:
-            found = [(quantity, _MIRRORED[first], left), (quantity, second, right)]
+            comparisons = [(quantity, _MIRRORED[first], left), (quantity, second, right)]
         case _:
             raise UserError(f"a bound is QUANTITY<=NUMBER or NUMBER<=QUANTITY<=NUMBER, got {bound!r}.")
-    for quantity, _, _ in found:
+    for quantity, _, _ in comparisons:
         if quantity not in QUANTITIES:
             raise unknown("budget quantity", quantity, QUANTITIES)
-    return found
+    return comparisons
 
 
 def _names_quantity(text: str) -> bool:

@@ -31,6 +31,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from search_spaces.errors import UserError
 from search_spaces.layers.attention import Attention, NoProjection
+from tasks.batches import Inputs, call, chosen, moved
 from tasks.splits import spread
 
 TOKENS, EXAMPLES = 16, 4
@@ -100,7 +101,7 @@ class Layer:
         return y.flatten()
 
 
-def measure(network: nn.Module, inputs: tuple[Tensor, ...]) -> dict[str, float]:
+def measure(network: nn.Module, inputs: Inputs) -> dict[str, float]:
     """Means over layers and examples of condition numbers, the heads' and rank / full, and the numbers of each block.
 
     Raises:
@@ -116,7 +117,7 @@ def measure(network: nn.Module, inputs: tuple[Tensor, ...]) -> dict[str, float]:
     }
 
 
-def conditioning(network: nn.Module, inputs: tuple[Tensor, ...]) -> list[list[Conditioning]]:
+def conditioning(network: nn.Module, inputs: Inputs) -> list[list[Conditioning]]:
     """For each attention layer in order, one for each example; the network and its mode are left as they were.
 
     Raises:
@@ -135,7 +136,7 @@ def refuse(network: nn.Module) -> None:
         raise UserError("conditioning is of attention's own projections, and this topology's layers have none.")
 
 
-def met(network: nn.Module, inputs: tuple[Tensor, ...]) -> Iterator[list[Layer]]:
+def met(network: nn.Module, inputs: Inputs) -> Iterator[list[Layer]]:
     """The attention layers, each with what it met of each example."""
     calls: list[tuple[Attention, tuple[Tensor, ...], Tensor | None]] = []
 
@@ -147,7 +148,7 @@ def met(network: nn.Module, inputs: tuple[Tensor, ...]) -> Iterator[list[Layer]]
     with ExitStack() as hooks, _evaluating(network), torch.compiler.set_stance("force_eager"):
         for layer in _layers(network):
             hooks.enter_context(layer.register_forward_pre_hook(note, with_kwargs=True))
-        network(*(each[:EXAMPLES].to(device) for each in inputs))
+        call(network, moved(chosen(inputs, slice(EXAMPLES)), device))
     for module, given, mask in calls:
         texts = [text for text in range(len(given[0])) if mask is None or mask[text].any()]
         yield [Layer(module, _some(given, mask, text)) for text in texts]

@@ -48,11 +48,3 @@ def measures_for(objectives: Iterable[str]) -> tuple[str, ...]:
     """The measures that give these objectives their values."""
     wanted = set(objectives)
     return tuple(measure for measure, columns in MEASURES.items() if wanted & set(columns))
-
-
-def known_measures(names: Sequence[str]) -> tuple[str, ...]:
-    """The same names. Raises UserError for one that is unknown."""
-    for name in names:
-        if name not in MEASURES:
-            raise unknown("measure", name, MEASURES)
-    return tuple(names)

@@ -1,12 +1,16 @@
-"""The options of the `nas` command, each with one meaning everywhere."""
+"""The options of the `nas` command: what each is called on the command line and what it means, written once.
 
+A door's parameter of that name is the option; its default stands in the door.
+"""
+
+import sys
+from collections.abc import Callable, Mapping
 from enum import StrEnum
+from inspect import Parameter, Signature, getdoc, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
-
-DEFAULT_STORE = "sqlite:///nas-runs/studies.db"
 
 
 class Format(StrEnum):
@@ -15,6 +19,7 @@ class Format(StrEnum):
     TABLE = "table"
     CSV = "csv"
     JSON = "json"
+    JSONL = "jsonl"
     PARQUET = "parquet"
 
 
@@ -36,117 +41,136 @@ class By(StrEnum):
     OPERATOR = "operator"
 
 
+class Keep(StrEnum):
+    """Which trained networks a search keeps."""
+
+    FRONT = "front"
+    ALL = "all"
+    NONE = "none"
+
+
 class Printed(StrEnum):
     """What `nas reproduce` can compare."""
 
     PARAMS = "params"
 
 
-TaskName = Annotated[str, typer.Argument(metavar="TASK", help="A task by name (`nas list tasks`), or FILE.py:CLASS.")]
-Study = Annotated[
-    str | None, typer.Option("--study", metavar="NAME", help="Name of the study. Default: the newest, or a new one.")
-]
-Storage = Annotated[
-    str, typer.Option("--storage", metavar="URL", help="Database of the studies: sqlite:///FILE, postgresql://...")
-]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the search and of every training run.")]
-WorkerCount = Annotated[
-    int | None,
-    typer.Option(
+def _argument(name: str, what: str, kind: Any = str) -> Any:
+    return Annotated[kind, typer.Argument(metavar=name, help=what)]
+
+
+def _option(flag: str, what: str, kind: Any = str, metavar: str | None = None, **more: Any) -> Any:
+    return Annotated[kind, typer.Option(flag, metavar=metavar, help=what, **more)]
+
+
+_TEXT, _TEXTS, _FILE, _NUMBER = str | None, list[str], Path | None, int | None
+
+OPTIONS: Mapping[str, Any] = {
+    "task": _argument("TASK", "A task by name (`nas list tasks`), or FILE.py:CLASS."),
+    "checkpoint": _argument("CHECKPOINT", "Folder of a trained network (`nas evaluate --save`).", Path),
+    "key": _argument("KEY", "An architecture's key, or a row's identity; the beginning will do."),
+    "from_study": _argument("STUDY", "Name of a study (`nas list studies`)."),
+    "what": _argument("WHAT", "What is compared.", Printed),
+    "kind": _argument("KIND", "What to list; everything installed without it.", Kind | None),
+    "own_task": _option("--task", "The task, where it is in a file of yours: FILE.py:CLASS.", _TEXT, "TASK"),
+    "study": _option(
+        "--study",
+        "Name of the study; to ask: also `all`, or A,B. Default: the newest search, or one of its own.",
+        _TEXT,
+        "NAME",
+    ),
+    "storage": _option("--storage", "Database of the studies: sqlite:///FILE, postgresql://...", str, "URL"),
+    "source": _option("--from", "Ask a file of rows (JSON Lines) in place of a storage.", _FILE, "FILE.jsonl"),
+    "seed": _option("--seed", "Seed of the search and of every training run.", int, min=0),
+    "workers": _option(
         "--workers",
+        "Evaluations at once; above 1 in own processes. Default: one for each GPU, or each core without one.",
+        _NUMBER,
         min=1,
         envvar="NAS_WORKERS",
-        help="Evaluations at once; above 1 in own processes. Default: one for each GPU, or each core without one.",
     ),
-]
-PRESET = typer.Option("--preset", help="How thoroughly to train: smoke, proxy or paper.")
-Preset = Annotated[str, PRESET]
-Data = Annotated[
-    Path | None, typer.Option("--data", metavar="PATH", help="Folder or name of the data, where a task needs one.")
-]
-Sampler = Annotated[str, typer.Option("--sampler", help="What proposes architectures (`nas list samplers`).")]
-Space = Annotated[str, typer.Option("--space", help="A search space by name (`nas list spaces`), or timm:MODEL.")]
-Arch = Annotated[
-    str,
-    typer.Option(
-        "--arch", metavar="FIELD=VALUE,...", help="Changes to the task's base architecture: depth=7,heads=16."
+    "threads": _option("--threads", "Threads of the CPU that each training, or each measurement, has.", int, min=1),
+    "preset": _option("--preset", "How thoroughly to train: smoke, proxy, paper ... (`nas list presets`).", _TEXT),
+    "settings": _option("--set", "Changes to the preset's recipe: lr=1e-3,weight_decay=0.", str, "FIELD=VALUE,..."),
+    "data": _option("--data", "Folder or name of the data, where a task needs one.", _TEXT, "PATH"),
+    "sampler": _option("--sampler", "What proposes architectures (`nas list samplers`), or MODULE:CLASS of Optuna's."),
+    "space": _option("--space", "A search space by name (`nas list spaces`), or timm:MODEL."),
+    "axis": _option(
+        "--axis", "Another axis of the space, or other values: recipe.lr=1e-3,3e-3.", _TEXTS, "NAME=VALUE,..."
     ),
-]
-TOPOLOGY = typer.Option("--topology", help='Topology, with its options: "dca(k=2)" (`nas list topologies`).')
-Topology = Annotated[str | None, TOPOLOGY]
-Checkpoint = Annotated[
-    Path, typer.Argument(metavar="CHECKPOINT", help="Folder of a trained network (`nas evaluate --save`).")
-]
-Archs = Annotated[
-    list[str],
-    typer.Option("--arch", metavar="FIELD=VALUE,...", help="Changes to the task's base architecture; may be repeated."),
-]
-Topologies = Annotated[
-    str | None,
-    typer.Option("--topology", metavar="A,B", help='Topologies that each architecture is wired by: resnet,"dca(k=2)".'),
-]
-Match = Annotated[
-    str | None,
-    typer.Option(
-        "--match",
-        metavar="params|flops",
-        help="Change `hidden` of the others until they cost what the first does.",
+    "arch": _option("--arch", "Changes to the task's base architecture: depth=7,heads=16.", str, "FIELD=VALUE,..."),
+    "archs": _option("--arch", "Changes to the task's base architecture: depth=7,heads=16.", _TEXTS, "FIELD=VALUE,..."),
+    "topology": _option("--topology", 'Topology, with its options: "dca(k=2)" (`nas list topologies`).', _TEXT),
+    "topologies": _option(
+        "--topology", 'Topologies that each architecture is wired by: resnet,"dca(k=2)".', _TEXT, "A,B"
     ),
-]
-Curves = Annotated[
-    Path | None, typer.Option("--curves", metavar="FILE.csv", help="Write validation metrics on the way there.")
-]
-Seeds = Annotated[int, typer.Option("--seeds", min=0, help="Train each with that many seeds; 0 only counts.")]
-Save = Annotated[
-    Path | None,
-    typer.Option(
-        "--save",
-        metavar="FOLDER",
-        help="Keep the trained network there; an interrupted training goes on, a finished one is shown.",
+    "match": _option(
+        "--match", "Change `hidden` of the others until they cost what the first does.", _TEXT, "params|flops"
     ),
-]
-Render = Annotated[
-    Path | None,
-    typer.Option("--render", metavar="FILE", help="Show there what the trained network does: FILE.gif or FILE.mp4."),
-]
-Measures = Annotated[
-    list[str],
-    typer.Option("--measure", metavar="NAME", help="Measure this of the trained network as well: conditioning."),
-]
-Budget = Annotated[
-    list[str],
-    typer.Option("--budget", help='Bounds that every trained network keeps: "params<=100k", "20M<=params<=24M".'),
-]
-Objectives = Annotated[
-    str | None,
-    typer.Option("--objectives", metavar="A,B", help="What to search for. Default: the task's metric, flops."),
-]
-Trials = Annotated[int, typer.Option("--trials", min=1, help="Architectures the study is to hold in all.")]
-Where = Annotated[
-    str | None, typer.Option("--where", metavar="SQL", help='Condition on columns: "flops < 2e6 and depth > 2".')
-]
-Pareto = Annotated[
-    str | None, typer.Option("--pareto", metavar="A,B", help="Keep the rows that nothing beats in these columns.")
-]
-Columns = Annotated[str | None, typer.Option("--columns", metavar="A,B", help="Columns to print, or `all`.")]
-OrderBy = Annotated[
-    str | None, typer.Option("--order-by", metavar="A,B", help='Columns to order by, each as NAME or "NAME desc".')
-]
-Limit = Annotated[int | None, typer.Option("--limit", min=0, help="How many rows to print.")]
-OutputFormat = Annotated[Format, typer.Option("--format", help="How to print.")]
-Paper = Annotated[
-    str | None, typer.Option("--paper", metavar="NAME", help="Only this paper: ancre, dca, leaner or rmt.")
-]
-Output = Annotated[Path | None, typer.Option("--output", metavar="FILE", help="Write there instead of the terminal.")]
-Profiled = Annotated[
-    bool,
-    typer.Option("--profile", help="First measure time, memory and energy, and keep a trace of training steps."),
-]
-Batch = Annotated[
-    int | None, typer.Option("--batch", min=1, help="Examples of a training step. Default: as the preset has.")
-]
-CostBy = Annotated[
-    By | None,
-    typer.Option("--by", help="Instead of the sums, parameters, MACs and FLOPs of each layer, or of each operator."),
-]
-Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE.png", help="Where to draw the front.")]
+    "curves": _option("--curves", "Write validation metrics on the way there.", _FILE, "FILE.csv"),
+    "seeds": _option("--seeds", "Train each with that many seeds; 0 only counts.", int, min=0),
+    "until": _option(
+        "--until", "Stop at the first report at this step or behind it; without it, go on.", _NUMBER, "STEP", min=1
+    ),
+    "save": _option("--save", "Keep the trained network there as well.", _FILE, "FOLDER"),
+    "keep": _option("--keep", "Which trained networks are kept: those of the front, all or none.", Keep),
+    "to": _option("--to", "The file: .safetensors, .pt2 or .onnx.", Path, "FILE"),
+    "render": _option("--render", "Show there what the trained network does: FILE.gif or FILE.mp4.", _FILE, "FILE"),
+    "measure": _option("--measure", "Measure this of the trained network as well: conditioning.", _TEXTS, "NAME"),
+    "budget": _option(
+        "--budget", 'Bounds that every trained network keeps: "params<=100k", "20M<=params<=24M".', _TEXTS
+    ),
+    "objectives": _option("--objectives", "What to search for. Default: the task's metric, flops.", _TEXT, "A,B"),
+    "trials": _option("--trials", "Architectures the study is to hold in all.", int, min=1),
+    "where": _option("--where", 'Condition on columns: "flops < 2e6 and depth > 2".', _TEXT, "SQL"),
+    "pareto": _option("--pareto", "Keep the rows that nothing beats in these columns.", _TEXT, "A,B"),
+    "columns": _option("--columns", "Columns to print, or `all`.", _TEXT, "A,B"),
+    "order_by": _option("--order-by", 'Columns to order by, each as NAME or "NAME desc".', _TEXT, "A,B"),
+    "limit": _option("--limit", "How many rows to print.", _NUMBER, min=0),
+    "format": _option("--format", "How to print.", Format),
+    "output": _option("--output", "Write there instead of the terminal.", _FILE, "FILE"),
+    "paper": _option("--paper", "Only this paper: ancre, dca, leaner or rmt.", _TEXT, "NAME"),
+    "profile": _option("--profile", "First measure time, memory and energy, and keep a trace of training steps.", bool),
+    "batch": _option("--batch", "Examples of a training step. Default: as the preset has.", _NUMBER, min=1),
+    "by": _option("--by", "Instead of the sums, counts of each layer, or of each operator.", By | None),
+    "plot": _option("--plot", "Where to draw the front.", _FILE, "FILE.png"),
+}
+"""Parameter of a door, or of what prints what it returns -> the option."""
+
+
+def command(
+    door: Callable[..., Any], show: Callable[..., None], check: Callable[..., None] | None = None, **called: str
+) -> Callable[..., None]:
+    """A function for typer: call the door with its options, and show what it returns by those of `show`.
+
+    `check` is given all options first, and raises what would else be said after hours. `called` names the option of a
+    parameter where that has another name. The help is the door's docstring, or that of `show` where the door only
+    opens what is shown.
+    """
+    own, shown = _parameters(door), _parameters(show)[1:]
+
+    def run(**given: Any) -> None:
+        if check is not None:
+            check(**given)
+        try:
+            found = door(**{one.name: given[one.name] for one in own})
+            show(found, **{one.name: given[one.name] for one in shown})
+        except KeyboardInterrupt:
+            print("nas: interrupted; the same command goes on from here.", file=sys.stderr)
+            raise typer.Exit(130) from None
+
+    options = [_typed(one, OPTIONS[called.get(one.name, one.name)]) for one in (*own, *shown)]
+    run.__signature__ = Signature(options)  # type: ignore[attr-defined]  # what typer reads
+    run.__annotations__ = {one.name: one.annotation for one in options}
+    about = show if door.__name__ == "load" else door
+    run.__doc__ = (getdoc(about) or "").partition("\n\nRaises:")[0]
+    return run
+
+
+def _parameters(function: Callable[..., Any]) -> list[Parameter]:
+    return list(signature(function).parameters.values())
+
+
+def _typed(parameter: Parameter, option: Any) -> Parameter:
+    default = [] if parameter.default == () else parameter.default
+    return parameter.replace(annotation=option, default=default, kind=Parameter.KEYWORD_ONLY)

@@ -48,3 +48,8 @@ class Progress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._bar.stop()
+
+
+def say(line: str) -> None:
+    """Tell what is being done, on standard error."""
+    Console(stderr=True).print(line, soft_wrap=True, highlight=False, markup=False)

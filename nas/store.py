@@ -1,107 +1,241 @@
-"""Where studies live: one Optuna storage, in which each trial carries its Row. Loads no torch.
+"""The store: one database in which every command writes its Rows, beside the searches that Optuna keeps there.
 
-The coordinator of a search is the only writer of its study; a lock beside a SQLite file sees to it.
+A search's coordinator is the only writer of its study; a lock beside a SQLite file sees to it. Loads no torch.
 """
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import optuna
+import sqlalchemy as sql
 from filelock import FileLock, Timeout
-from optuna.trial import FrozenTrial, TrialState
-from sqlalchemy import event
-from sqlalchemy.engine import make_url
+from sqlalchemy.engine import URL, Engine, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
-from nas.options import DEFAULT_STORE
-from results.row import Direction, Row
+from nas.places import DEFAULT_STORE, RUNS
+from nas.settings import Settings
+from results.row import BadRow, Row
 from search_spaces.errors import UserError, unknown
 
-ROW, SETTINGS = "row", "settings"  # attributes of a trial and of a study
+SETTINGS = "settings"  # Optuna's attribute of a study that has them
 PATIENCE_S = 60  # how long a write waits for somebody else's lock
 
-optuna.logging.set_verbosity(optuna.logging.ERROR)
+_TABLES = sql.MetaData()
+_ROWS = sql.Table(
+    "nas_rows",
+    _TABLES,
+    sql.Column("id", sql.Integer, primary_key=True),
+    sql.Column("study", sql.String(255), index=True, nullable=False),
+    sql.Column("number", sql.Integer),  # of the trial, in a search
+    sql.Column("identity", sql.String(16), index=True, nullable=False),
+    sql.Column("status", sql.String(16), nullable=False),
+    sql.Column("row", sql.Text, nullable=False),
+)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """What a study is about. A study is continued only with the settings it was made with.
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Rows as they were read.
 
     Attributes:
-        task: Name, or FILE.py:CLASS.
-        task_version: Version of the task.
-        space: Name of the search space.
-        base: The architecture that the space is laid out around, as text.
-        budget: Canonical text of the budget, "" where there is none.
-        objectives: What is searched for -> "max" or "min", in order.
-        preset: The task's preset.
-        seed: Seed of the search and of every evaluation.
-        sampler: Name of the sampler.
-        data: What `--data` said, or None.
-        metrics: Every metric of the task -> "max" or "min".
-        baselines: Simple methods -> their columns, to hold results against.
+        rows: Each evaluation once: the last that was written of it. A search's are in the order of its trials.
+        bad: What could not be read, a line each: where it is and why.
     """
 
-    task: str
-    task_version: int
-    space: str
-    base: str
-    budget: str
-    objectives: Mapping[str, Direction]
-    preset: str
-    seed: int
-    sampler: str
-    data: str | None = None
-    metrics: Mapping[str, Direction] = field(default_factory=dict)
-    baselines: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    rows: tuple[Row, ...] = ()
+    bad: tuple[str, ...] = field(default=())
 
 
-def open_storage(url: str, *, make: bool = False) -> optuna.storages.RDBStorage:
-    """Open a storage; `make` makes a SQLite file where there is none. Raises UserError where it cannot be used."""
+class Store:
+    """The Rows in a database. Rows are added and never changed; of one evaluation, the newest counts.
+
+    Raises:
+        UserError: The database cannot be used, or is not there and is not to be made.
+    """
+
+    def __init__(self, url: str, *, make: bool = False) -> None:
+        self.url = url
+        parsed = _parsed(url)
+        if parsed.get_backend_name() == "sqlite":
+            _check_file(parsed, url, make)
+        with clear_errors(url):
+            self.engine = _engine(parsed)
+            if make:
+                _TABLES.create_all(self.engine)
+
+    @property
+    def folder(self) -> Path:
+        """Where trained networks and unfinished evaluations are kept: beside a SQLite file, or in `nas-runs`."""
+        parsed = make_url(self.url)
+        return Path(str(parsed.database)).parent if parsed.get_backend_name() == "sqlite" else RUNS
+
+    def network(self, identity: str) -> Path:
+        """The folder of a trained network; it need not be there."""
+        return self.folder / "networks" / identity
+
+    def unfinished(self, identity: str) -> Path:
+        """The folder of an evaluation under way."""
+        return self.folder / "unfinished" / identity
+
+    def add(self, row: Row, study: str, number: int | None = None) -> None:
+        """Write a Row."""
+        line = {"study": study, "number": number, "identity": row.identity(), "status": row.status}
+        with clear_errors(self.url), self.engine.begin() as connection:
+            connection.execute(_ROWS.insert().values(**line, row=row.to_json()))
+
+    def known(self, identity: str) -> tuple[str, Row] | None:
+        """The newest Row of a complete evaluation of that identity and the study that it is in, or None."""
+        wanted = sql.select(_ROWS.c.study, _ROWS.c.row).where(
+            _ROWS.c.identity == identity, _ROWS.c.status == "complete"
+        )
+        with clear_errors(self.url), self.engine.connect() as connection:
+            for study, text in connection.execute(wanted.order_by(_ROWS.c.id.desc())):
+                try:
+                    return study, Row.from_json(text)
+                except BadRow:
+                    continue
+        return None
+
+    def numbered(self, study: str) -> dict[int, Row]:
+        """The Rows of a search by the numbers of their trials."""
+        wanted = sql.select(_ROWS.c.number, _ROWS.c.row).where(_ROWS.c.study == study, _ROWS.c.number.is_not(None))
+        found = {}
+        with clear_errors(self.url), self.engine.connect() as connection:
+            for number, text in connection.execute(wanted.order_by(_ROWS.c.id)):
+                try:
+                    found[number] = Row.from_json(text)
+                except BadRow:
+                    continue
+        return found
+
+    def read(self, studies: Iterable[str]) -> Stored:
+        """The Rows of some studies; a record that is none is named, and the others are read."""
+        rows: dict[str, Row] = {}
+        bad = []
+        for study in studies:
+            for place, text in self._texts(study):
+                try:
+                    row = Row.from_json(text)
+                except BadRow as error:
+                    bad.append(f"{place}: {error}")
+                    continue
+                rows.pop(row.identity(), None)
+                rows[row.identity()] = row
+        return Stored(tuple(rows.values()), tuple(bad))
+
+    def studies(self) -> list[str]:
+        """The names of all studies that hold Rows, in the order of their newest ones."""
+        with clear_errors(self.url), self.engine.connect() as connection:
+            old = [name for name, _ in connection.execute(_OLD_COUNTS)] if self._has("trial_user_attributes") else []
+            wanted = sql.select(_ROWS.c.study).group_by(_ROWS.c.study).order_by(sql.func.max(_ROWS.c.id))
+            new = [name for (name,) in connection.execute(wanted)] if self._has("nas_rows") else []
+        return [name for name in old if name not in new] + new
+
+    def searches(self) -> dict[str, Settings]:
+        """The settings of every search by the name of its study, the newest last."""
+        found = {}
+        with clear_errors(self.url), self.engine.connect() as connection:
+            if self._has("study_user_attributes"):
+                for name, text in connection.execute(_SEARCHES, {"settings": SETTINGS}):
+                    with suppress(ValueError, TypeError):  # one that cannot be read is no search of ours
+                        found[name] = Settings.from_record(json.loads(text))
+        return found
+
+    @property
+    def place(self) -> str:
+        """What people call it: the file, or the URL without its password."""
+        return _shown(self.url)
+
+    def _texts(self, study: str) -> Iterator[tuple[str, str]]:
+        """What rows were written as, each with where it is."""
+        with clear_errors(self.url), self.engine.connect() as connection:
+            if self._has("trial_user_attributes"):
+                for number, text in connection.execute(_OLD_ROWS, {"study": study}):
+                    yield f"study {study!r}, trial {number}", _unwrapped(text)
+            if self._has("nas_rows"):
+                wanted = sql.select(_ROWS.c.id, _ROWS.c.row).where(_ROWS.c.study == study)
+                wanted = wanted.order_by(_ROWS.c.number, _ROWS.c.id)  # of a search in the order of its trials
+                for number, text in connection.execute(wanted):
+                    yield f"study {study!r}, row {number}", text
+
+    def _has(self, table: str) -> bool:
+        return sql.inspect(self.engine).has_table(table)
+
+
+_SEARCHES = sql.text(
+    "SELECT study_name, value_json FROM study_user_attributes JOIN studies USING (study_id) "
+    "WHERE key = :settings ORDER BY study_id"
+)
+
+# Rows of version 1 were attributes of Optuna's trials.
+_OLD_ROWS = sql.text(
+    "SELECT trials.number, value_json FROM trial_user_attributes JOIN trials USING (trial_id) JOIN studies "
+    "USING (study_id) WHERE key = 'row' AND study_name = :study ORDER BY trials.number"
+)
+_OLD_COUNTS = sql.text(
+    "SELECT study_name, COUNT(*) FROM trial_user_attributes JOIN trials USING (trial_id) JOIN studies "
+    "USING (study_id) WHERE key = 'row' GROUP BY study_name ORDER BY MAX(trial_id)"
+)
+
+
+def _unwrapped(text: str) -> str:
     try:
-        parsed = make_url(url)
+        return str(json.loads(text))
+    except ValueError:
+        return text
+
+
+def _parsed(url: str) -> URL:
+    try:
+        return make_url(url)
     except ArgumentError:
         raise UserError(f"--storage must be a database URL such as {DEFAULT_STORE}, got {url!r}.") from None
-    sqlite = parsed.get_backend_name() == "sqlite"
-    if sqlite and parsed.database in (None, "", ":memory:"):
+
+
+def _check_file(parsed: URL, url: str, make: bool) -> None:
+    if parsed.database in (None, "", ":memory:"):
         raise UserError(f"a study must outlive its command, got the storage {url!r} in memory. Give sqlite:///FILE.")
-    if sqlite and not make and not Path(str(parsed.database)).exists():
-        raise UserError(f"there is no study in {parsed.database}. Make one with `nas search`, or give --storage.")
-    options = {"connect_args": {"timeout": PATIENCE_S}} if sqlite else {}
-    with clear_errors(url):
+    file = Path(str(parsed.database))
+    if not make and not file.exists():
+        raise UserError(f"there is no study in {file}. Make one with `nas search`, or give --storage.")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unusable(url, error) from error
+
+
+def _engine(parsed: URL) -> Engine:
+    if parsed.get_backend_name() != "sqlite":
         try:
-            if sqlite:
-                Path(str(parsed.database)).parent.mkdir(parents=True, exist_ok=True)
-            storage = optuna.storages.RDBStorage(url, engine_kwargs=options)
+            return sql.create_engine(parsed, pool_pre_ping=True)
         except (ImportError, NoSuchModuleError) as error:
-            raise UserError(f"the driver of store {_shown(url)} is not installed: {_first_line(error)}") from error
-        except (OSError, RuntimeError) as error:  # a folder that cannot be; a schema of another version
-            raise _unusable(url, error) from error
-        if sqlite:
-            event.listen(storage.engine, "connect", _write_ahead)
-            storage.engine.dispose()  # connections made before the listener have no write-ahead log
-    return storage
+            shown = _shown(parsed.render_as_string())
+            raise UserError(f"the driver of store {shown} is not installed: {_first_line(error)}") from error
+    engine = sql.create_engine(parsed, connect_args={"timeout": PATIENCE_S})
+    sql.event.listen(engine, "connect", write_ahead)
+    return engine
 
 
-def _write_ahead(connection: Any, _: Any) -> None:
+def write_ahead(connection: Any, _: Any) -> None:
+    """Let readers read while somebody writes, and lose nothing when the machine stops."""
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
 
 
 @contextmanager
 def clear_errors(url: str) -> Iterator[None]:
-    """Turn what a storage raises into a UserError that names the store and what to do."""
+    """Turn what a database raises into a UserError that names the store and what to do."""
     try:
         yield
-    except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
-        raise _unusable(url, error) from error
+    except SQLAlchemyError as error:
+        raise unusable(url, error) from error
 
 
-def _unusable(url: str, error: Exception) -> UserError:
+def unusable(url: str, error: BaseException) -> UserError:
+    """That a store cannot be used, why, and what to do."""
     return UserError(
         f"store {_shown(url)} cannot be used: {_first_line(error.__cause__ or error)}. What it holds is kept; free the"
         " file or its disk and run the same command again, or give another --storage."
@@ -120,7 +254,7 @@ def _first_line(error: BaseException) -> str:
 
 @contextmanager
 def only_writer(url: str, name: str) -> Iterator[None]:
-    """Hold the study against a second coordinator. Other databases than SQLite are held by whoever runs them."""
+    """Hold a study against a second coordinator. Other databases than SQLite are held by whoever runs them."""
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite":
         yield
@@ -131,8 +265,8 @@ def only_writer(url: str, name: str) -> Iterator[None]:
         lock.acquire(timeout=0)
     except OSError as error:
         if not isinstance(error, Timeout):
-            raise _unusable(url, error) from error
-        raise UserError(f"study {name!r} is being searched by another process, which holds {path}.") from None
+            raise unusable(url, error) from error
+        raise UserError(f"study {name!r} is being written to by another process, which holds {path}.") from None
     try:
         yield
     finally:
@@ -144,86 +278,10 @@ def slug(name: str) -> str:
     return "".join(character if character.isalnum() or character in "._-" else "-" for character in name).strip(".")
 
 
-def open_study(
-    storage: optuna.storages.RDBStorage, name: str, settings: Settings, sampler: optuna.samplers.BaseSampler
-) -> optuna.Study:
-    """Make a study, or continue one that has the same settings.
-
-    Raises:
-        UserError: The study exists with other settings; the message names the first that differs.
-    """
-    study = optuna.create_study(
-        storage=storage,
-        study_name=name,
-        sampler=sampler,
-        directions=["maximize" if direction == "max" else "minimize" for direction in settings.objectives.values()],
-        load_if_exists=True,
-    )
-    stored = study.user_attrs.get(SETTINGS)
-    if stored is None:
-        study.set_user_attr(SETTINGS, json.loads(json.dumps(asdict(settings))))
-        return study
-    asked = json.loads(json.dumps(asdict(settings)))
-    for key in asked:
-        # Baselines are measured, not asked for: the stored ones stand.
-        if key != "baselines" and asked[key] != stored.get(key):
-            shown = (f"{key} {_plain(stored.get(key))}", _plain(asked[key]))
-            raise UserError(f"study {name!r} was made with {shown[0]}, got {shown[1]}. Give another --study.")
-    return study
-
-
-def _plain(value: Any) -> str:
-    return ",".join(value) if isinstance(value, dict) else repr(value)
-
-
-def study_names(storage: optuna.storages.RDBStorage) -> list[str]:
-    """Every study with settings of ours, the newest last."""
-    studies = storage.get_all_studies()
-    return [study.study_name for study in studies if SETTINGS in storage.get_study_user_attrs(study._study_id)]
-
-
-def load_study(storage: optuna.storages.RDBStorage, name: str | None) -> optuna.Study:
-    """An existing study by name, or the newest. Raises UserError where there is none."""
-    names = study_names(storage)
-    if not names:
-        raise UserError(
-            f"there is no study in {_shown(str(storage.url))}. Make one with `nas search`, or give --storage."
-        )
-    if name is not None and name not in names:
-        raise unknown("study", name, names)
-    return optuna.load_study(study_name=name or names[-1], storage=storage)
-
-
-def settings_of(study: optuna.Study) -> Settings:
-    """The settings a study was made with; fields that a newer version added are passed over."""
-    known = {field.name for field in fields(Settings)}
-    return Settings(**{name: value for name, value in study.user_attrs[SETTINGS].items() if name in known})
-
-
-def row_of(trial: FrozenTrial) -> Row | None:
-    """The Row a trial carries, None while it runs."""
-    text = trial.user_attrs.get(ROW)
-    return None if text is None else Row.from_json(text)
-
-
-def rows_of(study: optuna.Study) -> list[Row]:
-    """The Row of every finished trial, in the order of trials."""
-    trials = study.get_trials(deepcopy=False)
-    return [row for row in map(row_of, trials) if row is not None]
-
-
-def tell(study: optuna.Study, trial_number: int, trial_id: int, row: Row) -> None:
-    """Record a finished evaluation: first the Row, then the values, so that a crash between loses nothing."""
-    study._storage.set_trial_user_attr(trial_id, ROW, row.to_json())
-    conclude(study, trial_number, row)
-
-
-def conclude(study: optuna.Study, trial_number: int, row: Row) -> None:
-    """Give Optuna the values of a trial whose Row is stored."""
-    columns = row.columns()
-    values = [columns[name] for name in settings_of(study).objectives if columns.get(name) is not None]
-    if row.status == "complete" and len(values) == len(study.directions):
-        study.tell(trial_number, values)
-    else:
-        state = TrialState.PRUNED if row.status in ("pruned", "over-budget") else TrialState.FAIL
-        study.tell(trial_number, state=state)
+def named(wanted: str, known: list[str]) -> list[str]:
+    """The studies that "all" or "A,B" means. Raises UserError for one that is not there."""
+    names = known if wanted == "all" else [name.strip() for name in wanted.split(",") if name.strip()]
+    for name in names:
+        if name not in known:
+            raise unknown("study", name, known)
+    return names

@@ -11,7 +11,8 @@ from typing import Protocol, Self
 import joblib
 import torch
 
-from nas.evaluate import Job, evaluate, failed
+from nas.evaluation import evaluate, failed
+from nas.jobs import EvaluationJob
 from results.row import Row
 from search_spaces.errors import show_notices
 
@@ -23,10 +24,10 @@ class Workers(Protocol):
     def capacity(self) -> int:
         """How many evaluations run at once."""
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: EvaluationJob) -> None:
         """Begin an evaluation; at most `capacity` at a time."""
 
-    def collect(self) -> list[tuple[Job, Row]]:
+    def collect(self) -> list[tuple[EvaluationJob, Row]]:
         """Wait until at least one evaluation has ended, and return those that have."""
 
     def __enter__(self) -> Self: ...
@@ -43,16 +44,16 @@ class ThisProcess:
     capacity = 1
 
     def __init__(self) -> None:
-        self._waiting: list[Job] = []
+        self._waiting: list[EvaluationJob] = []
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: EvaluationJob) -> None:
         """Keep the job until it is collected."""
         self._waiting.append(job)
 
-    def collect(self) -> list[tuple[Job, Row]]:
+    def collect(self) -> list[tuple[EvaluationJob, Row]]:
         """Evaluate what was submitted."""
-        jobs, self._waiting = self._waiting, []
-        return [(job, evaluate(job)) for job in jobs]
+        job = self._waiting.pop()
+        return [(job, evaluate(job))]
 
     def __enter__(self) -> Self:
         return self
@@ -71,14 +72,14 @@ class LocalProcesses:
 
     def __init__(self, processes: int) -> None:
         self._idle = [_Process(place) for place in range(processes)]
-        self._busy: dict[Future[Row], tuple[_Process, Job]] = {}
+        self._busy: dict[Future[Row], tuple[_Process, EvaluationJob]] = {}
 
     @property
     def capacity(self) -> int:
         """How many processes there are."""
         return len(self._idle) + len(self._busy)
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: EvaluationJob) -> None:
         """Hand the job to an idle process."""
         process = self._idle.pop()
         try:
@@ -88,7 +89,7 @@ class LocalProcesses:
             future = process.pool.submit(evaluate, job)
         self._busy[future] = (process, job)
 
-    def collect(self) -> list[tuple[Job, Row]]:
+    def collect(self) -> list[tuple[EvaluationJob, Row]]:
         """Wait for the next evaluations to end; a process that died fails its evaluation and is replaced."""
         done, _ = wait(self._busy, return_when=FIRST_COMPLETED)
         ended = []
@@ -153,6 +154,6 @@ def usual() -> int:
     return torch.cuda.device_count() or joblib.cpu_count(only_physical_cores=True)
 
 
-def workers(number: int) -> Workers:
+def pool_of(number: int) -> Workers:
     """This process for one worker, local processes for more."""
     return ThisProcess() if number == 1 else LocalProcesses(number)

@@ -1,138 +1,269 @@
-"""What one evaluation found: a flat record that outlives the code that made it."""
+"""What one evaluation found: a record that outlives the code that made it, lossless as a line of JSON."""
 
+import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal
+from dataclasses import MISSING, asdict, dataclass, field, fields
+from typing import Any, Literal, NotRequired, TypedDict
 
+from results.columns import COUNTS, FIRST, LAST, PROFILE, PROVENANCE, SHAPE, place
+from results.columns import PREFIXES as PREFIXES
+from results.columns import RESERVED as RESERVED
+from results.columns import is_reserved as is_reserved
+from results.costs import Costs as Costs
+from results.strict_json import (
+    INTEGER,
+    JSON,
+    MAYBE_INTEGER,
+    MAYBE_NUMBER,
+    MAYBE_TEXT,
+    NAMES,
+    NUMBERS,
+    OBJECT,
+    POINTS,
+    SCALARS,
+    TEXT,
+    TEXTS,
+    Kind,
+    parse,
+    plain,
+    shaped,
+)
+from results.strict_json import BadRow as BadRow
+from results.upgrade import ROW_VERSION, upgraded
 from search_spaces.architecture import Architecture
 
 Direction = Literal["max", "min"]
 Status = Literal["complete", "pruned", "over-budget", "failed"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Costs:
-    """What an architecture costs. None where it was not measured, never a silent zero.
+class Point(TypedDict):
+    """A point of a curve: the metrics stand apart, so that one named "step" hides nothing.
 
     Attributes:
-        params: All parameters.
-        topology_params: Those of the residual wiring.
-        embedding_params: Those of the embedding.
-        non_embedding_params: All others; the map to the vocabulary is among them, unless it is the embedding's own.
-        macs: Multiply-accumulates of matrix work (linear maps, convolutions, attention), forward, one example. Maps to
-            a vocabulary and the half of attention that a causal mask throws away are counted in full.
-        flops: 2 * macs.
-        train_flops: 3 * flops, the convention for a training step: its backward pass takes two forward passes.
-        elementwise_flops: Multiplications and additions by which the residual wiring mixes, in no other count; forward,
-            one example. By closed form; None for a network without one.
-        counter: Name and version of what counted the MACs.
-        uncounted: Operators in the network that do no matrix work and are therefore not in `macs`.
+        step: Optimiser steps taken.
+        metrics: Metric -> value on the validation split.
+        seconds: Of training until then, where that was measured.
     """
 
-    params: int | None = None
-    topology_params: int | None = None
-    embedding_params: int | None = None
-    non_embedding_params: int | None = None
-    macs: int | None = None
-    flops: int | None = None
-    train_flops: int | None = None
-    elementwise_flops: int | None = None
-    counter: str | None = None
-    uncounted: tuple[str, ...] = ()
+    step: int
+    metrics: Mapping[str, float]
+    seconds: NotRequired[float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One architecture on one task.
+    """One architecture on one task. No group of values can hide another: see `columns`.
 
     Attributes:
         task: Name of the task.
         task_version: Version of the task; rows of different versions are not comparable.
-        space: Name of the search space, or None where an architecture was evaluated by itself.
-        architecture: What was evaluated.
-        seed: What initialisation, data order and augmentation were drawn with.
-        preset: The task's preset, its fidelity.
-        steps: Optimiser steps taken.
-        start: Fingerprint of the weights that training began with; None where they were drawn.
         data: Fingerprint of the data; rows of different data are not comparable.
-        validation: Metric -> value on the validation split; `<metric>_se` is its standard error.
-        test: The same on the test split, which is reported and never searched on.
-        curve: Validation metrics on the way, each with its `step`.
-        costs: What the architecture costs by counting.
-        profile: What it costs on a device, by column; empty where it was not measured.
+        architecture: What was evaluated.
+        preset: The task's preset that the recipe began with.
+        recipe: How it was trained: every setting -> its value, as JSON; tuples become lists, infinity text.
+        seed: What initialisation, data order and augmentation were drawn with.
+        start: Fingerprint of the weights that training began with; None where they were drawn.
         status: How the evaluation ended.
         error: Why it failed, in one line; None where it did not.
-        wall_s: Seconds from start to end.
-        versions: Package -> version.
+        space: Name of the search space, or None where an architecture was evaluated by itself.
+        steps: Optimiser steps taken.
+        directions: The task's metrics -> whether more or less of it is better.
+        metrics: Metric -> value on the validation split; `<metric>_se` is its standard error.
+        test: The same on the test split, which is reported and never searched on.
+        measures: What else was measured of the data or the trained network.
+        speeds: What training did in a second; another run of the same has others.
+        costs: What the architecture costs by counting.
+        profile: What it costs on a device, by column; empty where it was not measured.
+        curve: Validation metrics on the way.
+        provenance: What made the Row: versions (package -> version), commit, command, device, threads, started (ISO
+            8601, UTC), wall_s (seconds from start to end) ...
+        row_version: Of this record's form.
+
+    Raises:
+        TypeError: The recipe or provenance holds what is not of JSON.
+        ValueError: They hold an integer beyond 64 bits, or nest without end.
     """
 
     task: str
     task_version: int
+    data: str | None = None
     architecture: Architecture
-    seed: int
     preset: str
+    recipe: Mapping[str, JSON] = field(default_factory=dict)
+    seed: int
+    start: str | None = None
     status: Status
+    error: str | None = None
     space: str | None = None
     steps: int = 0
-    start: str | None = None
-    data: str | None = None
-    validation: Mapping[str, float] = field(default_factory=dict)
+    directions: Mapping[str, Direction] = field(default_factory=dict)
+    metrics: Mapping[str, float] = field(default_factory=dict)
     test: Mapping[str, float] = field(default_factory=dict)
-    curve: tuple[Mapping[str, float], ...] = ()
+    measures: Mapping[str, float] = field(default_factory=dict)
+    speeds: Mapping[str, float] = field(default_factory=dict)
     costs: Costs = field(default_factory=Costs)
     profile: Mapping[str, float | int | str] = field(default_factory=dict)
-    error: str | None = None
-    wall_s: float = 0.0
-    versions: Mapping[str, str] = field(default_factory=dict)
+    curve: tuple[Point, ...] = ()
+    provenance: Mapping[str, JSON] = field(default_factory=dict)
+    row_version: int = ROW_VERSION
+
+    def __post_init__(self) -> None:
+        for name in ("recipe", "provenance"):
+            object.__setattr__(self, name, plain(getattr(self, name), name, infinite=True))
+
+    def identity(self) -> str:
+        """What was trained and how, as 16 hex digits: see `identity_of`.
+
+        Of a Row that was upgraded the whole recipe is not known; the preset stands for it, and the identity is no
+        other's.
+        """
+        recipe = self.recipe
+        if self.provenance.get("recipe_known") is False:
+            recipe = {**recipe, "preset": self.preset, "recipe_known": False}
+        return identity_of(
+            task=self.task,
+            task_version=self.task_version,
+            data=self.data,
+            architecture=self.architecture,
+            recipe=recipe,
+            seed=self.seed,
+            start=self.start,
+        )
 
     def to_json(self) -> str:
-        """Strict JSON: a metric that is not finite is refused with a ValueError."""
-        return json.dumps(asdict(self), allow_nan=False)
+        """One line of strict JSON, which `from_json` reads back equal.
+
+        Raises:
+            TypeError, ValueError: A value cannot be written so: it is not of JSON, not finite or beyond 64 bits.
+        """
+        record = {one.name: getattr(self, one.name) for one in fields(self)}
+        record |= {"architecture": asdict(self.architecture), "costs": asdict(self.costs)}
+        return json.dumps(plain(record, "row"), allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> "Row":
-        """Read what `to_json` wrote; fields that a newer version added are passed over."""
-        record = json.loads(text)
-        record["architecture"] = Architecture(**_known(Architecture, record["architecture"]))
-        costs = _known(Costs, record.get("costs", {}))
+        """Read what `to_json` wrote, now or in an earlier version; whether it may be is not asked.
+
+        Raises:
+            BadRow: It cannot be a Row: it is no JSON, a field is missing, unknown or not of its type, or it was written
+                by a newer version.
+        """
+        record = shaped(upgraded(parse(text)), _KINDS, _NEEDED, "it")
+        try:
+            record["architecture"] = Architecture.from_record(record["architecture"])
+            for name in ("recipe", "provenance"):  # not so deep that they cannot be written again
+                record[name] = plain(record.get(name, {}), name)
+        except ValueError as error:
+            raise BadRow(str(error)) from None
+        costs = shaped(record.get("costs", {}), _COSTS, (), "'costs'")
         record["costs"] = Costs(**costs | {"uncounted": tuple(costs.get("uncounted", ()))})
         record["curve"] = tuple(record.get("curve", ()))
-        return cls(**_known(cls, record))
+        known = {name: value for name, value in record["provenance"].items() if name in _PROVENANCE}
+        shaped(known, _PROVENANCE, (), "'provenance'")
+        return cls(**record)
 
     def points(self) -> list[dict[str, Any]]:
-        """The curve as records: what was trained, the step, and the validation metrics there, the last at the end."""
-        end = {"step": self.steps, **self.validation} if self.status == "complete" else {}
-        return [
-            {"task": self.task, "key": self.architecture.key, "topology": self.architecture.topology, "seed": self.seed}
-            | dict(point)
-            for point in (*self.curve, end)
-            if point
-        ]
+        """The curve as flat records: what was trained, the step, and the validation metrics there, the last at the end.
+
+        A metric whose name is reserved stands as `metric_<name>`.
+        """
+        own = {name: getattr(self, name) for name in ("task", "preset", "seed")}
+        own |= {"identity": self.identity(), "key": self.architecture.key, "topology": self.architecture.topology}
+        curve = list(self.curve)
+        if self.status == "complete" and self.metrics:
+            end: Point = {"step": self.steps, "metrics": self.metrics}
+            curve = [point for point in curve if point["step"] != self.steps or point["metrics"] != self.metrics]
+            curve.append(end)
+        records = []
+        for point in curve:
+            record = {**own, "step": point["step"], "seconds": point.get("seconds")}
+            place(record, "metric_", point["metrics"])
+            records.append(record)
+        return records
 
     def columns(self) -> dict[str, Any]:
-        """The row of a flat table: one scalar a column, test metrics as `test_<metric>`."""
-        plain = {name: getattr(self, name) for name in ("task", "task_version", "space", "preset", "seed", "status")}
-        return {
-            **plain,
-            "key": self.architecture.key,
-            **{name: getattr(self.architecture, name) for name in _SHAPE},
-            **{name: getattr(self.costs, name) for name in _COSTS},
-            **self.profile,
-            **self.validation,
-            **{f"test_{name}": value for name, value in self.test.items()},
-            "steps": self.steps,
-            "start": self.start,
-            "wall_s": self.wall_s,
-            "error": self.error,
-            "data": self.data,
-        }
+        """The row of a flat table: one scalar a column, and no column for two things.
+
+        Identity, architecture, costs and provenance have names of their own. Metrics, profile and measures stand under
+        theirs where these are free, and else as `metric_<name>`, `profile_<name>` and `measure_<name>`. The others
+        always have a prefix: `test_`, `speed_`, `recipe_`, and `version_` of a package.
+        """
+        found = {name: getattr(self, name) for name in FIRST}
+        found |= {"identity": self.identity(), "key": self.architecture.key}
+        found |= {name: getattr(self.architecture, name) for name in SHAPE}
+        found |= {name: getattr(self.costs, name) for name in COUNTS}
+        found |= {name: getattr(self, name) for name in LAST}
+        found |= {name: self.provenance.get(name) for name in PROVENANCE}
+        place(found, "metric_", self.metrics)
+        place(found, "test_", self.test, always=True)
+        place(found, "measure_", self.measures, taken=self.directions)
+        place(found, "speed_", self.speeds, always=True)
+        place(found, "profile_", self.profile, own=PROFILE)
+        place(found, "recipe_", self.recipe, always=True)
+        versions = self.provenance.get("versions")
+        if isinstance(versions, Mapping):
+            place(found, "version_", {name.replace("-", "_"): versions[name] for name in versions}, always=True)
+        return found
 
 
-_SHAPE = tuple(field.name for field in fields(Architecture))
-_COSTS = tuple(field.name for field in fields(Costs) if field.name != "uncounted")
+def identity_of(
+    *,
+    task: str,
+    task_version: int,
+    data: str | None,
+    architecture: Architecture,
+    recipe: Mapping[str, JSON],
+    seed: int,
+    start: str | None,
+) -> str:
+    """What is trained and how, as 16 hex digits, on every machine: equal things have equal digits, others others.
+
+    The order of the recipe's settings says nothing; 1 and 1.0 are one number. A field of the architecture that has its
+    default is left out, so that a new field leaves the identities that there are.
+
+    Raises:
+        TypeError, ValueError: The recipe holds what is not of JSON.
+    """
+    shape = {one.name: getattr(architecture, one.name) for one in fields(architecture)}
+    shape = {one.name: shape[one.name] for one in fields(architecture) if shape[one.name] != one.default}
+    said = {
+        "task": task,
+        "task_version": task_version,
+        "data": data,
+        "architecture": shape,
+        "recipe": recipe,
+        "seed": seed,
+        "start": start,
+    }
+    text = json.dumps(_canonical(plain(said, "identity", infinite=True)), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _known(record: type, values: Mapping[str, Any]) -> dict[str, Any]:
-    names = {field.name for field in fields(record)}
-    return {name: value for name, value in values.items() if name in names}
+def _canonical(value: Any) -> Any:
+    """Numbers that are equal spelt alike."""
+    if isinstance(value, dict):
+        return {name: _canonical(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_canonical(one) for one in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+_KINDS: Mapping[str, Kind] = {
+    **dict.fromkeys(("task", "preset", "status"), TEXT),
+    **dict.fromkeys(("task_version", "seed", "steps", "row_version"), INTEGER),
+    **dict.fromkeys(("data", "start", "error", "space"), MAYBE_TEXT),
+    **dict.fromkeys(("metrics", "test", "measures", "speeds"), NUMBERS),
+    **dict.fromkeys(("architecture", "recipe", "costs", "provenance"), OBJECT),
+    "directions": TEXTS,
+    "profile": SCALARS,
+    "curve": POINTS,
+}
+_NEEDED = [one.name for one in fields(Row) if one.default is MISSING and one.default_factory is MISSING]
+_COSTS: Mapping[str, Kind] = {**dict.fromkeys(COUNTS, MAYBE_INTEGER), "counter": MAYBE_TEXT, "uncounted": NAMES}
+_PROVENANCE: Mapping[str, Kind] = {
+    **dict.fromkeys(PROVENANCE, MAYBE_TEXT),
+    "wall_s": MAYBE_NUMBER,
+    "threads": MAYBE_INTEGER,
+    "versions": TEXTS,
+}

@@ -2,11 +2,12 @@
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from types import NoneType
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,18 +15,14 @@ import pyarrow.json
 from numpy.typing import NDArray
 from pyarrow import compute
 
-from results.row import Costs, Row
-from search_spaces.architecture import Architecture
-from search_spaces.errors import UserError, unknown
+from results.columns import CURVE, FIXED, TYPES
+from results.row import Row
+from results.strict_json import MOST_INTEGER, is_number
+from search_spaces.errors import Notice, UserError, unknown
 
 _TYPES = {int: pa.int64(), float: pa.float64(), str: pa.string()}
-_HINTS = {name: hint for record in (Row, Architecture, Costs) for name, hint in get_type_hints(record).items()}
-
-_BLANK = Row(
-    task="", task_version=0, architecture=Architecture(depth=1, width=1, hidden=1), seed=0, preset="", status="failed"
-)
-_FIXED = tuple(_BLANK.columns())
-"""The columns that every row has; metrics come after them."""
+_KINDS: Mapping[type, tuple[type, ...]] = {int: (int,), float: (int, float), str: (str,)}
+"""What a column holds -> what may be put into it."""
 
 _MIXED = {
     "task_version": "different versions of a task are not comparable",
@@ -39,32 +36,91 @@ _MIXED = {
 
 
 def from_rows(rows: Iterable[Row]) -> pa.Table:
-    """The table of rows of any status, in their order; rows with different metrics unite their columns."""
-    return from_records((row.columns() for row in rows), first=_FIXED)
+    """The table of rows of any status, in their order; rows with different metrics unite their columns.
+
+    A row that has no place in a table (a metric that is no number) is left out, with a Notice that names it.
+    """
+    return _table(_sound(rows, lambda row: [row.columns()]), FIXED)
+
+
+def curves(rows: Iterable[Row]) -> pa.Table:
+    """The table of the points of rows' curves, see `Row.points`; a row that has no place in it is left out."""
+    return _table(_sound(rows, Row.points), CURVE)
 
 
 def from_records(records: Iterable[Mapping[str, Any]], first: Iterable[str] = ()) -> pa.Table:
     """The table of records of scalars, the columns named by `first` before those that records bring along.
 
-    A number that is not finite says nothing and becomes null. A column of a Row has the type of its field; any other
-    holds floats, or text where one of its values is text.
+    A number that is not finite says nothing and becomes null. A column of a Row has the type of its field. Any other
+    holds integers where all of its values are, text where one is, and floats else.
 
     Raises:
         ValueError: A value does not fit its column.
     """
-    lines, texts = [], set()
-    names = dict.fromkeys(first)
-    for record in records:
-        clean = {name: _clean(value) for name, value in record.items()}
-        names |= dict.fromkeys(clean)
-        texts |= {name for name, value in clean.items() if isinstance(value, str)}
-        lines.append(json.dumps(clean).encode())
-    schema = pa.schema([(name, _type(name, name in texts)) for name in names])
+    return _table(map(_fitted, records), first)
+
+
+def _sound(rows: Iterable[Row], records: Callable[[Row], Sequence[Mapping[str, Any]]]) -> Iterator[dict[str, Any]]:
+    for row in rows:
+        try:
+            _check_numbers(row)
+            fitted = [_fitted(record) for record in records(row)]
+        except (TypeError, ValueError, AttributeError) as error:
+            named = f"a row of task {row.task!r:.60} with seed {row.seed!r:.60}"
+            warnings.warn(f"{named} is not in the table: {error}.", Notice, 3)
+            continue
+        yield from fitted
+
+
+def _check_numbers(row: Row) -> None:
+    """Raise where what is measured is no number: a column of text would hide the numbers of all other rows."""
+    for group in (row.metrics, row.test, row.measures, row.speeds, *(point["metrics"] for point in row.curve)):
+        for name, value in group.items():
+            if not is_number(value):
+                raise TypeError(f"{name!r:.60} is no number, got {value!r:.60}")
+
+
+def _fitted(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The record as its columns take it. Raises ValueError where a value does not fit its column."""
+    clean = {}
+    for name, value in record.items():
+        name.encode()  # a column's name is Unicode
+        kinds = _KINDS[TYPES[name]] if name in TYPES else (int, float, str)
+        if isinstance(value, bool) or not isinstance(value, (*kinds, NoneType)):
+            words = " or ".join(kind.__name__ for kind in kinds)
+            raise ValueError(f"column {name!r} holds {words}, got {value!r:.60}")  # noqa: TRY004
+        if isinstance(value, int) and not -MOST_INTEGER - 1 <= value <= MOST_INTEGER:
+            raise ValueError(f"column {name!r} holds 64 bits, got {value!r:.60}")
+        clean[name] = _clean(value)
+    return clean
+
+
+def _table(records: Iterable[dict[str, Any]], first: Iterable[str]) -> pa.Table:
+    names: dict[str, set[type]] = {name: set() for name in first}
+    lines = list(records)
+    for record in lines:
+        for name, value in record.items():
+            names.setdefault(name, set()).add(type(value))
+    types = {name: TYPES.get(name, _common(kinds)) for name, kinds in names.items()}
+    texts = {name for name, kind in types.items() if kind is str}
+    for record in lines:
+        record.update({name: _text(record[name]) for name in texts & record.keys()})
     # By way of JSON because pa.array imports pandas, which takes longer than all the rest of a query.
-    text = b"\n".join(lines or [b"{}"])
+    content = [json.dumps(record).encode() for record in lines]
+    schema = pa.schema([(name, _TYPES[kind]) for name, kind in types.items()])
     parse = pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
-    blocks = pyarrow.json.ReadOptions(block_size=max(2**20, 2 * max(map(len, lines), default=0)))
-    return pyarrow.json.read_json(BytesIO(text), read_options=blocks, parse_options=parse).slice(0, len(lines))
+    blocks = pyarrow.json.ReadOptions(block_size=max(2**20, 2 * max(map(len, content), default=0)))
+    file = BytesIO(b"\n".join(content or [b"{}"]))
+    return pyarrow.json.read_json(file, read_options=blocks, parse_options=parse).slice(0, len(lines))
+
+
+def _common(kinds: set[type]) -> type:
+    """What a column of values of these types holds."""
+    return str if str in kinds else int if int in kinds and float not in kinds else float
+
+
+def _text(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else json.dumps(value)
 
 
 def read(path: Path) -> pa.Table:
@@ -107,33 +163,58 @@ def mixtures(table: pa.Table) -> list[str]:
     lines = []
     for column, reason in _MIXED.items():
         if {"task", column} <= set(table.column_names) and len(table[column].unique()) > 1:
-            for task, values in sorted(_by_task(table, column).items()):
+            for (task,), values in _values(table, ["task"], column).items():
                 if len(values) > 1:
-                    lines.append(_mixture(task, column, sorted(values), reason))
+                    lines.append(_mixture(task, column, values, reason))
+    return lines + _recipes(table)
+
+
+def _recipes(table: pa.Table) -> list[str]:
+    """A line for each preset of a task whose rows were trained with different settings."""
+    if not {"task", "preset"} <= set(table.column_names):
+        return []
+    differing: dict[tuple[Any, ...], dict[str, list[Any]]] = {}
+    for column in table.column_names:
+        if column.startswith("recipe_") and len(table[column].unique()) > 1:
+            for named, values in _values(table, ["task", "preset"], column).items():
+                if len(values) > 1:
+                    differing.setdefault(named, {})[column] = values
+    lines = []
+    for (task, preset), columns in sorted(differing.items()):
+        shown = [f"{column.removeprefix('recipe_')} ({_few(values)})" for column, values in columns.items()]
+        first = next(iter(columns))
+        keep = f"Keep one: {_quoted(first)} = {_literal(columns[first][0])}."
+        lines.append(f"{task}: several recipes of preset {preset} in one table: {_few(shown)}. {keep}")
     return lines
 
 
-def _by_task(table: pa.Table, column: str) -> dict[str, list[Any]]:
-    values: dict[str, list[Any]] = {}
-    for task, value in set(zip(table["task"].to_pylist(), table[column].to_pylist(), strict=True)):
+def _values(table: pa.Table, by: Sequence[str], column: str) -> dict[tuple[Any, ...], list[Any]]:
+    """What a column holds beside each combination of others, in order."""
+    values: dict[tuple[Any, ...], list[Any]] = {}
+    lists = [table[name].to_pylist() for name in (*by, column)]
+    for *named, value in sorted(set(zip(*lists, strict=True)), key=repr):
         if value is not None:  # a failed row may not have come to its data
-            values.setdefault(str(task), []).append(value)
-    return values
+            values.setdefault(tuple(map(str, named)), []).append(value)
+    return {named: sorted(values[named]) for named in sorted(values)}
 
 
-def _mixture(task: str, column: str, values: list[Any], reason: str) -> str:
-    shown = ", ".join(map(str, values[:3])) + (f" and {len(values) - 3} more" if len(values) > 3 else "")
-    text = "'" + str(values[0]).replace("'", "''") + "'"
-    literal = text if isinstance(values[0], str) else values[0]
-    return f"{task}: {len(values)} values of {column} in one table ({shown}); {reason}. Keep one: {column} = {literal}."
+def _mixture(task: str, column: str, values: Sequence[Any], reason: str) -> str:
+    found = f"{len(values)} values of {column} in one table ({_few(values)})"
+    return f"{task}: {found}; {reason}. Keep one: {column} = {_literal(values[0])}."
 
 
-def _type(name: str, holds_text: bool) -> pa.DataType:
-    members = set(get_args(_HINTS.get(name, NoneType)) or (_HINTS.get(name),)) - {NoneType}
-    for kind in (int, float):
-        if kind in members:
-            return _TYPES[kind]
-    return pa.string() if holds_text or name in _FIXED else pa.float64()
+def _few(values: Sequence[Any]) -> str:
+    return ", ".join(map(str, values[:3])) + (f" and {len(values) - 3} more" if len(values) > 3 else "")
+
+
+def _literal(value: Any) -> str:
+    """A value as a condition has it."""
+    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else str(value)
+
+
+def _quoted(column: str) -> str:
+    """A column as a condition has it."""
+    return column if column.isidentifier() else '"' + column.replace('"', '""') + '"'
 
 
 def _finite(column: pa.ChunkedArray) -> pa.ChunkedArray:

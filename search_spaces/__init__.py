@@ -2,6 +2,6 @@
 
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
-from search_spaces.space import SearchSpace
+from search_spaces.space import Candidate, SearchSpace
 
-__all__ = ["Architecture", "SearchSpace", "UserError"]
+__all__ = ["Architecture", "Candidate", "SearchSpace", "UserError"]

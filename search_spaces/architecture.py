@@ -2,12 +2,14 @@
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import MISSING, asdict, dataclass, fields
 
-from search_spaces.errors import UserError, unknown
-from search_spaces.spec import Spec, split_top_level
+from search_spaces.errors import UserError
+from search_spaces.spec import Spec
 
 _LEAST = {"depth": 1, "width": 1, "heads": 0, "head_dim": 0, "hidden": 1}
+_KINDS = {int: "an integer", str: "text"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +53,27 @@ class Architecture:
             raise UserError(f"heads and head_dim are both 0 or neither is, got {self.heads} and {self.head_dim}.")
         object.__setattr__(self, "topology", str(Spec.parse(self.topology)))
 
+    @classmethod
+    def from_record(cls, values: Mapping[str, object]) -> "Architecture":
+        """What was once recorded, unjudged: whether it may be was asked when it was made, by the rules of that day.
+
+        Raises:
+            ValueError: A field is missing, unknown or not of its type.
+        """
+        known = {field.name: field for field in fields(cls)}
+        for name, value in values.items():
+            if name not in known:
+                raise ValueError(f"an architecture has no field {name!r:.60}")
+            kind = str if name in ("topology", "model") else int
+            if type(value) is not kind:
+                raise ValueError(f"{name!r} of an architecture must be {_KINDS[kind]}, got {value!r:.60}")
+        found = object.__new__(cls)
+        for name, field in known.items():
+            if name not in values and field.default is MISSING:
+                raise ValueError(f"an architecture needs {name!r}")
+            object.__setattr__(found, name, values.get(name, field.default))
+        return found
+
     @property
     def key(self) -> str:
         """Ten hex digits, equal for equal architectures on every machine and in every version."""
@@ -63,35 +86,3 @@ class Architecture:
     def _said(self) -> dict[str, int | str]:
         """All fields, but for a model where there is none: keys are older than models."""
         return {name: value for name, value in asdict(self).items() if name != "model" or value}
-
-
-def parse_architecture(text: str, base: Architecture) -> Architecture:
-    """Read "depth=7,heads=16,topology=dca(k=2)"; what is not named is taken from `base`, or from a `model` that is.
-
-    Raises:
-        UserError: An unknown field, a field named twice, or a value that a field cannot have.
-    """
-    known = [field.name for field in fields(Architecture)]
-    changes: dict[str, int | str] = {}
-    for part in split_top_level(text):
-        name, equals, value = (piece.strip() for piece in part.partition("="))
-        if not equals:
-            raise UserError(f"expected FIELD=VALUE, got {part.strip()!r}. Fields: {', '.join(known)}.")
-        if name not in known:
-            raise unknown("architecture field", name, known)
-        if name in changes:
-            raise UserError(f"field {name!r} stands twice in {text!r}.")
-        changes[name] = value if name in ("topology", "model") else _integer(name, value)
-    model = changes.get("model")
-    if model and model != base.model:
-        from search_spaces.models.families import base_of  # timm takes three seconds
-
-        base = base_of(str(model))
-    return replace(base, **changes)  # type: ignore[arg-type]  # a mapping of mixed field types
-
-
-def _integer(name: str, text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise UserError(f"{name} must be an integer, got {text!r}.") from None

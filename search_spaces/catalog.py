@@ -3,16 +3,17 @@
 from fractions import Fraction
 
 from search_spaces.architecture import Architecture
+from search_spaces.errors import UserError, reason_of
 from search_spaces.registry import Registry
 from search_spaces.space import SearchSpace
+from search_spaces.spec import Axes
+from search_spaces.topologies.registry import searched
 
 SPACES = Registry("nas.spaces", "space")
 
 _DEPTHS = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4), Fraction(1), Fraction(3, 2), Fraction(2))
 _HEADS = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4), Fraction(1), Fraction(3, 2), Fraction(2))
 _HEAD_DIMS = (Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4))
-_WIRINGS = ("resnet", "grn-v1", "grn-v2", "grn-v3", "dca", "ancre", "rmt", "hyper", "denseformer")
-_OPTIONS = {"dca.k": (1, 2, 4), "ancre.temperature": (0.01, 0.1), "rmt.keys": (16, 32), "hyper.streams": (2, 4)}
 
 
 def depth_heads(base: Architecture) -> SearchSpace:
@@ -26,27 +27,34 @@ def head_dim(base: Architecture) -> SearchSpace:
 
 
 def topology(base: Architecture) -> SearchSpace:
-    """Every topology and its main option, at one shape; "none" is there to show what skips are worth."""
-    return SearchSpace("topology", base, {"topology": ("none", *_WIRINGS), **_OPTIONS})
+    """Every installed topology and its main options, at one shape; "none" is there to show what skips are worth."""
+    return SearchSpace("topology", base, _wirings(base, "none"))
 
 
 def joint(base: Architecture) -> SearchSpace:
-    """Depth, heads, head dim and topology together."""
+    """Depth, heads, head dim and every installed topology together."""
     shape = {"depth": _scaled(base.depth, _DEPTHS), **_heads(base), **_head_dims(base)}
-    return SearchSpace("joint", base, {**shape, "topology": _WIRINGS, **_OPTIONS})
+    return SearchSpace("joint", base, {**shape, **_wirings(base)})
 
 
 def space_named(name: str, base: Architecture) -> SearchSpace:
     """An installed space around a base, or "timm:MODEL": depth against heads of a model of timm's.
 
     Raises:
-        UserError: An unknown space or model, or a model whose depth and heads cannot be set.
+        UserError: An unknown space or model, a model whose depth and heads cannot be set, or a space that fails.
     """
     source, colon, model = name.partition(":")
     if source == "timm" and colon:
         return _timm(name, model)
-    space = SPACES.load(name)(base)
-    assert isinstance(space, SearchSpace)
+    make = SPACES.load(name)
+    try:
+        space = make(base)
+    except UserError:
+        raise
+    except Exception as error:  # a plug-in may fail in any way
+        raise UserError(f"space {name!r} could not be laid out around {base}: {reason_of(error)}") from error
+    if not isinstance(space, SearchSpace):
+        raise UserError(f"space {name!r} must be a function from an Architecture to a SearchSpace, got {space!r}.")
     return space
 
 
@@ -54,6 +62,13 @@ def _timm(name: str, model: str) -> SearchSpace:
     from search_spaces.models.families import base_of, depths_of, heads_of  # timm takes three seconds
 
     return SearchSpace(name, base_of(model), {"depth": depths_of(model, _DEPTHS), "heads": heads_of(model)})
+
+
+def _wirings(base: Architecture, *others: str) -> Axes:
+    """The axes of all topologies that are searched: "resnet" first, then by name, whatever was installed when."""
+    found = searched(base)
+    options = {f"{name}.{option}": values for name, axes in found.items() for option, values in axes.items()}
+    return {"topology": (*found, *others), **options}
 
 
 def _heads(base: Architecture) -> dict[str, tuple[int, ...]]:

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ from torch.distributed.tensor import DTensor
 
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
+from search_spaces.files import atomic_replace, atomic_write, partial_file
 from search_spaces.spec import Scalar
 
 WEIGHTS, RECORD = "weights.safetensors", "architecture.json"
@@ -90,13 +90,10 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], source: str) -
 
 def save_checkpoint(folder: Path, weights: Mapping[str, Tensor], record: Record) -> None:
     """Write a checkpoint; an earlier one there is replaced, each of its files whole or not at all."""
-    folder.mkdir(parents=True, exist_ok=True)
-    partial = folder / f"{WEIGHTS}.partial"
-    save_file({name: tensor.contiguous() for name, tensor in weights.items()}, partial, metadata=_stamp(record))
-    atomic_replace(partial, folder / WEIGHTS)
-    partial = folder / f"{RECORD}.partial"
-    partial.write_text(record.to_json())
-    atomic_replace(partial, folder / RECORD)
+    with partial_file(folder / WEIGHTS) as partial:
+        save_file({name: tensor.contiguous() for name, tensor in weights.items()}, partial, metadata=_stamp(record))
+        atomic_replace(partial, folder / WEIGHTS)
+    atomic_write(folder / RECORD, record.to_json().encode())
 
 
 def read_record(folder: Path) -> Record:
@@ -126,13 +123,6 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
 def _stamp(record: Record) -> dict[str, str]:
     """What both files of a checkpoint hold, so that two halves of different ones are told apart."""
     return {"record": hashlib.sha256(record.to_json().encode()).hexdigest()[:12]}
-
-
-def atomic_replace(partial: Path, path: Path) -> None:
-    """Move a written file into its place, whole or not at all: a machine may stop at any moment."""
-    with partial.open("rb+") as file:
-        os.fsync(file.fileno())
-    partial.replace(path)
 
 
 def _misfit(source: str, difference: str) -> UserError:

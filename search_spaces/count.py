@@ -1,6 +1,20 @@
 """Closed-form counts: the arithmetic that counters are held against."""
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+
+Shape = tuple[int, ...]
+
+Handler = Callable[[Sequence[Shape], Sequence[Shape]], int]
+"""The multiply-accumulates of an operator, from the shapes of its inputs and of its outputs.
+
+Only tensors have shapes: those of a list stand one after another, and numbers, flags and what is not given are left
+out. Those of aten::lstm are input, hidden and cell state and then all weights and biases; its outputs are the outputs,
+hidden and cell state. A matrix product is `lambda inputs, outputs: prod(outputs[0]) * inputs[0][-1]`.
+"""
+
+Handlers = Mapping[str, Handler | None]
+"""Operator, as torch.jit traces it ("aten::lstm") -> its handler, or None where it holds no matrix work."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,24 @@
 """What users are told in one line, without a traceback: mistakes that they can mend, and notices."""
 
 import sys
+import sysconfig
+import traceback
 import warnings
 from collections.abc import Iterable
 from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
 from typing import Any
+
+_ROOT = Path(__file__).resolve().parents[1]
+_OURS = tuple(_ROOT / package for package in ("nas", "results", "search_spaces", "tasks"))
+_STANDARD = tuple({Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")})
+_INSTALLED = ("site-packages", "dist-packages")
+_LIBRARIES = frozenset(
+    "datasets duckdb fvcore lightning lightning_fabric lightning_utilities numpy optuna pandas pyarrow safetensors "
+    "scipy sklearn tensorboard timm tokenizers torch torchvision transformers".split()
+)
+"""What everybody builds on: an error that comes up there was made by whoever called it."""
 
 
 class UserError(ValueError):
@@ -34,3 +48,43 @@ def unknown(kind: str, got: str, known: Iterable[str]) -> UserError:
     near = get_close_matches(got, names, n=1, cutoff=0.5)
     remedy = f"Did you mean {near[0]!r}?" if near else f"Choose from: {', '.join(names)}."
     return UserError(f"unknown {kind} {got!r}. {remedy}")
+
+
+def place_of(error: BaseException) -> str | None:
+    """Where somebody else's code went wrong: "/home/me/task.py, line 12"; None where no such code was running.
+
+    It is the innermost frame outside this project, the standard library and the libraries that everybody builds on;
+    of a SyntaxError, the line that cannot be read. A file below the working directory is named from there.
+    """
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        return _place(error.filename, error.lineno)
+    frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    foreign = [(file, line) for file, line in frames if _is_foreign(file)]
+    return _place(*foreign[-1]) if foreign else None
+
+
+def reason_of(error: BaseException) -> str:
+    """An error's class, first line and place, in one line: "KeyError: 'x' (task.py, line 12)"."""
+    lines = (str(error) if not isinstance(error, SyntaxError) else error.msg or "").strip().splitlines()
+    said = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    place = place_of(error)
+    return f"{said} ({place})" if place else said
+
+
+@cache
+def _is_foreign(file: str) -> bool:
+    if file.startswith("<"):  # "<frozen importlib._bootstrap>", "<string>"
+        return False
+    path = Path(file).resolve()
+    if any(path.is_relative_to(folder) for folder in _OURS):
+        return False
+    installed = [index for index, part in enumerate(path.parts) if part in _INSTALLED]
+    if installed:
+        return path.parts[installed[-1] + 1].removesuffix(".py") not in _LIBRARIES
+    return not any(path.is_relative_to(folder) for folder in _STANDARD)
+
+
+def _place(file: str, line: int) -> str:
+    path = Path(file)
+    here = Path.cwd()
+    return f"{path.relative_to(here) if path.is_relative_to(here) else path}, line {line}"

@@ -1,17 +1,25 @@
-"""What is installed, by name: topologies, spaces and tasks come through entry points, ours like a third party's."""
+"""What is installed, by name: topologies, spaces, tasks and samplers come through entry points, ours as anybody's."""
 
+import re
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from search_spaces.errors import Notice, UserError, unknown
+from search_spaces.errors import Notice, UserError, reason_of, unknown
+
+OURS = "nas-bench-wiring"
+"""The distribution whose names nobody can take."""
 
 
 @dataclass(frozen=True)
 class Registry:
     """The entries of one entry-point group. Names are known without importing anything.
+
+    Of several distributions that use one name, this project's own has it, else the first by its distribution's name:
+    what is used never depends on the order in which things were installed. Each that is passed over is named in a
+    Notice.
 
     Attributes:
         group: The entry-point group, "nas.tasks" for example.
@@ -24,11 +32,14 @@ class Registry:
     @cached_property
     def _entries(self) -> dict[str, EntryPoint]:
         entries: dict[str, EntryPoint] = {}
-        for entry in entry_points(group=self.group):
+        for entry in sorted(entry_points(group=self.group), key=_precedence):
             first = entries.setdefault(entry.name, entry)
             if first.value != entry.value:
                 warnings.warn(
-                    f"{self.kind} {entry.name!r} is {first.value} and {entry.value}; the first is used.", Notice, 2
+                    f"{self.kind} {entry.name!r} of package {_owner(entry)} ({entry.value}) is passed over: "
+                    f"{_owner(first)} has that name ({first.value}). Give it another one.",
+                    Notice,
+                    2,
                 )
         return entries
 
@@ -36,13 +47,26 @@ class Registry:
         """Every installed name, in alphabetical order."""
         return sorted(self._entries)
 
+    def is_ours(self, name: str) -> bool:
+        """Whether that installed name is this project's own."""
+        return _owner(self._entries[name]) == OURS
+
     def load(self, name: str) -> Any:
-        """Import one entry. Raises UserError where there is none, or where importing it fails."""
+        """Import one entry. Raises UserError where there is none, or where importing it fails, with file and line."""
         if name not in self._entries:
             raise unknown(self.kind, name, self.names())
         entry = self._entries[name]
         try:
             return entry.load()
         except Exception as error:  # a plug-in may fail in any way, and that is not ours to trace
-            reason = f"{type(error).__name__}: {error}"
-            raise UserError(f"{self.kind} {name!r} ({entry.value}) could not be imported: {reason}") from error
+            of = f"{self.kind} {name!r} ({entry.value})"
+            raise UserError(f"{of} could not be imported: {reason_of(error)}") from error
+
+
+def _precedence(entry: EntryPoint) -> tuple[bool, str, str]:
+    return _owner(entry) != OURS, _owner(entry), entry.value
+
+
+def _owner(entry: EntryPoint) -> str:
+    """The distribution that an entry is from, spelt as package indexes do."""
+    return "" if entry.dist is None else re.sub(r"[-_.]+", "-", entry.dist.name).lower()

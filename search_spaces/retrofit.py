@@ -33,7 +33,7 @@ def retrofit(weights: Mapping[str, Tensor], architecture: Architecture, topology
     if refused is not None:
         raise UserError(refused)
     model = build(replace(architecture, topology=topology))
-    load_weights(model, {**_of_topologies(model), **_as_delivered(weights, model)}, "the checkpoint")
+    load_weights(model, {**_of_topologies(model), **as_delivered(weights, model)}, "the checkpoint")
     return model
 
 
@@ -68,7 +68,7 @@ def _of_topologies(model: nn.Module) -> dict[str, Tensor]:
     }
 
 
-def _as_delivered(weights: Mapping[str, Tensor], model: nn.Module) -> dict[str, Tensor]:
+def as_delivered(weights: Mapping[str, Tensor], model: nn.Module) -> dict[str, Tensor]:
     """The weights by the names that they have in a network whose topology delivers otherwise."""
     renamed = dict(weights)
     for name, module in model.named_modules():

@@ -8,6 +8,9 @@ from search_spaces.errors import UserError
 
 Scalar = bool | int | float | str
 
+Axes = Mapping[str, tuple[Scalar, ...]]
+"""Name of an axis -> the values it may take, without repetition; numbers in increasing order."""
+
 _SPEC = re.compile(r"\s*([A-Za-z][\w.-]*)\s*(?:\((.*)\))?\s*")
 _WORD = re.compile(r"[A-Za-z][\w.-]*")
 

@@ -6,20 +6,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from torch import Tensor, nn
+from torch import nn
 
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count
 from search_spaces.errors import UserError
 from search_spaces.registry import Registry
+from tasks.batches import Inputs
+from tasks.run import Run
 
 TASKS = Registry("nas.tasks", "task")
 
 TASK_FAMILIES = Registry("nas.families", "family of tasks")
 """Functions from a name to a Task's class, for what is too many to list: FAMILY:NAME."""
-
-Report = Callable[[int, Mapping[str, float]], None]
-"""Called by `fit` with the step and the validation metrics there; may raise to end the training."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +42,17 @@ class Fitted:
 
     Attributes:
         steps: Optimiser steps taken.
-        data: Fingerprint of the data.
-        validation: Metric -> value, with `<metric>_se` where there is a standard error.
-        test: The same on the test split.
-        speeds: What the training did in a second, as columns; they differ each time, and two Fitted may be equal.
+        metrics: On validation: every metric of the task, `<metric>_se` where there is a standard error, nothing else.
+        test: The same on the test split; empty where the training was stopped on the way.
+        measures: What else was learnt of data or network (skipped_documents, env_steps), which is no metric.
+        speeds: What the training did in a second; they differ each time, and two Fitted may be equal.
         network: The trained network, with the parameters of `Task.build`'s; None where the task does not give it.
     """
 
     steps: int
-    data: str
-    validation: Mapping[str, float]
+    metrics: Mapping[str, float]
     test: Mapping[str, float] = field(default_factory=dict)
+    measures: Mapping[str, float] = field(default_factory=dict)
     speeds: Mapping[str, float] = field(default_factory=dict, compare=False)
     network: nn.Module | None = field(default=None, compare=False, repr=False)
 
@@ -73,6 +72,8 @@ class Task(ABC):
         presets: Name -> settings of a training run, a frozen dataclass whose `str` is one line. "smoke" takes
             a few seconds of one core and "proxy" about a minute; "paper" is the published recipe.
         bases: Preset -> the architecture that it was published for, where that is not `base`.
+        handlers: Operator ("aten::fft_rfft") -> what counts its multiply-accumulates, or None where it has no matrix
+            work; for operators of the task's networks that `nas cost` does not know.
         data: The folder or name given by `--data`, or None for the default.
     """
 
@@ -82,6 +83,7 @@ class Task(ABC):
     base: ClassVar[Architecture]
     presets: ClassVar[Mapping[str, Any]]
     bases: ClassVar[Mapping[str, Architecture]] = {}
+    handlers: ClassVar[Mapping[str, Callable[..., Any] | None]] = {}
 
     def __init__(self, data: Path | None = None) -> None:
         self.data = data
@@ -99,10 +101,14 @@ class Task(ABC):
         """The network, on the default device. `embedding.` and `.topology.` in parameter names mark those parts."""
 
     @abstractmethod
-    def example(self) -> tuple[Tensor, ...]:
+    def example(self) -> Inputs:
         """Inputs of the network for one example, on the default device: what costs are counted with."""
 
-    def inputs(self, preset: str) -> tuple[Tensor, ...]:
+    @abstractmethod
+    def fingerprint(self, recipe: Any) -> str:
+        """Of the data that a training by this recipe sees: hex digits, others for other data."""
+
+    def inputs(self, recipe: Any) -> Inputs:
         """Inputs of the network for some validation examples, on the CPU: what trained networks are measured with."""
         return self.example()
 
@@ -111,30 +117,28 @@ class Task(ABC):
         return None
 
     @abstractmethod
-    def fit(self, architecture: Architecture, preset: str, seed: int, folder: Path | None, report: Report) -> Fitted:
-        """Train and measure one architecture: a pure function of its first three arguments and the data.
+    def fit(self, run: Run) -> Fitted:
+        """Train and measure one architecture: a function of run's architecture, recipe, seed, start and the data.
 
-        `folder` is where checkpoints may be kept; a checkpoint found there is continued. None keeps none.
+        Where `run.report` answers STOP, the training ends there: Fitted has that step, the metrics just reported and
+        no test, and a checkpoint is left in the run's folder. A later `fit` of the same run with the same folder says
+        the curve again and goes on, on a CPU to the same numbers as if it had never stopped. So does one after an
+        interruption. A training that ended leaves no files.
 
         Raises:
             Diverged: The loss is not finite.
+            UserError: `run.start` does not fit, or the task cannot begin with given weights.
         """
 
-    def fit_from(
-        self,
-        weights: Mapping[str, Tensor],
-        architecture: Architecture,
-        preset: str,
-        seed: int,
-        folder: Path | None,
-        report: Report,
-    ) -> Fitted:
-        """Do as `fit` does, from trained weights by their names in `build`'s network.
+    def training_step(self, run: Run) -> Callable[[], None]:
+        """What takes one step of this training each time it is called, on the run's device: for profiles.
+
+        It is the task's own step: its data, batch, loss, recipe, optimiser, precision and compilation.
 
         Raises:
-            UserError: The task cannot, or the weights do not fit.
+            NotImplementedError: The task has none.
         """
-        raise UserError(f"task {self.name!r} cannot train from given weights.")
+        raise NotImplementedError(f"task {self.name!r} does not give its training step: only fit knows it.")
 
     def render(self, network: nn.Module | None, file: Path) -> None:
         """Show what a trained network does, as a film or a picture in `file`.
@@ -146,6 +150,6 @@ class Task(ABC):
         """
         raise UserError(f"task {self.name!r} has nothing to render.")
 
-    def baselines(self, preset: str) -> Mapping[str, Mapping[str, float]]:
+    def baselines(self, recipe: Any) -> Mapping[str, Mapping[str, float]]:
         """Name of a simple method -> its metrics, as columns ("accuracy", "test_accuracy"), to hold results against."""
         return {}

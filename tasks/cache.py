@@ -1,13 +1,17 @@
-"""What is made once and read again: texts, kept under the digest of what they were made from."""
+"""What is made once and read again, with a checksum: what was damaged is made anew."""
 
+import hashlib
 import os
 import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 
 from search_spaces.errors import Notice
+from search_spaces.files import atomic_write
+
+_DIGEST = 32
+"""Bytes of the SHA-256 that a file begins with, of all that follows."""
 
 
 def cache_folder() -> Path:
@@ -22,23 +26,48 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nas-bench-wiring"
 
 
-def cached(name: str, make: Callable[[], str]) -> str:
-    """The text kept under `name`, made and kept where there is none yet.
+def cached(name: str, make: Callable[[], bytes]) -> bytes:
+    """The bytes kept under `name`, made and kept where there are none yet or where they are damaged.
 
-    `name` holds a digest of all that `make` depends on, so that nothing has to be thrown away. Two processes
-    may make the same text at once: each writes a file of its own and moves it into place whole. A cache that
-    cannot be written to costs time, not the run.
+    `name` holds a digest of all that `make` depends on, so that nothing has to be thrown away. Of several processes
+    that want the same, one makes it and the others wait. A cache that cannot be written to costs time, not the run.
     """
     path = cache_folder() / name
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        text = make()
+    found = _read(path)
+    if found is not None:
+        return found
+    from filelock import FileLock  # what is there already is read without it
+
+    lock = FileLock(f"{path}.lock")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with NamedTemporaryFile("w", encoding="utf-8", newline="", dir=path.parent, delete=False) as file:
-            file.write(text)
-        Path(file.name).replace(path)
-    except OSError as error:
-        warnings.warn(f"{path} could not be kept, and is made anew each time: {error}", Notice, 2)
-    return text
+        lock.acquire()
+    except (OSError, NotImplementedError) as error:
+        _not_kept(path, error)
+        return make()
+    try:
+        found = _read(path)  # somebody else may have made it meanwhile
+        if found is None:
+            if path.exists():
+                warnings.warn(f"{path} is damaged: its checksum is another. It is made again.", Notice, 2)
+            found = make()
+            try:
+                atomic_write(path, hashlib.sha256(found).digest() + found)
+            except OSError as error:
+                _not_kept(path, error)
+        return found
+    finally:
+        lock.release()
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    digest, found = content[:_DIGEST], content[_DIGEST:]
+    return found if hashlib.sha256(found).digest() == digest else None
+
+
+def _not_kept(path: Path, error: Exception) -> None:
+    warnings.warn(f"{path} could not be kept, and is made anew each time: {error}", Notice, 3)

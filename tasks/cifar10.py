@@ -8,7 +8,8 @@ from torchvision.datasets import CIFAR10
 
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
-from tasks.splits import Batch, TensorSplits
+from tasks.batches import Batch
+from tasks.splits import TensorSplits
 from tasks.vision import MixRecipe, ViTTask, crop_and_flip, mix, stratified
 
 _HELD_OUT = 5000

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,9 +14,11 @@ from torch import Generator, Tensor, nn
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count
 from search_spaces.models.vit import ViT, build_vit, count_vit
+from tasks.batches import Batch
 from tasks.classification import ClassificationTask
 from tasks.recipe import Recipe
-from tasks.splits import Batch, TensorSplits
+from tasks.settings import Fraction, NotNegative
+from tasks.splits import TensorSplits
 from tasks.vision import stratified, warp
 
 _IMAGE, _PATCH, _CLASSES = (1, 8, 8), 2, 10
@@ -33,9 +36,9 @@ class DigitsRecipe(Recipe):
         scale: By what share of their side they are stretched.
     """
 
-    degrees: float = 7.0
-    shift: float = 0.05
-    scale: float = 0.05
+    degrees: NotNegative = 7.0
+    shift: Fraction = 0.05
+    scale: Fraction = 0.05
 
 
 class AveragingViT(nn.Module):
@@ -88,8 +91,8 @@ class DigitsViT(ClassificationTask):
         """That network's parameters and MACs; averaging has neither."""
         return count_vit(architecture, _IMAGE, _PATCH, _CLASSES)
 
-    def baselines(self, preset: str) -> Mapping[str, Mapping[str, float]]:
-        """Logistic regression on the pixels, of the same training images; the same for every preset."""
+    def baselines(self, recipe: Any) -> Mapping[str, Mapping[str, float]]:
+        """Logistic regression on the pixels, of the same training images; the same for every recipe."""
         splits = _digits()
         model = LogisticRegression(max_iter=2000).fit(splits.train[0].flatten(1).numpy(), splits.train[1].numpy())
         columns = {}

@@ -19,8 +19,10 @@ from torch import Generator
 from torch.utils.data import DataLoader
 
 from search_spaces.errors import UserError
+from tasks.batches import Batch
 from tasks.images import Transform
-from tasks.splits import Augment, Batch, DataPosition, Part, Splits, derived_seed
+from tasks.processes import ALONE, Share
+from tasks.splits import Augment, DataPosition, Part, Splits, derived_seed
 
 LISTING = "_info.json"
 """What such a folder has: for each split its shards, and how many images are in each."""
@@ -90,27 +92,39 @@ class ShardSplits(Splits):
         return tuple(by_hash[:enough]), tuple(by_hash[enough:])
 
     def training(
-        self, recipe: Any, seed: int, start: DataPosition, device: torch.device
+        self, recipe: Any, seed: int, start: DataPosition, device: torch.device, share: Share = ALONE
     ) -> Iterator[tuple[Batch, DataPosition]]:
-        """Batches of shuffled and changed images; progress is the number of passes."""
-        size, passes, step = recipe.batch // recipe.accumulate, recipe.passes(self.examples), sum(start)
+        """Batches of shuffled and changed images; the position is the number of micro-batches.
+
+        Of several processes timm gives each other shards in each epoch.
+        """
+        size, per_epoch, number = recipe.micro_batch // share.of, recipe.micro_batches(self.examples), sum(start)
         images = self._images(self._parted[1], self.changed(recipe), size, derived_seed(seed, "shards"))
-        loaders = min(max(1, recipe.loaders), len(self._parted[1]))
+        loaders = min(max(1, recipe.loaders), max(1, len(self._parted[1]) // share.of))
+        purpose = ("augmentation",) if share.of == 1 else ("augmentation", share.rank)
         generator = Generator(device)
-        for epoch in count(step // passes):
+        for epoch in count(number // per_epoch):
             images.set_epoch(epoch)
             draws = Generator().manual_seed(derived_seed(seed, "images", epoch))
             loader = DataLoader(images, size, drop_last=True, num_workers=loaders, generator=draws)
-            for inputs, labels in islice(loader, step % passes, passes):
-                generator.manual_seed(derived_seed(seed, "augmentation", step))
-                step += 1
-                yield self.augment((inputs.to(device), labels.to(device)), recipe, generator), (step,)
+            for inputs, labels in islice(loader, number % per_epoch, per_epoch):
+                generator.manual_seed(derived_seed(seed, *purpose, number))
+                number += 1
+                yield self.augment((inputs.to(device), labels.to(device)), recipe, generator), (number,)
 
-    def measured(self, part: Part, recipe: Any, device: torch.device) -> Iterator[Batch]:
-        """Batches in the order of the shards."""
-        shards = self._parted[0] if part == "validation" else self.test
-        size, left = recipe.batch // recipe.accumulate, recipe.measured or _total(shards)
-        for inputs, labels in DataLoader(self._images(shards, self.plain), size):
+    def measured(self, part: Part, recipe: Any, device: torch.device, share: Share = ALONE) -> Iterator[Batch]:
+        """Batches in the order of the shards, of which each process reads its own."""
+        shards, left = _first(self._parted[0] if part == "validation" else self.test, recipe.measured, share)
+        if not shards:
+            return
+        images = self._images(shards, self.plain)
+        reader = images.reader
+        reader.dist_rank, reader.dist_num_replicas, reader.global_num_workers = (
+            0,
+            1,
+            1,
+        )  # timm would deal them out again
+        for inputs, labels in DataLoader(images, recipe.micro_batch):
             yield inputs[:left].to(device), labels[:left].to(device)
             left -= len(inputs)
             if left <= 0:
@@ -146,6 +160,17 @@ def shards(folder: Path, splits: tuple[str, ...]) -> tuple[ImageShard, ...]:
             f"{str(folder / LISTING)!r} must list the filenames and shard_lengths of splits.{splits[0]}, "
             f"as timm's webdataset reader has it: {type(error).__name__} {error}"
         ) from error
+
+
+def _first(shards: tuple[ImageShard, ...], limit: int, share: Share) -> tuple[tuple[ImageShard, ...], int]:
+    """A process's own of the shards that hold the first images, 0 being all, and how many of these are in them."""
+    left, own, images = limit or _total(shards), [], 0
+    for number, shard in enumerate(shards):
+        if left > 0 and number % share.of == share.rank:
+            own.append(shard)
+            images += min(left, shard.images)
+        left -= shard.images
+    return tuple(own), images
 
 
 def _total(shards: tuple[ImageShard, ...] | list[ImageShard]) -> int:

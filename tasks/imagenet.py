@@ -12,8 +12,12 @@ from search_spaces.errors import UserError
 from tasks.image_shards import LISTING, ShardSplits, shards
 from tasks.image_sources import NAMES, source
 from tasks.images import ImageSplits, Transform
+from tasks.settings import Fraction, Whole
 from tasks.splits import Augment
 from tasks.vision import MixRecipe, ViTTask, mix
+
+_IMAGENET = 1000
+"""Classes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +31,8 @@ class ImageNetRecipe(MixRecipe):
     """
 
     recolour: str = ""
-    erasing: float = 0.0
-    loaders: int = 8
+    erasing: Fraction = 0.0
+    loaders: Whole = 8
 
 
 class ImageNetViT(ViTTask):
@@ -73,7 +77,9 @@ class ImageNetViT(ViTTask):
 
     @property
     def classes(self) -> int:  # type: ignore[override]  # the data says
-        """How many classes the training images are in."""
+        """How many classes the training images are in; ImageNet's 1,000 where no data is given."""
+        if self.data is None:
+            return _IMAGENET
         splits = self.splits
         assert isinstance(splits, ImageSplits | ShardSplits)
         return splits.classes
@@ -89,7 +95,7 @@ class ImageNetViT(ViTTask):
         plain = create_transform(224, interpolation="bicubic", crop_pct=0.875)
         if (self.data / LISTING).exists():
             train_shards, test_shards = (shards(self.data, names) for names in NAMES.values())
-            return ShardSplits(self.data, train_shards, test_shards, 1000, _changed, plain, _mixed(1000))
+            return ShardSplits(self.data, train_shards, test_shards, _IMAGENET, _changed, plain, _mixed(_IMAGENET))
         train, test = source(self.data, "train"), source(self.data, "validation")
         if train.classes != test.classes:
             raise UserError(f"train and validation of {str(self.data)!r} must have the same classes (folder names).")

@@ -16,8 +16,10 @@ import torch
 from torch import Generator, Tensor
 from torch.utils.data import DataLoader, Dataset
 
+from tasks.batches import Batch
 from tasks.image_sources import ImageSource
-from tasks.splits import Augment, Batch, DataPosition, Part, Splits, derived_seed, shuffled, spread
+from tasks.processes import ALONE, Share
+from tasks.splits import Augment, DataPosition, Part, Splits, derived_seed, shuffled, spread
 
 Key = tuple[int, int]
 """Which image, and the seed of the draws that change it."""
@@ -69,17 +71,19 @@ class ImageSplits(Splits):
         return len(self.train.images) - self.held_out
 
     def training(
-        self, recipe: Any, seed: int, start: DataPosition, device: torch.device
+        self, recipe: Any, seed: int, start: DataPosition, device: torch.device, share: Share = ALONE
     ) -> Iterator[tuple[Batch, DataPosition]]:
-        """Batches of shuffled and changed images; progress is the number of passes."""
+        """Batches of shuffled and changed images; the position is the number of micro-batches."""
         first = sum(start)
         images = _Transformed(self.train.images, self.changed(recipe))
         generator = Generator(device)
-        for step, batch in enumerate(_loaded(images, self._training_keys(recipe, seed, first), recipe, device), first):
-            generator.manual_seed(derived_seed(seed, "augmentation", step))
-            yield self.augment(batch, recipe, generator), (step + 1,)
+        purpose = ("augmentation",) if share.of == 1 else ("augmentation", share.rank)
+        keys = (keys[share.own] for keys in self._training_keys(recipe, seed, first))
+        for number, batch in enumerate(_loaded(images, keys, recipe, device), first):
+            generator.manual_seed(derived_seed(seed, *purpose, number))
+            yield self.augment(batch, recipe, generator), (number + 1,)
 
-    def measured(self, part: Part, recipe: Any, device: torch.device) -> Iterator[Batch]:
+    def measured(self, part: Part, recipe: Any, device: torch.device, share: Share = ALONE) -> Iterator[Batch]:
         """Batches in the order of the hashes, or of the files."""
         images = self.test.images
         indices = torch.arange(len(images))
@@ -87,8 +91,8 @@ class ImageSplits(Splits):
             images, indices = self.train.images, self._by_hash[: self.held_out]
         if 0 < recipe.measured < len(indices):
             indices = indices[spread(len(indices), recipe.measured)]
-        chunks = indices.split(recipe.batch // recipe.accumulate)
-        keys = [[(index, 0) for index in chunk.tolist()] for chunk in chunks]
+        chunks = indices.split(recipe.micro_batch)
+        keys = [[(index, 0) for index in chunk[share.own].tolist()] for chunk in chunks if len(chunk) > share.rank]
         return _loaded(_Transformed(images, self.plain), iter(keys), recipe, device)
 
     @cached_property
@@ -98,12 +102,12 @@ class ImageSplits(Splits):
         return torch.from_numpy(np.frombuffer(hashes, dtype=np.uint64).argsort(kind="stable"))
 
     def _training_keys(self, recipe: Any, seed: int, start: int) -> Iterator[list[Key]]:
-        size, passes = recipe.batch // recipe.accumulate, recipe.passes(self.examples)
+        size, per_epoch = recipe.micro_batch, recipe.micro_batches(self.examples)
         learnt = self._by_hash[self.held_out :]
-        skipped = start % passes
-        for epoch in count(start // passes):
+        skipped = start % per_epoch
+        for epoch in count(start // per_epoch):
             chunks = learnt[shuffled(self.examples, seed, epoch)].split(size)
-            for chunk in chunks[skipped:passes]:
+            for chunk in chunks[skipped:per_epoch]:
                 yield [(index, derived_seed(seed, "image", epoch, index)) for index in chunk.tolist()]
             skipped = 0
 

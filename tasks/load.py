@@ -4,10 +4,12 @@ import hashlib
 import importlib.util
 import inspect
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from results.columns import is_reserved
 from search_spaces.errors import UserError, unknown
 from tasks.base import TASK_FAMILIES, TASKS, Task
 
@@ -86,3 +88,18 @@ def _check(reference: str, kind: Any) -> None:
     missing = sorted(declared - set(dir(kind))) + sorted(kind.__abstractmethods__)
     if missing:
         raise UserError(f"task {reference!r} lacks {', '.join(missing)}. See tasks.base.Task for what each is.")
+    problem = misnamed([metric.name for metric in kind.metrics])
+    if problem:
+        raise UserError(f"task {reference!r}: {problem}. Rename the metric.")
+
+
+def misnamed(metrics: Sequence[str]) -> str:
+    """What is wrong with metrics of these names, or "": each of them is a column beside those that every row has."""
+    for name in metrics:
+        if is_reserved(name):
+            return f"no metric may be called {name!r}: that is a column of every row, or begins as others' do"
+        if metrics.count(name) > 1:
+            return f"metrics must have different names, got {name!r} twice"
+        if f"{name}_se" in metrics:
+            return f"{name}_se is the standard error of the metric {name!r}, and no metric of its own"
+    return ""

@@ -1,14 +1,16 @@
 """How a network is trained: AdamW, a linear warm-up, then a learning rate that falls."""
 
 import math
-from dataclasses import dataclass, fields, replace
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal
 
 from search_spaces.errors import UserError
+from tasks.settings import Between, Count, Fraction, NotNegative, Positive, Whole, check, shown
 
 Precision = Literal["32-true", "bf16-mixed", "bf16-true"]
 Schedule = Literal["cosine", "linear", "inverse-sqrt"]
 Sharing = Literal["ddp", "fsdp"]
+Beta = Annotated[float, Between(-1e-300, 1, open=True)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +18,7 @@ class Recipe:
     """The settings of a training run; a task with more of them subclasses it. Its `str` is one line.
 
     Attributes:
-        epochs: Passes over the training examples; 0 where `steps` is given.
+        epochs: How often all training examples are seen; 0 where `steps` is given.
         steps: Optimiser steps; 0 where `epochs` is given.
         batch: Examples of one optimiser step.
         lr: The largest learning rate.
@@ -28,66 +30,76 @@ class Recipe:
         floor: Share of `lr` that the cosine or the line ends at.
         clip: Largest norm of the gradient; 0 clips nothing.
         label_smoothing: Share of the target spread evenly over all classes.
-        accumulate: Into how many passes a batch is cut, where memory is short.
+        accumulate: Into how many micro-batches a batch is cut, where memory is short.
         precision: What the forward pass computes in; "bf16-true" keeps the weights in it as well.
         compile: Whether the network is compiled by torch.compile.
         sharing: What devices share where torchrun starts several processes: "ddp" the work, and "fsdp" the weights and
-            the optimiser's state as well. They take a pass together, and `accumulate` is divided by their number.
+            the optimiser's state as well. They take a micro-batch together: `accumulate` is divided by their number.
         accelerator: "auto" is a GPU where there is one. A network of a few thousand parameters is no faster on one.
         measured: How many examples of validation, and of test, are measured; 0 is all of them.
         reports: Into how many parts the training is cut by the validations on the way.
     """
 
-    epochs: int = 0
-    steps: int = 0
-    batch: int
-    lr: float
-    weight_decay: float = 0.05
-    betas: tuple[float, float] = (0.9, 0.999)
-    warmup: float = 0.1
+    epochs: Whole = 0
+    steps: Whole = 0
+    batch: Count
+    lr: Positive
+    weight_decay: NotNegative = 0.05
+    betas: tuple[Beta, Beta] = (0.9, 0.999)
+    warmup: Fraction = 0.1
     schedule: Schedule = "cosine"
-    floor: float = 0.0
-    clip: float = 1.0
-    label_smoothing: float = 0.0
-    accumulate: int = 1
+    floor: Fraction = 0.0
+    clip: NotNegative = 1.0
+    label_smoothing: Fraction = 0.0
+    accumulate: Count = 1
     precision: Precision = "32-true"
     compile: bool = False
     sharing: Sharing = "ddp"
     accelerator: Literal["auto", "cpu"] = "auto"
-    measured: int = 0
-    reports: int = 5
+    measured: Whole = 0
+    reports: Count = 5
 
     def __post_init__(self) -> None:
+        check(self)
         if (self.epochs > 0) == (self.steps > 0):
-            raise ValueError(f"a recipe has epochs or steps, got {self.epochs} and {self.steps}.")
+            raise UserError(
+                f"a recipe has epochs or steps, got epochs={self.epochs} and steps={self.steps}. Set one of them to 0."
+            )
         if self.batch % self.accumulate:
-            raise ValueError(f"accumulate must divide the batch, got {self.accumulate} and {self.batch}.")
+            raise UserError(
+                f"accumulate must divide the batch, got {self.accumulate} and {self.batch}. Take a divisor of it."
+            )
 
     def __str__(self) -> str:
-        changed = [f for f in fields(self) if f.name in ("batch", "lr") or getattr(self, f.name) != f.default]
-        return ", ".join(f"{f.name} {getattr(self, f.name)}" for f in changed)
+        return shown(self, ("batch", "lr"))
+
+    @property
+    def micro_batch(self) -> int:
+        """Examples that are computed at once, by all devices together."""
+        return self.batch // self.accumulate
 
     def shared_by(self, devices: int) -> "Recipe":
         """The same recipe on several devices, each of which takes as much at once as one alone would.
 
         Raises:
-            UserError: A pass cannot be dealt out evenly.
+            UserError: A micro-batch cannot be dealt out evenly.
         """
         shared = replace(self, accumulate=max(1, self.accumulate // devices))
         if self.batch % (shared.accumulate * devices):
             raise UserError(f"{devices} devices cannot share a batch of {self.batch} evenly. Take a divisor of it.")
         return shared
 
-    def passes(self, examples: int) -> int:
-        """How many forward passes one epoch of that many training examples has; an incomplete one is left out."""
-        return max(1, examples // (self.batch // self.accumulate))
+    def micro_batches(self, examples: int) -> int:
+        """How many micro-batches an epoch of that many training examples has; an incomplete one is left out."""
+        return max(1, examples // self.micro_batch)
 
     def total_steps(self, examples: int) -> int:
         """Optimiser steps of the run on that many training examples."""
-        return self.steps or max(1, self.epochs * self.passes(examples) // self.accumulate)
+        return self.steps or max(1, self.epochs * self.micro_batches(examples) // self.accumulate)
 
     def learning_rate(self, step: int, steps: int) -> float:
-        """The learning rate of a step of 0 .. steps - 1."""
+        """The learning rate of a step of 0 .. steps - 1; later ones have the last one's."""
+        step = min(step, steps - 1)
         rising = self.warmup * steps
         if step < rising:
             return self.lr * (step + 1) / (rising + 1)

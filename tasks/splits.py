@@ -13,10 +13,9 @@ from typing import Any, Literal
 import torch
 from torch import Generator, Tensor
 
+from tasks.batches import Batch, chosen, examples, moved, tensors
+from tasks.processes import ALONE, Share
 from tasks.recipe import Recipe
-
-Batch = tuple[Tensor, Tensor]
-"""What the network reads [B, ...], and what it should answer [B, ...]."""
 
 Part = Literal["validation", "test"]
 
@@ -59,19 +58,23 @@ class Splits(ABC):
 
     @abstractmethod
     def training(
-        self, recipe: Recipe, seed: int, start: DataPosition, device: torch.device
+        self, recipe: Recipe, seed: int, start: DataPosition, device: torch.device, share: Share = ALONE
     ) -> Iterator[tuple[Batch, DataPosition]]:
-        """Batches of a training from `start` on, without end, on the device, each with the progress behind it.
+        """Micro-batches of a training from `start` on, without end, on the device, each with the position behind it.
 
-        A batch and its progress are functions of the recipe, the seed and the progress before it alone.
+        A batch and its position are functions of the recipe, the seed, the share and the position before it alone. Of
+        several processes each reads its own share of a micro-batch's examples, and nothing else.
         """
 
     @abstractmethod
-    def measured(self, part: Part, recipe: Recipe, device: torch.device) -> Iterator[Batch]:
-        """Every example of a part once, or as many as the recipe wants, in batches, on the device."""
+    def measured(self, part: Part, recipe: Recipe, device: torch.device, share: Share = ALONE) -> Iterator[Batch]:
+        """Every example of a part once, or as many as the recipe wants, in batches, on the device.
 
-    def remarks(self, part: Part, recipe: Recipe, progress: DataPosition) -> Mapping[str, float]:
-        """What is to be told beside the metrics: of a part, and of a training that has come so far."""
+        The shares of all processes together are what one alone would read.
+        """
+
+    def remarks(self, part: Part, recipe: Recipe, progress: DataPosition, share: Share = ALONE) -> Mapping[str, float]:
+        """Counts that this process has beside the metrics, of a part and of a training that has come so far."""
         return {}
 
 
@@ -79,7 +82,7 @@ Augment = Callable[[Batch, Any, Generator], Batch]
 """Changes a training batch by the recipe, with draws from the generator alone."""
 
 
-def _as_it_is(inputs: Tensor) -> Tensor:
+def _as_it_is(inputs: Any) -> Any:
     return inputs
 
 
@@ -88,24 +91,24 @@ class TensorSplits(Splits):
     """Examples that lie in memory.
 
     Attributes:
-        train: Inputs [examples, ...] and targets [examples, ...].
+        train: Inputs [examples, ...] and targets [examples, ...], tensors or tuples or mappings of them.
         validation: The same, what the search sees.
         test: The same, what is only reported.
         augment: Changes training batches; None leaves them.
-        encode: Makes what the network reads of inputs [B, ...] as they lie in memory (bytes to floats).
+        encode: Makes what the network reads of inputs as they lie in memory (bytes to floats).
     """
 
     train: Batch
     validation: Batch
     test: Batch
     augment: Augment | None = None
-    encode: Callable[[Tensor], Tensor] = _as_it_is
+    encode: Callable[[Any], Any] = _as_it_is
 
     @cached_property
     def fingerprint(self) -> str:
         """Of the tensors' shapes and bytes."""
         digest = hashlib.sha256()
-        for tensor in (*self.train, *self.validation, *self.test):
+        for tensor in tensors((self.train, self.validation, self.test)):
             digest.update(f"{tensor.dtype}{tuple(tensor.shape)}".encode())
             digest.update(tensor.contiguous().numpy().tobytes())
         return digest.hexdigest()[:12]
@@ -113,33 +116,34 @@ class TensorSplits(Splits):
     @property
     def examples(self) -> int:
         """How many there are to train on."""
-        return len(self.train[0])
+        return examples(self.train)
 
     def training(
-        self, recipe: Recipe, seed: int, start: DataPosition, device: torch.device
+        self, recipe: Recipe, seed: int, start: DataPosition, device: torch.device, share: Share = ALONE
     ) -> Iterator[tuple[Batch, DataPosition]]:
-        """Batches of shuffled examples; progress is the number of passes."""
-        inputs, targets = (tensor.to(device) for tensor in self.train)
-        size, passes = recipe.batch // recipe.accumulate, recipe.passes(self.examples)
+        """Batches of shuffled examples; the position is the number of micro-batches."""
+        train = moved(self.train, device)
+        size, per_epoch = recipe.micro_batch, recipe.micro_batches(self.examples)
         generator = Generator(device)
-        step = sum(start)
+        purpose = ("augmentation",) if share.of == 1 else ("augmentation", share.rank)
+        number = sum(start)
         while True:
-            order = shuffled(self.examples, seed, step // passes).to(device)
-            for position in range(step % passes, passes):
-                chosen = order[position * size : (position + 1) * size]
-                batch = inputs[chosen], targets[chosen]
+            order = shuffled(self.examples, seed, number // per_epoch).to(device)
+            for place in range(number % per_epoch, per_epoch):
+                batch = chosen(train, order[place * size : (place + 1) * size][share.own])
                 if self.augment is not None:
-                    generator.manual_seed(derived_seed(seed, "augmentation", step))
+                    generator.manual_seed(derived_seed(seed, *purpose, number))
                     batch = self.augment(batch, recipe, generator)
-                step += 1
-                yield (self.encode(batch[0]), batch[1]), (step,)
+                number += 1
+                yield (self.encode(batch[0]), batch[1]), (number,)
 
-    def measured(self, part: Part, recipe: Recipe, device: torch.device) -> Iterator[Batch]:
+    def measured(self, part: Part, recipe: Recipe, device: torch.device, share: Share = ALONE) -> Iterator[Batch]:
         """Batches in the order they lie in."""
-        size = recipe.batch // recipe.accumulate
-        inputs, targets = self.validation if part == "validation" else self.test
-        if 0 < recipe.measured < len(inputs):
-            chosen = spread(len(inputs), recipe.measured)
-            inputs, targets = inputs[chosen], targets[chosen]
-        for batch, answers in zip(inputs.split(size), targets.split(size), strict=True):
-            yield self.encode(batch.to(device)), answers.to(device)
+        held_out = self.validation if part == "validation" else self.test
+        if 0 < recipe.measured < examples(held_out):
+            held_out = chosen(held_out, spread(examples(held_out), recipe.measured))
+        for first in range(0, examples(held_out), recipe.micro_batch):
+            inputs, targets = chosen(held_out, slice(first, first + recipe.micro_batch))
+            inputs, targets = chosen((inputs, targets), share.own)
+            if examples(targets):
+                yield self.encode(moved(inputs, device)), moved(targets, device)

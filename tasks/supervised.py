@@ -3,34 +3,25 @@
 Shapes: B = batch, ... = one example's axes.
 """
 
-import logging
-import os
-import random
-import signal
-import threading
-import warnings
 from abc import abstractmethod
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from lightning.fabric.plugins.environments.lightning import LightningEnvironment
-from lightning.fabric.plugins.environments.torchelastic import TorchElasticEnvironment
-from lightning.pytorch import Trainer
-from lightning.pytorch.strategies import DDPStrategy, ModelParallelStrategy, Strategy
 from torch import Tensor, nn
 
 from search_spaces.architecture import Architecture
-from search_spaces.checkpoint import fingerprint, load_weights
-from tasks.base import Fitted, Report, Task
+from search_spaces.checkpoint import load_weights
+from tasks.base import Fitted, Task
+from tasks.batches import Inputs
+from tasks.fabric import fabric_for
+from tasks.processes import own_share
 from tasks.recipe import Recipe
-from tasks.splits import Part, Splits
-from tasks.training import Job, Run, found
+from tasks.run import Run
+from tasks.splits import Splits
+from tasks.supervised_training import SupervisedTraining
+from tasks.training import apart, checkpoint_of, train
 
 
 class SupervisedTask(Task):
@@ -45,11 +36,11 @@ class SupervisedTask(Task):
         """Read the data. Raises UserError where it is not there."""
 
     @abstractmethod
-    def loss(self, outputs: Tensor, targets: Tensor, recipe: Any) -> Tensor:
+    def loss(self, outputs: Any, targets: Any, recipe: Any) -> Tensor:
         """What training makes smaller: outputs and targets of a batch to a number, []."""
 
     @abstractmethod
-    def measure(self, outputs: Tensor, targets: Tensor) -> Mapping[str, Tensor]:
+    def measure(self, outputs: Any, targets: Any) -> Mapping[str, Tensor]:
         """What metrics are made of, for each example, [B]."""
 
     @abstractmethod
@@ -74,77 +65,39 @@ class SupervisedTask(Task):
         """Read the data."""
         _ = self.splits
 
-    def inputs(self, preset: str) -> tuple[Tensor, ...]:
-        """The first validation batch of a preset."""
-        recipe = self.presets[preset]
+    def fingerprint(self, recipe: Any) -> str:
+        """Of the recipe's data."""
+        return self.splits_for(recipe).fingerprint
+
+    def inputs(self, recipe: Any) -> Inputs:
+        """The first validation batch of a recipe."""
         inputs, _ = next(self.splits_for(recipe).measured("validation", recipe, torch.device("cpu")))
-        return (inputs,)
+        found: Inputs = inputs
+        return found
 
-    def fit(self, architecture: Architecture, preset: str, seed: int, folder: Path | None, report: Report) -> Fitted:
-        """Train by the preset's recipe and measure. See Task.fit."""
-        return self.fit_from(None, architecture, preset, seed, folder, report)
+    def fit(self, run: Run) -> Fitted:
+        """Train by the run's recipe and measure. See Task.fit."""
+        recipe, splits = self._shared(run)
+        with apart(run):
+            training = self._training(run, recipe, splits)
+            return train(run, training, checkpoint_of(self, run, training.share))
 
-    def fit_from(
-        self,
-        weights: Mapping[str, Tensor] | None,
-        architecture: Architecture,
-        preset: str,
-        seed: int,
-        folder: Path | None,
-        report: Report,
-    ) -> Fitted:
-        """Train these weights further, or newly drawn ones where they are None. See Task.fit_from."""
-        recipe: Recipe = self.presets[preset].shared_by(processes())
-        splits = self.splits_for(recipe)
-        with _silence(), _draws(seed), _interrupts():
-            trainer = _trainer(recipe, recipe.total_steps(splits.examples))
-            job = Job(
-                splits=splits,
-                recipe=recipe,
-                seed=seed,
-                loss=lambda outputs, targets: self.loss(outputs, targets, recipe),
-                measure=lambda model: self._measured(model, "validation", recipe, trainer),
-                report=report,
-                identity=f"{self.name} {self.version} {splits.fingerprint} {architecture} {recipe!r} seed={seed}"
-                + (f" from {fingerprint(weights)}" if weights else ""),
-                checkpoint=folder / "last.ckpt" if folder else None,
-            )
-            model = self.training_form(architecture, recipe)
-            if weights is not None:
-                load_weights(model, weights, "the checkpoint")
-                model.to(trainer.strategy.root_device)
-                report(0, job.measure(model))
-            if recipe.compile:
-                model.compile()  # in place: its parameters keep their names
-            run = Run(model, job)
-            trainer.fit(run, ckpt_path=found(job), weights_only=True)
-            run.to(trainer.strategy.root_device)
-            fitted = Fitted(
-                steps=run.steps,
-                data=splits.fingerprint,
-                validation={
-                    **self._measured(run.model, "validation", recipe, trainer),
-                    **splits.remarks("validation", recipe, run.progress),
-                },
-                test=self._measured(run.model, "test", recipe, trainer),
-                network=run.model,
-            )
-        if job.checkpoint is not None:
-            job.checkpoint.unlink(missing_ok=True)
-        return fitted
+    def training_step(self, run: Run) -> Callable[[], None]:
+        """What takes one step of `fit`'s training each time it is called. See Task.training_step."""
+        recipe, splits = self._shared(run)
+        with apart(run):
+            return self._training(run, recipe, splits).advance
 
-    @torch.no_grad()
-    def _measured(self, model: nn.Module, part: Part, recipe: Recipe, trainer: Trainer) -> dict[str, float]:
-        """Every metric of a part, and its standard error."""
-        batches: dict[str, list[Tensor]] = defaultdict(list)
-        model.eval()
-        for inputs, targets in self.splits_for(recipe).measured(part, recipe, trainer.strategy.root_device):
-            with trainer.precision_plugin.forward_context():
-                outputs = model(inputs)
-            for name, each in self.measure(outputs.float(), targets).items():
-                batches[name].append(each.cpu())
-        model.train()
-        return dict(self.summary({name: torch.cat(each) for name, each in batches.items()}))
+    def _shared(self, run: Run) -> tuple[Recipe, Splits]:
+        recipe: Recipe = run.recipe.shared_by(own_share().of)
+        return recipe, self.splits_for(recipe)
+
+    def _training(self, run: Run, recipe: Recipe, splits: Splits) -> SupervisedTraining:
+        network = self.training_form(run.architecture, recipe)
+        if run.start is not None:
+            load_weights(network, run.start, "the checkpoint")
+        fabric = fabric_for(recipe, run.device)
+        return SupervisedTraining(self, network, recipe, run.seed, splits, fabric, own_share())
 
 
 def means(measured: Mapping[str, Tensor]) -> dict[str, float]:
@@ -156,81 +109,3 @@ def means(measured: Mapping[str, Tensor]) -> dict[str, float]:
         # For shares, 0 or 1 an example, this is sqrt(p (1 - p) / n).
         summary[f"{name}_se"] = (each.var(correction=0) / len(each)).sqrt().item()
     return summary
-
-
-def processes() -> int:
-    """How many processes train one network together: as many as torchrun started."""
-    return int(os.environ["WORLD_SIZE"]) if torch.distributed.is_torchelastic_launched() else 1
-
-
-def _strategy(recipe: Recipe) -> Strategy:
-    """All measure and initialise alike; ranks differ in the examples that they train on."""
-    if recipe.sharing == "fsdp":
-        return ModelParallelStrategy(processes(), 1, save_distributed_checkpoint=False)
-    return DDPStrategy()
-
-
-def _trainer(recipe: Recipe, steps: int) -> Trainer:
-    cuda = recipe.accelerator == "auto" and torch.cuda.is_available()
-    shared = processes() > 1
-    return Trainer(
-        accelerator="cuda" if cuda else "cpu",
-        # One process whatever a cluster's variables say, unless torchrun started more: workers are the search's matter.
-        devices=int(os.environ["LOCAL_WORLD_SIZE"]) if shared else 1,
-        num_nodes=processes() // int(os.environ["LOCAL_WORLD_SIZE"]) if shared else 1,
-        strategy=_strategy(recipe) if shared else "auto",
-        plugins=[TorchElasticEnvironment() if shared else LightningEnvironment()],
-        precision=recipe.precision,
-        max_steps=steps,
-        accumulate_grad_batches=recipe.accumulate,
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-    )
-
-
-@contextmanager
-def _silence() -> Iterator[None]:
-    """Lightning says nothing on the terminal; what the task's own code has to say passes."""
-    loggers = [logging.getLogger(name) for name in ("lightning.pytorch", "lightning.fabric")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", module="lightning")
-            yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
-
-
-@contextmanager
-def _draws(seed: int) -> Iterator[None]:
-    """Seed the generators that networks are initialised from, and put them back as they were."""
-    python, numpy = random.getstate(), np.random.get_state()
-    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
-        random.seed(seed)
-        np.random.seed(seed)
-        torch.manual_seed(seed)
-        try:
-            yield
-        finally:
-            random.setstate(python)
-            np.random.set_state(numpy)
-
-
-@contextmanager
-def _interrupts() -> Iterator[None]:
-    """Ctrl-C is a KeyboardInterrupt: Lightning makes it an exit, and turns a further one off."""
-    handler = signal.getsignal(signal.SIGINT)
-    try:
-        yield
-    except SystemExit as ended:
-        if isinstance(ended.__context__, KeyboardInterrupt):
-            raise KeyboardInterrupt from None
-        raise
-    finally:
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, handler)

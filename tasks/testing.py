@@ -1,46 +1,75 @@
 """The contract of a task, as checks that anybody can run on their own: `check_task(MyTask())`.
 
-A check that fails raises an AssertionError which says what was expected.
+Each check says what it tries; one that fails raises an AssertionError which says what was expected.
 """
 
+import json
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import torch
 
 from search_spaces.architecture import Architecture
 from tasks.base import Fitted, Task
+from tasks.batches import call, tensors
+from tasks.load import misnamed
+from tasks.run import CONTINUE, STOP, Decision, Run
+from tasks.settings import changed, values_of
 
 Point = tuple[int, Mapping[str, float]]
 
 
 def check_task(task: Task, architecture: Architecture | None = None) -> None:
-    """Run every check of the contract on a task.
+    """Run every check of the contract on a task, and print each.
 
     `architecture` is what the smoke preset trains, where the task's base would take long.
     """
     chosen = architecture or task.base
     for check in CONTRACT:
+        print(f"check: {check.__name__.removeprefix('check_').replace('_', ' ')} ...", end=" ", flush=True)
         check(task, chosen)
+        print("ok", flush=True)
 
 
 def check_it_says_what_it_is(task: Task, architecture: Architecture) -> None:
-    """Name, version, metrics and presets are there, and presets show as one line."""
+    """Name, version, metrics and presets are there, metrics hide no other column, and presets show as one line."""
     assert task.name, "name must not be empty"
     assert isinstance(task.version, int), f"version must be an integer, got {task.version!r}"
     assert task.version >= 1, f"version must be at least 1, got {task.version}"
-    names = [metric.name for metric in task.metrics]
-    assert names, "metrics must name at least one"
-    assert len(set(names)) == len(names), f"metrics must have different names, got {names}"
+    assert task.metrics, "metrics must name at least one"
+    problem = misnamed([metric.name for metric in task.metrics])
+    assert not problem, problem
     assert {metric.direction for metric in task.metrics} <= {"max", "min"}, "a metric's direction is max or min"
     assert {"smoke", "proxy"} <= set(task.presets), f"presets must have smoke and proxy, got {sorted(task.presets)}"
-    for name, preset in task.presets.items():
-        assert "\n" not in str(preset), f"preset {name!r} must show as one line"
     assert set(task.bases) <= set(task.presets), f"bases must be of presets, got {sorted(task.bases)}"
+
+
+def check_its_recipes_are_settings(task: Task, architecture: Architecture) -> None:
+    """Presets are frozen dataclasses that show as one line, and that JSON can hold and give back."""
+    for name, preset in task.presets.items():
+        assert is_dataclass(preset), f"preset {name!r} must be a dataclass, got {preset!r}"
+        assert type(preset).__hash__ is not None, f"preset {name!r} must be a frozen dataclass"
+        assert "\n" not in str(preset), f"preset {name!r} must show as one line"
+        values: dict[str, Any] = json.loads(json.dumps(values_of(preset), allow_nan=False))
+        again: Any = changed(preset, values, f"preset {name!r}")
+        assert again == preset, f"preset {name!r} must be what its settings make, got {again!r} and {preset!r}"
+
+
+def check_its_data_has_a_fingerprint(task: Task, architecture: Architecture) -> None:
+    """It says the same each time it is asked, and draws nothing by it."""
+    recipe = task.presets["smoke"]
+    first = task.fingerprint(recipe)
+    before = torch.get_rng_state()
+    again = task.fingerprint(recipe)
+    assert first, "the data must have a fingerprint"
+    assert isinstance(first, str), f"a fingerprint is text, got {first!r}"
+    assert first == again, f"the fingerprint must stay the same, got {first!r} and {again!r}"
+    assert torch.equal(torch.get_rng_state(), before), "to ask for the fingerprint must draw nothing"
 
 
 def check_it_builds_without_memory(task: Task, architecture: Architecture) -> None:
@@ -48,10 +77,10 @@ def check_it_builds_without_memory(task: Task, architecture: Architecture) -> No
     for base in (architecture, *task.bases.values()):
         with torch.device("meta"):
             network, inputs = task.build(base), task.example()
-        tensors = [*network.parameters(), *network.buffers(), *inputs]
-        assert all(tensor.is_meta for tensor in tensors), "build and example must use the default device"
+        parts = [*network.parameters(), *network.buffers(), *tensors(inputs)]
+        assert all(tensor.is_meta for tensor in parts), "build and example must use the default device"
         with torch.no_grad():
-            network.eval()(*inputs)
+            call(network.eval(), inputs)
 
 
 def check_the_closed_form_counts_every_parameter(task: Task, architecture: Architecture) -> None:
@@ -64,14 +93,18 @@ def check_the_closed_form_counts_every_parameter(task: Task, architecture: Archi
 
 
 def check_training_is_a_pure_function(task: Task, architecture: Architecture) -> None:
-    """The same seed gives the same numbers whatever was drawn before, and draws outside do not notice."""
+    """The same seed gives the same numbers whatever was drawn or set before, and outside nothing is noticed."""
+    threads = torch.get_num_threads()
     torch.manual_seed(1)
-    first, curve = _fit(task, architecture, seed=0)
-    random.seed(2)
-    np.random.seed(2)
-    torch.manual_seed(2)
-    before = random.getstate(), torch.get_rng_state()
-    second, again = _fit(task, architecture, seed=0)
+    first, curve = _fit(task, architecture)
+    _seed_all(2)
+    torch.set_num_threads(threads + 1)
+    try:
+        before = random.getstate(), torch.get_rng_state()
+        second, again = _fit(task, architecture)
+        assert torch.get_num_threads() == threads + 1, "training must give back the number of threads"
+    finally:
+        torch.set_num_threads(threads)
     assert first == second, f"two trainings with one seed must give the same, got {first} and {second}"
     assert curve == again, "two trainings with one seed must report the same"
     assert random.getstate() == before[0], "training must leave the generator of random as it was"
@@ -79,51 +112,88 @@ def check_training_is_a_pure_function(task: Task, architecture: Architecture) ->
     _check_fitted(task, first, curve)
 
 
+def check_it_stops_and_goes_on(task: Task, architecture: Architecture) -> None:
+    """STOP ends a training with what was just reported; the same folder lets it go on, to the same numbers."""
+    whole, curve = _fit(task, architecture)
+    if not curve:
+        return
+    with TemporaryDirectory() as folder:
+        stopped, seen = _fit(task, architecture, Path(folder), stop=True)
+        assert seen == curve[:1], f"a training that is told STOP must report no further, got {seen} of {curve}"
+        assert (stopped.steps, stopped.metrics) == seen[0], f"it must give what it reported, got {stopped}"
+        assert not stopped.test, f"a training that is not at its end must not be tested, got {stopped.test}"
+        resumed, again = _fit(task, architecture, Path(folder))
+        left = [path.name for path in Path(folder).iterdir()]
+    assert again == curve, f"a training that goes on must report what it had reported first, got {again} of {curve}"
+    assert resumed == whole, f"a training that goes on must end as one that did not stop, got {resumed} and {whole}"
+    assert not left, f"a finished training must leave no files behind, got {left}"
+
+
 def check_what_report_raises_ends_the_training(task: Task, architecture: Architecture) -> None:
-    """A search that has seen enough raises from `report`."""
+    """A search that is interrupted raises from `report`."""
 
     class Enough(Exception):
         pass
 
-    def report(step: int, metrics: Mapping[str, float]) -> None:
+    reported: list[int] = []
+
+    def report(step: int, metrics: Mapping[str, float]) -> Decision:
+        reported.append(step)
         raise Enough
 
     try:
-        fitted = task.fit(architecture, "smoke", 0, None, report)
+        task.fit(Run(architecture=architecture, recipe=task.presets["smoke"], seed=0, report=report))
     except Enough:
         return
-    _, curve = _fit(task, architecture, seed=0)
-    assert not curve, f"what report raises must end the training, got {fitted}"
+    assert not reported, "what report raises must end the training and pass through it"
 
 
 CONTRACT: tuple[Callable[[Task, Architecture], None], ...] = (
     check_it_says_what_it_is,
+    check_its_recipes_are_settings,
+    check_its_data_has_a_fingerprint,
     check_it_builds_without_memory,
     check_the_closed_form_counts_every_parameter,
     check_training_is_a_pure_function,
+    check_it_stops_and_goes_on,
     check_what_report_raises_ends_the_training,
 )
 """Every check, each of a task and of an architecture to train."""
 
 
-def _fit(task: Task, architecture: Architecture, seed: int) -> tuple[Fitted, list[Point]]:
+def _fit(
+    task: Task, architecture: Architecture, folder: Path | None = None, *, stop: bool = False
+) -> tuple[Fitted, list[Point]]:
+    """Train by the smoke preset, in a folder of its own where none is given, to the end or the first report."""
     curve: list[Point] = []
-    with TemporaryDirectory() as folder:
-        fitted = task.fit(
-            architecture, "smoke", seed, Path(folder), lambda step, metrics: curve.append((step, dict(metrics)))
-        )
-        left = [path.name for path in Path(folder).iterdir()]
+
+    def report(step: int, metrics: Mapping[str, float]) -> Decision:
+        curve.append((step, dict(metrics)))
+        return STOP if stop else CONTINUE
+
+    with TemporaryDirectory() as own:
+        recipe = task.presets["smoke"]
+        run = Run(architecture=architecture, recipe=recipe, seed=0, folder=folder or Path(own), report=report)
+        fitted = task.fit(run)
+        left = [path.name for path in Path(own).iterdir()]
     assert not left, f"a finished training must leave no files behind, got {left}"
     return fitted, curve
 
 
+def _seed_all(seed: int) -> None:
+    random.seed(seed)
+    np.random.seed(seed)
+    torch.manual_seed(seed)
+
+
 def _check_fitted(task: Task, fitted: Fitted, curve: list[Point]) -> None:
     names = {metric.name for metric in task.metrics}
+    errors = {f"{name}_se" for name in names}
     assert fitted.steps >= 1, f"steps must be counted, got {fitted.steps}"
-    assert fitted.data, "the data must have a fingerprint"
-    parts = {"validation": fitted.validation, "test": fitted.test}
-    for part, values in parts.items():
+    for part, values in (("metrics", fitted.metrics), ("test", fitted.test)):
         assert part == "test" or names <= set(values), f"{part} must have {sorted(names)}, got {sorted(values)}"
+        rest = sorted(set(values) - names - errors)
+        assert not rest, f"{part} must have nothing but metrics and their _se, got {rest}: that belongs in measures"
         assert all(np.isfinite(value) for value in values.values()), f"{part} must be finite, got {values}"
     for step, metrics in curve:
         assert 1 <= step <= fitted.steps, f"steps are reported from 1 to {fitted.steps}, got {step}"

@@ -17,9 +17,10 @@ from search_spaces.architecture import Architecture
 from search_spaces.count import Count
 from search_spaces.models.families import build_family
 from search_spaces.models.vit import build_vit, count_vit
+from tasks.batches import Batch
 from tasks.classification import ClassificationTask
 from tasks.recipe import Recipe
-from tasks.splits import Batch
+from tasks.settings import Fraction, NotNegative
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,9 +33,9 @@ class MixRecipe(Recipe):
         cutmix: The same for pasting one image's part into another (Yun et al., 2019); with both, one is drawn.
     """
 
-    drop_path: float = 0.0
-    mixup: float = 0.0
-    cutmix: float = 0.0
+    drop_path: Fraction = 0.0
+    mixup: NotNegative = 0.0
+    cutmix: NotNegative = 0.0
 
 
 class ViTTask(ClassificationTask):

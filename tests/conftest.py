@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from nas.cost import count_macs
+from nas.counting import count_macs
 from search_spaces.count import Count
 
 sys.path.insert(0, str(Path(__file__).parent / "nas"))

@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,20 @@ ROOT = Path(__file__).parents[1]
 OURS = ("nas", "tasks", "search_spaces", "results")
 MAY_IMPORT = {
     "nas": {"nas", "tasks", "search_spaces", "results"},
-    "tasks": {"tasks", "search_spaces"},
+    "tasks": {"tasks", "search_spaces", "results.columns"},
     "search_spaces": {"search_spaces"},
-    "results": {"results", "search_spaces.architecture", "search_spaces.errors", "search_spaces.spec"},
+    "results": {
+        "results",
+        "search_spaces.architecture",
+        "search_spaces.errors",
+        "search_spaces.files",
+        "search_spaces.spec",
+    },
+}
+MODULES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for package in OURS
+    for path in sorted((ROOT / package).rglob("*.py"))
 }
 FILES = [path for package in OURS for path in sorted((ROOT / package).rglob("*.py"))]
 
@@ -33,6 +45,59 @@ def test_nothing_imports_upward(path: Path) -> None:
     allowed = MAY_IMPORT[path.relative_to(ROOT).parts[0]]
     wrong = {name for name in imports(path) if name not in allowed and name.partition(".")[0] not in allowed}
     assert not wrong
+
+
+def needed(name: str) -> set[str]:
+    """Our modules that one imports as it runs, those that its functions import included."""
+    tree = ast.parse(MODULES[name].read_text())
+    only_for_types = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+        for inner in ast.walk(node)
+    }
+    found = set[str]()
+    for node in ast.walk(tree):
+        if id(node) in only_for_types:
+            continue
+        if isinstance(node, ast.Import):
+            found |= {each.name for each in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            inside = {f"{node.module}.{each.name}" for each in node.names}
+            found |= inside if inside <= MODULES.keys() else {*inside, node.module}
+    return found & MODULES.keys() - {name}
+
+
+def circle(graph: Mapping[str, set[str]]) -> list[str]:
+    """Modules that import one another in a ring; none where there is no such ring."""
+    done = set[str]()
+
+    def walk(name: str, path: list[str]) -> list[str]:
+        if name in path:
+            return [*path[path.index(name) :], name]
+        if name in done:
+            return []
+        for other in sorted(graph[name]):
+            ring = walk(other, [*path, name])
+            if ring:
+                return ring
+        done.add(name)
+        return []
+
+    return next((ring for name in sorted(graph) if (ring := walk(name, []))), [])
+
+
+@pytest.mark.parametrize("package", OURS)
+def test_no_module_imports_itself_in_a_circle(package: str) -> None:
+    graph = {name: needed(name) for name in MODULES}
+    inside = {name: needs for name, needs in graph.items() if name.partition(".")[0] == package}
+    within = {name: {other for other in needs if other in inside} for name, needs in inside.items()}
+    assert circle(within) == []
+
+
+def test_a_circle_is_found_wherever_it_hides() -> None:
+    assert circle({"a": {"b"}, "b": {"c"}, "c": set()}) == []
+    assert circle({"a": {"b"}, "b": {"c", "d"}, "c": set(), "d": {"b"}}) == ["b", "d", "b"]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -1,1 +1,1 @@
-"""What each command does, a file a command; imported only when it runs."""
+"""What the commands print: of what a door returned, or of what is installed. The imports stand inside the functions."""

@@ -4,44 +4,58 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from rich.markup import escape
-from rich.table import Table
-
-from nas import report, store
 from nas.options import Kind
-from nas.sampling import SAMPLERS
-from search_spaces.catalog import SPACES
-from search_spaces.errors import UserError
-from search_spaces.registry import Registry
-from search_spaces.topologies.registry import TOPOLOGIES
-from tasks.base import TASK_FAMILIES, TASKS
-from tasks.load import task_class
+from nas.places import DEFAULT_STORE
 
 Lines = Iterator[tuple[str, str]]
 
 
-def run(kind: Kind | None, storage: str) -> None:
-    """Print one kind, or all that are installed; presets and studies only when asked for."""
-    console = report.screen()
+def everything(
+    kind: Kind | None = None, task: str | None = None, storage: str = DEFAULT_STORE
+) -> dict[Kind, list[tuple[str, str]]]:
+    """List tasks, spaces, topologies, presets, samplers and studies, with a line each.
+
+    With a TASK, `nas list presets` says every value of its presets.
+
+    Raises:
+        UserError: An unknown task, or a store that cannot be used.
+    """
+    from nas.sampling import SAMPLERS
+    from search_spaces.catalog import SPACES
+    from search_spaces.topologies.registry import TOPOLOGIES
+
     listed: dict[Kind, Callable[[], Lines]] = {
         Kind.TASKS: _tasks,
-        Kind.PRESETS: _presets,
+        Kind.PRESETS: lambda: _sheet(task) if task else _presets(),
         Kind.SPACES: lambda: _registered(SPACES),
         Kind.TOPOLOGIES: lambda: _registered(TOPOLOGIES),
-        Kind.SAMPLERS: lambda: iter(SAMPLERS.items()),
+        Kind.SAMPLERS: lambda: _registered(SAMPLERS),
         Kind.STUDIES: lambda: _studies(storage),
     }
-    for one in [kind] if kind else [k for k in listed if k not in (Kind.PRESETS, Kind.STUDIES)]:
-        table = Table(title=one.value, title_justify="left", box=None, show_header=False, padding=(0, 2, 0, 0))
+    wanted = [kind] if kind else [k for k in listed if k not in (Kind.PRESETS, Kind.STUDIES)]
+    return {one: list(listed[one]()) for one in wanted}
+
+
+def show(found: dict[Kind, list[tuple[str, str]]]) -> None:
+    """Print them."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from nas import report
+
+    for kind, lines in found.items():
+        table = Table(title=kind.value, title_justify="left", box=None, show_header=False, padding=(0, 2, 0, 0))
         table.add_column(no_wrap=True)
         table.add_column(overflow="fold")
-        for name, line in listed[one]():
+        for name, line in lines:
             table.add_row(escape(name), escape(line))
-        console.print(table)
+        report.screen().print(table)
 
 
-def _registered(registry: Registry) -> Lines:
+def _registered(registry: Any) -> Lines:
     """A broken plug-in is named with its reason and takes nothing else down."""
+    from search_spaces.errors import UserError
+
     for name in registry.names():
         try:
             yield name, _first_line(registry.load(name))
@@ -55,6 +69,10 @@ def _first_line(entry: Any) -> str:
 
 def _tasks() -> Lines:
     """Each task with the names of its presets."""
+    from search_spaces.errors import UserError
+    from tasks.base import TASK_FAMILIES, TASKS
+    from tasks.load import task_class
+
     for name in TASKS.names():
         try:
             kind = task_class(name)
@@ -66,20 +84,39 @@ def _tasks() -> Lines:
 
 
 def _presets() -> Lines:
+    from search_spaces.errors import UserError
+    from tasks.base import TASKS
+    from tasks.load import task_class
+
     for name in TASKS.names():
         try:
             presets = task_class(name).presets
         except UserError:
             continue  # said where tasks are listed
-        for preset, settings in presets.items():
-            yield f"{name} {preset}", str(settings)
+        for preset, recipe in presets.items():
+            yield f"{name} {preset}", str(recipe)
+
+
+def _sheet(task: str) -> Lines:
+    """Every value of every preset of a task: what `--set` can change."""
+    from tasks.load import task_class
+    from tasks.settings import values_of
+
+    for preset, recipe in task_class(task).presets.items():
+        for name, value in values_of(recipe).items():
+            yield f"{preset} {name}", str(value)
 
 
 def _studies(url: str) -> Lines:
-    storage = store.open_storage(url)
-    with store.clear_errors(url):
-        for name in store.study_names(storage):
-            study = store.load_study(storage, name)
-            settings = store.settings_of(study)
-            searched = f"{settings.task}, {settings.space}, {settings.preset}, {', '.join(settings.objectives)}"
-            yield name, f"{len(store.rows_of(study))} rows; {searched}; {settings.budget or 'no budget'}"
+    from nas.store import Store
+
+    store = Store(url)
+    searches = store.searches()
+    for name in dict.fromkeys((*searches, *store.studies())):
+        rows = f"{len(store.read([name]).rows)} rows"
+        if name not in searches:
+            yield name, f"{rows}; evaluations"
+            continue
+        settings = searches[name]
+        searched = f"{settings.task}, {settings.space}, {settings.preset}, {', '.join(settings.objectives)}"
+        yield name, f"{rows}; {searched}; {settings.budget or 'no budget'}"

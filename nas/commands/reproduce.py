@@ -3,35 +3,48 @@
 from collections.abc import Iterator
 from typing import Any
 
-from rich import box
-from rich.markup import escape
-from rich.table import Table
-
-from nas import report
-from nas.options import Format
+from nas.options import Format, Printed
 from nas.readings import LABELS, Reading, holds, is_printed, readings, row_of, unread
-from nas.readings.networks import params
-from results import export, published, table
 
 
-def run_params(paper: str | None, format: Format) -> bool:
-    """Print parameters as printed and as counted, a line a reading; returns whether each is what its label says."""
+def compared(what: Printed, paper: str | None = None) -> tuple[list[dict[str, Any]], list[str]]:
+    """Compare what papers print with what is counted here; exit status 1 where a reading is not what its label says.
+
+    Raises:
+        UserError: An unknown paper.
+    """
+    from results import published
+
     papers = [paper] if paper else published.papers()
-    records = [record for name in papers for record in _records(name)]
+    return [record for name in papers for record in _records(name)], papers
+
+
+def show(found: tuple[list[dict[str, Any]], list[str]], format: Format = Format.TABLE) -> None:
+    """Print parameters as printed and as counted, a line a reading."""
+    import typer
+
+    from results import export, table
+
+    records, papers = found
     if format is Format.TABLE:
         _print(records, papers)
     else:
         export.write(table.from_records(records), format.value)
-    return all(holds(record["label"], record["matches"] == "yes") for record in records)
+    if not all(holds(record["label"], record["matches"] == "yes") for record in records):
+        raise typer.Exit(1)
 
 
 def _records(paper: str) -> Iterator[dict[str, Any]]:
+    from results import published
+
     printed = {row_of(line): line["params_millions"] for line in published.lines_of(paper)}
     for reading in readings(paper):
         yield _record(paper, reading, printed[reading.row])
 
 
 def _record(paper: str, reading: Reading, printed: str) -> dict[str, Any]:
+    from nas.readings.networks import params
+
     counted = params(reading)
     return {
         "paper": paper,
@@ -52,6 +65,12 @@ def _record(paper: str, reading: Reading, printed: str) -> dict[str, Any]:
 
 
 def _print(records: list[dict[str, Any]], papers: list[str]) -> None:
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    from nas import report
+
     console = report.screen()
     shown = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), collapse_padding=True)
     for heading in ("paper", "table", "model", "data", "printed", "counted", "label", "reading"):

@@ -1,90 +1,64 @@
-"""`nas results` and `nas front`: ask a study, and show its front. Loads no torch."""
+"""`nas results`: the rows that were asked for. Loads no torch."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from nas import report, store
-from nas.objectives import resolve
 from nas.options import Format
-from results import export, table
-from results.pareto import front
-from results.query import query
-from results.row import Row
-from search_spaces.errors import UserError
+
+if TYPE_CHECKING:
+    from nas.study import Study
 
 
-def run(
-    where: str | None,
-    pareto: str | None,
-    columns: str | None,
-    order_by: str | None,
-    limit: int | None,
-    format: Format,
-    output: Path | None,
-    study: str | None,
-    storage: str,
+def query_rows(
+    study: "Study",
+    where: str | None = None,
+    pareto: str | None = None,
+    columns: str | None = None,
+    order_by: str | None = None,
+    limit: int | None = None,
+    format: Format = Format.TABLE,
+    output: Path | None = None,
 ) -> None:
-    """Print the rows of a study that were asked for."""
-    _, settings, rows = _read(study, storage)
-    objectives = resolve(_names(pareto), settings.metrics) if pareto is not None else None
+    """Query the Rows of a study, of several with commas, of `all`, or of a file; without a name the newest search's."""
+    from nas import report
+    from nas.objectives import resolve
+    from results import export, table
+    from results.query import query
+
+    for line in study.bad:
+        report.say(report.screen(stderr=True), f"passed over, {line}")
+    rows = study.rows()
+    places = {row.identity(): row for row in rows}
     every = table.from_rows(rows)
+    objectives = None if pareto is None else resolve(_names(pareto), study.directions)
     found = query(every, where=where, objectives=objectives, order_by=_names(order_by or ""), limit=limit)
     for line in table.mixtures(found):
-        report.screen(stderr=True).print(f"note: {line}", highlight=False, markup=False)
-    found = query(found, columns=_columns(columns, format, settings, found.column_names))
-    if for_a_terminal(format, output):
-        console = report.screen()
-        report.print_records(console, found.to_pylist(), found.column_names, f"{len(found)} of {len(every)} rows")
+        report.say(report.screen(stderr=True), f"note: {line}")
+    for_terminal = report.for_a_terminal(format, output)
+    if format is Format.JSONL:
+        report.write_rows([places[identity] for identity in found["identity"].to_pylist()], format, output)
+        return
+    found = query(found, columns=_columns(columns, format, study, found.column_names))
+    if for_terminal:
+        title = f"{len(found)} of {len(every)} rows"
+        report.print_records(report.screen(), found.to_pylist(), found.column_names, title)
     else:
         export.write(found, format.value, output)
-
-
-def show_front(study: str | None, storage: str, plot: Path | None) -> None:
-    """Print the front of a study beside its baselines, and draw it."""
-    console = report.screen()
-    name, settings, rows = _read(study, storage)
-    found = front(table.from_rows(rows), settings.objectives)
-    if not len(found):
-        raise UserError(f"study {name!r} has no complete row yet: {len(rows)} ended. See `nas results`.")
-    last = list(settings.objectives)[-1]
-    records = sorted(found.to_pylist(), key=lambda record: float(record[last]))
-    directions = ", ".join(f"{direction} {name}" for name, direction in settings.objectives.items())
-    title = f"{name}: front of {len(rows)} architectures ({directions}; {settings.budget or 'no budget'})"
-    report.print_records(
-        console, records, report.front_columns(list(settings.objectives), list(settings.metrics)), title
-    )
-    for line in report.baseline_lines(settings.baselines):
-        console.print(line, soft_wrap=True, highlight=False, markup=False)
-    path = plot or Path("nas-runs", f"{store.slug(name)}-front.png")
-    keys = [record["key"] for record in records]
-    report.plot_front(path, [row.columns() for row in rows], keys, settings.objectives, title)
-    more = f"front drawn in {path}; ask more with: nas results --study {name}"
-    console.print(more, soft_wrap=True, highlight=False, markup=False)
-
-
-def _read(study: str | None, storage: str) -> tuple[str, store.Settings, list[Row]]:
-    """A study's name, settings and Rows."""
-    opened_storage = store.open_storage(storage)
-    with store.clear_errors(storage):
-        opened = store.load_study(opened_storage, study)
-        return opened.study_name, store.settings_of(opened), store.rows_of(opened)
-
-
-def for_a_terminal(format: Format, output: Path | None) -> bool:
-    """Whether to print a table. Raises UserError where a table is to go to a file."""
-    if format is Format.TABLE and output is not None:
-        raise UserError(f"a table is for the terminal; --output {output} needs --format csv, json or parquet.")
-    return format is Format.TABLE
 
 
 def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _columns(text: str | None, format: Format, settings: store.Settings, known: list[str]) -> list[str]:
+def _columns(text: str | None, format: Format, study: "Study", known: list[str]) -> list[str]:
     """Those asked for; without a word a table shows the telling ones and a file holds all."""
+    from nas import report
+
     if text == "all" or (text is None and format is not Format.TABLE):
         return []
     if text is not None:
         return _names(text)
-    telling = (*report.front_columns(list(settings.objectives), list(settings.metrics)), "status")
-    return [column for column in telling if column in known]
+    objectives = list(study.objectives) if study.directions else []
+    telling = ("task", *report.front_columns(objectives, list(study.directions)), "status")
+    several = len({row.task for row in study.rows()}) > 1
+    return [column for column in telling if column in known and (several or column != "task")]

@@ -3,6 +3,7 @@
 import platform
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +12,30 @@ import torch
 from nas.profiling import trace
 from nas.profiling.energy import energy_of
 from nas.profiling.memory import peak_of
-from nas.profiling.steps import Steps, one_thread, prepare, usual_batch
-from nas.profiling.timing import Times, timed
+from nas.profiling.steps import (
+    USUAL_BATCH,
+    Call,
+    batch_of,
+    generic_step,
+    gives_step,
+    inference,
+    pass_of,
+    threads_on_the_cpu,
+    with_batch,
+)
+from nas.profiling.timing import LEAST_CALLS, Times, timed
+from nas.waiting import said_if_slow
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
 from tasks.base import Task
+from tasks.run import Run
 
 Profile = Mapping[str, float | int | str]
 """What was measured, by column; what was not is left out, and `profile_note` says why.
 
     device              its name
-    batch               examples of a training step
+    threads             of an operator on the CPU
+    batch               examples of a training step: a whole step of the optimiser, however many passes it is made of
     latency_ms          median time of a forward pass of one example, with quartiles latency_ms_q1 and latency_ms_q3
     step_ms             median time of a training step, with quartiles
     examples_per_s      batch over step_ms
@@ -31,49 +45,70 @@ Profile = Mapping[str, float | int | str]
 """
 
 
-def profile(task: Task, architecture: Architecture, preset: str, batch: int | None, kept: Path | None) -> Profile:
-    """Measure the network that costs are counted of, at the task's example, with a preset's batch and precision.
+def profile(
+    task: Task, architecture: Architecture, recipe: Any, batch: int | None, kept: Path | None, threads: int = 1
+) -> Profile:
+    """Measure the task's training step by a recipe, and the forward pass of the network that costs are counted of.
 
-    Timed without the profiler, then traced into `kept`.json.gz.
+    `batch` is the examples of a step, the recipe's own where it is None. A task that gives no step of its own is
+    measured by a step that is the same for all, and the note says so. Timed without the profiler, then traced into
+    `kept`.json.gz.
 
     Raises:
         torch.OutOfMemoryError: There is no memory for a step of that batch.
-        UserError: The trace's folder cannot be made.
+        UserError: The trace's folder cannot be made, the task's data cannot be had, or fewer than one thread.
     """
-    recipe = task.presets[preset]
-    on_gpu = torch.cuda.is_available() and getattr(recipe, "accelerator", "auto") != "cpu"
-    if kept is not None:
-        _make(kept.parent)
-    with one_thread():
-        device = torch.device("cuda" if on_gpu else "cpu")
-        found, notes = _measured(task, architecture, preset, batch or usual_batch(recipe), device, kept)
-    return found | ({"profile_note": "; ".join(notes)} if notes else {})
+    sized = recipe if batch is None else with_batch(recipe, batch)
+    return _profile(task, architecture, sized, batch, kept, threads)
 
 
 def profile_what_fits(
-    task: Task, architecture: Architecture, preset: str, batch: int | None, kept: Path | None
+    task: Task, architecture: Architecture, recipe: Any, batch: int | None, kept: Path | None, threads: int = 1
 ) -> Profile:
     """Do as `profile` does, with the batch halved until there is memory for it; the note says so.
 
+    Passes shrink with the batch. What takes longer than two seconds is said on standard error.
+
     Raises:
-        UserError: There is no memory for a single example, or the trace's folder cannot be made.
+        UserError: There is no memory for a single example, or as `profile`.
     """
-    asked = size = batch or usual_batch(task.presets[preset])
-    while True:
-        try:
-            found = profile(task, architecture, preset, size, kept)
-        except (MemoryError, RuntimeError) as error:  # of the CPU, torch says it in a RuntimeError's text
-            if not isinstance(error, MemoryError | torch.OutOfMemoryError) and "memory" not in str(error):
-                raise
-            if size == 1:
-                raise UserError("there is no memory for a step of one example. Take a smaller network.") from error
-            size //= 2
-            torch.cuda.empty_cache()
-            continue
-        if size == asked:
-            return found
-        note = f"batch {size} instead of {asked} for lack of memory"
-        return {**found, "profile_note": "; ".join(filter(None, (note, str(found.get("profile_note", "")))))}
+    sized, size = (recipe, batch) if batch is None else (with_batch(recipe, batch), batch)
+    with said_if_slow(f"profiling {task.name}, {architecture} ..."):
+        while True:
+            try:
+                found = _profile(task, architecture, sized, size, kept, threads)
+                break
+            except (MemoryError, RuntimeError) as error:  # of the CPU, torch says it in a RuntimeError's text
+                if not isinstance(error, MemoryError | torch.OutOfMemoryError) and "memory" not in str(error):
+                    raise
+                size = size or batch_of(sized) or USUAL_BATCH
+                if size == 1 or (gives_step(task) and batch_of(sized) is None):
+                    least = "one example" if size == 1 else "its batch, which cannot be set"
+                    raise UserError(f"there is no memory for a step of {least}. Take a smaller network.") from error
+                size //= 2
+                sized = with_batch(sized, size, max(1, pass_of(sized) // 2))
+                torch.cuda.empty_cache()
+    asked = batch or batch_of(recipe) or USUAL_BATCH
+    if found.get("batch", asked) == asked:
+        return found
+    note = f"batch {found['batch']} instead of {asked} for lack of memory"
+    return {**found, "profile_note": "; ".join(filter(None, (note, str(found.get("profile_note", "")))))}
+
+
+def _profile(
+    task: Task, architecture: Architecture, recipe: Any, batch: int | None, kept: Path | None, threads: int
+) -> Profile:
+    """Measure by a recipe that has its batch already; `batch` is for what has none."""
+    if threads < 1:
+        raise UserError(f"threads must be at least 1, got {threads}.")
+    if kept is not None:
+        _make(kept.parent)
+    on_gpu = torch.cuda.is_available() and getattr(recipe, "accelerator", "auto") != "cpu"
+    device = torch.device("cuda" if on_gpu else "cpu")
+    run = Run(architecture=architecture, recipe=recipe, seed=0, device=device, threads=threads)
+    with threads_on_the_cpu(threads):
+        found, notes = _measured(task, run, batch, kept)
+    return found | ({"profile_note": "; ".join(notes)} if notes else {})
 
 
 def _make(folder: Path) -> None:
@@ -83,25 +118,17 @@ def _make(folder: Path) -> None:
         raise UserError(f"folder {folder} of traces cannot be made: {error.strerror}. Run nas elsewhere.") from error
 
 
-def _measured(
-    task: Task, architecture: Architecture, preset: str, batch: int, device: torch.device, kept: Path | None
-) -> tuple[dict[str, Any], list[str]]:
-    steps: list[Steps] = []
-
-    def build_and_train() -> None:
-        steps.append(prepare(task, architecture, preset, batch, device))
-        for _ in range(2):
-            steps[0].train()
-
-    memory = peak_of(build_and_train, device)
-    train, infer = steps[0].train, steps[0].infer
-    step, latency = timed(train, device), timed(infer, device)
+def _measured(task: Task, run: Run, batch: int | None, kept: Path | None) -> tuple[dict[str, Any], list[str]]:
+    device, notes = run.device, list[str]()
+    train, memory, examples = _step(task, run, batch, notes)
+    step = timed(train, device)
+    latency = timed(inference(task, run.architecture, run.recipe, device), device)
     energy, why_not = energy_of(train, device)
-    found: dict[str, Any] = {"device": device_name(device), "batch": batch}
-    found |= _quartiles("latency_ms", latency) | _quartiles("step_ms", step)
-    found["examples_per_s"] = 1e3 * batch / step.median
-    found["peak_memory_bytes"] = memory
-    notes = []
+    found: dict[str, Any] = {"device": device_name(device), "threads": run.threads}
+    found |= {} if examples is None else {"batch": examples, "examples_per_s": 1e3 * examples / step.median}
+    found |= _quartiles("latency_ms", latency) | _quartiles("step_ms", step) | {"peak_memory_bytes": memory}
+    if step.calls < LEAST_CALLS:
+        notes.append(f"quartiles are of {step.calls} steps")
     if energy is None:
         notes.append(why_not)
     else:
@@ -109,6 +136,36 @@ def _measured(
     if kept is not None:
         found |= _traced(train, kept.with_name(f"{kept.name}.json.gz"), device, notes)
     return found, notes
+
+
+def _step(task: Task, run: Run, batch: int | None, notes: list[str]) -> tuple[Call, int, int | None]:
+    """The training step that is measured, the most memory of building and taking it, and its examples if known."""
+    if gives_step(task):
+        task.prepare()  # data that is read for the first time would be in the peak
+        task.inputs(run.recipe)
+        if batch is not None and batch_of(run.recipe) is None:
+            raise UserError(f"a step of task {task.name!r} has no batch that could be set. Leave --batch out.")
+        try:
+            return *_with_peak(lambda: task.training_step(run), run.device), batch_of(run.recipe)
+        except NotImplementedError:
+            pass
+    notes.append(f"task {task.name!r} gives no training step: one of AdamW on a loss without meaning was measured")
+    size = batch or batch_of(run.recipe) or USUAL_BATCH
+    make = partial(generic_step, task, run.architecture, run.recipe, size, run.device)
+    return *_with_peak(make, run.device), size
+
+
+def _with_peak(make: Callable[[], Call], device: torch.device) -> tuple[Call, int]:
+    """A step, and the most memory that making it and taking it twice held."""
+    made: list[Call] = []
+
+    def build_and_train() -> None:
+        made.append(make())
+        for _ in range(2):
+            made[0]()
+
+    memory = peak_of(build_and_train, device)
+    return made[0], memory
 
 
 def _traced(train: Callable[[], None], path: Path, device: torch.device, notes: list[str]) -> dict[str, Any]:
@@ -135,5 +192,5 @@ def device_name(device: torch.device) -> str:
         return torch.cuda.get_device_name(device)
     with suppress(OSError, StopIteration):
         lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.split(":")[1].strip() for line in lines if line.startswith("model name")) + ", 1 thread"
-    return f"{platform.processor() or platform.machine()}, 1 thread"
+        return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
+    return platform.processor() or platform.machine()

@@ -1,104 +1,133 @@
-"""The work that is timed: a forward pass of one example, and a training step of a batch.
+"""The work that is timed: a forward pass of one example, and a training step.
 
-A training step is the same for every task: the forward pass of a batch of the task's example, a loss that every output
-has a part in, the backward pass, and AdamW. Network and example are those that costs are counted of: what a task's own
-loss, its data, dropped paths or a preset's shorter sequences change is not in it.
+The training step is the task's own where it gives it. Of other tasks it is the same for all: the forward pass of a
+batch of the task's example, a loss that every output has a part in, the backward pass, and AdamW. There, network and
+example are those that costs are counted of: what a task's own loss and data change is not in it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import fields, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim import AdamW, Optimizer
+from torch.optim import AdamW
 
 from search_spaces.architecture import Architecture
 from search_spaces.topologies.decay import split_by_decay
 from tasks.base import Task
+from tasks.batches import Inputs, call, each, repeated, tensors
 from tasks.recipe import Recipe
 
 USUAL_BATCH = 32
-"""Where a task's preset has none of its own."""
+"""Where a recipe has no batch."""
+
+Call = Callable[[], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Steps:
-    """A network on its device, and examples for it.
+def gives_step(task: Task) -> bool:
+    """Whether the task says what its training step is; it may still say that it has none."""
+    return type(task).training_step is not Task.training_step
 
-    Attributes:
-        network: What is timed.
-        batch: Inputs of a training step.
-        one: Inputs of a single example.
-        optimizer: Of the network's parameters.
-        precision: What the forward pass computes in.
-    """
 
-    network: nn.Module
-    batch: tuple[Tensor, ...]
-    one: tuple[Tensor, ...]
-    optimizer: Optimizer
-    precision: str
+def inference(task: Task, architecture: Architecture, recipe: Any, device: torch.device) -> Call:
+    """What passes one example forward through a network in evaluation, in the recipe's precision."""
+    network, one = _built(task, architecture, recipe, device)
+    network.eval()
 
     @torch.no_grad()
-    def infer(self) -> None:
-        """Pass one example forward."""
-        self.network.eval()
-        with self._autocast():
-            self.network(*self.one)
+    def infer() -> None:
+        with _autocast(recipe, device):
+            call(network, one)
 
-    def train(self) -> None:
-        """Take a training step."""
-        self.network.train()
-        with self._autocast():
-            outputs = self.network(*self.batch)
-        loss = torch.stack([output.float().square().mean() for output in _tensors(outputs)]).sum()
-        loss.backward()
-        self.optimizer.step()
-        self.optimizer.zero_grad()
-
-    def _autocast(self) -> AbstractContextManager[Any]:
-        if self.precision == "bf16-mixed":
-            return torch.autocast(self.one[0].device.type, torch.bfloat16)
-        return nullcontext()
+    return infer
 
 
-def prepare(task: Task, architecture: Architecture, preset: str, batch: int | None, device: torch.device) -> Steps:
-    """Build the network, with the preset's precision, compiled or not, and its batch where none is given."""
-    recipe = task.presets[preset]
-    precision = recipe.precision if isinstance(recipe, Recipe) else "32-true"
-    size = batch or usual_batch(recipe)
-    with device:
-        network, one = task.build(architecture), task.example()
-    if precision == "bf16-true":
-        network = network.to(torch.bfloat16)
-        one = tuple(x.to(torch.bfloat16) if x.is_floating_point() else x for x in one)
-    if isinstance(recipe, Recipe) and recipe.compile:
-        network.compile()
+def generic_step(task: Task, architecture: Architecture, recipe: Any, batch: int, device: torch.device) -> Call:
+    """What trains a network on a batch of equal examples, in the recipe's passes, by a loss that means nothing."""
+    network, one = _built(task, architecture, recipe, device)
+    network.train()
+    passes = getattr(recipe, "accumulate", 1)
+    inputs = repeated(one, batch // passes)
     decayed, exempt = split_by_decay(network)
     groups: list[dict[str, Any]] = [{"params": decayed}, {"params": exempt, "weight_decay": 0.0}]
     optimizer = AdamW(groups, lr=1e-4, fused=True)
-    return Steps(network, tuple(x.repeat(size, *[1] * (x.dim() - 1)) for x in one), one, optimizer, precision)
+
+    def train() -> None:
+        for _ in range(passes):
+            with _autocast(recipe, device):
+                outputs = call(network, inputs)
+            loss = torch.stack([output.float().square().mean() for output in tensors(outputs)]).sum()
+            loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    return train
 
 
-def usual_batch(recipe: Any) -> int:
-    """How many examples a pass of a preset has."""
-    return recipe.batch // recipe.accumulate if isinstance(recipe, Recipe) else USUAL_BATCH
+def batch_of(recipe: Any) -> int | None:
+    """Examples of a whole optimiser step of a recipe; None where it has no batch."""
+    size = getattr(recipe, "batch", None)
+    return size if isinstance(size, int) else None
+
+
+def pass_of(recipe: Any) -> int:
+    """Examples of one pass of a recipe's step."""
+    return (batch_of(recipe) or USUAL_BATCH) // getattr(recipe, "accumulate", 1)
+
+
+def with_batch(recipe: Any, batch: int, most: int | None = None) -> Any:
+    """The recipe with another batch, in passes of at most `most` examples: by default of no more than it has.
+
+    A recipe without a batch is returned as it is.
+    """
+    own = batch_of(recipe)
+    if own is None:
+        return recipe
+    names = {field.name for field in fields(recipe)}
+    if "accumulate" not in names:
+        return replace(recipe, batch=batch)
+    most = most or pass_of(recipe)
+    passes = next(n for n in range(1, batch + 1) if batch % n == 0 and batch // n <= most)
+    return replace(recipe, batch=batch, accumulate=passes)
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
-    """One thread on the CPU, as evaluations train."""
+def threads_on_the_cpu(threads: int) -> Iterator[None]:
+    """So many threads for an operator on the CPU."""
     before = torch.get_num_threads()
-    torch.set_num_threads(1)
+    torch.set_num_threads(threads)
     try:
         yield
     finally:
         torch.set_num_threads(before)
 
 
-def _tensors(outputs: Any) -> list[Tensor]:
-    if isinstance(outputs, Tensor):
-        return [outputs]
-    return [tensor for output in outputs for tensor in _tensors(output)]
+def one_thread() -> AbstractContextManager[None]:
+    """One thread on the CPU, as evaluations train."""
+    return threads_on_the_cpu(1)
+
+
+def _built(task: Task, architecture: Architecture, recipe: Any, device: torch.device) -> tuple[nn.Module, Inputs]:
+    """The network that costs are counted of and one example, in the recipe's precision, compiled or not."""
+    with device:
+        network = task.build(architecture)
+        one: Inputs = task.example()
+    if _precision(recipe) == "bf16-true":
+        network, one = network.to(torch.bfloat16), each(one, _halved)
+    if isinstance(recipe, Recipe) and recipe.compile:
+        network.compile()
+    return network, one
+
+
+def _halved(x: Tensor) -> Tensor:
+    return x.to(torch.bfloat16) if x.is_floating_point() else x
+
+
+def _precision(recipe: Any) -> str:
+    return recipe.precision if isinstance(recipe, Recipe) else "32-true"
+
+
+def _autocast(recipe: Any, device: torch.device) -> AbstractContextManager[Any]:
+    return torch.autocast(device.type, torch.bfloat16) if _precision(recipe) == "bf16-mixed" else nullcontext()

@@ -10,31 +10,47 @@ import torch
 WARM_UP_CALLS, WARM_UP_S = 3, 0.3
 LEAST_CALLS, MOST_CALLS, MEASURED_S = 10, 1000, 1.5
 
+FEWEST_CALLS, PATIENCE_S = 3, 20.0
+"""Calls that are seconds long are not repeated ten times: after so many seconds three are enough."""
+
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Quartiles of a call's duration, in milliseconds."""
+    """Quartiles of a call's duration, in milliseconds, and how many calls they are of."""
 
     median: float
     q1: float
     q3: float
+    calls: int
 
 
 def timed(call: Callable[[], None], device: torch.device) -> Times:
-    """Call until it is warm, then at least ten times and for a second and a half, each by itself."""
+    """Call until it is warm, then at least ten times and for a second and a half, each by itself.
+
+    What takes longer than PATIENCE_S by then is called three times at least, and once to be warm.
+    """
     begin, calls = time.perf_counter(), 0
-    while calls < WARM_UP_CALLS or time.perf_counter() - begin < WARM_UP_S:
+    while not calls or (
+        time.perf_counter() - begin < PATIENCE_S / 4
+        and (calls < WARM_UP_CALLS or time.perf_counter() - begin < WARM_UP_S)
+    ):
         call()
         synchronise(device)
         calls += 1
     durations: list[float] = []
-    while len(durations) < LEAST_CALLS or (sum(durations) < MEASURED_S and len(durations) < MOST_CALLS):
+    while not _enough(len(durations), sum(durations)):
         start = time.perf_counter()
         call()
         synchronise(device)
         durations.append(time.perf_counter() - start)
     q1, median, q3 = statistics.quantiles(durations, n=4)
-    return Times(1e3 * median, 1e3 * q1, 1e3 * q3)
+    return Times(1e3 * median, 1e3 * q1, 1e3 * q3, len(durations))
+
+
+def _enough(calls: int, seconds: float) -> bool:
+    if seconds >= PATIENCE_S and calls >= FEWEST_CALLS:
+        return True
+    return calls >= LEAST_CALLS and (seconds >= MEASURED_S or calls >= MOST_CALLS)
 
 
 def synchronise(device: torch.device) -> None:

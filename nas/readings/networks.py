@@ -7,9 +7,9 @@ from typing import Any
 import timm
 from torch import nn
 
-from nas.cost import meta_device
+from nas.counting import meta_device
 from nas.readings import Reading
-from search_spaces.architecture import Architecture, parse_architecture
+from search_spaces.architecture import Architecture
 from search_spaces.layers.attention import SoftmaxAttention
 from search_spaces.layers.feed_forward import SWIGLU
 from search_spaces.layers.norm import Norm
@@ -17,6 +17,7 @@ from search_spaces.layers.nystrom import Nystrom
 from search_spaces.layers.transformer import TransformerStyle, build_transformer
 from search_spaces.models.encoder import EncoderSizes, build_encoder
 from search_spaces.models.vit import build_vit
+from search_spaces.parsing import parse_architecture
 from tasks.imagenet import ImageNetViT
 from tasks.load import task_class
 

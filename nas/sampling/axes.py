@@ -1,6 +1,6 @@
 """A finite space as Optuna and as geometry see it: a distribution and coordinates for each axis.
 
-Shapes: M = architectures, F = coordinates.
+Shapes: M = candidates, F = coordinates.
 """
 
 from abc import ABC, abstractmethod
@@ -14,7 +14,8 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 
 from nas.budget import Feasible
 from search_spaces.architecture import Architecture
-from search_spaces.space import Point
+from search_spaces.errors import UserError
+from search_spaces.space import Point, option_of
 from search_spaces.spec import Scalar
 
 Array = NDArray[np.float64]
@@ -26,7 +27,7 @@ class Axis(ABC):
     """One axis of a space, in both views.
 
     Attributes:
-        name: "depth", "topology", "dca.k" ...
+        name: "depth", "topology", "dca.k", "recipe.lr" ...
         distribution: What Optuna records values with.
     """
 
@@ -79,8 +80,20 @@ class Words(Axis):
         self.distribution = CategoricalDistribution(self._values)
 
     def suggest(self, trial: optuna.Trial) -> Scalar:
-        """Ask for one of the choices."""
-        value = trial.suggest_categorical(self.name, self._values)
+        """Ask for one of the choices.
+
+        Raises:
+            UserError: The study has other choices: somebody has installed or removed a topology since.
+        """
+        try:
+            value = trial.suggest_categorical(self.name, self._values)
+        except UserError:
+            raise
+        except ValueError as error:  # Optuna's, which takes no other choices than a study's first trial
+            choices = ", ".join(map(str, self._values))
+            raise UserError(
+                f"the study was begun with other values of axis {self.name!r} than {choices}. Give another --study."
+            ) from error
         assert value is not None  # it is one of the values, none of which is
         return value
 
@@ -90,21 +103,26 @@ class Words(Axis):
 
 
 class Coordinates:
-    """Where the feasible architectures of a space stand.
+    """Where the feasible candidates of a space stand.
 
     Attributes:
-        feasible: The architectures, in the order of all indices.
+        feasible: The candidates, in the order of all indices.
         axes: The space's axes by name.
     """
 
     def __init__(self, feasible: Feasible) -> None:
         self.feasible = feasible
         self.axes = {name: _axis(name, values) for name, values in feasible.space.axes.items()}
-        self._points = [feasible.space.members[architecture] for architecture in feasible]
+        self._points = [feasible.space.members[candidate] for candidate in feasible]
         self._index = {self._names(point): index for index, point in enumerate(self._points)}
 
+    @property
+    def everywhere(self) -> Mapping[str, Axis]:
+        """The axes that apply whatever the topology is: fields and the recipe's, not options."""
+        return {name: axis for name, axis in self.axes.items() if option_of(name) is None}
+
     def point(self, index: int) -> Point:
-        """A feasible architecture's value on each axis that applies to it."""
+        """A feasible candidate's value on each axis that applies to it."""
         return self._points[index]
 
     def index(self, point: Mapping[str, Scalar]) -> int | None:
@@ -118,10 +136,8 @@ class Coordinates:
 
     def walk(self, value_of: Callable[[Axis], Scalar]) -> Point:
         """Make a point axis by axis; which options apply follows from the topology."""
-        point: Point = {name: value_of(axis) for name, axis in self.axes.items() if "." not in name}
-        topology = str(point.get("topology", self.feasible.space.base.topology))
-        options = {name: axis for name, axis in self.axes.items() if name.startswith(f"{topology}.")}
-        return {**point, **{name: value_of(axis) for name, axis in options.items()}}
+        point: Point = {name: value_of(axis) for name, axis in self.everywhere.items()}
+        return {**point, **{name: value_of(self.axes[name]) for name in self.feasible.space.options(point)}}
 
     def place(self, point: Mapping[str, Scalar]) -> Array:
         """Coordinates of any point, a member or not: [F]."""
@@ -129,13 +145,13 @@ class Coordinates:
 
     @cached_property
     def sizes(self) -> Array:
-        """The logarithm of every feasible architecture's size, from 0 to 1: [M, 1]."""
-        logs = np.log([size(architecture) for architecture in self.feasible])
+        """The logarithm of every feasible candidate's size, from 0 to 1: [M, 1]."""
+        logs = np.log([size(candidate.architecture) for candidate in self.feasible])
         return np.asarray((logs - logs.min()) / max(float(np.ptp(logs)), 1e-9))[:, None]
 
     @cached_property
     def places(self) -> Array:
-        """Coordinates of every feasible architecture: [M, F]."""
+        """Coordinates of every feasible candidate: [M, F]."""
         columns = []
         for name, axis in self.axes.items():
             known = {value: axis.place(value) for value in (*self.feasible.space.axes[name], None)}

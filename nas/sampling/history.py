@@ -1,6 +1,6 @@
 """What a study has tried so far, as arrays.
 
-Shapes: T = trials that stand at a feasible architecture, K = objectives.
+Shapes: T = trials that stand at a feasible candidate, K = objectives.
 """
 
 from collections.abc import Sequence
@@ -17,10 +17,10 @@ from nas.sampling.axes import Array, Coordinates, Indices
 
 @dataclass(frozen=True)
 class Tried:
-    """The architectures of trials in any state, in the order of trials.
+    """The candidates of trials in any state, in the order of trials.
 
     Attributes:
-        indices: Which architecture: [T].
+        indices: Which candidate: [T].
         values: The values it got, turned so that less is better; NaN where it has none: [T, K].
         running: Whether values are still to come: [T].
     """
@@ -37,7 +37,7 @@ class Tried:
         )
 
     def untried(self, members: int) -> Indices:
-        """The indices of all other architectures."""
+        """The indices of all other candidates."""
         mask = np.ones(members, dtype=bool)
         mask[self.indices] = False
         return np.flatnonzero(mask)
@@ -52,7 +52,7 @@ class History:
         self._signs = np.array(
             [-1.0 if direction == StudyDirection.MAXIMIZE else 1.0 for direction in study.directions]
         )
-        self._kept, self._settled = self._read([]), 0
+        self._read_once, self._finished = self._read([]), 0
 
     def belongs_to(self, study: optuna.Study) -> bool:
         """Whether this is the history of that study."""
@@ -64,12 +64,12 @@ class History:
         A trial stands for the parameters it has recorded or, while it waits, was enqueued with.
         """
         trials = self._study.get_trials(deepcopy=False)
-        end = self._settled
+        end = self._finished
         while end < len(trials) and trials[end].state.is_finished():
             end += 1
-        self._kept += self._read(trials[self._settled : end])
-        self._settled = end
-        return self._kept + self._read([trial for trial in trials[end:] if trial.number != without])
+        self._read_once += self._read(trials[self._finished : end])
+        self._finished = end
+        return self._read_once + self._read([trial for trial in trials[end:] if trial.number != without])
 
     def _read(self, trials: Sequence[FrozenTrial]) -> Tried:
         placed = [(self._coordinates.index(params_of(trial)), trial) for trial in trials]

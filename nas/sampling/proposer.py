@@ -1,4 +1,4 @@
-"""What chooses the next architecture: the contract between the sampler and its ways of searching."""
+"""What chooses the next candidate: the contract between the sampler and its ways of searching."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ class Situation:
     """All that a proposal may depend on.
 
     Attributes:
-        coordinates: The feasible architectures.
+        coordinates: The feasible candidates.
         tried: What was tried.
         untried: The indices to choose from, at least one.
         seed: Drawn from the search's seed and the trial's number.
@@ -36,4 +36,4 @@ class Proposer(ABC):
 
     @abstractmethod
     def propose(self, situation: Situation) -> int:
-        """Choose one of the untried architectures, by its index."""
+        """Choose one of the untried candidates, by its index."""

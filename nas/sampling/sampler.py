@@ -1,6 +1,6 @@
 """The sampler a study is made with: whatever it proposes is new and inside the budget."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -8,89 +8,64 @@ from typing import Any
 import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution
-from optuna.samplers import BaseSampler, GPSampler, NSGAIISampler, TPESampler
+from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial
 
 from nas.budget import Feasible
 from nas.sampling.axes import Coordinates, Indices
-from nas.sampling.borrowed import Borrowed, Random
 from nas.sampling.history import History, Tried, params_of
-from nas.sampling.proposer import Proposer, Situation
-from nas.sampling.surrogate import Surrogate
-from search_spaces.architecture import Architecture
-from search_spaces.errors import UserError, unknown
+from nas.sampling.proposer import Situation
+from nas.sampling.registry import DEFAULT, proposer
+from search_spaces.errors import UserError
+from search_spaces.space import Candidate
 from search_spaces.spec import Scalar
-
-DEFAULT = "surrogate"
-
-_WAYS: Mapping[str, tuple[str, Callable[[], Proposer]]] = {
-    "surrogate": ("Gaussian processes over the feasible architectures: what may add the most hypervolume.", Surrogate),
-    "tpe": (
-        "Optuna's multivariate tree-structured Parzen estimator, moved to the nearest untried architecture.",
-        lambda: Borrowed(lambda seed: TPESampler(multivariate=True, seed=seed)),
-    ),
-    "nsga2": (
-        "Optuna's genetic algorithm with a population of 16, moved to the nearest untried architecture.",
-        lambda: Borrowed(lambda seed: NSGAIISampler(population_size=16, seed=seed)),
-    ),
-    "gp": (
-        "Optuna's Gaussian processes, moved to the nearest untried architecture; slow, and loads torch.",
-        lambda: Borrowed(lambda seed: GPSampler(seed=seed)),
-    ),
-    "random": ("Any untried architecture.", Random),
-}
-
-SAMPLERS: Mapping[str, str] = {name: line for name, (line, _) in _WAYS.items()}
-"""Name -> what it is, in a line."""
 
 
 class Exhausted(RuntimeError):
-    """Every architecture within the budget has been tried."""
+    """Every candidate within the budget has been tried."""
 
 
 class BudgetSampler(BaseSampler):
-    """Proposes architectures that are inside the budget and that no other trial of the study has.
+    """Proposes candidates that are inside the budget and that no other trial of the study has.
 
-    The base of the space comes first, or the feasible architecture nearest to it. Trials in any state count as
+    What the space says is first comes first, or the feasible candidate nearest to it. Trials in any state count as
     tried; only what is enqueued by hand can be a repetition. What trial n proposes rests on the seed, on n and on
     the trials in the storage, and on nothing else: a study that was interrupted goes on as if it had not been. One
     process at a time may ask a study for trials; any number of trials may be running.
 
     Args:
         feasible: What may be proposed.
-        inner: A name among SAMPLERS: how to choose.
+        inner: How to choose: a name among SAMPLERS, or "package.module:Class" of an Optuna sampler or a Proposer.
         seed: Any integer that is not negative.
 
     Raises:
-        UserError: An unknown name.
+        UserError: An unknown name, or an import path that leads to no sampler.
     """
 
     def __init__(self, feasible: Feasible, inner: str = DEFAULT, seed: int = 0) -> None:
         self.feasible = feasible
         self._coordinates = Coordinates(feasible)
-        if inner not in _WAYS:
-            raise unknown("sampler", inner, _WAYS)
-        self._proposer = _WAYS[inner][1]()
+        self._proposer = proposer(inner)
         self._seed = seed
         self._history: History | None = None
 
-    def propose(self, trial: optuna.Trial) -> Architecture:
-        """The architecture of a trial just asked for, which is recorded in it; of an older one, what it has.
+    def propose(self, trial: optuna.Trial) -> Candidate:
+        """The candidate of a trial just asked for, which is recorded in it; of an older one, what it has.
 
         Raises:
             Exhausted: There is none left. `remaining` tells beforehand.
         """
-        return self.architecture(self._coordinates.walk(lambda axis: axis.suggest(trial)))
+        return self.candidate(self._coordinates.walk(lambda axis: axis.suggest(trial)))
 
-    def architecture(self, params: Mapping[str, Scalar]) -> Architecture:
-        """The architecture of a trial's recorded parameters. Raises UserError where they are incomplete or outside."""
+    def candidate(self, params: Mapping[str, Scalar]) -> Candidate:
+        """The candidate of a trial's recorded parameters. Raises UserError where they are incomplete or outside."""
         index = self._coordinates.index(params)
         if index is None:
-            raise UserError(f"parameters {_listed(params) or '(none)'} are no architecture within the budget.")
-        return self.feasible.architectures[index]
+            raise UserError(f"parameters {_listed(params) or '(none)'} are no candidate within the budget.")
+        return self.feasible.candidates[index]
 
     def remaining(self, study: optuna.Study) -> int:
-        """How many feasible architectures no trial has."""
+        """How many feasible candidates no trial has."""
         return len(self._tried(study).untried(len(self.feasible)))
 
     def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
@@ -100,12 +75,12 @@ class BudgetSampler(BaseSampler):
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """The point of one architecture. What the trial has recorded already, or was enqueued with, is kept."""
+        """The point of one candidate. What the trial has recorded already, or was enqueued with, is kept."""
         tried = self._tried(study, without=trial.number)
         untried = tried.untried(len(self.feasible))
         allowed = self._allowed(params_of(trial), untried)
         if not len(allowed):
-            raise Exhausted("every architecture within the budget has been tried.")
+            raise Exhausted("every candidate within the budget has been tried.")
         situation = Situation(self._coordinates, tried, untried, self._seed_of(trial), study, trial)
         index = self._choose(situation) if len(untried) else -1
         if index not in allowed:
@@ -119,12 +94,12 @@ class BudgetSampler(BaseSampler):
         raise ValueError(f"axis {param_name!r} does not apply to trial {trial.number}. Use BudgetSampler.propose.")
 
     def _allowed(self, given: Mapping[str, Scalar], untried: Indices) -> Indices:
-        """The untried architectures with the values given; where all of those were tried, somebody wants one again."""
+        """The untried candidates with the values given; where all of those were tried, somebody wants one again."""
         if not given:
             return untried
         fitting = self._coordinates.fitting(given)
         if not len(fitting):
-            raise UserError(f"no architecture within the budget has {_listed(given)}. Enqueue one that is.")
+            raise UserError(f"no candidate within the budget has {_listed(given)}. Enqueue one that is.")
         return fitting[np.isin(fitting, untried)] if np.isin(fitting, untried).any() else fitting
 
     def _tried(self, study: optuna.Study, without: int | None = None) -> Tried:
@@ -140,9 +115,9 @@ class BudgetSampler(BaseSampler):
 
     @cached_property
     def _start(self) -> int:
-        """The base, or the feasible architecture nearest to it."""
-        base = self._coordinates.place(self.feasible.space.members[self.feasible.space.base])
-        return self._coordinates.nearest(base, np.arange(len(self.feasible)), np.random.default_rng(self._seed))
+        """The first of the space, or the feasible candidate nearest to it."""
+        first = self._coordinates.place(self.feasible.space.members[self.feasible.space.first])
+        return self._coordinates.nearest(first, np.arange(len(self.feasible)), np.random.default_rng(self._seed))
 
 
 def _listed(params: Mapping[str, Scalar]) -> str:

@@ -1,6 +1,6 @@
-"""Search by a model of the objectives, over the feasible architectures themselves.
+"""Search by a model of the objectives, over the feasible candidates themselves.
 
-A Gaussian process is fitted to each objective of what was tried. Of the untried architectures, the one is proposed
+A Gaussian process is fitted to each objective of what was tried. Of the untried candidates, the one is proposed
 that would add the most hypervolume to what was found if each of its values came out one deviation better than
 expected, weighed with the chance that its evaluation ends with values at all. The set is finite, so nothing is
 optimised and nothing has to be moved into the budget.
@@ -8,7 +8,7 @@ optimised and nothing has to be moved into the budget.
 The kernel is fixed: a parabola along each coordinate and a smooth remainder (Matern 5/2). A search has few axes
 and few values, which do not pay for fitting length scales.
 
-Shapes: N = architectures with values, C = candidates, F = coordinates, K = objectives, R = directions.
+Shapes: N = candidates with values, C = the pool looked at, F = coordinates, K = objectives, R = directions.
 """
 
 import numpy as np
@@ -17,9 +17,9 @@ from nas.sampling.axes import Array, Coordinates, Indices
 from nas.sampling.proposer import Proposer, Situation
 
 START = 8
-"""Values there must be before a model is believed; architectures are drawn at random until then."""
+"""Values there must be before a model is believed; candidates are drawn at random until then."""
 
-CANDIDATES, OBSERVED, UNFINISHED, DIRECTIONS = 500, 128, 32, 64
+POOL, OBSERVED, UNFINISHED, DIRECTIONS = 500, 128, 32, 64
 """At most so many are looked at, drawn at random, so that a proposal costs the same however long the search."""
 
 NOISE = 0.02
@@ -32,7 +32,7 @@ _WIDE = 3.0  # a positive objective whose values span this factor is modelled by
 
 
 class Surrogate(Proposer):
-    """Gaussian processes over the feasible architectures: proposes what may add the most hypervolume."""
+    """Gaussian processes over the feasible candidates: proposes what may add the most hypervolume."""
 
     def propose(self, situation: Situation) -> int:
         """Choose by the model, or at random while too little is known."""
@@ -45,10 +45,10 @@ class Surrogate(Proposer):
         hypervolume = Hypervolume(values, random)
         rows = _at_random(len(seen), OBSERVED, random, first=hypervolume.leaders)
         seen, values = seen[rows], values[rows]
-        candidates = random.permutation(situation.untried)[:CANDIDATES]
+        pool = random.permutation(situation.untried)[:POOL]
 
         valueless = random.permutation(tried.indices[~valued & ~tried.running])[:UNFINISHED]
-        chance = _chance_of_values(coordinates, seen, valueless, candidates)
+        chance = _chance_of_values(coordinates, seen, valueless, pool)
         model = Model(coordinates, seen, values)
         running = tried.indices[~valued & tried.running][:UNFINISHED]
         if len(running):  # they are taken to come out as expected
@@ -56,20 +56,20 @@ class Surrogate(Proposer):
             hypervolume.add(expected)
             model = Model(coordinates, np.concatenate([seen, running]), np.concatenate([values, expected]))
 
-        mean, deviation = model.predict(candidates)
-        for luck in EXPLORATION:
-            gain = hypervolume.gain(mean - luck * deviation) * chance  # [C]
+        mean, deviation = model.predict(pool)
+        for weight in EXPLORATION:
+            gain = hypervolume.gain(mean - weight * deviation) * chance  # [C]
             if gain.max() > 0:
-                return int(candidates[gain.argmax()])
-        return int(candidates[0])
+                return int(pool[gain.argmax()])
+        return int(pool[0])
 
 
 class Model:
     """Gaussian processes that share a kernel, one for each objective, whose mean is taken to be 0.
 
     Args:
-        coordinates: Where the architectures stand.
-        seen: Which architectures have values: [N].
+        coordinates: Where the candidates stand.
+        seen: Which candidates have values: [N].
         values: The values: [N, K].
     """
 
@@ -81,7 +81,7 @@ class Model:
         self._scale = np.sqrt((self._white**2).mean(axis=0))  # [K], by maximum likelihood
 
     def predict(self, at: Indices) -> tuple[Array, Array]:
-        """Mean and standard deviation at other architectures: [C] -> [C, K] and [C, K]."""
+        """Mean and standard deviation at other candidates: [C] -> [C, K] and [C, K]."""
         cross = self._whiten @ self._kernel(self._seen, at)  # [N, C]
         own = 1.0 + (self._parabolas(at) ** 2).sum(axis=1)
         left = np.maximum(own - (cross**2).sum(axis=0), 1e-12)
@@ -122,15 +122,15 @@ class Hypervolume:
         self._directions = directions / np.linalg.norm(directions, axis=1, keepdims=True)  # [R, K]
         lengths = self._lengths(values)
         self.leaders = np.unique(lengths.argmax(axis=0))
-        self._found = lengths.max(axis=0)  # [R]
+        self._reached = lengths.max(axis=0)  # [R]
 
     def add(self, values: Array) -> None:
         """Take further points as found: [N, K]."""
-        self._found = np.maximum(self._found, self._lengths(values).max(axis=0))
+        self._reached = np.maximum(self._reached, self._lengths(values).max(axis=0))
 
     def gain(self, values: Array) -> Array:
         """What each point by itself would add: [C, K] -> [C]."""
-        return np.asarray(np.maximum(self._lengths(values) - self._found, 0).mean(axis=1))
+        return np.asarray(np.maximum(self._lengths(values) - self._reached, 0).mean(axis=1))
 
     def _lengths(self, values: Array) -> Array:
         gains = np.maximum((self._reference - values) / self._range, 0)

@@ -29,16 +29,18 @@ class Stack(nn.Module):
         self.norm = norm
         self.recompute = False
 
-    def forward(self, *parts: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward(self, *parts: Tensor, mask: Tensor | None = None, condition: Tensor | None = None) -> Tensor:
         """Map embeddings [..., D], whose sum is the network's input, to normed features [..., D].
 
         A mask [B, N] is False where a token is padding. Topologies work position by position, so that only the layers
-        that look at other positions are given it.
+        that look at other positions are given it. A condition [B, C] (a diffusion's time and class) is given to the
+        layers whose site says that they take one.
         """
         state = self.topology.open(*parts)
         for t, layer in enumerate(self.layers):
             inputs, state = self.topology.read(t, state)
-            call = layer if mask is None or not _site(layer).attends else partial(layer, mask=mask)
+            beside = _beside(_site(layer), mask, condition)
+            call = partial(layer, **beside) if beside else layer
             y = checkpoint(call, *inputs, use_reentrant=False) if self.recompute else call(*inputs)
             state = self.topology.write(t, state, y)
         return self.norm(self.topology.close(state))  # type: ignore[no-any-return]  # nn.Module returns Any
@@ -69,6 +71,12 @@ def count_stack(
     wiring = Wiring(tuple(sites), architecture.width, architecture.head_dim, parts)
     final = Count(params=0 if norm is None or kind.delivers == "heads" else norm.params(architecture.width))
     return layers + topologies.count(architecture.topology, wiring).times(positions) + final
+
+
+def _beside(site: Site, mask: Tensor | None, condition: Tensor | None) -> dict[str, Tensor]:
+    """What a layer is given beside its inputs."""
+    wanted = {"mask": mask if site.attends else None, "condition": condition if site.conditioned else None}
+    return {name: tensor for name, tensor in wanted.items() if tensor is not None}
 
 
 def _site(layer: nn.Module) -> Site:

@@ -21,7 +21,7 @@ from search_spaces.topologies.registry import load
 
 @dataclass(frozen=True, slots=True)
 class TransformerStyle:
-    """What a family of transformers has in common, fixed by the task and not searched.
+    """What the layers of a transformer are made of where published models differ: set by the task, not searched.
 
     Attributes:
         norm: Before each layer and at the end.

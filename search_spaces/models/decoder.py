@@ -43,10 +43,10 @@ Attend = Callable[[int], nn.Module]
 
 @dataclass(frozen=True, slots=True)
 class DecoderStyle:
-    """What a family of decoders has in common.
+    """What a decoder is made of where published ones differ: LLaMA, GPT-2 and others, see DECODER_STYLES.
 
     Attributes:
-        layers: The transformer's layers.
+        layers: The style of the transformer's layers.
         embedding: Made with vocabulary, context and width; gives as many embeddings as `layers` has parts.
         attend: Given head dim and context, says what attends in each block.
         head_bias: Whether the map to the vocabulary has a bias.
@@ -68,12 +68,12 @@ def build_decoder(
     Raises:
         UserError: An unknown style, an architecture without heads, or one that its topology cannot wire.
     """
-    family = _dialect(style)
-    stack = build_transformer(architecture, family.layers, family.attend(architecture.head_dim, context))
-    embedding = family.embedding(vocabulary, context, architecture.width)
-    head = nn.Linear(architecture.width, vocabulary, bias=family.head_bias)
+    chosen = _style_named(style)
+    stack = build_transformer(architecture, chosen.layers, chosen.attend(architecture.head_dim, context))
+    embedding = chosen.embedding(vocabulary, context, architecture.width)
+    head = nn.Linear(architecture.width, vocabulary, bias=chosen.head_bias)
     model = Decoder(embedding, stack, head, context)
-    family.initialise(model)
+    chosen.initialise(model)
     if tied:
         head.weight = embedding.tokens.weight
     return model
@@ -87,15 +87,15 @@ def count_decoder(
     Raises:
         UserError: As `build_decoder`.
     """
-    family = _dialect(style)
+    chosen = _style_named(style)
     width = architecture.width
-    positions = family.layers.parts - 1  # each embedding but the first is a table of positions
+    positions = chosen.layers.parts - 1  # each embedding but the first is a table of positions
     tables = Count(params=vocabulary * width + positions * context * width)
-    head = linear(width, vocabulary, bias=family.head_bias).times(context) + Count(params=-tied * vocabulary * width)
-    return tables + count_transformer(architecture, family.layers, context) + head
+    head = linear(width, vocabulary, bias=chosen.head_bias).times(context) + Count(params=-tied * vocabulary * width)
+    return tables + count_transformer(architecture, chosen.layers, context) + head
 
 
-def _dialect(name: str) -> DecoderStyle:
+def _style_named(name: str) -> DecoderStyle:
     if name not in DECODER_STYLES:
         raise unknown("style", name, DECODER_STYLES)
     return DECODER_STYLES[name]

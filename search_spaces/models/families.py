@@ -129,7 +129,9 @@ def build_family(
     depths, heads = _depths(name, own, architecture.depth), _heads(own, architecture.heads)
     if not heads:
         able = ", ".join(map(str, heads_of(name)))
-        raise UserError(f"heads of timm's {name} divide each stage's width, got {architecture.heads}: {able}.")
+        raise UserError(
+            f"heads of timm's {name} must divide the width of each stage, got {architecture.heads}: {able}."
+        )
     family = MODEL_FAMILIES[own.family]
     staged = len(depths) > 1
     options: dict[str, Any] = {

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from search_spaces.count import Count
 from search_spaces.errors import UserError
+from search_spaces.spec import Axes
 from search_spaces.topologies.base import Topology, Wiring, total
 
 Direction = Literal["ingoing", "outgoing"]
@@ -59,6 +60,7 @@ class ANCRe(Topology):
     """
 
     Options: ClassVar[type] = ANCReOptions
+    axes: ClassVar[Axes] = {"temperature": (0.01, 0.1)}
     granularity: ClassVar[Literal["layer", "block"]] = "block"
 
     def __init__(self, wiring: Wiring, options: ANCReOptions) -> None:

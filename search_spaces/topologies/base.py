@@ -22,7 +22,8 @@ import torch
 from torch import Tensor, nn
 
 from search_spaces.architecture import Architecture
-from search_spaces.count import Count
+from search_spaces.count import Count, Handlers
+from search_spaces.spec import Axes
 
 Delivery = Literal["shared", "per-port", "heads"]
 
@@ -35,11 +36,13 @@ class Site:
         ports: Names of the layer's inputs, in call order: ("q", "k", "v") or ("x",).
         inner: Features of each input, and of the output, in head space: heads * head_dim for attention, D else.
         opens_block: Whether the layer is the first of its block (attention is, its feed-forward layer is not).
+        conditioned: Whether the layer takes a `condition` beside its inputs; topologies leave that alone.
     """
 
     ports: tuple[str, ...]
     inner: int
     opens_block: bool
+    conditioned: bool = False
 
     @property
     def attends(self) -> bool:
@@ -96,6 +99,16 @@ class Topology(nn.Module, ABC):
 
     equals_resnet: ClassVar[bool] = False
     """Whether the network computes what the plain residual network with the same layers does, before training."""
+
+    axes: ClassVar[Axes] = {}
+    """Option -> the values that the spaces `joint` and `topology` search, each accepted by `Options`; numbers in
+    increasing order. Options that are not named keep their defaults."""
+
+    searched: ClassVar[bool] = True
+    """Whether the spaces `joint` and `topology` have it; any topology can be asked for by name."""
+
+    handlers: ClassVar[Handlers] = {}
+    """How operators of this topology are counted that `nas cost` does not know; None for those without matrix work."""
 
     @classmethod
     def refusal(cls, architecture: Architecture, options: Any) -> str | None:

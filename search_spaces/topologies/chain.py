@@ -29,10 +29,12 @@ class Chain(Topology):
 
 @final
 class Plain(Chain):
-    """No skip: x_{t+1} = f_t(x_t). It is there to show what skips are worth.
+    """No skip: x_{t+1} = f_t(x_t). It is there to show what skips are worth, and only the space `topology` has it.
 
     Parameters: `0`
     """
+
+    searched: ClassVar[bool] = False
 
     @classmethod
     def count(cls, wiring: Wiring, options: NoOptions) -> Count:

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from search_spaces.count import Count, weighted_sum
 from search_spaces.errors import UserError
+from search_spaces.spec import Axes
 from search_spaces.topologies.base import Delivery, Topology, Wiring, total
 
 Entries = tuple[Tensor, ...]
@@ -251,6 +252,7 @@ class DCA(InputDependent):
     """
 
     delivers: Delivery = "per-port"
+    axes: ClassVar[Axes] = {"k": (1, 2, 4)}
 
 
 def _weighted(weights: Iterable[Tensor], stack: Entries) -> Tensor:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from search_spaces.count import Count
 from search_spaces.errors import UserError
+from search_spaces.spec import Axes
 from search_spaces.topologies.base import Topology, Wiring, total
 
 
@@ -92,6 +93,7 @@ class HyperConnections(Topology):
     """
 
     Options: ClassVar[type] = HyperOptions
+    axes: ClassVar[Axes] = {"streams": (2, 4)}
     equals_resnet: ClassVar[bool] = True
 
     def __init__(self, wiring: Wiring, options: HyperOptions) -> None:

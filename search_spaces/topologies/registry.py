@@ -1,13 +1,15 @@
 """The installed topologies, and whether one of them can wire an architecture. Imports torch only when asked."""
 
-from dataclasses import fields
+import inspect
+import warnings
+from dataclasses import fields, replace
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 from search_spaces.architecture import Architecture
-from search_spaces.errors import UserError, unknown
+from search_spaces.errors import Notice, UserError, reason_of, unknown
 from search_spaces.registry import Registry
-from search_spaces.spec import Scalar, Spec, format_scalar
+from search_spaces.spec import Axes, Scalar, Spec, format_scalar
 
 if TYPE_CHECKING:
     from search_spaces.topologies.base import Topology
@@ -19,17 +21,77 @@ def load(text: str) -> "tuple[type[Topology], Any]":
     """The class that a topology's text names, and its options.
 
     Raises:
-        UserError: An unknown topology or option, or a value that the option cannot have.
+        UserError: An unknown topology or option, a value that the option cannot have, or an entry that is no Topology.
     """
     spec = Spec.parse(text)
-    topology = TOPOLOGIES.load(spec.name)
-    return topology, _options(topology.Options, spec)
+    topology = _class(spec.name)
+    return topology, options_of(topology, spec)
 
 
 def refusal(architecture: Architecture) -> str | None:
     """Why this architecture's topology cannot wire it, or None where it can. Raises UserError as `load` does."""
     topology, options = load(architecture.topology)
-    return topology.refusal(architecture, options)
+    try:
+        return topology.refusal(architecture, options)
+    except UserError:
+        raise
+    except Exception as error:  # a plug-in may fail in any way
+        name = Spec.parse(architecture.topology).name
+        raise UserError(f"topology {name!r} could not be asked whether it can be wired: {reason_of(error)}") from error
+
+
+def searched(base: Architecture) -> dict[str, Axes]:
+    """Every installed topology that spaces search -> its axes: "resnet" first, the others in alphabetical order.
+
+    A topology that cannot be imported, whose `axes` name what its options do not have, or that fails when asked about
+    `base`, is passed over; a Notice says which and why.
+    """
+    found: dict[str, Axes] = {}
+    for name in sorted(TOPOLOGIES.names(), key=lambda name: (name != "resnet", name)):
+        try:
+            topology = _class(name)
+            if not topology.searched:
+                continue
+            check_axes(topology, name)
+            if not base.model:
+                refusal(replace(base, topology=name))
+        except UserError as error:
+            warnings.warn(f"passed over: {error}", Notice, 2)
+        else:
+            found[name] = topology.axes
+    return found
+
+
+def check_axes(topology: "type[Topology]", name: str) -> None:
+    """Raise UserError where a topology's `axes` are not options that exist with values that they can have."""
+    if name == "recipe" and topology.axes:
+        raise UserError("topology 'recipe' has axes that would be taken for the recipe's. Give it another name.")
+    for option, values in topology.axes.items():
+        if not isinstance(values, tuple) or not values or len(set(values)) < len(values):
+            raise UserError(f"axis {option!r} of topology {name!r} must be a tuple of distinct values, got {values!r}.")
+        for value in values:
+            options_of(topology, Spec(name, {option: value}))
+
+
+def _class(name: str) -> "type[Topology]":
+    from search_spaces.topologies.base import Topology  # which loads torch
+
+    topology = TOPOLOGIES.load(name)
+    if not (inspect.isclass(topology) and issubclass(topology, Topology)):
+        raise UserError(f"topology {name!r} must be a subclass of search_spaces.topologies.base.Topology.")
+    if topology.__abstractmethods__:
+        raise UserError(f"topology {name!r} lacks {', '.join(sorted(topology.__abstractmethods__))}.")
+    return topology
+
+
+def options_of(topology: "type[Topology]", spec: Spec) -> Any:
+    """The options that stand behind a topology's name. Raises UserError where it has no such option or value."""
+    try:
+        return _options(topology.Options, spec)
+    except UserError:
+        raise
+    except Exception as error:  # a plug-in's options may fail in any way
+        raise UserError(f"options of topology {spec.name!r} cannot be read: {reason_of(error)}") from error
 
 
 def _options(record: type, spec: Spec) -> Any:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count, linear
 from search_spaces.errors import UserError
+from search_spaces.spec import Axes
 from search_spaces.topologies.base import Delivery, Topology, Wiring, total
 
 
@@ -120,6 +121,7 @@ class RMT(Topology):
     """
 
     Options: ClassVar[type] = RMTOptions
+    axes: ClassVar[Axes] = {"keys": (16, 32)}
     delivers: Delivery = "heads"
 
     def __init__(self, wiring: Wiring, options: RMTOptions) -> None:

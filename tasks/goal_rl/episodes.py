@@ -4,7 +4,7 @@ Shapes: E = environments, n = steps, S = features of a state, G = of a goal, A =
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Generator, Tensor
@@ -52,8 +52,8 @@ def at_random(actions: int, seed: int) -> Policy:
 class Collector:
     """Steps environments on and on; an episode that ends is followed by the next.
 
-    Episode k of environment e is begun with a seed of these two, so that a training that was interrupted between
-    episodes goes on with those it would have had.
+    Episode k of environment e is begun with a seed of these two, so that a training that was interrupted goes on with
+    those it would have had.
 
     Attributes:
         episodes: How many were begun in each environment, [E].
@@ -78,6 +78,25 @@ class Collector:
             ended.append(over)
             self._due = over.tolist()
         return Roll(torch.stack(states), torch.stack(actions), torch.stack(after), torch.stack(ended))
+
+    def resume(self, episodes: Sequence[int], actions: Sequence[Tensor]) -> None:
+        """Bring the environments to where they stood, [m, A] actions after the last of so many episodes began, [E].
+
+        All step together, so that the one with the most actions begins first, and others just before theirs.
+        """
+        self.episodes = list(episodes)
+        self._due = [len(taken) == 0 for taken in actions]
+        seeds = [derived_seed(self.seed, "episode", e, max(0, k - 1)) for e, k in enumerate(self.episodes)]
+        most = max(map(len, actions))
+        over = [True] * len(actions)
+        for step in range(most):
+            waits = [most - len(taken) - step for taken in actions]
+            due = [ended or wait == 0 for ended, wait in zip(over, waits, strict=True)]
+            if any(due):
+                self.environments.reset(due, seeds)
+            pairs = zip(actions, waits, strict=True)
+            rows = [taken[-wait] if wait <= 0 else taken.new_zeros(taken.shape[1]) for taken, wait in pairs]
+            over = self.environments.step(torch.stack(rows))[1].tolist()
 
     def _begin(self) -> None:
         seeds = [derived_seed(self.seed, "episode", e, k) for e, k in enumerate(self.episodes)]

@@ -1,9 +1,10 @@
 """How an agent is trained: rounds of stepping and of updates."""
 
-from dataclasses import dataclass, fields
-from typing import Literal
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 from search_spaces.errors import UserError
+from tasks.settings import Between, Count, Fraction, NotNegative, Positive, Whole, check, shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,33 +35,33 @@ class GoalRecipe:
         accelerator: "auto" is a GPU where there is one. Narrow networks are no faster on one.
     """
 
-    length: int = 0
-    environments: int = 16
-    processes: int = 1
-    unroll: int
-    prefill: int = 1
-    rounds: int
-    updates: int
-    batch: int = 256
-    lr: float = 1e-3
-    discount: float = 0.99
-    capacity: int = 10_000
-    penalty: float = 0.1
+    length: Whole = 0
+    environments: Count = 16
+    processes: Whole = 1
+    unroll: Count
+    prefill: Count = 1
+    rounds: Count
+    updates: Count
+    batch: Count = 256
+    lr: Positive = 1e-3
+    discount: Annotated[float, Between(0, 1, open=True)] = 0.99
+    capacity: Count = 10_000
+    penalty: NotNegative = 0.1
     entropy: float = -0.5
-    goals_of_others: float = 0.5
-    reports: int = 10
-    episodes: int = 64
+    goals_of_others: Fraction = 0.5
+    reports: Count = 10
+    episodes: Count = 64
     accelerator: Literal["auto", "cpu"] = "cpu"
 
     def __post_init__(self) -> None:
-        if not 0 <= self.goals_of_others <= 1:
-            raise UserError(f"goals_of_others is a share, from 0 to 1, got {self.goals_of_others}.")
+        check(self)
         if self.unroll + 1 > self.capacity:
-            raise UserError(f"capacity must be more than unroll, got {self.capacity} and {self.unroll}.")
+            raise UserError(
+                f"capacity must be more than unroll, got {self.capacity} and {self.unroll}. Set a larger capacity."
+            )
 
     def __str__(self) -> str:
-        told = [f for f in fields(self) if f.name == "goals_of_others" or getattr(self, f.name) != f.default]
-        return ", ".join(f"{f.name} {getattr(self, f.name)}" for f in told)
+        return shown(self, ("goals_of_others",))
 
     def report_rounds(self) -> frozenset[int]:
         """After which rounds of 1 .. rounds the agent is measured on the way; the end is not among them."""

@@ -72,9 +72,17 @@ class Replay:
             self._write(e, states, actions, last=order >= len(roll.ended))
         self._usable = self._ahead.flatten().nonzero().flatten()
 
-    def cut(self) -> None:
-        """The episodes under way are over as far as they have come: what follows belongs to new ones."""
-        self._open = [0] * len(self._open)
+    def under_way(self) -> list[Tensor]:
+        """The actions that were taken in each environment's episode under way, [m, A], from its first on.
+
+        An episode of which not all is kept any more is over as far as it has come: what follows belongs to a new one.
+        """
+        found = []
+        for e, begun in enumerate(self._open):
+            self._open[e] = begun = begun if begun < self.capacity else 0
+            rows = (self._cursor[e] - begun + torch.arange(begun)) % self.capacity
+            found.append(self._actions[e, rows.to(self._actions.device)].cpu())
+        return found
 
     def sample(self, batch: int, generator: Generator) -> Batch:
         """Transitions, each as likely, and with each a goal from k steps later, P(k) in proportion to gamma^k.

@@ -2,7 +2,7 @@
 
 import hashlib
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from functools import cached_property, partial
 from importlib.metadata import version
@@ -13,15 +13,18 @@ import torch
 from torch import Tensor, nn
 
 from search_spaces.architecture import Architecture
+from search_spaces.checkpoint import load_weights
 from search_spaces.count import Count
 from search_spaces.models.residual_mlp import GoalAgent, Sizes, count_goal_agent
-from tasks.base import Fitted, Metric, Report, Task
+from tasks.base import Fitted, Metric, Task
 from tasks.goal_rl import render
 from tasks.goal_rl.environments import sizes
 from tasks.goal_rl.episodes import at_random, deterministic, evaluate
 from tasks.goal_rl.recipe import GoalRecipe
-from tasks.goal_rl.training import Job, trained
+from tasks.goal_rl.training import GoalTraining, Worlds
 from tasks.goal_rl.vectors import Environments, environments
+from tasks.run import Run
+from tasks.training import apart, checkpoint_of, train
 
 if TYPE_CHECKING:
     from gymnasium import Env
@@ -37,7 +40,7 @@ class GoalTask(Task):
     `success_any` the share of episodes with at least one. Both are measured with the policy's mean action. Validation
     and test are episodes with other starts and goals; they are the same for all agents.
 
-    Beside the metrics a Row has `env_steps` (of all environments), `goals_of_others` (the recipe's) and two speeds.
+    Beside the metrics it measures `env_steps` (of all environments) and two speeds.
 
     With one number of threads and one version of MuJoCo, `fit` gives the same numbers on a CPU to the last bit.
 
@@ -87,42 +90,43 @@ class GoalTask(Task):
         """Actor and both encoders, once each."""
         return count_goal_agent(architecture, self.sizes)
 
-    def fit(self, architecture: Architecture, preset: str, seed: int, folder: Path | None, report: Report) -> Fitted:
-        """Train by the preset's recipe and measure. See Task.fit, and Run for what a checkpoint continues."""
-        recipe: GoalRecipe = self.presets[preset]
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            agent = self.build(architecture).to(_device(recipe))
-        job = Job(
-            environments=self._environments(recipe, recipe.environments),
+    def fingerprint(self, recipe: GoalRecipe) -> str:
+        """Of what the physics is: the task and the versions of its simulator."""
+        text = " ".join((self.name, str(self.version), *(f"{name}={version(name)}" for name in _PACKAGES)))
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    def fit(self, run: Run) -> Fitted:
+        """Train by the run's recipe and measure. See Task.fit, and GoalTraining for what a checkpoint continues."""
+        with apart(run), closing(self._worlds(run.recipe)) as worlds:
+            return train(run, self._training(run, worlds), checkpoint_of(self, run))
+
+    def training_step(self, run: Run) -> Callable[[], None]:
+        """What updates actor, entropy's weight and critic once, on a batch of a round that was stepped beforehand."""
+        with apart(run), closing(self._worlds(run.recipe)) as worlds:
+            training = self._training(run, worlds)
+            training.collect()
+        return training.update_once
+
+    def _training(self, run: Run, worlds: Worlds) -> GoalTraining:
+        agent = self.build(run.architecture)
+        if run.start is not None:
+            load_weights(agent, run.start, "the checkpoint")
+        device = run.device if run.recipe.accelerator == "auto" else torch.device("cpu")
+        return GoalTraining(agent.to(device), worlds, run.recipe, run.seed)
+
+    def _worlds(self, recipe: GoalRecipe) -> Worlds:
+        return Worlds(
+            learned=self._environments(recipe, recipe.environments),
             measured=self._environments(recipe, min(_TOGETHER, recipe.episodes)),
             sizes=self.sizes,
             goal=self.goal,
-            recipe=recipe,
-            seed=seed,
-            report=report,
-            identity=f"{self.name} {self.version} {self.fingerprint} {architecture} {recipe!r} seed={seed}",
-            checkpoint=folder / "last.ckpt" if folder else None,
-        )
-        validation, test, spent = trained(agent, job)
-        if job.checkpoint is not None:
-            job.checkpoint.unlink(missing_ok=True)
-        lived = (recipe.prefill + recipe.rounds) * recipe.unroll * recipe.environments
-        return Fitted(
-            steps=recipe.rounds * recipe.updates,
-            data=self.fingerprint,
-            validation={**validation, "env_steps": lived, "goals_of_others": recipe.goals_of_others},
-            test=test,
-            network=agent,
-            speeds=spent.speeds(),
         )
 
-    def baselines(self, preset: str) -> Mapping[str, Mapping[str, float]]:
-        """Uniform random actions, and the preset's base agent before training, in the same episodes."""
-        recipe: GoalRecipe = self.presets[preset]
+    def baselines(self, recipe: GoalRecipe) -> Mapping[str, Mapping[str, float]]:
+        """Uniform random actions, and the base agent before training, in the same episodes."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
-            untrained = self.build(self.base_for(preset))
+            untrained = self.build(self.base)
         policies = {"random actions": at_random(self.sizes.action, 0), "untrained agent": deterministic(untrained)}
         found: dict[str, dict[str, float]] = {name: {} for name in policies}
         with closing(self._environments(recipe, min(_TOGETHER, recipe.episodes))) as measured:
@@ -141,15 +145,5 @@ class GoalTask(Task):
             environment = self.environment(self.presets["proxy"].length, render=True)
             render.film(environment, self.goal_at, network, file)
 
-    @property
-    def fingerprint(self) -> str:
-        """Of what the physics is: the task and the versions of its simulator."""
-        text = " ".join((self.name, str(self.version), *(f"{name}={version(name)}" for name in _PACKAGES)))
-        return hashlib.sha256(text.encode()).hexdigest()[:12]
-
     def _environments(self, recipe: GoalRecipe, count: int) -> Environments:
         return environments(partial(self.environment, recipe.length), count, self.goal_at, recipe.processes)
-
-
-def _device(recipe: GoalRecipe) -> torch.device:
-    return torch.device("cuda" if recipe.accelerator == "auto" and torch.cuda.is_available() else "cpu")

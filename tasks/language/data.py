@@ -14,13 +14,18 @@ import numpy as np
 import torch
 
 from search_spaces.errors import UserError
+from tasks.batches import Batch
 from tasks.language.corpus import Corpus
 from tasks.language.rows import Layout
 from tasks.language.shards import TextShard, read
 from tasks.language.stream import BLOCK, Position, Stream, prefetch
 from tasks.language.tokenizer import Tokenizer, Tokens
+from tasks.processes import ALONE, Share
 from tasks.recipe import Recipe
-from tasks.splits import Batch, DataPosition, Part, Splits
+from tasks.splits import DataPosition, Part, Splits
+
+DocumentNumber = tuple[int, int]
+"""A document's shard, and its number there."""
 
 _PREFETCHED = 8
 """Batches that are made beforehand."""
@@ -64,17 +69,29 @@ class LanguageSplits(Splits):
         parts = (self.corpus.fingerprint, self.tokenizer.fingerprint, str(self.layout), str(self.context))
         return hashlib.sha256(" ".join(parts).encode()).hexdigest()
 
-    @property
+    @cached_property
     def examples(self) -> int:
-        """Not known of a stream, and not asked for: recipes of language tasks have steps."""
-        return 0
+        """How many rows there are to train on, which only text in memory is read once to know.
+
+        Raises:
+            UserError: The text lies elsewhere.
+        """
+        if not all(shard.in_memory for shard in self.corpus.train):
+            raise UserError(
+                "epochs need to know how long a text is, and text in files or on the hub is not read beforehand. "
+                "Set steps instead, and epochs to 0."
+            )
+        return sum(len(inputs) for inputs, _ in self.once(BLOCK))
 
     def training(
-        self, recipe: Recipe, seed: int, start: DataPosition, device: torch.device
+        self, recipe: Recipe, seed: int, start: DataPosition, device: torch.device, share: Share = ALONE
     ) -> Iterator[tuple[Batch, DataPosition]]:
-        """Rows: what is read [B, N] and what follows [B, N], with where the stream then stands."""
-        stream = Stream(self.corpus.train, self.tokenizer, self.layout, self.context, seed)
-        batches = self._batches(stream, Position(*start), recipe.batch // recipe.accumulate)
+        """Rows: what is read [B, N] and what follows [B, N], with where the stream then stands.
+
+        Of several processes each has a stream of its own documents.
+        """
+        stream = Stream(self.corpus.train, self.tokenizer, self.layout, self.context, seed, share)
+        batches = self._batches(stream, Position(*start), recipe.micro_batch // share.of)
         for (inputs, targets), position in prefetch(batches, _PREFETCHED):
             yield (inputs.to(device, non_blocking=True), targets.to(device, non_blocking=True)), tuple(position)
 
@@ -91,9 +108,9 @@ class LanguageSplits(Splits):
             batch = list(islice(rows, size))
             yield _shifted(np.stack([row for row, _ in batch])), batch[-1][1]
 
-    def measured(self, part: Part, recipe: Recipe, device: torch.device) -> Iterator[Batch]:
+    def measured(self, part: Part, recipe: Recipe, device: torch.device, share: Share = ALONE) -> Iterator[Batch]:
         """Rows [B, N] of documents; of each token that follows, itself, its bytes and its document [B, N, 3]."""
-        held_out, size = self._held_out(part, recipe), recipe.batch // recipe.accumulate
+        held_out, size = self._held_out(part, recipe, share), max(1, recipe.micro_batch // share.of)
         for first in range(0, len(held_out.tokens), size):
             chosen = slice(first, first + size)
             inputs, targets = _shifted(held_out.tokens[chosen])
@@ -101,14 +118,14 @@ class LanguageSplits(Splits):
             documents = torch.from_numpy(held_out.documents[chosen].astype(np.int64))[:, None].expand_as(sizes)
             yield inputs.to(device), torch.stack((targets, sizes, documents), dim=-1).to(device)
 
-    def remarks(self, part: Part, recipe: Recipe, progress: DataPosition) -> Mapping[str, float]:
+    def remarks(self, part: Part, recipe: Recipe, progress: DataPosition, share: Share = ALONE) -> Mapping[str, float]:
         """How many documents could not be read, where there were any: of a part, and of the training so far."""
-        skipped = self._held_out(part, recipe).skipped + Position(*progress).skipped
+        skipped = self._held_out(part, recipe, share).skipped + Position(*progress).skipped
         return {"skipped_documents": skipped} if skipped else {}
 
-    def _held_out(self, part: Part, recipe: Recipe) -> HeldOut:
+    def _held_out(self, part: Part, recipe: Recipe, share: Share) -> HeldOut:
         shards = self.corpus.validation if part == "validation" else self.corpus.test
-        return _read_held_out(shards, self.tokenizer, self.layout, self.context, recipe.measured)
+        return _read_held_out(shards, self.tokenizer, self.layout, self.context, recipe.measured, share)
 
 
 def _shifted(grid: Tokens) -> Batch:
@@ -119,30 +136,47 @@ def _shifted(grid: Tokens) -> Batch:
 
 @lru_cache(maxsize=4)
 def _read_held_out(
-    shards: tuple[TextShard, ...], tokenizer: Tokenizer, layout: Layout, context: int, limit: int
+    shards: tuple[TextShard, ...], tokenizer: Tokenizer, layout: Layout, context: int, limit: int, share: Share
 ) -> HeldOut:
-    """The first documents of these shards, as many as fill `limit` rows; 0 is no limit."""
+    """A process's own of the first documents of these shards, as many as fill `limit` rows in all; 0 is no limit.
+
+    Processes tell one another how many rows each document has, and so stop at the same one.
+    """
     end = np.array([tokenizer.boundary], dtype=np.int32)
-    tokens: list[Tokens] = []
-    sizes: list[Tokens] = []
-    documents: list[Tokens] = []
-    total = skipped = 0
-    for block in _blocks(shards):
-        skipped += block.count(None)
-        for ids, widths in tokenizer.encode_measured([text for text in block if text]):
-            if len(ids) and not 0 < limit <= total:
-                tokens.append(layout.grid([np.concatenate((ids, end))], context))
-                sizes.append(layout.grid([np.concatenate((widths, np.zeros_like(end)))], context))
-                documents.append(np.full(len(tokens[-1]), len(documents), dtype=np.int32))
-                total += len(tokens[-1])
+    tokens: list[Tokens] = [np.empty((0, context + 1), dtype=np.int32)]
+    sizes, documents = list(tokens), [np.empty(0, dtype=np.int32)]
+    total = skipped = known = 0
+    for block in _blocks(shards, share):
+        skipped += sum(text is None for _, text in block)
+        texts = [(number, text) for number, text in block if text]
+        encoded = zip(texts, tokenizer.encode_measured([text for _, text in texts]), strict=True)
+        grids: dict[DocumentNumber, tuple[Tokens, Tokens]] = {}
+        for (number, _), (ids, widths) in encoded:
+            if len(ids):
+                ids, widths = np.concatenate((ids, end)), np.concatenate((widths, np.zeros_like(end)))
+                grids[number] = layout.grid([ids], context), layout.grid([widths], context)
+        lengths = share.gather({number: len(grid) for number, (grid, _) in grids.items()})
+        for number, rows in sorted(item for one in lengths for item in one.items()):
+            if 0 < limit <= total:
+                break
+            if number in grids:
+                tokens.append(grids[number][0])
+                sizes.append(grids[number][1])
+                documents.append(np.full(rows, known, dtype=np.int32))
+            known, total = known + 1, total + rows
         if 0 < limit <= total:
             break
-    if not tokens:
+    if not known:
         raise UserError(f"there is no text to measure on in {', '.join(shard.name for shard in shards[:3])}.")
     return HeldOut(np.concatenate(tokens), np.concatenate(sizes), np.concatenate(documents), skipped)
 
 
-def _blocks(shards: tuple[TextShard, ...]) -> Iterator[list[str | None]]:
-    texts = (text for shard in shards for _, text in read(shard))
-    while block := list(islice(texts, BLOCK)):
-        yield block
+def _blocks(shards: tuple[TextShard, ...], share: Share) -> Iterator[list[tuple[DocumentNumber, str | None]]]:
+    """A process's own documents, block by block; blocks of all processes are of the same run of documents."""
+    for place, shard in enumerate(shards):
+        texts = (((place, number), text) for number, text in read(shard, 0, share))
+        while True:
+            block = list(islice(texts, max(1, BLOCK // share.of)))
+            if not any(share.gather(bool(block))):
+                break
+            yield block

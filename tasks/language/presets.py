@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 
 from search_spaces.architecture import Architecture
 from tasks.recipe import Recipe
+from tasks.settings import NotNegative
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanguageRecipe(Recipe):
-    """A recipe with what only text has. Its examples are rows, and it has `steps`.
+    """A recipe with what only text has. Its examples are rows; of text that is not in memory nobody knows
+    how many there are, and it has `steps`.
 
     Attributes:
         z_loss: Weight of the squared log of the softmax's denominator in what training makes smaller (Chowdhery et
@@ -22,7 +24,7 @@ class LanguageRecipe(Recipe):
         source: Where the recipe is from.
     """
 
-    z_loss: float = 0.0
+    z_loss: NotNegative = 0.0
     recompute: bool = False
     source: str = ""
 

@@ -20,6 +20,7 @@ import pyarrow
 import pyarrow.parquet
 
 from search_spaces.errors import Notice, UserError
+from tasks.processes import ALONE, Share
 
 
 class Damaged(Exception):
@@ -27,28 +28,34 @@ class Damaged(Exception):
 
 
 class TextShard(ABC):
-    """A part of a split."""
+    """A part of a split.
+
+    Attributes:
+        name: What people call it.
+        in_memory: Whether to read all of it costs next to nothing.
+    """
 
     name: str
+    in_memory = False
 
     @abstractmethod
-    def values(self, start: int) -> Iterator[object]:
-        """What stands for the documents from number `start` on: a string, or anything else where there is none.
+    def values(self, start: int, stride: int = 1) -> Iterator[object]:
+        """What stands for every so-manyth document from number `start` on: a string, or anything else for none.
 
         Raises:
             Damaged: The rest cannot be read.
         """
 
 
-def read(shard: TextShard, start: int = 0) -> Iterator[tuple[int, str | None]]:
-    """Number and text of a shard's documents from number `start` on.
+def read(shard: TextShard, start: int = 0, share: Share = ALONE) -> Iterator[tuple[int, str | None]]:
+    """Number and text of a process's own documents of a shard, from number `start` on.
 
-    None stands for a document that cannot be read, and at the end for all that a damaged shard does not give, so that
-    callers can count what is skipped. The first of a shard is told, too.
+    None stands for a document that cannot be read, and at the end for all that a damaged shard does not give (to the
+    first process), so that callers can count what is skipped. The first of a shard is told, too.
     """
-    number, told = start, False
+    number, told = start + (share.rank - start) % share.of, False
     try:
-        for value in shard.values(start):
+        for value in shard.values(number, share.of):
             if is_text(value):
                 yield number, str(value)
             else:
@@ -58,10 +65,11 @@ def read(shard: TextShard, start: int = 0) -> Iterator[tuple[int, str | None]]:
                     )
                     told = True
                 yield number, None
-            number += 1
+            number += share.of
     except Damaged as damaged:
         _tell(f"{shard.name} is damaged: its first {number} documents are read, the rest is skipped ({damaged}).")
-        yield number, None
+        if share.rank == 0:
+            yield number, None
 
 
 def texts_of(shards: Iterable[TextShard]) -> Iterator[str]:
@@ -87,12 +95,14 @@ def is_text(value: object) -> bool:
 class MemoryShard(TextShard):
     """Texts that are there already."""
 
+    in_memory = True
+
     texts: Sequence[str]
     name: str = "memory"
 
-    def values(self, start: int) -> Iterator[object]:
+    def values(self, start: int, stride: int = 1) -> Iterator[object]:
         """The texts."""
-        return iter(self.texts[start:])
+        return iter(self.texts[start::stride])
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +113,11 @@ class JsonShard(TextShard):
     column: str
     name: str
 
-    def values(self, start: int) -> Iterator[object]:
-        """The texts; lines before `start` are not parsed."""
+    def values(self, start: int, stride: int = 1) -> Iterator[object]:
+        """The texts; other lines are not parsed."""
         try:
             with gzip.open(self.path, "rb") if self.path.suffix == ".gz" else self.path.open("rb") as lines:
-                for line in islice(lines, start, None):
+                for line in islice(lines, start, None, stride):
                     yield self._text(line)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise Damaged(str(error).rstrip(".")) from error
@@ -128,7 +138,7 @@ class ParquetShard(TextShard):
     column: str
     name: str
 
-    def values(self, start: int) -> Iterator[object]:
+    def values(self, start: int, stride: int = 1) -> Iterator[object]:
         """The texts; row groups before `start` are not read.
 
         Raises:
@@ -142,8 +152,9 @@ class ParquetShard(TextShard):
                 for group in range(file.num_row_groups):
                     rows = file.metadata.row_group(group).num_rows
                     if start < rows:
-                        yield from file.read_row_group(group, [self.column]).column(0).to_pylist()[start:]
-                    start = max(0, start - rows)
+                        yield from file.read_row_group(group, [self.column]).column(0)[start::stride].to_pylist()
+                        start += -(-(rows - start) // stride) * stride
+                    start -= rows
         except (pyarrow.ArrowException, OSError) as error:
             raise Damaged(str(error).strip().splitlines()[0].rstrip(".")) from error
 
@@ -156,16 +167,16 @@ class HubShard(TextShard):
     column: str
     name: str
 
-    def values(self, start: int) -> Iterator[object]:
+    def values(self, start: int, stride: int = 1) -> Iterator[object]:
         """The texts. Raises UserError where there is no such column."""
-        for record in self.dataset.skip(start):
+        for record in islice(self.dataset.skip(start), 0, None, stride):
             if self.column not in record:
                 raise UserError(f"{self.name} has no column {self.column!r}. Its columns: {', '.join(record)}.")
             yield record[self.column]
 
 
 @dataclass(frozen=True, slots=True)
-class Share(TextShard):
+class HashShare(TextShard):
     """The documents of a shard whose hash falls into [low, high) of [0, 1); the others are empty.
 
     A split by hash keeps a document on its side whatever else the shard holds, and a document's doubles with it.
@@ -180,9 +191,14 @@ class Share(TextShard):
         """The shard's name."""
         return self.shard.name
 
-    def values(self, start: int) -> Iterator[object]:
+    @property
+    def in_memory(self) -> bool:  # type: ignore[override]
+        """Whether the shard is."""
+        return self.shard.in_memory
+
+    def values(self, start: int, stride: int = 1) -> Iterator[object]:
         """The texts of this share, "" for those of others."""
-        for value in self.shard.values(start):
+        for value in self.shard.values(start, stride):
             yield value if not is_text(value) or self.low <= _fraction(str(value)) < self.high else ""
 
 

@@ -41,7 +41,7 @@ def stdlib_documents() -> Mapping[str, str]:
     digest = hashlib.sha256(sys.version.partition(" ")[0].encode())
     for name, source in sources.items():
         digest.update(f"{name.as_posix()} {len(source)}\n".encode() + source)
-    text = cached(f"stdlib/{digest.hexdigest()}.json", lambda: json.dumps(_documents(sources)))
+    text = cached(f"stdlib/{digest.hexdigest()}.texts", lambda: json.dumps(_documents(sources)).encode())
     documents: dict[str, str] = json.loads(text)
     return documents
 

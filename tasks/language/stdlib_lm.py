@@ -47,10 +47,10 @@ class StdlibLM(LanguageTask):
         "proxy": _PROXY,
     }
 
-    def baselines(self, preset: str) -> Mapping[str, Mapping[str, float]]:
+    def baselines(self, recipe: LanguageRecipe) -> Mapping[str, Mapping[str, float]]:
         """Tokens by how often they occur, tokens by the one before them, and xz behind the training text."""
         assert isinstance(self.splits, LanguageSplits)
-        return simple_methods(self.splits, self.presets[preset], self.vocabulary)
+        return simple_methods(self.splits, recipe, self.vocabulary)
 
     def text(self) -> tuple[Corpus, Tokenizer]:
         """The standard library's, and a tokenizer trained on what is trained on."""

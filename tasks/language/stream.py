@@ -19,6 +19,7 @@ from search_spaces.errors import UserError
 from tasks.language.rows import Layout
 from tasks.language.shards import TextShard, read
 from tasks.language.tokenizer import Tokenizer, Tokens
+from tasks.processes import ALONE, Share
 
 BLOCK = 1024
 """Documents that are read, shuffled and laid out together; at most that many are read again to go on."""
@@ -54,6 +55,7 @@ class Stream:
         layout: Makes rows of documents.
         context: Tokens of a row, N.
         seed: Of the order.
+        share: Which documents are read: of several processes, each has rows of its own documents.
     """
 
     shards: tuple[TextShard, ...]
@@ -61,12 +63,13 @@ class Stream:
     layout: Layout
     context: int
     seed: int
+    share: Share = ALONE
 
     def rows(self, start: Position) -> Iterator[tuple[Tokens, Position]]:
         """Rows [N + 1] from a position on, each with the position behind it.
 
         Raises:
-            UserError: There is not one document in all shards.
+            UserError: There is not one document in all shards (for this process).
         """
         here = start
         while True:
@@ -84,7 +87,7 @@ class Stream:
         for place in range(start.shard, len(order)):
             if place > start.shard:
                 here = Position(start.epoch, place, skipped=here.skipped)
-            documents = read(self.shards[order[place]], here.document)
+            documents = read(self.shards[order[place]], here.document, self.share)
             while block := list(islice(documents, BLOCK)):
                 if not here.row:  # a block that is read again was counted before
                     here = here._replace(skipped=here.skipped + sum(text is None for _, text in block))

@@ -140,8 +140,8 @@ def trained_tokenizer(texts: Iterable[str], vocabulary: int) -> Tokenizer:
     digest = hashlib.sha256(f"{tokenizers.__version__} {vocabulary} {len(documents)}\n".encode())
     for document in documents:
         digest.update(f"{len(document)}\n{document}".encode())
-    text = cached(f"tokenizers/{digest.hexdigest()}.json", lambda: _train(documents, vocabulary))
-    return Tokenizer(text, "the embedded corpus")
+    text = cached(f"tokenizers/{digest.hexdigest()}.bpe", lambda: _train(documents, vocabulary).encode())
+    return Tokenizer(text.decode(), "the embedded corpus")
 
 
 def _train(documents: list[str], vocabulary: int) -> str:

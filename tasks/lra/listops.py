@@ -11,12 +11,13 @@ import numpy as np
 import torch
 
 from search_spaces.errors import UserError
+from tasks.batches import Batch
 from tasks.lra.kept import Arrays, kept
 from tasks.lra.lists import IDS, Grammar, generated, ids_of
 from tasks.lra.presets import LISTOPS, ListOpsRecipe
 from tasks.lra.release import ReleaseFiles
 from tasks.lra.task import Columns, GeneratedTask, by_group, padded, splits_of
-from tasks.splits import Batch, TensorSplits
+from tasks.splits import TensorSplits
 
 _LAYOUT = ReleaseFiles("lra-listops", "listops-1000", ("basic_train.tsv", "basic_val.tsv", "basic_test.tsv"))
 _SEED = 0
@@ -48,10 +49,10 @@ class LRAListOps(GeneratedTask):
         train, validation, test = (_table(folder / name, self.context) for name in _LAYOUT.files)
         return splits_of(train, validation, test)
 
-    def baselines(self, preset: str) -> Mapping[str, Columns]:
+    def baselines(self, recipe: ListOpsRecipe) -> Mapping[str, Columns]:
         """The most frequent answer of all lists, and of those that begin with the same operator."""
-        splits = self.splits_for(self.presets[preset])
-        return {**super().baselines(preset), "most frequent by first operator": by_group(splits, lambda ids: ids[:, 0])}
+        splits = self.splits_for(recipe)
+        return {**super().baselines(recipe), "most frequent by first operator": by_group(splits, lambda ids: ids[:, 0])}
 
 
 @lru_cache(maxsize=2)

@@ -11,6 +11,7 @@ from typing import Any
 
 from tasks.lra.lists import Grammar
 from tasks.recipe import Recipe
+from tasks.settings import Count, Fraction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,9 +24,9 @@ class LongRangeRecipe(Recipe):
         dropout: Share of features that is dropped while training.
     """
 
-    tokens: int
-    landmarks: int = 64
-    dropout: float = 0.1
+    tokens: Count
+    landmarks: Count = 64
+    dropout: Fraction = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +40,8 @@ class ListOpsRecipe(LongRangeRecipe):
     """
 
     grammar: Grammar
-    examples: int
-    held_out: int
+    examples: Count
+    held_out: Count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +52,7 @@ class PathfinderRecipe(LongRangeRecipe):
         examples: How many in all: a tenth validates and another tests.
     """
 
-    examples: int
+    examples: Count
 
 
 _PAPER: Mapping[str, Any] = {

@@ -17,9 +17,10 @@ from search_spaces.architecture import Architecture
 from search_spaces.count import Count
 from search_spaces.layers.nystrom import Nystrom
 from search_spaces.models.encoder import PADDING, EncoderSizes, build_encoder, count_encoder
+from tasks.batches import Batch
 from tasks.classification import ClassificationTask
 from tasks.lra.presets import LongRangeRecipe
-from tasks.splits import Batch, TensorSplits
+from tasks.splits import TensorSplits
 from tasks.supervised import means
 
 _LANDMARKS, _KERNEL = 64, 35
@@ -75,9 +76,9 @@ class LongRangeTask(ClassificationTask):
         """Of that encoder, for the example."""
         return count_encoder(architecture, self._sizes(_LANDMARKS, 0.0), self.context)
 
-    def baselines(self, preset: str) -> Mapping[str, Columns]:
+    def baselines(self, recipe: Any) -> Mapping[str, Columns]:
         """What is reached by always giving the answer that is the most frequent in training."""
-        splits = self.splits_for(self.presets[preset])
+        splits = self.splits_for(recipe)
         return {"majority class": by_group(splits, lambda inputs: torch.zeros(len(inputs)))}
 
     def _sizes(self, landmarks: int, dropout: float) -> EncoderSizes:

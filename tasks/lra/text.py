@@ -6,10 +6,11 @@ from typing import final
 import torch
 
 from search_spaces.errors import UserError
+from tasks.batches import Batch
 from tasks.lra.presets import TEXT
 from tasks.lra.release import ReleaseFiles
 from tasks.lra.task import LongRangeTask, byte_ids, padded, splits_of
-from tasks.splits import Batch, TensorSplits
+from tasks.splits import TensorSplits
 
 _LAYOUT = ReleaseFiles(
     "lra-text",

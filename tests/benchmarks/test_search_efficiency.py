@@ -12,7 +12,7 @@ from benchmarks.form import Figure
 from benchmarks.landscapes import Landscape
 from nas.budget import Feasible
 from search_spaces.architecture import Architecture
-from search_spaces.space import SearchSpace
+from search_spaces.space import Candidate, SearchSpace
 
 ROOT = Path(__file__).parents[2]
 BASE = Architecture(depth=4, width=8, heads=2, head_dim=4, hidden=16)
@@ -27,11 +27,13 @@ SPACE = SearchSpace(
         "dca.k": (1, 2),
     },
 )
-INSIDE = tuple(architecture for architecture in SPACE if 4 <= architecture.depth * architecture.heads <= 12)
+INSIDE = tuple(
+    architecture for architecture in SPACE.architectures if 4 <= architecture.depth * architecture.heads <= 12
+)
 LANDSCAPE = Landscape(
-    Feasible(SPACE, INSIDE),
-    {architecture: architecture.depth * architecture.heads for architecture in SPACE},
-    {architecture: 1 / architecture.depth + 0.1 / architecture.heads for architecture in SPACE},
+    Feasible(SPACE, tuple(map(Candidate, INSIDE))),
+    {architecture: architecture.depth * architecture.heads for architecture in SPACE.architectures},
+    {architecture: 1 / architecture.depth + 0.1 / architecture.heads for architecture in SPACE.architectures},
     noise=0.0,
 )
 
@@ -98,11 +100,11 @@ def test_the_hypervolume_is_the_area_that_is_dominated() -> None:
 def test_a_peer_is_told_of_its_trials_and_no_more(name: str, tiny: None) -> None:
     found = search_efficiency.PEERS[name](LANDSCAPE, 0)
     assert len(found) == 12
-    assert all(architecture in SPACE for architecture in found if architecture is not None)
+    assert all(architecture in SPACE.architectures for architecture in found if architecture is not None)
 
 
 def test_the_losses_differ_and_repeat() -> None:
-    architectures = list(SPACE)[::9]
+    architectures = list(SPACE.architectures)[::9]
     counts = [landscapes.Count(1000 * (1 + a.depth), 1) for a in architectures]
     values = {
         name: [loss(a, count) for a, count in zip(architectures, counts, strict=True)]

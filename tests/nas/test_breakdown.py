@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from nas.breakdown import by_layer, by_operator
-from nas.cost import count
+from nas.counting import count
 from search_spaces.architecture import Architecture
 from search_spaces.models.families import MODEL_FAMILIES, base_of, build_family
 from tasks.load import load_task

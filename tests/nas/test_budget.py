@@ -97,7 +97,9 @@ def test_a_mistaken_bound_is_refused_with_the_remedy(text: str, says: str) -> No
 
 def test_the_feasible_set_is_what_counting_every_architecture_gives(space: SearchSpace) -> None:
     budget = parse_budget(["150<=params<=400,flops<=16"])
-    expected = [a for a in space if 150 <= 100 * a.depth <= 400 and 2 * a.hidden <= 16]
+    expected = [
+        one for one in space if 150 <= 100 * one.architecture.depth <= 400 and 2 * one.architecture.hidden <= 16
+    ]
     found = feasible(space, counts, budget)
     assert list(found) == expected
     assert len(found) == len(expected) > 0

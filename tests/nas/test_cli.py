@@ -13,6 +13,7 @@ import pytest
 
 from nas.cli import main
 from search_spaces.catalog import SPACES
+from search_spaces.errors import UserError
 from search_spaces.topologies.registry import TOPOLOGIES
 from tasks.base import TASKS
 
@@ -113,6 +114,57 @@ def test_evaluate_prints_the_row(nas: Nas) -> None:
     assert (record["task"], record["depth"], record["status"]) == ("toy", 2, "complete")
 
 
+def test_rows_of_all_commands_are_asked_together_and_leave_without_loss(nas: Nas, tmp_path: Path) -> None:
+    assert nas("search", TOY, "--trials", "3", "--preset", "smoke", "--study", "s", "--set", "penalty=0.02")[0] == 0
+    assert nas("evaluate", TOY, "--preset", "smoke")[0] == 0
+    assert nas("compare", TOY, "--preset", "smoke", "--seeds", "2", "--arch", "depth=2")[0] == 0
+    records = json.loads(nas("results", "--study", "all", "--format", "json")[1])
+    assert len(records) == 3 + 1 + 2
+    assert sorted({record["recipe_penalty"] for record in records}) == [0.01, 0.02]
+    words = ("results", "--study", "s,evaluations", "--where", "recipe_penalty < 0.015", "--format", "jsonl")
+    assert nas(*words, "--output", "rows.jsonl")[0] == 0
+    status, out, _ = nas("results", "--from", "rows.jsonl", "--format", "jsonl")
+    assert status == 0
+    assert out == (tmp_path / "rows.jsonl").read_text()
+    assert len(out.splitlines()) == 3
+
+
+def test_a_bad_row_is_named_and_the_others_are_shown(nas: Nas, tmp_path: Path) -> None:
+    nas("compare", TOY, "--preset", "smoke", "--seeds", "2")
+    nas("results", "--study", "evaluations", "--format", "jsonl", "--output", "rows.jsonl")
+    lines = (tmp_path / "rows.jsonl").read_text().splitlines()
+    (tmp_path / "rows.jsonl").write_text("\n".join((lines[0], '{"task": 7}', lines[1])))
+    status, out, err = nas("results", "--from", "rows.jsonl", "--format", "json")
+    assert status == 0
+    assert len(json.loads(out)) == 2
+    assert "line 2" in err
+
+
+def test_a_network_of_the_front_is_exported(nas: Nas, tmp_path: Path) -> None:
+    showing = TOY.replace("Toy", "Showing")
+    nas("search", showing, "--trials", "4", "--preset", "smoke", "--study", "s")
+    key = json.loads(nas("results", "--pareto", "accuracy,flops", "--format", "json")[1])[0]["key"]
+    status, _, err = nas("export", "s", key, "--to", "network.safetensors")
+    assert status == 2
+    assert "--task" in err  # what a store says of itself runs no code
+    status, out, err = nas("export", "s", key[:6], "--to", "network.safetensors", "--task", showing)
+    assert status == 0, err
+    assert "gives the same to the bit" in out
+    assert (tmp_path / "network.safetensors").exists()
+    status, _, err = nas("export", "s", "fffffff", "--to", "network.pt2", "--task", showing)
+    assert (status, len(err.splitlines())) == (2, 1)
+
+
+def test_debug_shows_the_traceback_of_what_is_told_in_a_line(nas: Nas, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("evaluate", TOY.replace("Toy", "Stumbling"), "--arch", "depth=1", "--preset", "smoke")
+    _, _, err = nas(*words)
+    assert "Traceback" not in err
+    assert "toy_tasks.py, line" in err
+    monkeypatch.setenv("NAS_DEBUG", "1")
+    with pytest.raises(UserError):
+        nas(*words)
+
+
 def test_a_failed_evaluation_is_printed_and_then_said(nas: Nas) -> None:
     status, out, err = nas("evaluate", TOY.replace("Toy", "Stumbling"), "--arch", "depth=1", "--preset", "smoke")
     assert status == 2
@@ -141,7 +193,6 @@ def test_a_failed_evaluation_is_printed_and_then_said(nas: Nas) -> None:
         (["search", "digits-vit", "--space", "timm:resnet50"], "whose depth and heads cannot be set"),
         (["search", "digits-vit", "--space", "timm:xcit_nano_12_p16_224", "--arch", "depth=3"], "a base of its own"),
         (["cost", "digits-vit", "--arch", "topology=dca(k=0)"], "at least 1"),
-        (["cost", "digits-vit", "--by", "layer", "--profile"], "Give one of them"),
         (["evaluate", "digits-vit", "--measure", "condition"], "conditioning"),
         (["results"], "no study"),
         (["front", "--study", "nothing"], "no study"),

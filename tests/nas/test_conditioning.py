@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from nas import conditioning
 from nas.conditioning import Layer, condition, measure
-from nas.evaluate import Job, evaluate
+from nas.evaluation import evaluate
+from nas.jobs import EvaluationJob
 from nas.objectives import measures_for, resolve
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
@@ -148,6 +149,15 @@ def test_a_network_is_measured_block_by_block_and_left_as_it_was(attention: Nyst
     assert not any(module._forward_pre_hooks for module in network.modules())
 
 
+def test_inputs_are_a_tensor_a_tuple_or_a_mapping() -> None:
+    torch.manual_seed(0)
+    sizes = EncoderSizes(vocabulary=9, context=12, classes=3)
+    network = build_encoder(Architecture(depth=1, width=8, heads=3, head_dim=4, hidden=8), sizes)
+    ids = torch.randint(1, 9, (1, 7))
+    found = measure(network, ids)
+    assert found == measure(network, (ids,)) == measure(network, {"ids": ids})
+
+
 def test_padding_is_not_among_the_tokens() -> None:
     torch.manual_seed(0)
     sizes = EncoderSizes(vocabulary=9, context=12, classes=3)
@@ -175,7 +185,9 @@ def test_an_objective_that_is_measured_says_what_to_measure() -> None:
 @pytest.mark.parametrize(("topology", "status"), [("resnet", "complete"), ("rmt(keys=4)", "failed")])
 def test_an_evaluation_has_the_condition_number_of_its_trained_network(topology: str, status: str) -> None:
     architecture = Architecture(depth=1, width=16, heads=2, head_dim=8, hidden=16, topology=topology)
-    job = Job(task="digits-vit", architecture=architecture, preset="smoke", seed=0, measures=("conditioning",))
+    job = EvaluationJob(
+        task="digits-vit", architecture=architecture, preset="smoke", seed=0, measures=("conditioning",)
+    )
     row = evaluate(job)
     assert row.status == status, row.error
     assert ("condition_number" in row.columns()) == (status == "complete")

@@ -1,30 +1,150 @@
+"""One evaluation: its Row, what is known of it, and how it is stopped and gone on with."""
+
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from filelock import FileLock
 
-from nas.evaluate import Job, evaluate
-from search_spaces.errors import UserError
+import nas
+from nas.evaluation import evaluate
+from nas.jobs import EvaluationJob, identity
+from results.row import Row
+from search_spaces.checkpoint import read_record
+from search_spaces.errors import Notice, UserError
 from toy_tasks import Toy
 
 TOYS = Path(__file__).parent / "toy_tasks.py"
-JOB = Job(task=f"{TOYS}:Toy", architecture=Toy.base, preset="smoke", seed=0)
+JOB = EvaluationJob(task=f"{TOYS}:Toy", architecture=Toy.base, preset="smoke")
+
+
+@pytest.fixture
+def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Row]:
+    monkeypatch.chdir(tmp_path)
+
+    def run(kind: str = "Toy", **asked: Any) -> Row:
+        return nas.evaluate(f"{TOYS}:{kind}", **{"preset": "smoke", **asked})
+
+    return run
 
 
 def test_a_row_says_what_was_found_and_with_what() -> None:
     row = evaluate(JOB)
-    assert (row.task, row.task_version, row.status, row.steps, row.data) == ("toy", 1, "complete", 1, "toy")
+    assert (row.task, row.task_version, row.status, row.steps, row.data) == ("toy", 1, "complete", 1, "70e5")
     assert row.architecture == Toy.base
-    assert row.curve == ({"step": 1, "accuracy": row.validation["accuracy"]},)
-    assert row.test["accuracy"] == row.validation["accuracy"] / 2
-    assert {"python", "torch", "optuna"} <= set(row.versions)
-    assert row.wall_s > 0
+    assert row.recipe == {"penalty": 0.01}
+    assert row.directions == {"accuracy": "max", "loss": "min"}
+    assert row.curve == ({"step": 1, "metrics": row.metrics},)
+    assert row.test["accuracy"] == row.metrics["accuracy"] / 2
+    assert {"python", "torch", "optuna"} <= set(row.provenance["versions"])  # type: ignore[arg-type]  # JSON
+    assert {"commit", "command", "device", "threads", "started", "wall_s"} <= set(row.provenance)
+    assert row.identity() == identity(JOB)
 
 
 def test_an_evaluation_that_was_finished_but_not_recorded_is_not_repeated(tmp_path: Path) -> None:
-    job = Job(task=JOB.task, architecture=Toy.base, preset="smoke", seed=0, folder=str(tmp_path / "kept"))
+    job = replace(JOB, folder=str(tmp_path / "kept"))
     assert evaluate(job) == evaluate(job)  # wall_s and all: the second is the first, read back
 
 
-def test_a_mistake_that_concerns_every_architecture_is_not_a_failed_row() -> None:
+def test_a_kept_row_of_something_else_is_none(tmp_path: Path) -> None:
+    job = replace(JOB, folder=str(tmp_path))
+    evaluate(replace(job, seed=1))
+    assert evaluate(job).seed == 0
+    (tmp_path / "row.json").write_text('{"somebody": "else"}')
+    assert evaluate(job).status == "complete"
+
+
+def test_an_error_that_concerns_every_architecture_is_not_a_failed_row() -> None:
     with pytest.raises(UserError, match="NoSuchTask"):
-        evaluate(Job(task=f"{TOYS}:NoSuchTask", architecture=Toy.base, preset="smoke", seed=0))
+        evaluate(replace(JOB, task=f"{TOYS}:NoSuchTask"))
+
+
+def test_what_the_store_knows_is_shown_and_not_trained(
+    ask: Callable[..., Row], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = ask()
+    monkeypatch.setattr("nas.workers.evaluate", lambda job: pytest.fail("it was evaluated"))
+    assert ask() == first
+    assert len(nas.load("evaluations")) == 1
+
+
+@pytest.mark.parametrize("change", [{"seed": 1}, {"settings": "penalty=0.5"}, {"arch": "depth=2"}])
+def test_another_evaluation_is_another_row(ask: Callable[..., Row], change: dict[str, Any]) -> None:
+    assert ask().identity() != ask(**change).identity()
+    assert len(nas.load("evaluations")) == 2
+
+
+def test_other_data_are_another_evaluation(ask: Callable[..., Row], tmp_path: Path) -> None:
+    file = tmp_path / "numbers.txt"
+    file.write_text("1 2 3")
+    first = ask("FromFile", data=str(file))
+    assert ask("FromFile", data=str(file)) == first
+    file.write_text("4 5 6")
+    from nas.jobs import data_fingerprint, task_of
+
+    task_of.cache_clear()  # as in another process
+    data_fingerprint.cache_clear()
+    second = ask("FromFile", data=str(file))
+    assert second.data != first.data
+    assert second.metrics != first.metrics
+
+
+def test_a_failure_is_tried_again(ask: Callable[..., Row]) -> None:
+    assert ask("Stumbling", arch="depth=1").status == "failed"
+    assert ask("Stumbling", arch="depth=1").status == "failed"
+    assert len(nas.load("evaluations")) == 1  # the newest stands for the evaluation
+
+
+def test_a_stopped_training_is_pruned_and_goes_on_to_what_it_would_have_been(ask: Callable[..., Row]) -> None:
+    half = ask("Stepping", until=2)
+    assert (half.status, half.steps, half.test) == ("pruned", 2, {})
+    assert half.metrics == half.curve[-1]["metrics"]
+    more = ask("Stepping", until=3)
+    assert (more.status, more.steps) == ("pruned", 3)
+    whole = ask("Stepping")
+    assert (whole.status, whole.steps) == ("complete", 5)
+    assert [point["step"] for point in whole.curve] == [1, 2, 3, 4]
+    assert whole.measures["began_at"] == 3  # what was done was not done again
+    assert not list(Path("nas-runs/unfinished").glob("*"))
+    assert nas.load("evaluations").rows() == [whole]
+
+
+def test_a_task_that_heeds_no_stop_is_complete(ask: Callable[..., Row]) -> None:
+    assert ask("Toy", until=1).status == "pruned"
+    assert ask("Heedless", until=1).status == "complete"
+
+
+def test_what_is_measured_later_is_of_the_network_that_was_kept(
+    ask: Callable[..., Row], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    row = ask("Showing", arch="depth=3")
+    monkeypatch.setattr("toy_tasks.Showing.fit", lambda self, run: pytest.fail("it was trained"))
+    again = ask("Showing", arch="depth=3", render=tmp_path / "shown.txt", save=tmp_path / "saved")
+    assert (tmp_path / "shown.txt").read_text() == "3"
+    assert read_record(tmp_path / "saved").architecture.depth == 3
+    assert again == row
+
+
+def test_a_network_that_was_not_kept_is_trained_again(ask: Callable[..., Row], tmp_path: Path) -> None:
+    import shutil
+
+    row = ask("Showing", arch="depth=3")
+    shutil.rmtree(tmp_path / "nas-runs" / "networks")
+    with pytest.warns(Notice, match="trained again"):
+        again = ask("Showing", arch="depth=3", render=tmp_path / "shown.txt")
+    assert again.metrics == row.metrics
+    assert (tmp_path / "shown.txt").exists()
+
+
+def test_the_thread_count_is_an_option_and_part_of_the_record(ask: Callable[..., Row]) -> None:
+    assert ask(threads=2).provenance["threads"] == 2
+
+
+def test_two_processes_do_not_do_the_same_in_one_folder(tmp_path: Path) -> None:
+    job = replace(JOB, folder=str(tmp_path / "held"))
+    with FileLock(f"{job.folder}.lock"), pytest.raises(UserError, match="another process"):
+        evaluate(job)
+    assert evaluate(job).status == "complete"
+    assert not Path(f"{job.folder}.lock").exists()

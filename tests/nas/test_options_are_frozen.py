@@ -7,24 +7,29 @@ from nas.cli import app
 
 FLAGS = {
     "search": {
-        "--arch", "--budget", "--data", "--objectives", "--plot", "--preset", "--profile", "--sampler", "--seed",
-        "--space", "--storage", "--study", "--trials", "--workers",
+        "--arch", "--axis", "--budget", "--data", "--keep", "--objectives", "--plot", "--preset", "--profile",
+        "--sampler", "--seed", "--set", "--space", "--storage", "--study", "--threads", "--trials", "--workers",
     },
     "evaluate": {
-        "--arch", "--data", "--format", "--measure", "--output", "--preset", "--profile", "--render",
-        "--save", "--seed", "--topology",
+        "--arch", "--data", "--format", "--measure", "--output", "--preset", "--profile", "--render", "--save",
+        "--seed", "--set", "--storage", "--study", "--threads", "--topology", "--until",
     },
-    "retrofit": {"--data", "--format", "--output", "--preset", "--save", "--seed", "--topology"},
-    "cost": {"--arch", "--by", "--data", "--format", "--preset", "--profile", "--topology"},
-    "profile": {"--arch", "--batch", "--data", "--format", "--preset", "--topology"},
+    "retrofit": {
+        "--data", "--format", "--output", "--preset", "--save", "--seed", "--set", "--storage", "--study", "--task",
+        "--threads", "--topology",
+    },
+    "cost": {"--arch", "--by", "--data", "--format", "--preset", "--topology"},
+    "profile": {"--arch", "--batch", "--data", "--format", "--preset", "--set", "--threads", "--topology"},
     "compare": {
         "--arch", "--curves", "--data", "--format", "--match", "--output", "--preset", "--profile", "--seeds",
-        "--topology", "--workers",
+        "--set", "--storage", "--study", "--threads", "--topology", "--workers",
     },
+    "export": {"--data", "--storage", "--task", "--to"},
     "results": {
-        "--columns", "--format", "--limit", "--order-by", "--output", "--pareto", "--storage", "--study", "--where",
+        "--columns", "--format", "--from", "--limit", "--order-by", "--output", "--pareto", "--storage", "--study",
+        "--where",
     },
-    "front": {"--plot", "--storage", "--study"},
+    "front": {"--from", "--plot", "--storage", "--study"},
     "list": {"--storage"},
     "reproduce": {"--format", "--paper"},
 }  # fmt: skip

@@ -7,11 +7,17 @@ import pytest
 from typer.testing import CliRunner
 
 from nas.cli import app
-from nas.evaluate import Job, evaluate
+from nas.evaluation import evaluate
+from nas.jobs import EvaluationJob
 from search_spaces.errors import UserError
 from toy_tasks import Toy
 
 SHOWING = f"{Path(__file__).parent / 'toy_tasks.py'}:Showing"
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
 
 
 def run(*arguments: str) -> None:
@@ -25,7 +31,7 @@ def test_the_trained_network_is_shown(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_rendered_is_said_before_the_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nas.commands.evaluate.evaluate", lambda job: pytest.fail("it was trained"))
+    monkeypatch.setattr("nas.workers.evaluate", lambda job: pytest.fail("it was trained"))
     with pytest.raises(UserError, match=r"must end in \.txt"):
         run(SHOWING, "--render", str(tmp_path / "shown.gif"))
 
@@ -39,5 +45,5 @@ def test_a_picture_that_fails_takes_no_finished_training_with_it(tmp_path: Path)
     one = replace(Toy.base, depth=1)
     file = str(tmp_path / "shown.txt")
     with pytest.warns(UserWarning, match="no space left"):
-        row = evaluate(Job(task=SHOWING, architecture=one, preset="smoke", seed=0, render=file))
+        row = evaluate(EvaluationJob(task=SHOWING, architecture=one, preset="smoke", seed=0, render=file))
     assert row.status == "complete"

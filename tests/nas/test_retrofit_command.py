@@ -1,13 +1,16 @@
 """`nas evaluate --save` and `nas retrofit`: a network is kept, rewired, and goes on learning."""
 
 import json
+import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from nas import load
 from nas.cli import main
-from search_spaces.checkpoint import RECORD, WEIGHTS, read_record
+from search_spaces.checkpoint import RECORD, WEIGHTS, read_record, read_weights, save_checkpoint
 
 NETWORK = "depth=2,width=16,heads=2,head_dim=8,hidden=16"
 
@@ -17,10 +20,16 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A residual network, trained briefly."""
     folder = tmp_path_factory.mktemp("trained") / "resnet"
     with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder.parent)
         words = ["evaluate", "digits-vit", "--arch", NETWORK, "--preset", "smoke", "--save", str(folder)]
         patch.setattr(sys, "argv", ["nas", *words, "--format", "json", "--output", f"{folder}.json"])
         main_ends()
     return folder
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
 
 
 def main_ends() -> int:
@@ -53,10 +62,26 @@ def test_a_saved_network_says_what_it_is(trained: Path) -> None:
 def test_the_same_evaluation_is_not_done_again(
     trained: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.chdir(trained.parent)
     words = ("evaluate", "digits-vit", "--arch", NETWORK, "--preset", "smoke", "--save", str(trained))
     status, out, _ = nas(monkeypatch, capsys, *words, "--format", "json")
     assert status == 0
     assert json.loads(out) == [row(Path(f"{trained}.json"))]  # wall time included
+
+
+def test_a_checkpoint_runs_no_code_that_was_not_named(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, program = tmp_path / "theirs", tmp_path / "theirs.py"
+    shutil.copytree(trained, folder)
+    program.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    settings = {"preset": "smoke", "reference": f"{program}:DigitsViT", "seed": 0}
+    record = replace(read_record(trained), task="theirs", settings=settings)
+    save_checkpoint(folder, read_weights(trained), record)
+    status, _, err = nas(monkeypatch, capsys, "retrofit", str(folder), "--topology", "dca")
+    assert status == 2
+    assert "--task" in err
+    assert not (tmp_path / "ran").exists()
 
 
 def test_a_retrofitted_network_starts_where_the_residual_one_ended_and_goes_on(
@@ -64,18 +89,18 @@ def test_a_retrofitted_network_starts_where_the_residual_one_ended_and_goes_on(
 ) -> None:
     words = ("retrofit", str(trained), "--topology", "dca(k=2)", "--save", str(tmp_path / "dca"), "--format", "json")
     status, out, err = nas(monkeypatch, capsys, *words)
-    assert status == 0
+    assert status == 0, err
     (after,), before = json.loads(out), row(Path(f"{trained}.json"))
     assert after["topology"] == "dca(k=2)"
     assert after["start"] is not None
     assert before["start"] is None
     assert read_record(tmp_path / "dca" / "start").step == before["steps"]
     assert read_record(tmp_path / "dca").step == 2 * before["steps"]  # type: ignore[operator]  # a number
-    kept = json.loads((tmp_path / "dca" / "row.json").read_text())
-    first = json.loads(kept["row"])["curve"][0]
+    (kept,) = (one for one in load("evaluations").rows() if one.start is not None)
+    first = kept.curve[0]
     assert first["step"] == 0
-    assert first["loss"] == pytest.approx(before["loss"], abs=1e-5)
-    assert f"loss {first['loss']:.4g}" in err
+    assert first["metrics"]["loss"] == pytest.approx(before["loss"], abs=1e-5)
+    assert f"loss {first['metrics']['loss']:.4g}" in err
 
 
 @pytest.mark.parametrize(
@@ -114,14 +139,6 @@ def test_a_retrofit_of_other_weights_is_another(
     nas(monkeypatch, capsys, *evaluated, "--seed", "1")
     second = json.loads(nas(monkeypatch, capsys, "retrofit", str(other), *words)[1])
     assert first[0]["start"] != second[0]["start"]
-
-
-def test_a_kept_row_that_cannot_be_read_is_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "row.json").write_text('{"somebody": "else"}')
-    words = ("evaluate", "digits-vit", "--arch", NETWORK, "--preset", "smoke", "--save", str(tmp_path))
-    assert nas(monkeypatch, capsys, *words)[0] == 0
 
 
 def test_a_folder_that_cannot_be_made_is_said_before_training(

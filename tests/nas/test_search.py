@@ -1,140 +1,163 @@
-"""The whole search on toy tasks, through the same function as the command."""
+"""The whole search on toy tasks, through the function that people call and the command is."""
 
 import sqlite3
 import subprocess
 import sys
-from dataclasses import asdict, replace
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import nas
 from nas import store
-from nas.commands.search import Request, run
+from nas.optuna_study import open_storage
+from nas.study import Study
 from results.row import Row
 from search_spaces.errors import UserError
 
 TOYS = Path(__file__).parent / "toy_tasks.py"
+Search = Callable[..., Study]
 
 
 @pytest.fixture
-def request_(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Request:
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What a search asks for, each with a store of its own name: a store knows what was evaluated before."""
     monkeypatch.chdir(tmp_path)
-    return Request(
-        task=f"{TOYS}:Toy",
-        space="joint",
-        arch="",
-        budget=["params<=3k"],
-        objectives="accuracy,flops",
-        trials=8,
-        preset="smoke",
-        seed=0,
-        sampler="random",
-        workers=1,
-        data=None,
-        study="s",
-        storage=f"sqlite:///{tmp_path}/studies.db",
-        plot=None,
-    )
+    return {
+        "task": f"{TOYS}:Toy",
+        "budget": "params<=3k",
+        "objectives": "accuracy,flops",
+        "trials": 8,
+        "preset": "smoke",
+        "sampler": "random",
+        "workers": 1,
+        "study": "s",
+        "storage": f"sqlite:///{tmp_path}/store/studies.db",
+    }
 
 
-def rows(request: Request) -> list[Row]:
-    return store.rows_of(store.load_study(store.open_storage(request.storage), request.study))
+@pytest.fixture
+def search(asked: dict[str, Any]) -> Search:
+    def run(**changes: Any) -> Study:
+        return nas.search(**{**asked, **changes})
+
+    return run
 
 
-def found(request: Request) -> list[tuple[object, ...]]:
-    return [(row.architecture, row.status, dict(row.validation), dict(row.test), row.costs) for row in rows(request)]
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Callable[[str], str]:
+    """Another store."""
+    return lambda name: f"sqlite:///{tmp_path}/{name}/studies.db"
 
 
-def test_every_trial_is_distinct_and_inside_the_budget(request_: Request) -> None:
-    run(request_)
-    assert len(rows(request_)) == 8
-    assert len({row.architecture for row in rows(request_)}) == 8
-    assert all(row.costs.params is not None and row.costs.params <= 3000 for row in rows(request_))
+def found(study: Study) -> list[tuple[object, ...]]:
+    return [(row.architecture, row.status, dict(row.metrics), dict(row.test), row.costs) for row in study.rows()]
 
 
-def test_what_optuna_recorded_is_what_was_evaluated(request_: Request) -> None:
-    run(request_)
-    study = store.load_study(store.open_storage(request_.storage), "s")
-    for trial, row in zip(study.trials, rows(request_), strict=True):
+def rows(asked: dict[str, Any], **changes: Any) -> list[Row]:
+    asked = {**asked, **changes}
+    return nas.load(asked["study"], storage=asked["storage"]).rows()
+
+
+def test_every_trial_is_distinct_and_inside_the_budget(search: Search) -> None:
+    study = search()
+    assert len(study) == 8
+    assert len({row.architecture for row in study.rows()}) == 8
+    assert all(row.costs.params is not None and row.costs.params <= 3000 for row in study.rows())
+
+
+def test_what_optuna_recorded_is_what_was_evaluated(search: Search, asked: dict[str, Any]) -> None:
+    import optuna
+
+    study = search()
+    recorded = optuna.load_study(study_name="s", storage=open_storage(asked["storage"]))
+    for trial, row in zip(recorded.trials, study.rows(), strict=True):
         assert {"depth": row.architecture.depth, "heads": row.architecture.heads}.items() <= trial.params.items()
-        assert trial.values == [row.validation["accuracy"], row.costs.flops]
+        assert trial.values == [row.metrics["accuracy"], row.costs.flops]
 
 
-def test_the_same_seed_gives_the_same_study_also_in_two_goes(request_: Request) -> None:
-    run(request_)
-    again = replace(request_, study="again", trials=3)
-    run(again)
-    run(replace(again, trials=8))
-    assert found(again) == found(request_)
-    other = replace(request_, study="other", seed=1)
-    run(other)
-    assert found(other) != found(request_)
+def test_the_same_seed_gives_the_same_study_also_in_two_goes(search: Search, elsewhere: Callable[[str], str]) -> None:
+    whole = search()
+    search(storage=elsewhere("again"), trials=3)
+    assert found(search(storage=elsewhere("again"))) == found(whole)
+    assert found(search(storage=elsewhere("other"), seed=1)) != found(whole)
 
 
-def test_an_interrupted_study_goes_on_as_if_it_had_not_been(request_: Request, tmp_path: Path) -> None:
-    run(request_)
+def test_what_the_store_knows_is_not_evaluated_again(
+    search: Search, asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = search()
+    monkeypatch.setattr("nas.workers.evaluate", lambda job: pytest.fail("it was evaluated"))
+    again = search(study="again")
+    assert again.rows() == whole.rows()
+    assert len(nas.load("all", storage=asked["storage"])) == 8
+
+
+def test_an_interrupted_study_goes_on_as_if_it_had_not_been(
+    search: Search, asked: dict[str, Any], tmp_path: Path, elsewhere: Callable[[str], str]
+) -> None:
+    whole = search()
     # The interrupted task is the same one by its settings: only what it does at its third evaluation differs.
     copy = tmp_path / "copy.py"
     copy.write_text(TOYS.read_text().replace("class Interrupted(Toy)", "class Toy_(Toy)"))
-    halted = replace(request_, study="halted", task=f"{copy}:Toy_")
+    halted = {"storage": elsewhere("halted"), "task": f"{copy}:Toy_"}
     with pytest.raises(KeyboardInterrupt):
-        run(halted)
-    assert len(rows(halted)) == 2
-    run(halted)
-    assert found(halted) == found(request_)
+        search(**halted)
+    assert len(rows(asked, **halted)) == 2
+    assert found(search(**halted)) == found(whole)
 
 
-def test_two_workers_give_each_architecture_the_row_that_one_gives(request_: Request) -> None:
-    run(request_)
-    parallel = replace(request_, study="parallel", workers=2)
-    run(parallel)
-    assert len(rows(parallel)) == 8
-    alone = {row.architecture: (row.validation, row.test, row.costs) for row in rows(request_)}
-    both = {row.architecture: (row.validation, row.test, row.costs) for row in rows(parallel)}
+def test_two_workers_give_each_architecture_the_row_that_one_gives(
+    search: Search, elsewhere: Callable[[str], str]
+) -> None:
+    alone = {row.architecture: (row.metrics, row.test, row.costs) for row in search().rows()}
+    parallel = search(storage=elsewhere("parallel"), workers=2)
+    assert len(parallel) == 8
+    both = {row.architecture: (row.metrics, row.test, row.costs) for row in parallel.rows()}
     assert set(alone) & set(both)
     assert all(alone[architecture] == both[architecture] for architecture in set(alone) & set(both))
 
 
-def test_a_trial_that_fails_in_any_way_is_a_row_with_its_reason(request_: Request) -> None:
-    stumbling = replace(request_, task=f"{TOYS}:Stumbling", budget=[], trials=40)
-    run(stumbling)
-    reasons = {row.architecture.depth: row.error for row in rows(stumbling)}
-    assert reasons[1] == "RuntimeError: a layer broke"
-    assert reasons[2] == "OutOfMemoryError: CUDA out of memory"
-    assert reasons[3] == "Diverged: loss is nan at step 7"
+def test_a_trial_that_fails_in_any_way_is_a_row_with_its_reason(search: Search) -> None:
+    study = search(task=f"{TOYS}:Stumbling", budget="", trials=40)
+    reasons = {row.architecture.depth: str(row.error) for row in study.rows()}
+    assert reasons[1].startswith("RuntimeError: a layer broke (")
+    assert "toy_tasks.py, line " in reasons[1]
+    assert reasons[2].startswith("OutOfMemoryError: CUDA out of memory")
+    assert reasons[3].startswith("Diverged: loss is nan at step 7")
     assert reasons[6] == "Diverged: accuracy is nan"
-    assert reasons[4] is None
-    assert {row.status for row in rows(stumbling)} == {"complete", "failed"}
+    assert reasons[4] == "None"
+    assert {row.status for row in study.rows()} == {"complete", "failed"}
 
 
-def test_a_process_that_dies_fails_its_trial_and_not_the_search(request_: Request) -> None:
-    deadly = replace(request_, task=f"{TOYS}:Deadly", space="depth-heads", budget=["params<=1k"], trials=36, workers=2)
-    run(deadly)
-    assert len(rows(deadly)) > 5
-    for row in rows(deadly):
+def test_a_process_that_dies_fails_its_trial_and_not_the_search(search: Search) -> None:
+    study = search(task=f"{TOYS}:Deadly", space="depth-heads", budget="params<=1k", trials=36, workers=2)
+    assert len(study) > 5
+    for row in study.rows():
         assert (row.status == "failed") == (row.architecture.depth == row.architecture.heads == 1)
         assert row.status == "complete" or "died" in str(row.error)
 
 
 def test_an_exhausted_feasible_set_ends_the_search_and_says_so(
-    request_: Request, capsys: pytest.CaptureFixture[str]
+    search: Search, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run(replace(request_, space="depth-heads", budget=["params<=1k"], trials=1000))
-    assert "every architecture within the budget has been tried" in capsys.readouterr().out
-    assert 0 < len(rows(request_)) < 36
+    study = search(space="depth-heads", budget="params<=1k", trials=1000)
+    assert "every architecture within the budget has been tried" in capsys.readouterr().err
+    assert 0 < len(study) < 36
 
 
-def test_a_study_is_continued_only_with_its_own_settings(request_: Request) -> None:
-    run(replace(request_, trials=2))
+def test_a_study_is_continued_only_with_its_own_settings(search: Search, asked: dict[str, Any]) -> None:
+    search(trials=2)
     with pytest.raises(UserError, match=r"budget.*params<=3000.*--study"):
-        run(replace(request_, budget=["params<=4k"]))
-    assert len(rows(request_)) == 2
+        search(budget="params<=4k")
+    assert len(rows(asked)) == 2
 
 
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"budget": ["params<=10"]}, "smallest"),
+        ({"budget": "params<=10"}, "smallest"),
         ({"budget": ["parms<=10k"]}, "params"),
         ({"objectives": "acuracy,flops"}, "accuracy"),
         ({"objectives": "test_accuracy"}, "never searched on"),
@@ -146,68 +169,104 @@ def test_a_study_is_continued_only_with_its_own_settings(request_: Request) -> N
         ({"task": "nowhere.py:Toy"}, "nowhere.py"),
         ({"arch": "depth=5,topology=dcaa"}, "dca"),
         ({"storage": "nonsense"}, "sqlite"),
+        ({"settings": "lr=1"}, "penalty"),
+        ({"settings": "penalty=much"}, "penalty must be"),
+        ({"settings": {"penalty": -1}}, "at least 0"),
+        ({"settings": "penalty"}, "FIELD=VALUE"),
+        ({"settings": "penalty=1,penalty=2"}, "twice"),
+        ({"axis": "recipe.penaltee=1,2"}, "penalty"),
+        ({"axis": "dept=1,2"}, "dept"),
     ],
 )
-def test_a_mistake_is_said_before_anything_is_trained(request_: Request, change: dict[str, object], says: str) -> None:
+def test_an_error_is_said_before_anything_is_trained(search: Search, change: dict[str, object], says: str) -> None:
     with pytest.raises(UserError, match=says):
-        run(replace(request_, **change))
+        search(**change)
 
 
-def test_a_store_that_is_no_database_is_named_and_left_alone(request_: Request, tmp_path: Path) -> None:
-    (tmp_path / "studies.db").write_text("precious, and not a database at all " * 40)
+def test_a_setting_changes_the_recipe_of_every_trial(search: Search) -> None:
+    plain, hard = search(trials=3), search(trials=3, settings="penalty=0.02", study="hard")
+    assert [row.recipe["penalty"] for row in hard.rows()] == [0.02] * 3
+    for one, other in zip(plain.rows(), hard.rows(), strict=True):
+        assert other.metrics["accuracy"] == pytest.approx(
+            one.metrics["accuracy"] - 0.01 * len(one.architecture.topology)
+        )
+        assert one.identity() != other.identity()
+
+
+def test_a_recipe_is_searched_as_architectures_are(search: Search) -> None:
+    study = search(space="depth-heads", axis="recipe.penalty=0,0.1", budget="", trials=12)
+    tried = {(row.architecture, row.recipe["penalty"]) for row in study.rows()}
+    assert len(tried) == 12
+    assert {penalty for _, penalty in tried} == {0, 0.1}
+
+
+@pytest.mark.parametrize(("keep", "kept"), [("front", "front"), ("all", "all"), ("none", "none")])
+def test_the_networks_that_are_kept(search: Search, tmp_path: Path, keep: str, kept: str) -> None:
+    study = search(task=f"{TOYS}:Showing", trials=12, keep=keep)
+    networks = {path.name for path in (tmp_path / "store" / "networks").glob("*")}
+    wanted = {"front": study.front(), "all": study.rows(), "none": []}[kept]
+    assert networks == {row.identity() for row in wanted}
+
+
+def test_a_store_that_is_no_database_is_named_and_left_alone(search: Search, tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / "studies.db").write_text("precious, and not a database at all " * 40)
     with pytest.raises(UserError, match=r"studies\.db"):
-        run(request_)
-    assert "precious" in (tmp_path / "studies.db").read_text()
+        search()
+    assert "precious" in (tmp_path / "store" / "studies.db").read_text()
 
 
-def test_a_second_coordinator_of_the_same_study_is_refused(request_: Request) -> None:
-    with store.only_writer(request_.storage, "s"), pytest.raises(UserError, match="another process"):
-        run(request_)
+def test_a_second_coordinator_of_the_same_study_is_refused(search: Search, asked: dict[str, Any]) -> None:
+    search(trials=1)
+    with store.only_writer(asked["storage"], "s"), pytest.raises(UserError, match="another process"):
+        search()
 
 
 def test_a_store_locked_by_somebody_else_loses_nothing(
-    request_: Request, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    search: Search, asked: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run(replace(request_, trials=3))
-    before = found(request_)
+    before = found(search(trials=3))
     monkeypatch.setattr(store, "PATIENCE_S", 1)
-    with sqlite3.connect(tmp_path / "studies.db") as connection:
+    monkeypatch.setattr("nas.optuna_study.PATIENCE_S", 1)
+    with sqlite3.connect(tmp_path / "store" / "studies.db") as connection:
         connection.execute("BEGIN EXCLUSIVE")
         with pytest.raises(UserError, match="locked"):
-            run(request_)
+            search()
         connection.rollback()
-    assert found(request_) == before
-    run(request_)
-    assert len(rows(request_)) == 8
+    assert found(nas.load("s", storage=asked["storage"])) == before
+    assert len(search()) == 8
 
 
-def test_a_killed_search_loses_no_finished_evaluation(request_: Request, tmp_path: Path) -> None:
-    run(request_)
+def killed(asked: dict[str, Any], folder: Path, program: str) -> None:
+    """Run a search in a process that ends itself in the middle."""
+    program = f"import os, optuna, nas, nas.store\n{program}\nnas.search(**{asked})"
+    done = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 9, done.stderr
+
+
+def test_a_killed_search_loses_no_finished_evaluation(
+    search: Search, asked: dict[str, Any], tmp_path: Path, elsewhere: Callable[[str], str]
+) -> None:
+    whole = search()
+    other = {"storage": elsewhere("killed")}
+    dies = "    told.append(a)\n    if len(told) == 4: os._exit(9)\n    add(*a)\n"
+    program = f"add, told = nas.store.Store.add, []\ndef once(*a):\n{dies}nas.store.Store.add = once"
+    killed({**asked, **other}, tmp_path, program)
+    assert len(rows(asked, **other)) == 3
+    assert len(list((tmp_path / "killed").glob("unfinished/*/row.json"))) == 1
+    assert found(search(**other)) == found(whole)
+    assert not list((tmp_path / "killed").glob("unfinished/*"))
+
+
+def test_a_search_killed_while_it_proposed_goes_on_as_if_it_had_not_been(
+    search: Search, asked: dict[str, Any], tmp_path: Path, elsewhere: Callable[[str], str]
+) -> None:
+    whole = search()
+    other = {"storage": elsewhere("killed")}
+    dies = "    calls.append(a)\n    if len(calls) == 11: os._exit(9)\n    return suggest(*a, **k)\n"
     program = (
-        "import os, nas.store as s; from nas.commands.search import Request, run\n"
-        "tell, told = s.tell, []\n"
-        "def once(*a):\n    told.append(a)\n    if len(told) == 4: os._exit(9)\n    tell(*a)\n"
-        f"s.tell = once; run(Request(**{asdict(replace(request_, study='killed'))}))"
+        f"suggest, calls = optuna.Trial.suggest_int, []\ndef once(*a, **k):\n{dies}optuna.Trial.suggest_int = once"
     )
-    assert subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True).returncode == 9
-    killed = replace(request_, study="killed")
-    assert len(rows(killed)) == 3
-    assert len(list((tmp_path / "nas-runs").glob("killed*/*/row.json"))) == 1
-    run(killed)
-    assert found(killed) == found(request_)
-    assert not list((tmp_path / "nas-runs").glob("killed*/*/row.json"))
-
-
-def test_a_search_killed_while_it_proposed_goes_on_as_if_it_had_not_been(request_: Request, tmp_path: Path) -> None:
-    run(request_)
-    killed = replace(request_, study="killed")
-    program = (
-        "import os, optuna; from nas.commands.search import Request, run\n"
-        "suggest, calls = optuna.Trial.suggest_int, []\n"
-        "def once(*a, **k):\n    calls.append(a)\n    if len(calls) == 11: os._exit(9)\n    return suggest(*a, **k)\n"
-        f"optuna.Trial.suggest_int = once; run(Request(**{asdict(killed)}))"
-    )
-    assert subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True).returncode == 9
-    assert 0 < len(rows(killed)) < 8
-    run(killed)
-    assert found(killed) == found(request_)
+    killed({**asked, **other}, tmp_path, program)
+    assert 0 < len(rows(asked, **other)) < 8
+    assert found(search(**other)) == found(whole)

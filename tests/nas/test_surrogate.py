@@ -32,12 +32,12 @@ def kernel(x: list[float], y: list[float]) -> float:
 
 
 def test_the_model_is_gaussian_process_regression() -> None:
-    layout = Coordinates(ALL)
-    points = np.concatenate([layout.places, layout.sizes], axis=1).tolist()
+    coordinates = Coordinates(ALL)
+    points = np.concatenate([coordinates.places, coordinates.sizes], axis=1).tolist()
     seen, at = np.array([3, 50, 100, 200, 380]), np.array([0, 51, 383])
     directions = np.random.default_rng(0).normal(size=(5, 2))
     gram = np.array([[kernel(points[i], points[j]) + NOISE * (i == j) for j in seen] for i in seen])
-    mean, deviation = Model(layout, seen, directions).predict(at)
+    mean, deviation = Model(coordinates, seen, directions).predict(at)
     for row, index in enumerate(at):
         cross = np.array([kernel(points[index], points[i]) for i in seen])
         left = kernel(points[index], points[index]) - cross @ np.linalg.solve(gram, cross)
@@ -84,8 +84,8 @@ def test_it_finds_the_best_of_384_architectures_in_60_trials(direction: str, see
     study = optuna.create_study(direction=direction, sampler=sampler)
     for _ in range(60):
         trial = study.ask()
-        study.tell(trial, sign * loss(sampler.propose(trial)))
-    assert sign * study.best_value == min(map(loss, SPACE))
+        study.tell(trial, sign * loss(sampler.propose(trial).architecture))
+    assert sign * study.best_value == min(map(loss, SPACE.architectures))
 
 
 def test_it_finds_most_of_a_front_of_three_objectives() -> None:
@@ -94,7 +94,7 @@ def test_it_finds_most_of_a_front_of_three_objectives() -> None:
 
     def share(found: list[Architecture]) -> float:
         values = np.array([directions(architecture) for architecture in found])
-        everything = np.array([directions(architecture) for architecture in SPACE])
+        everything = np.array([directions(architecture) for architecture in SPACE.architectures])
         low, high = everything.min(axis=0), everything.max(axis=0)
         return dominated((values - low) / (high - low)) / dominated(pareto((everything - low) / (high - low)))
 
@@ -102,7 +102,7 @@ def test_it_finds_most_of_a_front_of_three_objectives() -> None:
     study, found = optuna.create_study(directions=["minimize"] * 3, sampler=sampler), []
     for _ in range(60):
         trial = study.ask()
-        found.append(sampler.propose(trial))
+        found.append(sampler.propose(trial).architecture)
         study.tell(trial, directions(found[-1]))
     assert share(found) > 0.97
 
@@ -119,7 +119,7 @@ def test_it_keeps_away_from_where_trials_fail() -> None:
     study, depths = optuna.create_study(direction="minimize", sampler=sampler), []
     for _ in range(80):
         trial = study.ask()
-        depths.append(sampler.propose(trial).depth)
+        depths.append(sampler.propose(trial).architecture.depth)
         if depths[-1] <= 3:
             study.tell(trial, state=optuna.trial.TrialState.FAIL)
         else:
@@ -132,8 +132,8 @@ def test_values_that_are_not_finite_are_passed_over() -> None:
     study = optuna.create_study(direction="minimize", sampler=sampler)
     for number in range(20):
         trial = study.ask()
-        study.tell(trial, math.inf if number % 3 == 0 else loss(sampler.propose(trial)))
-    assert sampler.propose(study.ask()) in ALL.architectures
+        study.tell(trial, math.inf if number % 3 == 0 else loss(sampler.propose(trial).architecture))
+    assert sampler.propose(study.ask()) in ALL.candidates
 
 
 def test_objectives_that_never_change_are_no_obstacle() -> None:

@@ -1,7 +1,9 @@
 """Tasks that train in no time, for testing the search: run as FILE.py:CLASS, like any user's."""
 
+import hashlib
+import json
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -10,7 +12,20 @@ from torch import Tensor, nn
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count, linear
 from search_spaces.errors import UserError
-from tasks.base import Diverged, Fitted, Metric, Report, Task
+from tasks.base import Diverged, Fitted, Metric, Task
+from tasks.run import STOP, Run
+from tasks.settings import NotNegative
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToyRecipe:
+    """There is nothing to train.
+
+    Attributes:
+        penalty: What a seed and a letter of the topology's name cost.
+    """
+
+    penalty: NotNegative = 0.01
 
 
 class Toy(Task):
@@ -20,7 +35,7 @@ class Toy(Task):
     version = 1
     metrics = (Metric("accuracy", "share", "max"), Metric("loss", "nats", "min"))
     base = Architecture(depth=4, width=8, heads=4, head_dim=8, hidden=16)
-    presets = {"smoke": "nothing to train", "proxy": "nothing to train"}  # noqa: RUF012
+    presets = {"smoke": ToyRecipe(), "proxy": ToyRecipe()}  # noqa: RUF012
 
     def build(self, architecture: Architecture) -> nn.Module:
         """A few linear maps, so that depth and heads cost something."""
@@ -37,12 +52,19 @@ class Toy(Task):
         inner = architecture.heads * architecture.head_dim
         return (linear(8, inner) + linear(inner, 8)).repeated(architecture.depth)
 
-    def fit(self, architecture: Architecture, preset: str, seed: int, folder: Path | None, report: Report) -> Fitted:
+    def fingerprint(self, recipe: ToyRecipe) -> str:
+        """There is no data."""
+        return "70e5"
+
+    def fit(self, run: Run) -> Fitted:
         """Score the shape."""
-        accuracy = 1 - 1 / (1 + architecture.depth * architecture.heads) - 0.01 * (seed + len(architecture.topology))
-        report(1, {"accuracy": accuracy})
+        architecture, penalty = run.architecture, run.recipe.penalty
+        size = architecture.depth * architecture.heads
+        accuracy = 1 - 1 / (1 + size) - penalty * (run.seed + len(architecture.topology))
         scores = {"accuracy": accuracy, "accuracy_se": 0.01, "loss": 1 - accuracy}
-        return Fitted(steps=1, data="toy", validation=scores, test={"accuracy": accuracy / 2})
+        if run.report(1, scores) is STOP:
+            return Fitted(steps=1, metrics=scores)
+        return Fitted(steps=1, metrics=scores, test={"accuracy": accuracy / 2})
 
 
 class Showing(Toy):
@@ -50,9 +72,9 @@ class Showing(Toy):
 
     name = "showing"
 
-    def fit(self, architecture: Architecture, preset: str, seed: int, folder: Path | None, report: Report) -> Fitted:
+    def fit(self, run: Run) -> Fitted:
         """Give the network as well."""
-        return replace(super().fit(architecture, preset, seed, folder, report), network=self.build(architecture))
+        return replace(super().fit(run), network=self.build(run.architecture))
 
     def render(self, network: nn.Module | None, file: Path) -> None:
         """Write how many parts the network has."""
@@ -69,9 +91,9 @@ class Stumbling(Toy):
 
     name = "stumbling"
 
-    def fit(self, architecture: Architecture, preset: str, seed: int, folder: Path | None, report: Report) -> Fitted:
+    def fit(self, run: Run) -> Fitted:
         """Raise, run out of memory, diverge or end with a number that is none, by depth."""
-        match architecture.depth:
+        match run.architecture.depth:
             case 1:
                 raise RuntimeError("a layer broke\nand this is its long story")
             case 2:
@@ -79,8 +101,8 @@ class Stumbling(Toy):
             case 3:
                 raise Diverged("loss is nan at step 7")
             case 6:
-                return Fitted(steps=1, data="toy", validation={"accuracy": float("nan"), "loss": 1.0})
-        return super().fit(architecture, preset, seed, folder, report)
+                return Fitted(steps=1, metrics={"accuracy": float("nan"), "loss": 1.0})
+        return super().fit(run)
 
 
 class Deadly(Toy):
@@ -88,11 +110,11 @@ class Deadly(Toy):
 
     name = "deadly"
 
-    def fit(self, architecture: Architecture, preset: str, seed: int, folder: Path | None, report: Report) -> Fitted:
+    def fit(self, run: Run) -> Fitted:
         """Die without a word at depth 1 with one head."""
-        if architecture.depth == architecture.heads == 1:
+        if run.architecture.depth == run.architecture.heads == 1:
             os._exit(9)
-        return super().fit(architecture, preset, seed, folder, report)
+        return super().fit(run)
 
 
 class Interrupted(Toy):
@@ -101,9 +123,57 @@ class Interrupted(Toy):
     name = "toy"
     seen = 0
 
-    def fit(self, architecture: Architecture, preset: str, seed: int, folder: Path | None, report: Report) -> Fitted:
+    def fit(self, run: Run) -> Fitted:
         """Behave as Toy but for one Ctrl-C."""
         type(self).seen += 1
         if type(self).seen == 3:
             raise KeyboardInterrupt
-        return super().fit(architecture, preset, seed, folder, report)
+        return super().fit(run)
+
+
+class FromFile(Toy):
+    """Has data: the size of a file's digest is what it finds."""
+
+    name = "from-file"
+
+    def fingerprint(self, recipe: ToyRecipe) -> str:
+        """Of the file."""
+        assert self.data is not None
+        return hashlib.sha256(self.data.read_bytes()).hexdigest()[:12]
+
+    def fit(self, run: Run) -> Fitted:
+        """Score the file."""
+        score = int(self.fingerprint(run.recipe), 16) / 16**12
+        return Fitted(steps=1, metrics={"accuracy": score, "loss": 1 - score})
+
+
+class Stepping(Toy):
+    """Takes five steps, reports each but the last, and can be stopped and gone on with."""
+
+    name = "stepping"
+
+    def fit(self, run: Run) -> Fitted:
+        """Count, and keep the count in a file of the run's folder."""
+        assert run.folder is not None
+        file = run.folder / "count.json"
+        began = json.loads(file.read_text()) if file.exists() else 0
+        for step in range(1, 6):
+            metrics = {"accuracy": step / 10, "loss": 1 - step / 10}
+            if step < 5 and run.report(step, metrics) is STOP:
+                run.folder.mkdir(parents=True, exist_ok=True)
+                file.write_text(json.dumps(step))
+                return Fitted(steps=step, metrics=metrics)
+        file.unlink(missing_ok=True)
+        return Fitted(steps=5, metrics=metrics, test={"accuracy": 0.4}, measures={"began_at": began})
+
+
+class Heedless(Toy):
+    """Goes on whatever it is told."""
+
+    name = "heedless"
+
+    def fit(self, run: Run) -> Fitted:
+        """Report twice."""
+        metrics = {"accuracy": 0.5, "loss": 0.5}
+        run.report(1, metrics)
+        return Fitted(steps=2, metrics=metrics)

@@ -84,20 +84,20 @@ def test_a_condition_works_on_no_rows(make_row: MakeRow) -> None:
     ["rows", "given", "rowid", "select", "and", "abs", "a b", "a.b", 'a"b', "top5-accuracy", "é", "1", "--", ";"],
 )
 def test_a_column_may_have_any_name(make_row: MakeRow, name: str) -> None:
-    table = from_rows([make_row(validation={name: 1.0}), make_row(validation={name: 2.0})])
+    table = from_rows([make_row(metrics={name: 1.0}), make_row(metrics={name: 2.0})])
     quoted = name.replace('"', '""')
     assert select(table, f'"{quoted}" > 1')[name].to_pylist() == [2.0]
 
 
 def test_columns_that_differ_in_case_alone_are_refused(make_row: MakeRow) -> None:
-    table = from_rows([make_row(validation={"loss": 1.0, "Loss": 2.0})])
+    table = from_rows([make_row(metrics={"loss": 1.0, "Loss": 2.0})])
     assert "loss or Loss" in refused(table, "loss > 0")
     assert len(select(table, "depth > 0")) == 1
 
 
 @pytest.mark.parametrize("name", ["é", "select", "union", "with", "from", "integer", "date", "current_user"])
 def test_a_column_that_is_a_word_needs_no_quotes(make_row: MakeRow, name: str) -> None:
-    table = from_rows([make_row(validation={name: 1.0}), make_row(validation={name: 2.0})])
+    table = from_rows([make_row(metrics={name: 1.0}), make_row(metrics={name: 2.0})])
     assert select(table, f"{name} > 1 and {name.upper()} > 1")[name].to_pylist() == [2.0]
 
 
@@ -106,7 +106,7 @@ def test_a_column_that_is_a_word_needs_no_quotes(make_row: MakeRow, name: str) -
     "text", ["{}() is not null", '"{}"() is not null', '"{}" ( ) is not null', '"{}"\n() is not null']
 )
 def test_a_column_named_like_a_function_does_not_open_the_function(make_row: MakeRow, name: str, text: str) -> None:
-    refused(from_rows([make_row(validation={name: 1.0})]), text.format(name))
+    refused(from_rows([make_row(metrics={name: 1.0})]), text.format(name))
 
 
 @pytest.mark.parametrize(

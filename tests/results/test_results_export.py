@@ -33,7 +33,7 @@ def test_json_keeps_every_digit() -> None:
 
 
 def test_json_has_a_row_a_line_and_null_where_nothing_was_measured(make_row: MakeRow) -> None:
-    table = from_rows([make_row(), make_row(validation={"loss": float("inf")}, error="é\n")])
+    table = from_rows([make_row(), make_row(metrics={"loss": float("inf")}, error="é\n")])
     text = to_json(table).decode()
     assert len(text.splitlines()) == len(table) + 2
     assert json.loads(text) == table.to_pylist()
@@ -46,7 +46,7 @@ def test_json_refuses_what_json_does_not_have() -> None:
 
 
 def test_parquet_keeps_every_column_with_its_type(make_row: MakeRow) -> None:
-    table = from_rows([make_row(flops=2**53 + 1, validation={"accuracy": 0.1 + 0.2})])
+    table = from_rows([make_row(flops=2**53 + 1, metrics={"accuracy": 0.1 + 0.2})])
     assert parquet.ParquetFile(io.BytesIO(to_parquet(table))).read().equals(table)
 
 

@@ -61,7 +61,7 @@ def test_values_without_objectives_are_refused() -> None:
 
 
 def keys(make_row: MakeRow, points: list[tuple[float, int]], **changes: object) -> list[Row]:
-    return [make_row(depth=i + 1, validation={"accuracy": a}, flops=f, **changes) for i, (a, f) in enumerate(points)]
+    return [make_row(depth=i + 1, metrics={"accuracy": a}, flops=f, **changes) for i, (a, f) in enumerate(points)]
 
 
 def test_goals_say_which_way_is_better(make_row: MakeRow) -> None:
@@ -78,7 +78,7 @@ def test_a_front_keeps_every_column_and_the_order_of_rows(make_row: MakeRow) -> 
 
 
 def test_rows_without_a_number_take_no_part(make_row: MakeRow) -> None:
-    rows = [*keys(make_row, [(0.5, 5), (float("nan"), 1)]), make_row(flops=1), make_row(validation={"accuracy": 1.0})]
+    rows = [*keys(make_row, [(0.5, 5), (float("nan"), 1)]), make_row(flops=1), make_row(metrics={"accuracy": 1.0})]
     assert front(from_rows(rows), {"accuracy": "max", "flops": "min"})["depth"].to_pylist() == [1]
 
 

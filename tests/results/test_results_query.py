@@ -15,7 +15,7 @@ MakeRow = Callable[..., Row]
 def table(make_row: MakeRow) -> pa.Table:
     points = [(0.5, 30), (None, 20), (0.9, 25), (0.5, 10), (0.7, 40)]
     rows = [
-        make_row(depth=i + 1, flops=flops, validation={} if accuracy is None else {"accuracy": accuracy})
+        make_row(depth=i + 1, flops=flops, metrics={} if accuracy is None else {"accuracy": accuracy})
         for i, (accuracy, flops) in enumerate(points)
     ]
     return from_rows(rows)

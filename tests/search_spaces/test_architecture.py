@@ -3,10 +3,8 @@ import subprocess
 import sys
 from dataclasses import asdict, replace
 
-import pytest
-
-from search_spaces.architecture import Architecture, parse_architecture
-from search_spaces.errors import UserError
+from search_spaces.architecture import Architecture
+from search_spaces.parsing import parse_architecture
 
 BASE = Architecture(depth=4, width=32, heads=4, head_dim=8, hidden=128)
 
@@ -38,27 +36,3 @@ def test_the_key_does_not_depend_on_hash_randomisation() -> None:
         environment = {**os.environ, "PYTHONHASHSEED": seed}
         printed = subprocess.check_output([sys.executable, "-c", script], text=True, env=environment)
         assert printed.strip() == BASE.key
-
-
-def test_the_text_reads_back() -> None:
-    architecture = parse_architecture("depth=7,heads=16,topology=dca(k=2)", BASE)
-    assert parse_architecture(str(architecture), BASE) == architecture
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("depht=7", "depth"),
-        ("depth", "FIELD=VALUE"),
-        ("depth=7,depth=8", "twice"),
-        ("depth=seven", "integer"),
-        ("depth=0", "at least 1"),
-        ("heads=0", "both 0"),
-        ("topology=dca(k", "NAME"),
-        ("model=xcit_medium_24_p16_224,head_dim=64", "heads that share its width"),
-        ("model=xcit_medium_24_p16_224,topology=dca", "topology=resnet, got"),
-    ],
-)
-def test_a_wrong_architecture_says_what_is_wrong(text: str, says: str) -> None:
-    with pytest.raises(UserError, match=says):
-        parse_architecture(text, BASE)

@@ -1,10 +1,12 @@
 """What users are told: one line each."""
 
+import runpy
 import warnings
+from pathlib import Path
 
 import pytest
 
-from search_spaces.errors import Notice, show_notices, unknown
+from search_spaces.errors import Notice, place_of, reason_of, show_notices, unknown
 
 
 def test_an_unknown_name_comes_with_its_nearest_or_with_all() -> None:
@@ -23,3 +25,54 @@ def test_a_notice_is_a_line_and_another_warning_is_as_it_was(
     warnings.warn("something else", UserWarning, 1)
     assert capsys.readouterr().err == "nas: three documents are passed over\n"
     assert others == ["something else"]
+
+
+def raised_by(path: Path, text: str) -> BaseException:
+    """What running a file raises."""
+    path.write_text(text)
+    try:
+        runpy.run_path(str(path))
+    except Exception as error:
+        return error
+    raise AssertionError("nothing was raised")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("x = 1\nx.y\n", 2),
+        ("import json\n\njson.loads('[')\n", 3),  # the standard library raises, this file is to blame
+        ("import torch\ntorch.zeros(2) @ torch.zeros(3, 3)\n", 2),  # so is it where torch raises
+        ("from search_spaces.architecture import Architecture\nArchitecture(depth=0, width=1, hidden=1)\n", 2),
+        ("def f():\n    raise KeyError('x')\n\nf()\n", 2),
+        ("x = 1\ny = = 2\n", 2),
+    ],
+)
+def test_the_place_of_an_error_is_the_innermost_line_of_the_users(text: str, line: int, tmp_path: Path) -> None:
+    error = raised_by(tmp_path / "theirs.py", text)
+    assert place_of(error) == f"{tmp_path / 'theirs.py'}, line {line}"
+    assert reason_of(error).endswith(f"({tmp_path / 'theirs.py'}, line {line})")
+    assert "\n" not in reason_of(error)
+
+
+@pytest.mark.parametrize(("package", "to_blame"), [("theirs", "theirs"), ("torch", "caller")])
+def test_an_installed_package_is_to_blame_unless_everybody_builds_on_it(
+    package: str, to_blame: str, tmp_path: Path
+) -> None:
+    (tmp_path / "site-packages" / package).mkdir(parents=True)
+    inner = tmp_path / "site-packages" / package / "inner.py"
+    inner.write_text("1 / 0\n")
+    error = raised_by(tmp_path / "caller.py", f"import runpy\nrunpy.run_path({str(inner)!r})\n")
+    assert place_of(error) == (f"{inner}, line 1" if to_blame == package else f"{tmp_path / 'caller.py'}, line 2")
+
+
+def test_a_file_below_the_working_directory_is_named_from_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert place_of(raised_by(tmp_path / "theirs.py", "1 / 0\n")) == "theirs.py, line 1"
+
+
+def test_an_error_without_a_place_of_theirs_has_none() -> None:
+    assert place_of(ValueError("never raised")) is None
+    assert reason_of(ValueError("never raised\nwith a story")) == "ValueError: never raised"

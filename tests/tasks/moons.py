@@ -10,9 +10,10 @@ from search_spaces import Architecture
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import build_stack
 from search_spaces.topologies.base import Site
+from tasks.batches import Batch
 from tasks.classification import ClassificationTask
 from tasks.recipe import Recipe
-from tasks.splits import Batch, TensorSplits
+from tasks.splits import TensorSplits
 
 
 class Layer(nn.Sequential):

@@ -9,6 +9,7 @@ import torch
 
 from search_spaces.errors import UserError
 from tasks.cifar10 import Cifar10ViT
+from tasks.run import Run
 
 TINY = replace(Cifar10ViT.base, depth=1, width=16, heads=2, head_dim=8, hidden=16)
 
@@ -46,7 +47,7 @@ def test_the_published_recipe_runs(cifar10_folder: Path) -> None:
     class Short(Cifar10ViT):
         presets = {"paper": replace(Cifar10ViT.presets["paper"], epochs=0, steps=2, batch=8)}  # noqa: RUF012
 
-    fitted = Short(cifar10_folder).fit(TINY, "paper", 0, None, lambda step, metrics: None)
+    fitted = Short(cifar10_folder).fit(Run(architecture=TINY, recipe=Short.presets["paper"], seed=0))
     assert fitted.steps == 2
 
 

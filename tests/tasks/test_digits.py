@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from tasks.digits import DigitsViT
+from tasks.run import Run
 
 TASK = DigitsViT()
 
@@ -46,13 +47,13 @@ def test_a_training_image_is_a_changed_one_and_a_measured_image_is_not() -> None
 
 
 def test_smoke_clearly_learns() -> None:
-    fitted = TASK.fit(replace(TASK.base, depth=1), "smoke", 0, None, lambda step, metrics: None)
-    assert fitted.validation["accuracy"] > 0.85
+    fitted = TASK.fit(Run(architecture=replace(TASK.base, depth=1), recipe=TASK.presets["smoke"], seed=0))
+    assert fitted.metrics["accuracy"] > 0.85
     assert fitted.test["accuracy"] > 0.85
 
 
 def test_the_baseline_is_measured_on_the_same_parts() -> None:
-    (columns,) = TASK.baselines("proxy").values()
+    (columns,) = TASK.baselines(TASK.presets["proxy"]).values()
     assert set(columns) == {"accuracy", "accuracy_se", "test_accuracy", "test_accuracy_se"}
     for prefix in ("", "test_"):
         share = columns[f"{prefix}accuracy"]
@@ -64,8 +65,11 @@ def test_the_baseline_is_measured_on_the_same_parts() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", [{}, {"depth": 1, "heads": 1, "head_dim": 4}])
 def test_proxy_beats_the_linear_model(shape: dict[str, int]) -> None:
-    (linear,) = TASK.baselines("proxy").values()
-    fits = [TASK.fit(replace(TASK.base, **shape), "proxy", seed, None, lambda *report: None) for seed in range(3)]
+    (linear,) = TASK.baselines(TASK.presets["proxy"]).values()
+    fits = [
+        TASK.fit(Run(architecture=replace(TASK.base, **shape), recipe=TASK.presets["proxy"], seed=seed))
+        for seed in range(3)
+    ]
     validation, test = (
         sum(getattr(fitted, part)["accuracy"] for fitted in fits) / len(fits) for part in ("validation", "test")
     )

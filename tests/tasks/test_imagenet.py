@@ -13,12 +13,13 @@ import torch
 from PIL import Image
 from timm.data.auto_augment import RandAugment
 
-from nas.cost import count
+from nas.counting import count
 from search_spaces.errors import UserError
 from search_spaces.models.families import base_of
 from tasks.base import Fitted
 from tasks.imagenet import ImageNetViT, _changed
 from tasks.images import ImageSplits
+from tasks.run import Run
 
 TINY = replace(ImageNetViT.base, depth=1, width=16, heads=2, head_dim=8, hidden=16)
 PAPER = replace(ImageNetViT.presets["paper"], epochs=0, steps=2, batch=8, loaders=0)
@@ -32,22 +33,22 @@ class Short(ImageNetViT):
 
 
 def fit(data: Path, preset: str = "paper") -> Fitted:
-    return Short(data).fit(TINY, preset, 0, None, lambda step, metrics: None)
+    return Short(data).fit(Run(architecture=TINY, recipe=Short.presets[preset], seed=0))
 
 
 def test_a_folder_of_images_is_learnt_from_end_to_end(image_folder: Path) -> None:
     task = ImageNetViT(image_folder)
-    fitted = task.fit(TINY, "smoke", 0, None, lambda step, metrics: None)
+    fitted = task.fit(Run(architecture=TINY, recipe=task.presets["smoke"], seed=0))
     assert task.classes == 3
     assert fitted.steps == 3
-    assert {"accuracy", "accuracy_se", "loss", "loss_se"} == set(fitted.validation) == set(fitted.test)
+    assert {"accuracy", "accuracy_se", "loss", "loss_se"} == set(fitted.metrics) == set(fitted.test)
 
 
 @pytest.mark.parametrize("model", ["xcit_nano_12_p16_224", "deit_tiny_patch16_224"])
 def test_a_model_of_timms_is_counted_and_learnt_by_the_same_path(image_folder: Path, model: str) -> None:
     task, architecture = ImageNetViT(image_folder), replace(base_of(model), depth=1)
     costs = count(task, architecture)  # before the data is read, as a worker does
-    assert task.fit(architecture, "smoke", 0, None, lambda step, metrics: None).steps == 3
+    assert task.fit(Run(architecture=architecture, recipe=task.presets["smoke"], seed=0)).steps == 3
     assert costs.params == sum(parameter.numel() for parameter in task.build(architecture).parameters())
     assert costs.embedding_params is None
 
@@ -135,7 +136,7 @@ def test_webdataset_shards_are_read_from_front_to_back(shards: Path) -> None:
     assert sorted(labels.tolist()) == [0] * 4 + [1] * 4 + [2] * 4
     assert len(torch.cat([labels for _, labels in splits.measured("validation", PAPER, CPU)])) == 6
     assert len(torch.cat([labels for _, labels in splits.measured("test", replace(PAPER, measured=9), CPU)])) == 9
-    one, two = (task.fit(TINY, "paper", 0, None, lambda step, metrics: None) for _ in range(2))
+    one, two = (task.fit(Run(architecture=TINY, recipe=task.presets["paper"], seed=0)) for _ in range(2))
     assert one == two
 
 

@@ -60,6 +60,25 @@ def test_what_a_task_lacks_is_named(tmp_path: Path) -> None:
         load_task(f"{tmp_path}/task.py:Moons")
 
 
+@pytest.mark.parametrize(
+    ("metrics", "message"),
+    [
+        ("params", "no metric may be called 'params'"),
+        ("Step", "no metric may be called 'Step'"),
+        ("test_loss", "no metric may be called 'test_loss'"),
+        ("loss loss", "different names, got 'loss' twice"),
+        ("loss loss_se", "loss_se is the standard error"),
+    ],
+)
+def test_a_metric_that_would_hide_a_column_is_refused(tmp_path: Path, metrics: str, message: str) -> None:
+    named = ", ".join(f'Metric("{name}", "share", "max")' for name in metrics.split())
+    text = MOONS.read_text().replace("    version = 1\n", f"    version = 1\n    metrics = ({named},)\n")
+    (tmp_path / "task.py").write_text(f"from tasks.base import Metric\n{text}")
+    with pytest.raises(UserError) as caught:
+        load_task(f"{tmp_path}/task.py:Moons")
+    assert message in str(caught.value)
+
+
 def test_a_file_that_cannot_be_imported_is_a_mistake(tmp_path: Path) -> None:
     (tmp_path / "task.py").write_text("import json\njson.nothing\n")
     with pytest.raises(UserError, match=r"task.py could not be imported: AttributeError"):

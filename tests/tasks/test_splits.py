@@ -7,8 +7,9 @@ import pytest
 import torch
 from torch import Generator
 
+from tasks.batches import Batch
 from tasks.recipe import Recipe
-from tasks.splits import Batch, TensorSplits, derived_seed, shuffled, spread
+from tasks.splits import TensorSplits, derived_seed, shuffled, spread
 
 CPU = torch.device("cpu")
 RECIPE = Recipe(epochs=1, batch=4, lr=1.0)

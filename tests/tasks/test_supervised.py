@@ -4,6 +4,7 @@ import pickle
 import signal
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,14 +12,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-import tasks.training
+import tasks.checkpoint
 from search_spaces import Architecture
 from search_spaces.topologies.decay import split_by_decay
 from tasks.base import Diverged, Fitted
+from tasks.batches import Batch
 from tasks.classification import ClassificationTask
 from tasks.load import load_task
-from tasks.recipe import Recipe
-from tasks.splits import Batch, TensorSplits
+from tasks.recipe import Precision, Recipe
+from tasks.run import CONTINUE, STOP, Decision, Run
+from tasks.splits import TensorSplits
 
 MOONS = load_task(f"{Path(__file__).parent}/moons.py:Moons")
 CPU = torch.device("cpu")
@@ -55,10 +58,6 @@ class Corners(ClassificationTask):
         return (torch.zeros(1, 2),)
 
 
-def silent(step: int, metrics: Mapping[str, float]) -> None:
-    """Take no notice."""
-
-
 def test_training_is_the_loop_that_anybody_would_write() -> None:
     recipe = MOONS.presets["smoke"]
     splits = MOONS.load()
@@ -84,7 +83,7 @@ def test_training_is_the_loop_that_anybody_would_write() -> None:
         outputs = [(network(inputs), labels) for inputs, labels in splits.measured("test", recipe, CPU)]
     right = [(scores.argmax(dim=1) == labels).double() for scores, labels in outputs]
     losses = [F.cross_entropy(scores, labels, reduction="none").double() for scores, labels in outputs]
-    fitted = MOONS.fit(MOONS.base, "smoke", 5, None, silent)
+    fitted = MOONS.fit(Run(architecture=MOONS.base, recipe=MOONS.presets["smoke"], seed=5))
     assert fitted.steps == 40
     assert fitted.test["accuracy"] == torch.cat(right).mean().item()
     assert fitted.test["loss"] == torch.cat(losses).mean().item()
@@ -99,7 +98,9 @@ def test_an_accumulated_batch_is_the_batch() -> None:
             inputs, labels = examples(8, 1)  # whichever way it is dealt, a batch of 16 is all of them, twice
             return TensorSplits((inputs, labels), examples(50, 2), examples(50, 3))
 
-    cut, whole = (Still().fit(SHAPE, preset, 0, None, silent) for preset in ("smoke", "whole"))
+    cut, whole = (
+        Still().fit(Run(architecture=SHAPE, recipe=Still.presets[preset], seed=0)) for preset in ("smoke", "whole")
+    )
     assert cut.steps == whole.steps == 30
     assert cut.test["loss"] == pytest.approx(whole.test["loss"], rel=1e-4)
 
@@ -107,7 +108,8 @@ def test_an_accumulated_batch_is_the_batch() -> None:
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Save a checkpoint after every step."""
-    monkeypatch.setattr(tasks.training, "_CHECKPOINT_S", -1.0)
+    monkeypatch.setattr(tasks.checkpoint, "SECONDS", -1.0)
+    monkeypatch.setattr(tasks.checkpoint, "_SHARE", 1e9)
 
 
 class Interrupted(Exception):
@@ -117,17 +119,25 @@ class Interrupted(Exception):
 def fit_until(stop: int, folder: Path, seed: int = 0) -> None:
     """Train to the first report at or after a step, and there be interrupted."""
 
-    def report(step: int, metrics: Mapping[str, float]) -> None:
+    def report(step: int, metrics: Mapping[str, float]) -> Decision:
         if step >= stop:
             raise Interrupted
 
     with pytest.raises(Interrupted):
-        Corners().fit(SHAPE, "smoke", seed, folder, report)
+        Corners().fit(Run(architecture=SHAPE, recipe=Corners.presets["smoke"], seed=seed, folder=folder, report=report))
 
 
 def told(folder: Path | None, seed: int = 0) -> tuple[Fitted, list[tuple[int, dict[str, float]]]]:
     curve: list[tuple[int, dict[str, float]]] = []
-    fitted = Corners().fit(SHAPE, "smoke", seed, folder, lambda step, metrics: curve.append((step, dict(metrics))))
+    fitted = Corners().fit(
+        Run(
+            architecture=SHAPE,
+            recipe=Corners.presets["smoke"],
+            seed=seed,
+            folder=folder,
+            report=lambda step, metrics: curve.append((step, dict(metrics))) or CONTINUE,
+        )
+    )
     return fitted, curve
 
 
@@ -136,16 +146,17 @@ def test_an_interrupted_training_ends_as_one_that_was_not(tmp_path: Path, monkey
     straight = told(None)
     fit_until(12, tmp_path)
     fit_until(18, tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["last.ckpt"]
+    assert {path.suffix for path in tmp_path.iterdir()} == {".ckpt"}
+    assert len(list(tmp_path.iterdir())) == 2
     starts = []
     training = TensorSplits.training
     monkeypatch.setattr(
         TensorSplits,
         "training",
-        lambda self, recipe, seed, start, device: starts.append(start) or training(self, recipe, seed, start, device),
+        lambda self, recipe, seed, start, *rest: starts.append(start) or training(self, recipe, seed, start, *rest),
     )
     assert told(tmp_path) == straight
-    assert starts == [(34,)]  # two passes a step, and the 18th step had not been saved
+    assert starts == [(34,)]  # two micro-batches a step, and the 18th step had not been saved
     assert list(tmp_path.iterdir()) == []
 
 
@@ -156,16 +167,21 @@ def test_a_checkpoint_of_another_run_is_not_continued(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("eager")
-@pytest.mark.parametrize("damage", ["cut", "empty", "program"])
-def test_a_checkpoint_that_cannot_be_read_is_not_continued(tmp_path: Path, damage: str) -> None:
+@pytest.mark.parametrize("damage", ["cut", "empty", "program", "a bit"])
+@pytest.mark.parametrize("damaged", [1, 2], ids=["the newest", "both"])
+def test_a_checkpoint_that_cannot_be_read_is_set_aside(tmp_path: Path, damage: str, damaged: int) -> None:
+    straight = told(None)
     fit_until(12, tmp_path)
-    file = tmp_path / "last.ckpt"
-    program = pickle.dumps(Program(tmp_path / "executed"))
-    file.write_bytes({"cut": file.read_bytes()[:3000], "empty": b"", "program": program}[damage])
-    with pytest.warns(UserWarning, match="cannot be read"):
+    for file in sorted(tmp_path.iterdir())[-damaged:]:
+        content = bytearray(file.read_bytes())
+        content[len(content) // 2] ^= 4
+        program = pickle.dumps(Program(tmp_path / "executed"))
+        file.write_bytes({"cut": content[:3000], "empty": b"", "program": program, "a bit": content}[damage])
+    with pytest.warns(UserWarning, match="cannot be read") as warned:
         found = told(tmp_path)
-    assert found == told(None)
-    assert not (tmp_path / "executed").exists()
+    assert len(warned) == damaged
+    assert found == straight
+    assert list(tmp_path.iterdir()) == []
 
 
 class Program:
@@ -178,27 +194,103 @@ class Program:
         return Path.mkdir, (self.folder,)
 
 
+@pytest.mark.usefixtures("eager")
+def test_a_full_disk_costs_the_checkpoint_and_not_the_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    straight = told(None)
+    monkeypatch.setattr(torch, "save", full)
+    with pytest.warns(UserWarning, match="no checkpoint could be kept .* No space left on device"):
+        assert told(tmp_path) == straight
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("stop", [6, 18])
+def test_a_stopped_training_has_its_metrics_and_can_go_on(tmp_path: Path, stop: int) -> None:
+    whole, curve = told(None)
+
+    def report(step: int, metrics: Mapping[str, float]) -> Decision:
+        return STOP if step >= stop else CONTINUE
+
+    run = Run(architecture=SHAPE, recipe=Corners.presets["smoke"], seed=0, folder=tmp_path, report=report)
+    stopped = Corners().fit(run)
+    assert (stopped.steps, stopped.metrics) == next(point for point in curve if point[0] == stop)
+    assert stopped.test == {}
+    assert stopped.network is not None
+    assert [path.suffix for path in tmp_path.iterdir()] == [".ckpt"]
+    again = Corners().fit(run)  # whoever says STOP again is not trained for
+    assert (again.steps, again.metrics) == (stopped.steps, stopped.metrics)
+    assert told(tmp_path) == (whole, curve)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_training_from_weights_reports_them_first_and_may_be_stopped_there() -> None:
+    start = Corners().build(SHAPE).state_dict()
+    run = Run(architecture=SHAPE, recipe=Corners.presets["smoke"], seed=0, start=start, report=lambda *_: STOP)
+    fitted = Corners().fit(run)
+    assert fitted.steps == 0
+    assert fitted.network is not None
+    assert all(torch.equal(fitted.network.state_dict()[name], start[name]) for name in start)
+
+
+def test_the_training_step_is_the_one_that_fit_takes() -> None:
+    run = Run(architecture=SHAPE, recipe=Corners.presets["whole"], seed=0)
+    trained = Corners().fit(run).network
+    step = Corners().training_step(run)
+    for _ in range(30):
+        step()
+    network = step.__self__.network  # type: ignore[attr-defined]
+    assert trained is not None
+    assert all(torch.equal(a, b) for a, b in zip(trained.parameters(), network.parameters(), strict=True))
+    step()  # and it goes on beyond the end
+
+
+def test_threads_are_those_of_the_run_and_are_given_back() -> None:
+    during: list[int] = []
+    before = torch.get_num_threads()
+
+    def report(step: int, metrics: Mapping[str, float]) -> Decision:
+        during.append(torch.get_num_threads())
+        return CONTINUE
+
+    Corners().fit(Run(architecture=SHAPE, recipe=Corners.presets["smoke"], seed=0, threads=2, report=report))
+    assert set(during) == {2}
+    assert torch.get_num_threads() == before
+
+
 def test_a_loss_that_is_not_finite_ends_the_training_early() -> None:
     steps: list[int] = []
     with pytest.raises(Diverged, match=r"not finite, at step \d+ of 30"):
-        Corners().fit(SHAPE, "wild", 0, None, lambda step, metrics: steps.append(step))
+        Corners().fit(
+            Run(
+                architecture=SHAPE,
+                recipe=Corners.presets["wild"],
+                seed=0,
+                report=lambda step, metrics: steps.append(step) or CONTINUE,
+            )
+        )
     assert steps == []
 
 
 def test_an_interrupt_is_an_interrupt() -> None:
-    def report(step: int, metrics: Mapping[str, float]) -> None:
+    def report(step: int, metrics: Mapping[str, float]) -> Decision:
         raise KeyboardInterrupt
 
     handler = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
-        Corners().fit(SHAPE, "smoke", 0, None, report)
+        Corners().fit(Run(architecture=SHAPE, recipe=Corners.presets["smoke"], seed=0, report=report))
     assert signal.getsignal(signal.SIGINT) is handler
 
 
-def test_nothing_is_said_on_the_terminal(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("precision", ["32-true", "bf16-mixed", "bf16-true"])
+def test_nothing_is_said_on_the_terminal(
+    precision: Precision, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    recipe = replace(Corners.presets["smoke"], precision=precision)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        Corners().fit(SHAPE, "smoke", 0, tmp_path, silent)
+        Corners().fit(Run(architecture=SHAPE, recipe=recipe, seed=0, folder=tmp_path))
     assert capfd.readouterr() == ("", "")
     assert [str(warning.message) for warning in said] == []
 
@@ -208,6 +300,8 @@ def test_test_examples_do_not_change_the_training() -> None:
         def load(self) -> TensorSplits:
             return TensorSplits(examples(100, 1), examples(50, 2), examples(20, 4))
 
-    one, two = (task.fit(SHAPE, "smoke", 0, None, silent) for task in (Corners(), Other()))
-    assert one.validation == two.validation
+    one, two = (
+        task.fit(Run(architecture=SHAPE, recipe=task.presets["smoke"], seed=0)) for task in (Corners(), Other())
+    )
+    assert one.metrics == two.metrics
     assert one.test != two.test

@@ -33,3 +33,15 @@ def test_what_is_slow_at_first_is_not_measured(monkeypatch: pytest.MonkeyPatch) 
     times = timed(call, CPU)
     assert calls[0] == timing.WARM_UP_CALLS + timing.LEAST_CALLS
     assert times.q3 == pytest.approx(1.0)
+
+
+def test_steps_that_are_seconds_long_are_taken_three_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, calls = [0.0], [0]
+    monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
+
+    def call() -> None:
+        calls[0] += 1
+        clock[0] += timing.PATIENCE_S
+
+    assert timed(call, CPU).calls == 3
+    assert calls[0] == 1 + 3

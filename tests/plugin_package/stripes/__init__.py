@@ -4,9 +4,10 @@ import torch
 from torch import Generator, Tensor, nn
 
 from search_spaces import Architecture
+from tasks.batches import Batch
 from tasks.classification import ClassificationTask
 from tasks.recipe import Recipe
-from tasks.splits import Batch, TensorSplits
+from tasks.splits import TensorSplits
 
 
 class Stripes(ClassificationTask):

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nas.cost import meta_device
+from nas.counting import meta_device
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count
 from search_spaces.models.decoder import DECODER_STYLES, build_decoder, count_decoder

@@ -75,9 +75,9 @@ def test_heads_that_can_be_had_divide_the_width_of_every_stage() -> None:
 def test_the_space_of_a_model_is_depth_against_heads() -> None:
     space = space_named("timm:xcit_medium_24_p16_224", Architecture(depth=1, width=1, hidden=1))
     assert space.base == base_of("xcit_medium_24_p16_224")
-    assert {architecture.depth for architecture in space} == {6, 12, 18, 24, 36, 48}
-    assert {architecture.heads for architecture in space} == {2, 4, 8, 16}
-    assert all(architecture.head_dim == 0 for architecture in space)
+    assert {architecture.depth for architecture in space.architectures} == {6, 12, 18, 24, 36, 48}
+    assert {architecture.heads for architecture in space.architectures} == {2, 4, 8, 16}
+    assert all(architecture.head_dim == 0 for architecture in space.architectures)
 
 
 @pytest.mark.parametrize(

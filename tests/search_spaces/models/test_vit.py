@@ -8,7 +8,7 @@ import timm
 import torch
 from torch import Tensor, nn
 
-from nas.cost import meta_device
+from nas.counting import meta_device
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count
 from search_spaces.errors import UserError

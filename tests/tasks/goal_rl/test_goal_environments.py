@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from nas.evaluate import Job, evaluate
+from nas.evaluation import evaluate
+from nas.jobs import EvaluationJob
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
 from tasks.base import TASKS
@@ -158,9 +159,9 @@ def test_what_is_no_goal_environment_is_a_mistake_in_one_line(reference: str, me
 
 @pytest.mark.usefixtures("toys")
 def test_an_environment_that_fails_fails_its_trial() -> None:
-    row = evaluate(Job(task="goal:Fragile-v0", architecture=TINY, preset="smoke", seed=0))
+    row = evaluate(EvaluationJob(task="goal:Fragile-v0", architecture=TINY, preset="smoke", seed=0))
     assert row.status == "failed"
-    assert row.error == "RuntimeError: the simulation became unstable"
+    assert str(row.error).startswith("RuntimeError: the simulation became unstable (")
 
 
 def test_the_extra_is_named_where_it_is_missing() -> None:

@@ -95,13 +95,25 @@ def test_a_roll_longer_than_the_ring_leaves_its_end() -> None:
     assert goals[:, 2].max() == 44.0
 
 
-def test_what_follows_a_cut_is_another_episode() -> None:
-    past, kept = Past([[100]]), replay(1, 200)
-    kept.extend(past.roll(10))
-    kept.cut()
-    kept.extend(past.roll(10))
-    states, _, goals = kept.sample(2000, Generator().manual_seed(0))
-    assert ((states[:, 2] < 10) == (goals[:, 2] < 10)).all()
+def test_the_actions_under_way_are_those_since_each_episode_began() -> None:
+    past, kept = Past([[6, 11], [9]]), replay(2, 40)
+    rolls = [past.roll(5), past.roll(3)]
+    for roll in rolls:
+        kept.extend(roll)
+    actions = torch.cat([roll.actions for roll in rolls])  # [8, E, A]
+    ended = torch.cat([roll.ended for roll in rolls])
+    for e, under_way in enumerate(kept.under_way()):
+        last = max([0, *(ended[:, e].nonzero().flatten() + 1).tolist()])
+        assert torch.equal(under_way, actions[last:, e])
+
+
+def test_an_episode_of_which_not_all_is_kept_is_over() -> None:
+    past, kept = Past([[100]]), replay(1, 10)
+    kept.extend(past.roll(20))
+    assert [len(taken) for taken in kept.under_way()] == [0]
+    kept.extend(past.roll(6))
+    states, _, goals = kept.sample(500, Generator().manual_seed(0))
+    assert ((states[:, 2] < 20) == (goals[:, 2] < 20)).all()
 
 
 def test_a_kept_replay_draws_the_same() -> None:

@@ -1,28 +1,26 @@
 """Every installed goal task in its simulator."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from nas.cost import count
-from nas.evaluate import Job, evaluate
+from nas.counting import count
+from nas.evaluation import evaluate
+from nas.jobs import EvaluationJob
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
 from tasks.base import TASKS, Task
 from tasks.goal_rl.recipe import PAPER, GoalRecipe, smoke
 from tasks.goal_rl.task import GoalTask
 from tasks.load import load_task, task_class
+from tasks.run import Run
 from tasks.testing import CONTRACT
 
 pytest.importorskip("gymnasium_robotics")
 
 NAMES = [name for name in TASKS.names() if name.startswith("goal-")]
 TINY = Architecture(depth=1, width=8, hidden=8)
-
-
-def ignore(step: int, metrics: Mapping[str, float]) -> None:
-    pass
 
 
 def task(name: str) -> GoalTask:
@@ -39,29 +37,27 @@ def test_a_goal_task_keeps_its_contract(check: Callable[[Task, Architecture], No
 @pytest.mark.parametrize("name", [*NAMES, "goal:FetchReach-v4"])
 def test_a_task_steps_updates_and_is_measured(name: str) -> None:
     one = task(name)
-    fitted = one.fit(TINY, "smoke", 0, None, ignore)
+    fitted = one.fit(Run(architecture=TINY, recipe=one.presets["smoke"], seed=0))
     recipe = one.presets["smoke"]
     assert fitted.steps == recipe.rounds * recipe.updates
-    assert fitted.validation["env_steps"] == 30 * 2 * (recipe.rounds + recipe.prefill)
-    assert fitted.validation["goals_of_others"] == recipe.goals_of_others
+    assert fitted.measures["env_steps"] == 30 * 2 * (recipe.rounds + recipe.prefill)
     assert {"env_steps_per_second", "updates_per_second"} <= set(fitted.speeds)
-    assert 0 <= fitted.validation["time_at_goal"] <= 30
+    assert 0 <= fitted.metrics["time_at_goal"] <= 30
     assert count(one, TINY).params == sum(p.numel() for p in one.build(TINY).parameters())
 
 
 def test_a_row_has_the_share_of_goals_the_steps_and_both_speeds() -> None:
-    row = evaluate(Job(task="goal-point-maze", architecture=TINY, preset="smoke", seed=0))
+    row = evaluate(EvaluationJob(task="goal-point-maze", architecture=TINY, preset="smoke", seed=0))
     assert row.status == "complete"
     columns = row.columns()
-    assert columns["goals_of_others"] == 0.5
     assert columns["env_steps"] == 180
     assert columns["steps"] == 8
-    assert columns["env_steps_per_second"] > 0
-    assert columns["updates_per_second"] > 0
+    assert columns["speed_env_steps_per_second"] > 0
+    assert columns["speed_updates_per_second"] > 0
 
 
 def test_random_actions_and_the_untrained_agent_are_the_baselines() -> None:
-    baselines = task("goal-point-maze").baselines("smoke")
+    baselines = task("goal-point-maze").baselines(smoke())
     assert set(baselines) == {"random actions", "untrained agent"}
     for columns in baselines.values():
         assert set(columns) >= {"time_at_goal", "success_any", "test_time_at_goal", "test_success_any"}
@@ -70,10 +66,10 @@ def test_random_actions_and_the_untrained_agent_are_the_baselines() -> None:
 @pytest.mark.slow
 def test_proxy_learns_to_reach_goals_and_to_stay_there() -> None:
     one = task("goal-point-maze")
-    by_chance = max(columns["time_at_goal"] for columns in one.baselines("proxy").values())
-    fitted = one.fit(replace(one.base, depth=1), "proxy", 0, None, ignore)
-    assert fitted.validation["time_at_goal"] > 5 * by_chance
-    assert fitted.validation["success_any"] > 0.8
+    by_chance = max(columns["time_at_goal"] for columns in one.baselines(one.presets["proxy"]).values())
+    fitted = one.fit(Run(architecture=replace(one.base, depth=1), recipe=one.presets["proxy"], seed=0))
+    assert fitted.metrics["time_at_goal"] > 5 * by_chance
+    assert fitted.metrics["success_any"] > 0.8
 
 
 def test_the_papers_preset_is_the_published_one() -> None:
@@ -88,7 +84,7 @@ def test_the_papers_preset_is_the_published_one() -> None:
 
 
 def test_goals_of_others_is_a_share() -> None:
-    with pytest.raises(UserError, match="from 0 to 1"):
+    with pytest.raises(UserError, match=r"goals_of_others must be at least 0 and at most 1, got 1\.5"):
         GoalRecipe(unroll=5, rounds=1, updates=1, goals_of_others=1.5)
 
 

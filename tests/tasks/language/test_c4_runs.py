@@ -1,6 +1,8 @@
 """C4 from its files to a Row: what a user types, and what can go wrong."""
 
 import gzip
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,7 @@ import torch
 
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
-from tasks import training
+from tasks import checkpoint
 from tasks.language import hub
 from tasks.language.data import LanguageSplits
 from tasks.language.presets import LanguageRecipe
@@ -16,6 +18,7 @@ from tasks.language.published import C4LM, OpenWebTextLM
 from tasks.language.rows import IGNORED
 from tasks.language.task import CorpusTask
 from tasks.language.tokenizer import Tokenizer
+from tasks.run import CONTINUE, STOP, Decision, Run
 
 SMALL = Architecture(depth=2, width=16, heads=2, head_dim=8, hidden=16)
 CPU = torch.device("cpu")
@@ -30,13 +33,20 @@ def offline(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_folder_of_c4_is_trained_and_measured_on_and_what_was_skipped_is_in_the_result(c4: Path) -> None:
     told: list[int] = []
-    fitted = C4LM(c4).fit(SMALL, "smoke", 0, None, lambda step, metrics: told.append(step))
+    fitted = C4LM(c4).fit(
+        Run(
+            architecture=SMALL,
+            recipe=C4LM.presets["smoke"],
+            seed=0,
+            report=lambda step, metrics: told.append(step) or CONTINUE,
+        )
+    )
     assert fitted.steps == 2
-    assert len(fitted.data) == 64
-    for metrics in (fitted.validation, fitted.test):
+    assert len(C4LM(c4).fingerprint(C4LM.presets["smoke"])) == 64
+    for metrics in (fitted.metrics, fitted.test):
         assert metrics["loss"] == pytest.approx(10.37, abs=0.1)  # log 32000: nothing is learnt in two steps
         assert {"perplexity", "bits_per_byte", "loss_se", "perplexity_se", "bits_per_byte_se"} <= set(metrics)
-    assert fitted.validation["skipped_documents"] == 1
+    assert fitted.measures["skipped_documents"] == 1
     assert "skipped_documents" not in fitted.test
 
 
@@ -121,7 +131,7 @@ def test_what_is_missing_is_one_line_with_what_to_do(c4: Path, data: str | None,
     (c4 / "empty").mkdir()
     task = C4LM(Path(data.format(c4=c4)) if data else None)
     with pytest.raises(UserError, match=said) as caught:
-        task.fit(SMALL, "smoke", 0, None, lambda step, metrics: None)
+        task.fit(Run(architecture=SMALL, recipe=task.presets["smoke"], seed=0))
     assert len(str(caught.value).splitlines()) == 1
 
 
@@ -135,7 +145,7 @@ def test_a_column_that_is_not_there_says_what_the_files_lack(c4: Path, monkeypat
     for path in c4.glob("c4-train*"):
         path.write_bytes(gzip.compress(b'{"content": "words"}\n' * 3))
     with pytest.warns(UserWarning, match="has no text"), pytest.raises(UserError, match="there is no text in c4-train"):
-        C4LM(c4).fit(SMALL, "smoke", 0, None, lambda step, metrics: None)
+        C4LM(c4).fit(Run(architecture=SMALL, recipe=C4LM.presets["smoke"], seed=0))
 
 
 def test_the_hub_is_read_in_shards_as_a_folder_is(monkeypatch: pytest.MonkeyPatch, c4: Path) -> None:
@@ -152,8 +162,32 @@ def test_the_hub_is_read_in_shards_as_a_folder_is(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(hub, "reachable", lambda: True)
     monkeypatch.setattr(hub, "dataset_info", lambda name, revision: Info)
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
-    fitted = C4LM(Path(f"tokenizer={c4}/tokenizer.json")).fit(SMALL, "smoke", 0, None, lambda step, metrics: None)
-    assert fitted.validation["loss"] == pytest.approx(10.37, abs=0.1)
+    fitted = C4LM(Path(f"tokenizer={c4}/tokenizer.json")).fit(
+        Run(architecture=SMALL, recipe=C4LM.presets["smoke"], seed=0)
+    )
+    assert fitted.metrics["loss"] == pytest.approx(10.37, abs=0.1)
+
+
+@pytest.mark.parametrize("stop", [3, 9])
+def test_a_training_that_was_stopped_goes_on_to_the_same_numbers(
+    c4: Path, tmp_path: Path, stop: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = LanguageRecipe(steps=12, batch=4, accumulate=2, lr=1e-2, measured=20, reports=4, accelerator="cpu")
+    monkeypatch.setattr(C4LM, "vocabulary", 300)
+    told: list[tuple[int, dict[str, float]]] = []
+
+    def report(step: int, metrics: Mapping[str, float]) -> Decision:
+        told.append((step, dict(metrics)))
+        return STOP if step == stop else CONTINUE
+
+    run = Run(architecture=SMALL, recipe=recipe, seed=0, folder=tmp_path / "kept", report=report)
+    whole = C4LM(c4).fit(replace(run, folder=None, report=lambda *_: CONTINUE))
+    stopped = C4LM(c4).fit(run)
+    assert (stopped.steps, stopped.metrics) == told[-1]
+    assert stopped.steps == stop
+    assert list((tmp_path / "kept").glob("*.ckpt"))
+    assert C4LM(c4).fit(replace(run, report=lambda *_: CONTINUE)) == whole
+    assert not list((tmp_path / "kept").iterdir())
 
 
 def test_a_training_that_was_killed_ends_with_the_numbers_it_would_have_had(
@@ -162,17 +196,33 @@ def test_a_training_that_was_killed_ends_with_the_numbers_it_would_have_had(
     recipe = LanguageRecipe(steps=12, batch=4, accumulate=2, lr=1e-2, measured=20, reports=4, accelerator="cpu")
     monkeypatch.setattr(C4LM, "presets", {"short": recipe})
     monkeypatch.setattr(C4LM, "vocabulary", 300)
-    monkeypatch.setattr(training, "_CHECKPOINT_S", 0)
+    monkeypatch.setattr(checkpoint, "SECONDS", -1.0)
+    monkeypatch.setattr(checkpoint, "_SHARE", 1e9)
     told: list[tuple[int, dict[str, float]]] = []
-    whole = C4LM(c4).fit(SMALL, "short", 0, None, lambda step, metrics: told.append((step, dict(metrics))))
+    whole = C4LM(c4).fit(
+        Run(
+            architecture=SMALL,
+            recipe=C4LM.presets["short"],
+            seed=0,
+            report=lambda step, metrics: told.append((step, dict(metrics))) or CONTINUE,
+        )
+    )
 
-    def killed(step: int, metrics: object) -> None:
+    def killed(step: int, metrics: object) -> Decision:
         if step == 6:
             raise MemoryError("killed")
 
     with pytest.raises(MemoryError):
-        C4LM(c4).fit(SMALL, "short", 0, tmp_path, killed)
+        C4LM(c4).fit(Run(architecture=SMALL, recipe=C4LM.presets["short"], seed=0, folder=tmp_path, report=killed))
     again: list[tuple[int, dict[str, float]]] = []
-    resumed = C4LM(c4).fit(SMALL, "short", 0, tmp_path, lambda step, metrics: again.append((step, dict(metrics))))
+    resumed = C4LM(c4).fit(
+        Run(
+            architecture=SMALL,
+            recipe=C4LM.presets["short"],
+            seed=0,
+            folder=tmp_path,
+            report=lambda step, metrics: again.append((step, dict(metrics))) or CONTINUE,
+        )
+    )
     assert resumed == whole
     assert again == told

@@ -20,6 +20,7 @@ from tasks.language.published import C4LM
 from tasks.language.rows import IGNORED
 from tasks.language.stdlib_lm import StdlibLM
 from tasks.language.task import LanguageTask, Place
+from tasks.run import Run
 from tasks.testing import check_task
 
 KINDS = [TASKS.load(name) for name in TASKS.names() if name.endswith("-lm")]
@@ -119,8 +120,27 @@ def test_a_language_task_of_ones_own_keeps_the_contract_of_a_task() -> None:
     check_task(StoriesLM())
 
 
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_epochs_of_text_in_memory_are_as_many_rows(accumulate: int) -> None:
+    task = StoriesLM()
+    splits = task.splits
+    rows = sum(len(inputs) for inputs, _ in splits.once(7))  # type: ignore[attr-defined]
+    assert splits.examples == rows > 100
+    recipe = LanguageRecipe(epochs=3, batch=8, accumulate=accumulate, lr=1e-3, measured=8, reports=1)
+    fitted = task.fit(Run(architecture=task.base, recipe=recipe, seed=0))
+    assert fitted.steps == 3 * (rows // (8 // accumulate)) // accumulate
+    assert fitted.steps == pytest.approx(3 * rows / 8, abs=3)
+
+
+def test_epochs_of_text_in_files_are_refused_before_training(c4: Path) -> None:
+    recipe = replace(C4LM.presets["smoke"], steps=0, epochs=1)
+    with pytest.raises(UserError, match="Set steps instead, and epochs to 0") as caught:
+        C4LM(c4).fit(Run(architecture=StoriesLM.base, recipe=recipe, seed=0))
+    assert len(str(caught.value).splitlines()) == 1
+
+
 def test_stdlib_lm_learns_something_in_a_few_steps() -> None:
     architecture = Architecture(depth=1, width=32, heads=2, head_dim=16, hidden=32)
-    fitted = StdlibLM().fit(architecture, "smoke", 0, None, lambda step, metrics: None)
-    assert fitted.validation["loss"] < math.log(2048) - 0.1
+    fitted = StdlibLM().fit(Run(architecture=architecture, recipe=StdlibLM.presets["smoke"], seed=0))
+    assert fitted.metrics["loss"] < math.log(2048) - 0.1
     assert 2 < fitted.test["bits_per_byte"] < 5

@@ -3,33 +3,77 @@
 import json
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tasks.recipe import Recipe
 
-TASK = f"{Path(__file__).with_name('stories_lm.py')}:StoriesLM"
-NAS = [str(Path(sys.executable).with_name("nas")), "evaluate", TASK, "--format", "json"]
-TWO = [str(Path(sys.executable).with_name("torchrun")), "--standalone", "--nproc-per-node", "2", "--no-python"]
+BESIDE = Path(__file__).with_name("shared_runs.py")
+TWO = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
 
 
-def evaluated(*command: str) -> dict[str, float]:
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
-    (row,) = json.loads(done.stdout)
-    assert isinstance(row, dict)
-    return row
+@cache
+def trained(what: str, processes: int, folder: str = "") -> list[dict[str, Any]]:
+    """What each process of a training in shared_runs.py has to tell."""
+    start = [sys.executable] if processes == 1 else TWO
+    done = subprocess.run([*start, str(BESIDE), what, folder], capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return sorted((json.loads(line) for line in done.stdout.splitlines()), key=lambda told: told["rank"])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("preset", ["smoke", "sharded"], ids=["ddp", "fsdp"])
-def test_two_processes_print_one_row_with_the_numbers_of_one(preset: str) -> None:
-    alone = evaluated(*NAS, "--preset", "smoke")
-    together = evaluated(*TWO, *NAS, "--preset", preset)
-    for name in ("loss", "test_loss", "bits_per_byte", "loss_se"):
-        assert together[name] == pytest.approx(alone[name], rel=1e-5)
-    assert together["steps"] == alone["steps"]
-    assert together["data"] == alone["data"]
+@pytest.mark.parametrize("sharing", ["ddp", "fsdp"])
+def test_two_processes_get_the_numbers_of_one_where_they_see_the_same_batches(sharing: str) -> None:
+    (alone,), together = trained("points-ddp", 1), trained(f"points-{sharing}", 2)
+    for told in together:
+        for name, value in alone["metrics"].items():
+            assert told["metrics"][name] == pytest.approx(value, rel=1e-5)
+        assert told["curve"] == pytest.approx(alone["curve"], rel=1e-5)
+    assert together[0]["metrics"] == together[1]["metrics"]
+
+
+@pytest.mark.slow
+def test_each_process_loads_its_own_share_of_every_batch() -> None:
+    (alone,), together = trained("points-ddp", 1), trained("points-ddp", 2)
+    assert alone["read"] == 40 * 16
+    assert [told["read"] for told in together] == [40 * 8, 40 * 8]
+    shares = [set(told["measured"]) for told in together]
+    assert not shares[0] & shares[1]
+    assert shares[0] | shares[1] == set(alone["measured"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sharing", ["ddp", "fsdp"])
+def test_each_process_tokenises_its_own_documents_and_all_have_the_metrics_of_the_whole(sharing: str) -> None:
+    (alone,), together = trained("stories-ddp", 1), trained(f"stories-{sharing}", 2)
+    for part in ("trained", "measured"):
+        shares = [set(told[part]) for told in together]
+        assert not shares[0] & shares[1]
+        assert shares[0] | shares[1] == set(alone[part])
+    assert together[0]["metrics"] == together[1]["metrics"]
+    assert together[0]["test"] == together[1]["test"]
+    # They train on other rows than one process does; what weights score that are equal is equal.
+    assert together[0]["start"] == pytest.approx(alone["start"], rel=1e-6)
+    assert together[0]["metrics"]["loss"] == pytest.approx(alone["metrics"]["loss"], rel=0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("what", "report"), [("points-ddp", 3), ("points-fsdp", 1), ("stories-fsdp", 2)])
+def test_a_shared_training_that_was_stopped_goes_on(what: str, report: int, tmp_path: Path) -> None:
+    whole = trained(what, 2)
+    (tmp_path / "stop").write_text(str(report))
+    stopped = trained(what, 2, str(tmp_path))
+    assert all(told["steps"] < whole[0]["steps"] for told in stopped)
+    (tmp_path / "stop").unlink()
+    resumed = trained.__wrapped__(what, 2, str(tmp_path))
+    for told, expected in zip(resumed, whole, strict=True):
+        assert told["metrics"] == pytest.approx(expected["metrics"], rel=1e-6)
+        assert told["curve"] == pytest.approx(expected["curve"], rel=1e-6)
+        assert told["steps"] == expected["steps"]
+    assert not list(tmp_path.iterdir())
 
 
 def test_devices_that_share_a_batch_take_as_much_at_once_as_one_alone() -> None:

@@ -8,7 +8,7 @@ import pyarrow.parquet
 import pytest
 
 from search_spaces.errors import UserError
-from tasks.language.shards import HubShard, JsonShard, MemoryShard, ParquetShard, Share, TextShard, read
+from tasks.language.shards import HashShare, HubShard, JsonShard, MemoryShard, ParquetShard, TextShard, read
 
 TEXTS = [f"document {number}, naïve" for number in range(10)]
 
@@ -103,6 +103,6 @@ def test_a_missing_parquet_column_is_a_mistake_that_names_the_others(tmp_path: P
 def test_shares_of_a_shard_part_its_documents_by_what_they_say() -> None:
     whole = MemoryShard(tuple(TEXTS * 2))
     cuts = [0, 0.3, 0.6, 1]
-    shares = [[text for _, text in read(Share(whole, low, high)) if text] for low, high in itertools.pairwise(cuts)]
+    shares = [[text for _, text in read(HashShare(whole, low, high)) if text] for low, high in itertools.pairwise(cuts)]
     assert sorted(text for share in shares for text in share) == sorted(TEXTS * 2)
     assert all(share.count(text) == 2 for share in shares for text in share)

@@ -12,6 +12,7 @@ from tasks.lra.listops import LRAListOps
 from tasks.lra.pathfinder import LRAPathfinder
 from tasks.lra.task import LongRangeTask, by_group, splits_of
 from tasks.lra.text import LRAText
+from tasks.run import Run
 
 KINDS = [kind for kind in map(TASKS.load, TASKS.names()) if issubclass(kind, LongRangeTask)]
 PRESETS = [(kind, preset) for kind in KINDS for preset in kind.presets]
@@ -58,7 +59,9 @@ def test_the_published_listops_networks_have_their_counts() -> None:
 @pytest.mark.parametrize("name", sorted(SPACES.names()))
 def test_every_space_has_listops_networks_within_200_thousand_parameters(name: str) -> None:
     task = LRAListOps()
-    assert any(task.closed_form(architecture).params <= 200_000 for architecture in SPACES.load(name)(task.base))
+    assert any(
+        task.closed_form(architecture).params <= 200_000 for architecture in SPACES.load(name)(task.base).architectures
+    )
 
 
 def test_what_is_padded_does_not_change_the_answer() -> None:
@@ -78,7 +81,7 @@ def test_what_is_padded_does_not_change_the_answer() -> None:
 def test_lists_are_made_for_their_preset_and_read_from_the_cache_afterwards() -> None:
     task = LRAListOps()
     task.prepare()
-    (inputs,) = task.inputs("smoke")
+    inputs = task.inputs(task.presets["smoke"])
     assert inputs.shape == (4, 64)
     assert "splits" not in vars(task)  # the published ones, which nobody asked for
     splits = task.splits_for(task.presets["smoke"])
@@ -97,7 +100,7 @@ def test_the_lists_are_for_ever() -> None:
 
 
 def test_simple_methods_are_measured_on_both_parts() -> None:
-    columns = LRAListOps().baselines("smoke")
+    columns = LRAListOps().baselines(LRAListOps.presets["smoke"])
     majority, first = columns["majority class"], columns["most frequent by first operator"]
     assert set(majority) == {"accuracy", "accuracy_se", "test_accuracy", "test_accuracy_se"}
     for prefix in ("", "test_"):
@@ -136,7 +139,7 @@ def test_pathfinder_makes_its_images_where_none_are_given() -> None:
 @pytest.mark.slow
 def test_proxy_beats_the_majority_class_and_the_first_operator() -> None:
     task = LRAListOps()
-    fitted = task.fit(replace(task.base, depth=1, heads=4), "proxy", 0, None, lambda *report: None)
-    for columns in task.baselines("proxy").values():
-        assert fitted.validation["accuracy"] > columns["accuracy"]
+    fitted = task.fit(Run(architecture=replace(task.base, depth=1, heads=4), recipe=task.presets["proxy"], seed=0))
+    for columns in task.baselines(task.presets["proxy"]).values():
+        assert fitted.metrics["accuracy"] > columns["accuracy"]
         assert fitted.test["accuracy"] > columns["test_accuracy"]

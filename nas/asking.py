@@ -1,0 +1,204 @@
+"""From what somebody asked for, as text, to the architectures, spaces and recipes that it means."""
+
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from nas import conditioning
+from nas.budget import Feasible, feasible, parse_budget
+from nas.counting import cheap_counts, meta_device
+from nas.jobs import recipe_of, task_of
+from nas.objectives import MEASURES, resolve
+from nas.sampling import DEFAULT, proposer
+from nas.settings import Settings as StudySettings
+from nas.store import slug
+from results.row import Direction
+from search_spaces.architecture import Architecture
+from search_spaces.catalog import space_named
+from search_spaces.errors import UserError, unknown
+from search_spaces.parsing import parse_architecture, parse_axes
+from search_spaces.space import SearchSpace
+from search_spaces.spec import Scalar, split_top_level
+from search_spaces.topologies.registry import refusal
+from tasks.base import Task
+from tasks.settings import values_of
+
+Settings = tuple[tuple[str, Scalar], ...]
+"""What is changed of a preset, in the order of names."""
+
+
+def architecture_of(task: Task, preset: str, arch: str, topology: str | None = None) -> Architecture:
+    """The preset's base architecture, changed by `--arch` and `--topology`.
+
+    Raises:
+        UserError: An unknown preset, or an architecture that cannot be wired.
+    """
+    if preset not in task.presets:
+        raise unknown(f"preset of task {task.name!r}", preset, task.presets)
+    if topology is not None:
+        arch = ",".join(filter(None, (arch, f"topology={topology}")))
+    architecture = parse_architecture(arch, task.base_for(preset))
+    reason = refusal(architecture)
+    if reason is not None:
+        raise UserError(reason)
+    return architecture
+
+
+def space_of(task: Task, name: str, arch: str, preset: str, axes: Iterable[str] = ()) -> SearchSpace:
+    """A named space around the task's base architecture under a preset, changed by `--arch` and `--axis`.
+
+    Raises:
+        UserError: An unknown space, an axis that cannot be, or a recipe that has not the field of one.
+    """
+    space = space_named(name, architecture_of(task, preset, arch))
+    if arch and space.base.model:
+        raise UserError(f"space {name!r} has a base of its own, got --arch {arch!r} as well. Leave that out.")
+    if space.base.model:
+        with meta_device():
+            task.build(space.base)  # which raises where the task has no models of timm's: now, and not in every trial
+    space = space.with_axes(parse_axes(axes))
+    for axis, values in space.axes.items():
+        if axis.startswith("recipe."):
+            for value in values:
+                recipe_of(task, preset, ((axis.removeprefix("recipe."), value),))
+    return space
+
+
+def settings_of(task: Task, preset: str, settings: str | Mapping[str, Any]) -> Settings:
+    """What `--set` changes of a preset, each value with the type of its field.
+
+    Raises:
+        UserError: No FIELD=VALUE, a field that stands twice or that the recipe has not, a value that it cannot have.
+    """
+    asked = _pairs(settings) if isinstance(settings, str) else dict(settings)
+    values = values_of(recipe_of(task, preset, tuple(asked.items())))
+    return tuple((name, _hashable(values[name])) for name in sorted(asked))
+
+
+def _pairs(text: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for part in split_top_level(text) if text.strip() else []:
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals:
+            raise UserError(f"--set is FIELD=VALUE,..., got {part.strip()!r}. Fields: `nas list presets`.")
+        if name in found:
+            raise UserError(f"field {name!r} stands twice in --set {text!r}.")
+        found[name] = value
+    return found
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def listed(texts: str | Sequence[str] | None) -> list[str]:
+    """One text or several as a list."""
+    return [texts] if isinstance(texts, str) else list(texts or ())
+
+
+def names_in(text: str | Sequence[str]) -> list[str]:
+    """The names in "A,B", or in a sequence."""
+    names = text.split(",") if isinstance(text, str) else text
+    return [name.strip() for name in names if name.strip()]
+
+
+def check_device(quantities: Collection[str]) -> None:
+    """Raise UserError where energy is asked for and there is nothing that tells it."""
+    if "energy_j" in quantities and not torch.cuda.is_available():
+        raise UserError("energy_j is measured on NVIDIA GPUs, and there is none. Take step_ms or flops.")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A search that can be carried out.
+
+    Attributes:
+        settings: What it is about.
+        members: The candidates within the budget.
+        line: How many they are, in words.
+    """
+
+    settings: StudySettings
+    members: Feasible
+    line: str
+
+    @property
+    def name(self) -> str:
+        """The task and a digest of the settings: the same command finds its study again."""
+        record = json.dumps({**self.settings.record(), "baselines": {}}, sort_keys=True)
+        return f"{slug(Path(self.settings.task).name)}-{hashlib.sha256(record.encode()).hexdigest()[:6]}"
+
+
+def ask_search(
+    *,
+    task: str,
+    space: str,
+    arch: str,
+    axis: str | Sequence[str],
+    budget: str | Sequence[str],
+    objectives: str | Sequence[str] | None,
+    preset: str,
+    settings: str | Mapping[str, Any],
+    seed: int,
+    sampler: str,
+    data: str | Path | None,
+) -> Asked:
+    """Read what a search asks for. Raises UserError where it cannot be, before anything is trained."""
+    of = task_of(task, None if data is None else str(data))
+    laid_out = space_of(of, space, arch, preset, listed(axis))
+    bounds = parse_budget(listed(budget))
+    changes = settings_of(of, preset, settings)
+    metrics: dict[str, Direction] = {metric.name: metric.direction for metric in of.metrics}
+    wanted = resolve(names_in(objectives) if objectives else [of.metrics[0].name, "flops"], metrics)
+    check_device({*bounds.bounds, *wanted})
+    chosen = sampler or DEFAULT
+    proposer(chosen)  # which raises where there is no such sampler
+    members = feasible(laid_out, lambda architecture: cheap_counts(of, architecture), bounds)
+    line = f"{len(members)} of {len(laid_out)} architectures of space {laid_out.name!r} are within {bounds}"
+    return Asked(
+        settings=StudySettings(
+            task=task,
+            task_version=of.version,
+            space=laid_out.name,
+            base=str(laid_out.base),
+            axes=dict(laid_out.axes),
+            budget=str(bounds),
+            objectives=wanted,
+            preset=preset,
+            recipe=dict(changes),
+            seed=seed,
+            sampler=chosen,
+            data=None if data is None else str(data),
+            metrics=metrics,
+            baselines=of.baselines(recipe_of(of, preset, changes)),
+        ),
+        members=members,
+        line=line if str(bounds) else f"{len(laid_out)} architectures in space {laid_out.name!r}",
+    )
+
+
+def check_measures(names: Sequence[str], task: Task, architecture: Architecture) -> tuple[str, ...]:
+    """What is to be measured of a trained network. Raises UserError where that cannot be: before its training."""
+    for name in names:
+        if name not in MEASURES:
+            raise unknown("measure", name, MEASURES)
+    if "conditioning" in names:
+        with meta_device():
+            conditioning.refuse(task.build(architecture))
+    return tuple(names)
+
+
+def made_folder(folder: str | Path | None) -> str | None:
+    """A folder that can be written to, made where it is not there: before hours of training, not after."""
+    if folder is None:
+        return None
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"--save must be a folder that can be made, got {folder} ({error.strerror}).") from error
+    return str(folder)

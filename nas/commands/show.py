@@ -1,0 +1,139 @@
+"""What a door returned, on the terminal or in a file."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nas.options import Format
+
+if TYPE_CHECKING:
+    from nas.comparing import Comparison
+    from nas.exporting import ExportReport
+    from nas.study import Study
+    from results.row import Row
+
+
+def check(
+    *,
+    plot: Path | None = None,
+    format: Format = Format.TABLE,
+    output: Path | None = None,
+    curves: Path | None = None,
+    seeds: int = 1,
+    **others: Any,
+) -> None:
+    """Raise UserError where what was asked for could not be shown: before the work and not after it."""
+    from nas import report
+    from search_spaces.errors import UserError
+
+    report.check_picture(plot)
+    report.for_a_terminal(format, output)
+    if curves is not None and not seeds:
+        raise UserError("--curves needs trained networks. Give --seeds.")
+
+
+def front(study: "Study", plot: Path | None = None) -> None:
+    """Print the front of a study beside its baselines, and draw it; without a name the newest search's."""
+    from nas import report
+    from nas.places import RUNS
+    from nas.store import slug
+    from search_spaces.errors import UserError
+
+    objectives = study.objectives
+    best = [row.columns() for row in study.front()]
+    if not best:
+        first = next((row.error for row in study.rows() if row.error), None)
+        why = f", the first with: {first}" if first else ""
+        raise UserError(f"study {study.name!r} has no complete row yet: {len(study)} ended{why}. See `nas results`.")
+    console, last = report.screen(), list(objectives)[-1]
+    best.sort(key=lambda record: float(record[last]))
+    columns = report.front_columns(list(objectives), list(study.directions))
+    report.print_records(console, best, columns, study.title(objectives))
+    for line in report.baseline_lines(study.settings.baselines if study.settings else {}):
+        report.say(console, line)
+    path = plot or RUNS / f"{slug(study.name)}-front.png"
+    study.plot(path)
+    report.say(console, f"front drawn in {path}; ask more with: nas results --study {study.name}")
+
+
+def row(found: "Row", format: Format = Format.TABLE, output: Path | None = None) -> None:
+    """Print a Row; a failed evaluation is printed too, and then is a UserError."""
+    from nas import report
+    from nas.jobs import first_process
+    from nas.networks import before_training
+    from search_spaces.errors import UserError
+
+    for_terminal = report.for_a_terminal(format, output)
+    if not first_process():
+        return
+    if line := before_training(found):
+        report.say(report.screen(stderr=True), line)
+    if for_terminal:
+        report.print_record(report.screen(), report.readable(found))
+    else:
+        report.write_rows([found], format, output)
+    if found.status == "failed":
+        raise UserError(f"the evaluation failed: {found.error}")
+
+
+def comparison(
+    found: "Comparison", format: Format = Format.TABLE, output: Path | None = None, curves: Path | None = None
+) -> None:
+    """Print a comparison: a file holds every Row, a terminal the means."""
+    from nas import report
+    from results import export, table
+    from search_spaces.errors import UserError
+
+    for_terminal = report.for_a_terminal(format, output)
+    if curves is not None:
+        export.write(table.curves(found.trained), "csv", curves)
+    if not for_terminal and found.trained:
+        report.write_rows(found.trained, format, output)
+    elif not for_terminal:
+        export.write(table.from_records(found.records), format.value, output)
+    else:
+        report.print_comparison(report.screen(), found.title, found.records, found.baselines or {})
+    lost = [row for row in found.trained if row.status == "failed"]
+    if lost:
+        raise UserError(f"{len(lost)} of {len(found.trained)} evaluations failed, the first with: {lost[0].error}")
+
+
+def costs(records: list[dict[str, Any]], format: Format = Format.TABLE) -> None:
+    """Print what was counted."""
+    from nas import report
+    from results import export, table
+
+    if format is not Format.TABLE:
+        export.write(table.from_records(records), format.value)
+    elif "key" in records[0]:
+        report.print_record(report.screen(), records[0])
+    else:
+        sums = (f"{sum(record[name] for record in records):,} {name}" for name in ("params", "macs", "flops"))
+        report.print_records(report.screen(), records, list(records[0]), ", ".join(sums))
+
+
+def profile(record: Mapping[str, Any], format: Format = Format.TABLE) -> None:
+    """Print what was measured, and the slowest operators of the trace."""
+    from nas import report
+    from nas.profiling.trace import operators
+    from results import export, table
+
+    if format is not Format.TABLE:
+        export.write(table.from_records([record]), format.value)
+        return
+    console = report.screen()
+    report.print_record(console, record)
+    trace = Path(str(record["trace"]))
+    try:
+        slowest = operators(trace, report.MOST_OPERATORS)
+    except ValueError:
+        return  # the record's note says so
+    report.print_records(console, slowest, list(slowest[0]), f"the {len(slowest)} slowest operators of 3 steps")
+    report.say(console, f"{trace} opens in https://ui.perfetto.dev, or: tensorboard --logdir {trace.parent}")
+
+
+def export(found: "ExportReport") -> None:
+    """Print where a network was written, and how near it came."""
+    from nas import report
+
+    report.say(report.screen(), str(found))

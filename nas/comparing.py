@@ -1,0 +1,198 @@
+"""Architectures side by side: made equal in size, each trained with several seeds, and what of it is summed up."""
+
+import csv
+import math
+import statistics
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+from nas.asking import architecture_of
+from nas.counting import cheap_counts, count
+from nas.jobs import EvaluationJob
+from nas.profiling.profile import profile_what_fits, trace_of
+from results import table
+from results.row import Row
+from search_spaces.architecture import Architecture
+from search_spaces.errors import Notice, UserError, unknown
+from search_spaces.spec import Scalar, split_top_level
+from tasks.base import Task
+
+if TYPE_CHECKING:
+    import pandas
+
+MATCHED = ("params", "flops")
+"""What architectures can be made equal in."""
+
+SHOWN = ("params", "topology_params", "flops", "latency_ms", "step_ms", "peak_memory_bytes")
+"""Costs in the table of a comparison."""
+
+NEAR = 0.005
+"""How far off a match may be before that is said, as a share."""
+
+_WIDEST = 2**24
+
+
+@final
+@dataclass(frozen=True)
+class Comparison:
+    """Architectures side by side.
+
+    Attributes:
+        title: What was compared, in a line.
+        records: A flat record an architecture: shape, costs and, where they were trained, the mean of each metric over
+            the seeds that were completed, with its standard error.
+        trained: The Row of each architecture with each seed; none where nothing was trained.
+        baselines: Simple methods -> their columns, where networks were trained.
+    """
+
+    title: str
+    records: tuple[Mapping[str, Any], ...]
+    trained: tuple[Row, ...] = ()
+    baselines: Mapping[str, Mapping[str, float]] | None = None
+
+    def rows(self) -> list[Row]:
+        """Every Row, failures included."""
+        return list(self.trained)
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """A line an architecture."""
+        return table.from_records(self.records).to_pandas()
+
+
+def candidates(
+    task: Task, archs: Sequence[str], topologies: str | Sequence[str] | None, match: str | None, preset: str
+) -> list[Architecture]:
+    """Every architecture with every topology, made equal to the first of them where `match` says so.
+
+    Raises:
+        UserError: One that cannot be read or wired, or a quantity that cannot be matched.
+    """
+    if match is not None and match not in MATCHED:
+        raise unknown("quantity to match", match, MATCHED)
+    wirings: Sequence[str | None] = [None]
+    if topologies is not None:
+        texts = split_top_level(topologies) if isinstance(topologies, str) else topologies
+        wirings = [name for name in texts if name.strip()]
+    if not wirings:
+        raise UserError(f"--topology must name at least one topology, got {topologies!r}.")
+    shapes = archs or [""]
+    named = [architecture_of(task, preset, arch, topology) for arch in shapes for topology in wirings]
+    named = list(dict.fromkeys(named))
+    if match is None:
+        return named
+    target = cheap_counts(task, named[0])[match]
+    others = [matched(one, target, lambda given: cheap_counts(task, given)[match]) for one in named[1:]]
+    for one in others:
+        off = cheap_counts(task, one)[match] / target - 1
+        if abs(off) > NEAR:
+            warnings.warn(f"{one.topology} comes no nearer than {off:+.1%} of {match}: {one}.", Notice, 2)
+    return list(dict.fromkeys([named[0], *others]))
+
+
+def costs_of(
+    task: Task, architectures: Sequence[Architecture], recipe: Any, threads: int, *, profile: bool
+) -> list[dict[str, Any]]:
+    """What each architecture costs by counting and, where asked for, on this device."""
+    costs: list[dict[str, Any]] = [asdict(count(task, architecture)) for architecture in architectures]
+    for architecture, cost in zip(architectures, costs, strict=True):
+        if profile:
+            cost |= profile_what_fits(task, architecture, recipe, None, trace_of(task.name, architecture), threads)
+    return costs
+
+
+def jobs_of(
+    task: str,
+    data: str | Path | None,
+    architectures: Sequence[Architecture],
+    seeds: Iterable[int],
+    preset: str,
+    settings: tuple[tuple[str, Scalar], ...],
+    threads: int,
+) -> list[EvaluationJob]:
+    """Every architecture with every seed, a seed at a time."""
+    return [
+        EvaluationJob(
+            task=task,
+            architecture=architecture,
+            preset=preset,
+            settings=settings,
+            seed=seed,
+            data=None if data is None else str(data),
+            threads=threads,
+        )
+        for seed in seeds
+        for architecture in architectures
+    ]
+
+
+def matched(architecture: Architecture, target: int, cost: Callable[[Architecture], int]) -> Architecture:
+    """The architecture with the number of hidden features that brings its cost nearest to the target.
+
+    `cost` must not fall as hidden features are added. Where the target is below what one hidden feature costs, or
+    above what 2**24 do, that is the nearest.
+    """
+
+    def of(hidden: int) -> int:
+        return cost(replace(architecture, hidden=hidden))
+
+    low, high = 1, 2
+    while high < _WIDEST and of(high) < target:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if of(middle) < target else (low, middle)
+    return replace(architecture, hidden=min((low, high), key=lambda hidden: abs(of(hidden) - target)))
+
+
+def summary(architecture: Architecture, rows: Sequence[Row], metrics: Sequence[str]) -> dict[str, Any]:
+    """One architecture's mean of each metric over the seeds that were completed, and its standard error.
+
+    The error is of the mean over seeds, and None with one seed; how much a single measurement is off is not in it.
+    """
+    own = [row.columns() for row in rows if row.architecture == architecture and row.status == "complete"]
+    found: dict[str, Any] = {"seeds": len(own)}
+    for metric in metrics:
+        values = [columns[metric] for columns in own if metric in columns]
+        found[metric] = statistics.fmean(values) if values else None
+        found[f"{metric}_se"] = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else None
+    return found
+
+
+def side_by_side(
+    task: Task,
+    architectures: Sequence[Architecture],
+    costs: Sequence[Mapping[str, Any]],
+    rows: Sequence[Row],
+    match: str | None,
+) -> tuple[Mapping[str, Any], ...]:
+    """The records of a comparison; the first architecture is what others are held against."""
+    metrics = [name for metric in task.metrics[:1] for name in (metric.name, f"test_{metric.name}")]
+    records = []
+    for architecture, cost in zip(architectures, costs, strict=True):
+        record: dict[str, Any] = {**asdict(architecture), **{name: cost[name] for name in SHOWN if name in cost}}
+        if "step_ms" in cost:
+            over = cost["step_ms"] / costs[0]["step_ms"]
+            record |= {"step_over_first": over, "paper_step": printed_overhead(architecture.topology)}
+        if match is not None:
+            record[f"{match}_off"] = cost[match] / costs[0][match] - 1
+        records.append({**record, **(summary(architecture, rows, metrics) if rows else {})})
+    return tuple(records)
+
+
+def printed_overhead(topology: str) -> float | None:
+    """A training step's time over the residual network's as the topology's paper prints it, or None.
+
+    `overheads.csv` has the setting of each: other networks, devices and precisions than those at hand.
+    """
+    return _overheads().get(topology)
+
+
+@cache
+def _overheads() -> dict[str, float]:
+    text = files("nas").joinpath("overheads.csv").read_text(encoding="utf-8")
+    return {line["topology"]: float(line["step_over_resnet"]) for line in csv.DictReader(text.splitlines())}

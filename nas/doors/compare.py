@@ -1,0 +1,51 @@
+"""`nas.compare`: what architectures cost side by side and, with seeds, what they reach."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nas.places import DEFAULT_STORE, EVALUATIONS
+
+if TYPE_CHECKING:
+    from nas.comparing import Comparison
+
+
+def compare(
+    task: str,
+    *,
+    archs: str | Sequence[str] = (),
+    topologies: str | Sequence[str] | None = None,
+    match: str | None = None,
+    preset: str = "proxy",
+    settings: str | Mapping[str, Any] = "",
+    seeds: int = 0,
+    workers: int | None = None,
+    threads: int = 1,
+    data: str | Path | None = None,
+    study: str | None = None,
+    storage: str = DEFAULT_STORE,
+    profile: bool = False,
+) -> "Comparison":
+    """Set architectures side by side: what they cost and, with seeds, what they reach.
+
+    Raises:
+        UserError: What was asked for cannot be.
+    """
+    from nas.asking import listed, settings_of
+    from nas.comparing import Comparison, candidates, costs_of, jobs_of, side_by_side
+    from nas.jobs import recipe_of, task_of
+    from nas.scheduler import evaluate_all
+
+    of = task_of(task, None if data is None else str(data))
+    changes = settings_of(of, preset, settings)
+    recipe = recipe_of(of, preset, changes)
+    architectures = candidates(of, listed(archs), topologies, match, preset)
+    costs = costs_of(of, architectures, recipe, threads, profile=profile)
+    jobs = jobs_of(task, data, architectures, range(seeds), preset, changes, threads)
+    rows = evaluate_all(jobs, storage, study or EVALUATIONS, workers) if jobs else []
+    return Comparison(
+        title=f"{of.name}, preset {preset}, {seeds or 'no'} seeds",
+        records=side_by_side(of, architectures, costs, rows, match),
+        trained=tuple(rows),
+        baselines=of.baselines(recipe) if rows else None,
+    )

@@ -1,0 +1,34 @@
+"""`nas.counting`: what an architecture costs by counting, as a whole or by parts; nothing is trained."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+
+def cost(
+    task: str,
+    *,
+    arch: str = "",
+    topology: str | None = None,
+    preset: str = "proxy",
+    data: str | Path | None = None,
+    by: Literal["layer", "operator"] | None = None,
+) -> list[dict[str, Any]]:
+    """Count the parameters, MACs and FLOPs of one architecture: one record, or one for each layer or operator.
+
+    Raises:
+        UserError: The architecture cannot be built.
+    """
+    from dataclasses import asdict
+
+    from nas.asking import architecture_of
+    from nas.breakdown import by_layer, by_operator
+    from nas.counting import count
+    from nas.jobs import task_of
+
+    of = task_of(task, None if data is None else str(data))
+    architecture = architecture_of(of, preset, arch, topology)
+    if by is not None:
+        return (by_layer if by == "layer" else by_operator)(of, architecture)
+    costs = asdict(count(of, architecture))
+    costs["uncounted"] = " ".join(costs["uncounted"])
+    return [{"task": of.name, "key": architecture.key, **asdict(architecture), **costs}]

@@ -1,0 +1,61 @@
+"""`nas.evaluate`: train one architecture, and what is to be found out about it."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nas.places import DEFAULT_STORE, EVALUATIONS
+
+if TYPE_CHECKING:
+    from results.row import Row
+
+
+def evaluate(
+    task: str,
+    *,
+    arch: str = "",
+    topology: str | None = None,
+    preset: str = "proxy",
+    settings: str | Mapping[str, Any] = "",
+    seed: int = 0,
+    threads: int = 1,
+    data: str | Path | None = None,
+    study: str | None = None,
+    storage: str = DEFAULT_STORE,
+    until: int | None = None,
+    save: str | Path | None = None,
+    render: str | Path | None = None,
+    profile: bool = False,
+    measure: str | Sequence[str] = (),
+) -> "Row":
+    """Train one architecture and return its Row; what the store knows is not trained again.
+
+    Raises:
+        UserError: What was asked for cannot be. A training that failed is a Row with its reason.
+    """
+    from nas.asking import architecture_of, check_measures, made_folder, names_in, settings_of
+    from nas.jobs import EvaluationJob, task_of
+    from nas.profiling.profile import trace_of
+    from nas.scheduler import evaluate_all
+
+    of = task_of(task, None if data is None else str(data))
+    changes = settings_of(of, preset, settings)
+    architecture = architecture_of(of, preset, arch, topology)
+    if render is not None:
+        of.render(None, Path(render))
+    job = EvaluationJob(
+        task=task,
+        architecture=architecture,
+        preset=preset,
+        settings=changes,
+        seed=seed,
+        data=None if data is None else str(data),
+        until=until,
+        profiled=profile,
+        trace=str(trace_of(of.name, architecture)) if profile else None,
+        measures=check_measures(names_in(measure), of, architecture),
+        render=None if render is None else str(render),
+        save=made_folder(save),
+        threads=threads,
+    )
+    return evaluate_all([job], storage, study or EVALUATIONS, workers=1, quiet=True)[0]

@@ -1,0 +1,37 @@
+"""`nas.profile`: what an architecture costs on this device, and where the time goes."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+def profile(
+    task: str,
+    *,
+    arch: str = "",
+    topology: str | None = None,
+    preset: str = "proxy",
+    settings: str | Mapping[str, Any] = "",
+    batch: int | None = None,
+    threads: int = 1,
+    data: str | Path | None = None,
+) -> dict[str, Any]:
+    """Measure time, memory and energy of one architecture on this device, and trace where the time goes.
+
+    The record has its counts as well; `trace` is the file of the trace, which `nas.profiling.trace.operators` reads.
+
+    Raises:
+        UserError: The architecture cannot be built, or there is no memory for a single example.
+    """
+    from nas.asking import architecture_of, settings_of
+    from nas.doors.cost import cost
+    from nas.jobs import recipe_of, task_of
+    from nas.profiling.profile import profile_what_fits, trace_of
+
+    of = task_of(task, None if data is None else str(data))
+    architecture = architecture_of(of, preset, arch, topology)
+    recipe = recipe_of(of, preset, settings_of(of, preset, settings))
+    (counted,) = cost(task, arch=arch, topology=topology, preset=preset, data=data)
+    kept = ("task", "key", "depth", "width", "hidden", "heads", "head_dim", "topology", "model", "params", "flops")
+    found = profile_what_fits(of, architecture, recipe, batch, trace_of(of.name, architecture), threads)
+    return {**{name: counted[name] for name in kept}, **found}

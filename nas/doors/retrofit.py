@@ -1,0 +1,53 @@
+"""`nas.retrofit`: a trained residual network goes on with another topology."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nas.places import DEFAULT_STORE, EVALUATIONS
+
+if TYPE_CHECKING:
+    from results.row import Row
+
+
+def retrofit(
+    checkpoint: str | Path,
+    topology: str,
+    *,
+    task: str | None = None,
+    preset: str | None = None,
+    settings: str | Mapping[str, Any] = "",
+    seed: int = 0,
+    threads: int = 1,
+    data: str | Path | None = None,
+    study: str | None = None,
+    storage: str = DEFAULT_STORE,
+    save: str | Path | None = None,
+) -> "Row":
+    """Give the residual network of CHECKPOINT another topology, at first computing the same, and train it further.
+
+    Preset and data are those that the network was trained with, where they are not given. A task in a file of yours
+    has to be named: what a checkpoint says of itself runs no code.
+
+    Raises:
+        UserError: What was asked for cannot be. A training that failed is a Row with its reason.
+    """
+    from nas.asking import settings_of
+    from nas.jobs import EvaluationJob
+    from nas.retrofitting import origin_of, rewired
+    from nas.scheduler import evaluate_all
+
+    origin = origin_of(Path(checkpoint), task, preset, None if data is None else str(data))
+    start, architecture, kept = rewired(origin, topology, seed, None if save is None else Path(save))
+    job = EvaluationJob(
+        task=origin.reference,
+        architecture=architecture,
+        preset=origin.preset,
+        settings=settings_of(origin.task, origin.preset, settings),
+        seed=seed,
+        data=origin.data,
+        start=str(start),
+        save=str(kept),
+        threads=threads,
+    )
+    return evaluate_all([job], storage, study or EVALUATIONS, workers=1, quiet=True)[0]

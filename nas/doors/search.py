@@ -1,0 +1,58 @@
+"""`nas.search`: the Pareto front of a task's objectives inside a budget."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from nas.places import DEFAULT_STORE
+
+if TYPE_CHECKING:
+    from nas.study import Study
+
+
+def search(
+    task: str,
+    *,
+    space: str = "joint",
+    arch: str = "",
+    axis: str | Sequence[str] = (),
+    budget: str | Sequence[str] = (),
+    objectives: str | Sequence[str] | None = None,
+    trials: int = 24,
+    preset: str = "proxy",
+    settings: str | Mapping[str, Any] = "",
+    seed: int = 0,
+    sampler: str = "",
+    workers: int | None = None,
+    threads: int = 1,
+    data: str | Path | None = None,
+    study: str | None = None,
+    storage: str = DEFAULT_STORE,
+    keep: Literal["front", "all", "none"] = "front",
+    profile: bool = False,
+) -> "Study":
+    """Search TASK for the Pareto front of its objectives inside a budget; the same command continues a search.
+
+    Raises:
+        UserError: What was asked for cannot be; nothing was trained.
+    """
+    from nas.asking import ask_search
+    from nas.doors.load import load
+    from nas.searching import carry_out
+
+    asked = ask_search(
+        task=task,
+        space=space,
+        arch=arch,
+        axis=axis,
+        budget=budget,
+        objectives=objectives,
+        preset=preset,
+        settings=settings,
+        seed=seed,
+        sampler=sampler,
+        data=data,
+    )
+    name = study or asked.name
+    carry_out(asked, name, storage, trials=trials, workers=workers, threads=threads, keep=keep, traced=profile)
+    return load(name, storage=storage)

@@ -1,0 +1,84 @@
+"""Random inputs of a network that are like an example of them, for comparing what two forms of it give."""
+
+from typing import Any
+
+import torch
+from torch import Generator, Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from tasks.batches import Inputs, call, each, examples, tensors
+
+
+class Draws:
+    """Random inputs of one network; the first axis of each tensor counts examples.
+
+    Ids are drawn below the length of the table that the network looks them up in, whatever the example holds: a table
+    is known by being met in a forward pass of the example. Other integers, and booleans, are the example's own values
+    in another order, since nothing says which others there may be; floating-point numbers are normal.
+
+    Attributes:
+        example: The example, on the CPU.
+        sequences: Whether ids have an axis of tokens, the last.
+    """
+
+    def __init__(self, network: nn.Module, example: Inputs) -> None:
+        """Find out which inputs are ids. The network is called once, on the CPU."""
+        self.example = each(example, lambda x: x.detach().cpu().clone())
+        with torch.no_grad(), _Lookups() as lookups:
+            call(network, self.example)
+        self._rows = lookups.rows
+        shapes = {x.shape for x in tensors(self.example) if x.dim() > 1 and _place(x) in self._rows}
+        self._texts = shapes.pop() if len(shapes) == 1 else None
+        self._examples = examples(self.example)
+        self._generator = Generator().manual_seed(0)
+
+    @property
+    def sequences(self) -> bool:
+        """Whether ids have an axis of tokens, which is the last; other inputs of their shape have it as well."""
+        return self._texts is not None
+
+    @property
+    def tokens(self) -> int:
+        """The length of that axis, or 0."""
+        return self._texts[-1] if self._texts is not None else 0
+
+    def draw(self, size: int | None = None, tokens: int | None = None) -> Inputs:
+        """Inputs of `size` examples, of the example's number where it is None, cut to so many tokens."""
+        return each(self.example, lambda x: self._like(x, size, tokens))
+
+    def axes(self, x: Tensor) -> dict[int, str]:
+        """Axes of one of the inputs whose length may change, and what they count."""
+        named = {0: "batch"} if x.dim() and len(x) == self._examples else {}
+        return named | ({x.dim() - 1: "tokens"} if self._texts is not None and x.shape[1:] == self._texts[1:] else {})
+
+    def _like(self, x: Tensor, size: int | None, tokens: int | None) -> Tensor:
+        new = {"batch": size, "tokens": tokens}
+        shape = list(x.shape)
+        for axis, name in self.axes(x).items():
+            shape[axis] = new[name] or shape[axis]
+        rows = self._rows.get(_place(x))
+        if rows is not None:
+            return torch.randint(rows, shape, generator=self._generator).to(x.dtype)
+        if x.is_floating_point() or x.is_complex():
+            return torch.randn(shape, generator=self._generator, dtype=x.dtype)
+        count = int(torch.Size(shape).numel())
+        order = torch.randint(max(1, x.numel()), (count,), generator=self._generator)
+        return x.flatten()[order].view(shape) if x.numel() else x
+
+
+class _Lookups(TorchDispatchMode):
+    """Notes the length of the shortest table that rows are taken from by each tensor of ids, views included."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # torch's
+        self.rows: dict[int, int] = {}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.ops.aten.embedding.default:
+            table, ids = args[:2]
+            self.rows[_place(ids)] = min(len(table), self.rows.get(_place(ids), len(table)))
+        return func(*args, **(kwargs or {}))
+
+
+def _place(x: Tensor) -> int:
+    return x.untyped_storage().data_ptr()

@@ -1,0 +1,281 @@
+"""One architecture on one task -> one Row, whatever happens.
+
+The Row follows from the job and the data: it is the same in this process, in a local worker or elsewhere, but for
+its speeds, its profile and its provenance.
+"""
+
+import math
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from filelock import FileLock, Timeout
+from torch import Tensor, nn
+
+from nas import conditioning, counting
+from nas.budget import parse_budget
+from nas.debugging import show_traceback
+from nas.jobs import EvaluationJob, data_fingerprint, first_process, identity, recipe_of, start_fingerprint, task_of
+from nas.networks import copy_network, keep_network, load_network
+from nas.objectives import MEASURES
+from nas.profiling.profile import device_name, profile
+from nas.provenance import provenance
+from results.row import BadRow, Point, Row
+from search_spaces.checkpoint import read_weights
+from search_spaces.errors import Notice, UserError, reason_of
+from search_spaces.files import atomic_write
+from tasks.base import Diverged, Fitted, Task
+from tasks.run import CONTINUE, STOP, Decision, Run
+from tasks.settings import values_of
+
+KEPT = "row.json"
+
+
+def evaluate(job: EvaluationJob) -> Row:
+    """Build, count, train and measure. A failure is a Row with its reason.
+
+    What is known of the job, by its `known` or by the Row in its folder that an earlier process left there, is not
+    done again: measures and pictures are then of the network that was kept. Without one it is trained again.
+
+    Raises:
+        UserError: What was asked for cannot be done for any architecture (missing data, unknown task).
+    """
+    began = time.perf_counter()
+    task = task_of(job.task, job.data)
+    task.prepare()
+    row = failed(job, "")
+    with _held(job.folder), _threads(job.threads):
+        try:
+            row = replace(row, costs=counting.count(task, job.architecture))
+            if job.profiled or job.limits or job.trace:
+                row = _profiled(task, job, row)
+            if "conditioning" in job.measures:  # refused before hours of training, not after
+                with counting.meta_device():
+                    conditioning.refuse(task.build(job.architecture))
+            if row.status != "over-budget":
+                known, network = _known(task, job)
+                if known is None:
+                    row, network = _trained(task, job, row)
+                else:
+                    row = replace(known, space=job.space, profile=row.profile or known.profile)
+                if network is not None and row.status == "complete":
+                    row = _observed(task, job, row, network)
+        except Exception as error:  # a trial may fail in any way; the search goes on
+            show_traceback(error)
+            row = replace(row, error=reason_of(error))
+    if "wall_s" not in row.provenance:  # a known Row has that of its training
+        row = replace(row, provenance={**row.provenance, "wall_s": time.perf_counter() - began})
+    if job.folder is not None and row.status in ("complete", "over-budget") and first_process():
+        _keep_row(Path(job.folder, KEPT), row)
+    return row
+
+
+def failed(job: EvaluationJob, reason: str) -> Row:
+    """The Row of an evaluation that could not even report its failure."""
+    task = task_of(job.task, job.data)
+    return Row(
+        task=task.name,
+        task_version=task.version,
+        data=data_fingerprint(job.task, job.data, job.preset, job.settings),
+        architecture=job.architecture,
+        preset=job.preset,
+        recipe=values_of(recipe_of(task, job.preset, job.settings)),
+        seed=job.seed,
+        start=start_fingerprint(job.start),
+        space=job.space,
+        directions={metric.name: metric.direction for metric in task.metrics},
+        status="failed",
+        error=reason,
+        provenance=provenance(device_name(lent_device()), job.threads),
+    )
+
+
+def kept_row(job: EvaluationJob, folder: str | Path | None) -> Row | None:
+    """The Row that an evaluation of the same job left in a folder, or None; what cannot be read is none."""
+    if folder is None:
+        return None
+    with suppress(OSError, UnicodeDecodeError, BadRow):
+        row = Row.from_json(Path(folder, KEPT).read_text(encoding="utf-8"))
+        return row if row.identity() == identity(job) and row.status == "complete" else None
+    return None
+
+
+def lent_device() -> torch.device:
+    """What a training may use in this process."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def _known(task: Task, job: EvaluationJob) -> tuple[Row | None, nn.Module | None]:
+    """The Row of the same evaluation, where it was done before, and its network, where that is wanted."""
+    known = job.known or kept_row(job, job.folder)
+    if known is None or not _wants_network(job, known):
+        return known, None
+    network = load_network(job.network, task)
+    if network is None:
+        warnings.warn("the trained network was not kept: it is trained again.", Notice, 2)
+        return None, None
+    if job.save is not None:
+        copy_network(Path(str(job.network)), Path(job.save))
+    return known, network
+
+
+def _wants_network(job: EvaluationJob, known: Row) -> bool:
+    missing = any(not set(MEASURES[measure]) <= set(known.measures) for measure in job.measures)
+    return missing or job.render is not None or job.save is not None
+
+
+def _trained(task: Task, job: EvaluationJob, row: Row) -> tuple[Row, nn.Module | None]:
+    """Train, and keep the network where it is to be kept."""
+    curve: list[Point] = []
+    stopped: list[int] = []
+
+    def report(step: int, metrics: Mapping[str, float]) -> Decision:
+        curve.append({"step": step, "metrics": _floats(metrics)})
+        if job.until is None or step < job.until:
+            return CONTINUE
+        stopped.append(step)
+        return STOP
+
+    run = Run(
+        architecture=job.architecture,
+        recipe=recipe_of(task, job.preset, job.settings),
+        seed=job.seed,
+        device=lent_device(),
+        threads=job.threads,
+        folder=Path(job.folder) if job.folder else None,
+        start=_start(job),
+        report=report,
+    )
+    try:
+        fitted = task.fit(run)
+        _check(task, fitted)
+    except Exception as error:
+        show_traceback(error)
+        return replace(row, curve=_finite(curve), error=reason_of(error)), None
+    pruned = stopped[:1] == [int(fitted.steps)]
+    row = replace(
+        row,
+        status="pruned" if pruned else "complete",
+        error=None,
+        steps=int(fitted.steps),
+        metrics=_floats(fitted.metrics),
+        test=_floats(fitted.test),
+        measures=_numbers(fitted.measures),
+        speeds=_numbers(fitted.speeds),
+        curve=_finite(curve),
+    )
+    if not pruned:
+        keep_network(task, job, fitted)
+    return row, fitted.network
+
+
+def _start(job: EvaluationJob) -> Mapping[str, Tensor] | None:
+    return None if job.start is None else read_weights(Path(job.start))
+
+
+def _observed(task: Task, job: EvaluationJob, row: Row, network: nn.Module) -> Row:
+    """The Row with what was measured of the trained network; what fails there takes no finished training with it."""
+    if "conditioning" in job.measures and not set(MEASURES["conditioning"]) <= set(row.measures):
+        recipe = recipe_of(task, job.preset, job.settings)
+        with _not_fatal("conditioning could not be measured"):
+            row = replace(row, measures={**row.measures, **conditioning.measure(network, task.inputs(recipe))})
+    if job.render is not None and first_process():
+        with _not_fatal(f"{job.render} could not be rendered"):
+            task.render(network, Path(job.render))
+    return row
+
+
+@contextmanager
+def _not_fatal(what: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        show_traceback(error)
+        warnings.warn(f"{what}: {reason_of(error)}", Notice, 2)
+
+
+def _profiled(task: Task, job: EvaluationJob, row: Row) -> Row:
+    """The Row with its profile; over budget where a limit is not kept, or there is no memory for a step."""
+    limits = parse_budget([job.limits])
+    recipe = recipe_of(task, job.preset, job.settings)
+    try:
+        found = profile(task, job.architecture, recipe, None, Path(job.trace) if job.trace else None, job.threads)
+    except torch.OutOfMemoryError as error:
+        return replace(row, status="over-budget", error=f"there is no memory for a step: {reason_of(error)}")
+    for quantity in limits.bounds:
+        if quantity not in found:
+            raise RuntimeError(f"{quantity} is bounded and was not measured: {found.get('profile_note')}")
+    row = replace(row, profile=found)
+    if limits.allows({name: value for name, value in found.items() if not isinstance(value, str)}):
+        return row
+    has = ", ".join(f"{quantity}={found[quantity]:.4g}" for quantity in limits.bounds)
+    return replace(row, status="over-budget", error=f"{has} is not within {limits}")
+
+
+def _check(task: Task, fitted: Fitted) -> None:
+    """Raise where a metric is missing or not finite."""
+    for metric in task.metrics:
+        if metric.name not in fitted.metrics:
+            raise RuntimeError(f"fit of task {task.name!r} gave no {metric.name!r}")
+    for name, value in {**fitted.metrics, **{f"test_{name}": value for name, value in fitted.test.items()}}.items():
+        if not math.isfinite(value):
+            raise Diverged(f"{name} is {float(value)}")
+
+
+def _floats(metrics: Mapping[str, Any]) -> dict[str, float]:
+    """Plain numbers: a task may give tensors or numpy's."""
+    return {name: float(value) for name, value in metrics.items()}
+
+
+def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
+    """Those that are finite: what is told beside the metrics must not take a Row with it."""
+    return {name: value for name, value in _floats(values).items() if math.isfinite(value)}
+
+
+def _finite(curve: list[Point]) -> tuple[Point, ...]:
+    return tuple(point for point in curve if all(map(math.isfinite, point["metrics"].values())))
+
+
+def _keep_row(path: Path, row: Row) -> None:
+    """So that a process that dies before the store has the Row loses nothing."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        atomic_write(path, row.to_json().encode())
+    except OSError as error:
+        warnings.warn(f"{path} could not be kept: {error.strerror}.", Notice, 2)
+
+
+@contextmanager
+def _held(folder: str | None) -> Iterator[None]:
+    """Hold an evaluation's folder against another process: two would write the same files."""
+    if folder is None or not first_process():
+        yield
+        return
+    lock = FileLock(f"{folder}.lock")
+    try:
+        Path(folder).parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise UserError(f"another process does this very evaluation, and holds {folder}. Wait for it.") from None
+    except OSError as error:
+        warnings.warn(f"{folder} cannot be held: {error.strerror}.", Notice, 2)
+    try:
+        yield
+    finally:
+        Path(lock.lock_file).unlink(missing_ok=True)
+        lock.release()
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

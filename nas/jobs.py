@@ -1,0 +1,115 @@
+"""What is to be evaluated, as plain data that travels to other processes, and what tells it from all else."""
+
+import os
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from results.row import Row, identity_of
+from search_spaces.architecture import Architecture
+from search_spaces.checkpoint import fingerprint, read_weights
+from search_spaces.errors import unknown
+from search_spaces.spec import Scalar
+from tasks.base import Task
+from tasks.load import load_task
+from tasks.settings import changed, values_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationJob:
+    """What to evaluate, and what to find out about it.
+
+    Attributes:
+        task: Name, or FILE.py:CLASS.
+        architecture: What to evaluate.
+        preset: The task's preset.
+        settings: What is changed of the preset's recipe, by name.
+        seed: Seed of initialisation, data order and augmentation.
+        data: What `--data` said, or None.
+        start: Folder of the checkpoint whose weights training begins with, or None where they are drawn.
+        space: Name of the search space, or None.
+        number: Of the trial in its search, or None.
+        folder: Where the evaluation keeps what it needs to be continued, and its Row once it has one, or None.
+        network: Folder that the trained network is kept in, or is in already, or None.
+        until: The training stops at the first report at this step or behind it; None trains to the end.
+        limits: Bounds on what is profiled, as text; a network that does not keep them is not trained.
+        profiled: Whether the network is profiled before it is trained; with limits or a trace it is in any case.
+        trace: File, without its ending, for a trace of its training steps, or None.
+        measures: What is measured of the trained network, by names in nas.objectives.MEASURES.
+        render: File that shows what the trained network does, or None.
+        save: Another folder that the trained network is to be in, or None.
+        threads: Of the CPU.
+        known: The Row of the same evaluation, where it was done before: then nothing is trained.
+        identity: See `identity`; filled in by the scheduler.
+    """
+
+    task: str
+    architecture: Architecture
+    preset: str
+    settings: tuple[tuple[str, Scalar], ...] = ()
+    seed: int = 0
+    data: str | None = None
+    start: str | None = None
+    space: str | None = None
+    number: int | None = None
+    folder: str | None = None
+    network: str | None = None
+    until: int | None = None
+    limits: str = ""
+    profiled: bool = False
+    trace: str | None = None
+    measures: tuple[str, ...] = ()
+    render: str | None = None
+    save: str | None = None
+    threads: int = 1
+    known: Row | None = None
+    identity: str = ""
+
+
+@lru_cache(maxsize=4)
+def task_of(reference: str, data: str | None) -> Task:
+    """The task of this process: data is read once however many architectures are evaluated."""
+    return load_task(reference, None if data is None else Path(data))
+
+
+def recipe_of(task: Task, preset: str, settings: tuple[tuple[str, Scalar], ...] = ()) -> Any:
+    """A task's preset, changed by settings.
+
+    Raises:
+        UserError: An unknown preset or setting, or a value that a setting cannot have.
+    """
+    if preset not in task.presets:
+        raise unknown(f"preset of task {task.name!r}", preset, task.presets)
+    return changed(task.presets[preset], dict(settings), f"preset {preset!r} of task {task.name!r}")
+
+
+@lru_cache(maxsize=64)
+def data_fingerprint(reference: str, data: str | None, preset: str, settings: tuple[tuple[str, Scalar], ...]) -> str:
+    """Of the data that a training sees."""
+    task = task_of(reference, data)
+    return task.fingerprint(recipe_of(task, preset, settings))
+
+
+def start_fingerprint(start: str | None) -> str | None:
+    """Of the weights that a training begins with; None where they are drawn."""
+    return None if start is None else fingerprint(read_weights(Path(start)))
+
+
+def identity(job: EvaluationJob) -> str:
+    """What the evaluation's Row will have as its identity: all that its numbers follow from, as 16 hex digits."""
+    task = task_of(job.task, job.data)
+    return identity_of(
+        task=task.name,
+        task_version=task.version,
+        data=data_fingerprint(job.task, job.data, job.preset, job.settings),
+        architecture=job.architecture,
+        recipe=values_of(recipe_of(task, job.preset, job.settings)),
+        seed=job.seed,
+        start=start_fingerprint(job.start),
+    )
+
+
+def first_process() -> bool:
+    """Whether this is the one that speaks and writes, of the processes that torchrun started."""
+    return "TORCHELASTIC_RUN_ID" not in os.environ or os.environ["RANK"] == "0"

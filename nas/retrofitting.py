@@ -1,0 +1,79 @@
+"""What a checkpoint says of itself, and the same network with another topology to begin with."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import mkdtemp
+
+import torch
+
+from nas.asking import made_folder
+from nas.jobs import first_process, task_of
+from nas.store import slug
+from search_spaces.architecture import Architecture
+from search_spaces.checkpoint import Record, read_record
+from search_spaces.errors import UserError, unknown
+from search_spaces.retrofit import retrofit_checkpoint
+from tasks.base import TASKS, Task
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a trained network is from.
+
+    Attributes:
+        folder: Its checkpoint.
+        task: What it was trained on.
+        reference: What that task is asked for by.
+        preset: The preset that it was trained with, or the one that was asked for.
+        data: The same of its data.
+    """
+
+    folder: Path
+    task: Task
+    reference: str
+    preset: str
+    data: str | None
+
+
+def origin_of(checkpoint: Path, task: str | None, preset: str | None, data: str | None) -> Origin:
+    """What a checkpoint says of itself, but for what is given.
+
+    Raises:
+        UserError: It says nothing, is of another version or task, or its task is in a file that was not named.
+    """
+    record = read_record(checkpoint)
+    settings = {name: str(value) for name, value in record.settings.items()}
+    preset = preset or settings.get("preset")
+    if preset is None:
+        raise UserError(f"{checkpoint} does not say how it was trained. Take one that `nas evaluate --save` wrote.")
+    reference = task or known_reference(record, checkpoint)
+    data = data if data is not None else settings.get("data")
+    of = task_of(reference, data)
+    if (record.task, record.task_version) != (of.name, of.version):
+        has, wanted = f"{record.task!r} version {record.task_version}", f"{of.name!r} version {of.version}"
+        raise UserError(f"{checkpoint} is of task {has}, this is {wanted}. Train the residual network again.")
+    if preset not in of.presets:
+        raise unknown(f"preset of task {of.name!r}", preset, of.presets)
+    return Origin(checkpoint.resolve(), of, reference, preset, data)
+
+
+def known_reference(record: Record, checkpoint: Path) -> str:
+    """The installed task of a checkpoint. Raises UserError where it is none: a file is data and names no program."""
+    if record.task in TASKS.names() or record.task.startswith("goal:"):
+        return record.task
+    raise UserError(f"{checkpoint} is of task {record.task!r}, which is not installed. Name it: --task FILE.py:CLASS.")
+
+
+def rewired(origin: Origin, topology: str, seed: int, save: Path | None) -> tuple[Path, Architecture, Path]:
+    """The checkpoint to start from, its architecture, and where the network that comes of it is kept.
+
+    Raises:
+        UserError: The topology does not start as the residual network does, or the folder cannot be made.
+    """
+    kept = save or origin.folder.with_name(f"{origin.folder.name}-{slug(topology)}")
+    if kept.resolve() == origin.folder:
+        raise UserError(f"--save must be another folder than the checkpoint, got {kept}.")
+    made_folder(kept)
+    torch.manual_seed(seed)  # of what the topology adds
+    start = kept / "start" if first_process() else Path(mkdtemp())  # two must not write the same files
+    return start, retrofit_checkpoint(origin.folder, topology, origin.task.build, start).architecture, kept

@@ -1,0 +1,105 @@
+"""From what somebody typed to a way of searching: an installed name, or the import path of an Optuna sampler."""
+
+import importlib
+import inspect
+from collections.abc import Callable
+from typing import Any, final
+
+from optuna.samplers import BaseSampler
+
+from nas.sampling.borrowed import Borrowed
+from nas.sampling.proposer import Proposer, Situation
+from search_spaces.errors import UserError, reason_of, unknown
+from search_spaces.registry import Registry
+
+DEFAULT = "surrogate"
+
+SAMPLERS = Registry("nas.samplers", "sampler")
+"""Each entry is a Proposer's class, an Optuna sampler's class, or a function without arguments that gives a Proposer.
+
+The first line of its docstring is what `nas list samplers` shows.
+"""
+
+
+def proposer(text: str) -> Proposer:
+    """A way of searching by its installed name, or by "package.module:Class".
+
+    An Optuna sampler is constructed with `seed` where it takes one, anew for each proposal, and what it proposes is
+    moved to the nearest untried candidate: it is as true to a budget as any other.
+
+    Raises:
+        UserError: An unknown name, a path that cannot be imported, or what is no sampler or cannot be constructed.
+    """
+    if ":" in text:
+        return Foreign(text, _made(text, _imported(text)))
+    made = _made(text, SAMPLERS.load(text))
+    return made if SAMPLERS.is_ours(text) else Foreign(text, made)
+
+
+@final
+class Foreign(Proposer):
+    """Somebody's way of searching: what it raises is told in a line, and it is held to what it may choose."""
+
+    def __init__(self, text: str, inner: Proposer) -> None:
+        self._text = text
+        self._inner = inner
+
+    def propose(self, situation: Situation) -> int:
+        """Choose as the inner one does.
+
+        Raises:
+            UserError: It failed (CMA-ES, for one, takes a single objective), or chose what it may not.
+        """
+        try:
+            index = self._inner.propose(situation)
+        except UserError:
+            raise
+        except Exception as error:  # somebody's code may fail in any way
+            raise UserError(
+                f"sampler {self._text!r} failed: {reason_of(error).rstrip('.')}. Choose another one."
+            ) from error
+        if index not in situation.untried:
+            raise UserError(f"sampler {self._text!r} must propose one of the untried candidates, got {index!r}.")
+        return index
+
+
+def _made(text: str, entry: Any) -> Proposer:
+    if inspect.isclass(entry) and issubclass(entry, BaseSampler):
+        _try(text, lambda: _seeded(entry, 0))
+        return Borrowed(lambda seed: _seeded(entry, seed), infers=True)
+    if not callable(entry):
+        raise _no_sampler(text, entry)
+    found = _try(text, entry)
+    if not isinstance(found, Proposer):
+        raise _no_sampler(text, entry)
+    return found
+
+
+def _imported(text: str) -> Any:
+    path, _, name = text.partition(":")
+    try:
+        module = importlib.import_module(path)
+    except Exception as error:  # somebody's module may fail in any way
+        raise UserError(f"sampler {text!r} could not be imported: {reason_of(error)}") from error
+    if not hasattr(module, name):
+        raise unknown(f"sampler of {path}", name, [known for known in dir(module) if known[0].isupper()] or [path])
+    return getattr(module, name)
+
+
+def _seeded(sampler: type[BaseSampler], seed: int) -> BaseSampler:
+    takes = inspect.signature(sampler).parameters
+    return sampler(seed=seed) if "seed" in takes else sampler()  # type: ignore[call-arg]  # the base class takes none
+
+
+def _try(text: str, make: Callable[[], Any]) -> Any:
+    try:
+        return make()
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(f"sampler {text!r} could not be constructed: {reason_of(error)}") from error
+
+
+def _no_sampler(text: str, got: Any) -> UserError:
+    rule = "must be an Optuna sampler's class, a nas.sampling.proposer.Proposer's, or a function that gives a Proposer"
+    return UserError(f"sampler {text!r} {rule}, got {got!r}.")

@@ -1,0 +1,192 @@
+"""A search as a plan: ask for a candidate, have it evaluated, tell what came out; one coordinator's side of it."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Literal, final
+
+import numpy as np
+import optuna
+from optuna.trial import FrozenTrial, TrialState
+
+from nas.asking import Asked
+from nas.budget import parse_budget
+from nas.evaluation import failed, kept_row
+from nas.jobs import EvaluationJob, identity, task_of
+from nas.objectives import MEASURED, measures_for
+from nas.optuna_study import clear_storage_errors, conclude, note, open_storage, open_study, taken_up
+from nas.progress import Progress, say
+from nas.sampling import BudgetSampler
+from nas.scheduler import Plan, Scheduler
+from nas.settings import Settings
+from nas.store import Store, only_writer, slug
+from nas.workers import pool_of, usual
+from results.pareto import non_dominated
+from results.row import Row
+from search_spaces.space import Candidate
+
+INTERRUPTED, LOST = "interrupted", "lost"  # attributes of a study and of a trial
+MOST_LOSSES = 2
+
+Keep = Literal["front", "all", "none"]
+"""Which trained networks a search keeps."""
+
+
+@final
+class SearchPlan(Plan):
+    """The trials of a study, one after another, until it holds as many as were asked for.
+
+    A study that was interrupted, or whose coordinator died, goes on with the trials that were under way: they keep
+    their numbers and candidates, so that the study is the one it would have been.
+
+    Attributes:
+        study: Optuna's, with its trials.
+        store: Where the Rows are.
+        settings: What the study is about.
+        sampler: What proposes candidates.
+        trials: How many the study is to hold.
+        keep: Which trained networks stay.
+        threads: Of the CPU, for each evaluation.
+        traces: Where each network's trace is kept, or None where none is made.
+    """
+
+    def __init__(
+        self,
+        study: optuna.Study,
+        store: Store,
+        settings: Settings,
+        sampler: BudgetSampler,
+        trials: int,
+        keep: Keep = "front",
+        threads: int = 1,
+        traces: Path | None = None,
+    ) -> None:
+        self.study, self.store, self.settings, self.sampler = study, store, settings, sampler
+        self.trials, self.keep, self.threads, self.traces = trials, keep, threads, traces
+        self._left = list(reversed(_under_way(study, store, settings)))
+        self._own: set[str] = set()  # the networks that this search has trained and kept, by their identities
+        self._values: dict[str, list[float]] = {}  # of complete rows, turned so that less is better
+        for row in store.numbered(study.study_name).values():
+            self._take_note(row)
+
+    def next(self) -> EvaluationJob | None:
+        """A trial that an earlier coordinator left, or a new one while there is room for more."""
+        while self._left:
+            left = self._left.pop()
+            # Of a trial that died while it was proposed, what it had recorded is kept and the rest proposed again.
+            job = self._job(left.number, self.sampler.propose(taken_up(self.study, left)))
+            if left.user_attrs.get(LOST, 0) <= MOST_LOSSES or self._is_finished(job):
+                return job
+            row = failed(job, f"its process died {MOST_LOSSES + 1} times")
+            self.store.add(row, self.study.study_name, left.number)
+            conclude(self.study, left.number, row, self.settings.objectives)
+        if len(self.study.get_trials(deepcopy=False)) >= self.trials or not self.sampler.remaining(self.study):
+            return None
+        trial = self.study.ask()
+        return self._job(trial.number, self.sampler.propose(trial))
+
+    def ended(self, job: EvaluationJob, row: Row) -> None:
+        """Tell Optuna, and let go of the networks that are no longer wanted."""
+        assert job.number is not None
+        conclude(self.study, job.number, row, self.settings.objectives)
+        self._take_note(row)
+        if job.known is None:
+            self._own.add(job.identity)
+        if self.keep == "front":
+            stands = non_dominated(np.array(list(self._values.values())).reshape(len(self._values), -1))
+            best = {name for name, stays in zip(self._values, stands, strict=True) if stays}
+            for name in self._own - best:
+                shutil.rmtree(self.store.network(name), ignore_errors=True)
+            self._own &= best
+
+    def _take_note(self, row: Row) -> None:
+        columns = row.columns()
+        ways = self.settings.objectives.items()
+        values = [columns.get(name) for name, _ in ways]
+        if row.status == "complete" and None not in values:
+            signs = [-1.0 if way == "max" else 1.0 for _, way in ways]
+            self._values[row.identity()] = (np.array(values, dtype=float) * signs).tolist()
+
+    def _is_finished(self, job: EvaluationJob) -> bool:
+        folder = self.store.unfinished(identity(job))
+        return kept_row(job, folder) is not None
+
+    def _job(self, number: int, candidate: Candidate) -> EvaluationJob:
+        settings, budget = self.settings, parse_budget([self.settings.budget])
+        return EvaluationJob(
+            task=settings.task,
+            architecture=candidate.architecture,
+            preset=settings.preset,
+            settings=tuple(sorted({**settings.recipe, **dict(candidate.settings)}.items())),
+            seed=settings.seed,
+            data=settings.data,
+            space=settings.space,
+            number=number,
+            limits=str(budget.measured),
+            profiled=any(name in MEASURED for name in settings.objectives),
+            trace=str(self.traces / candidate.key) if self.traces else None,
+            measures=measures_for(settings.objectives),
+            threads=self.threads,
+        )
+
+
+def _under_way(study: optuna.Study, store: Store, settings: Settings) -> list[FrozenTrial]:
+    """Trials that an earlier coordinator left: those with a Row are concluded, the others are returned."""
+    clean = study.user_attrs.get(INTERRUPTED, False)
+    running = study.get_trials(states=(TrialState.RUNNING,))
+    rows = store.numbered(study.study_name) if running else {}
+    left = []
+    for trial in running:
+        if trial.number in rows:
+            conclude(study, trial.number, rows[trial.number], settings.objectives)
+            continue
+        if not clean:
+            trial.user_attrs[LOST] = trial.user_attrs.get(LOST, 0) + 1
+            note(study, trial, LOST, trial.user_attrs[LOST])
+        left.append(trial)
+    study.set_user_attr(INTERRUPTED, False)
+    return left
+
+
+@contextmanager
+def mark_interruption(study: optuna.Study) -> Iterator[None]:
+    """Tell an end that Python saw (Ctrl-C, a UserError) from a death: only that counts against an evaluation."""
+    try:
+        yield
+    except BaseException:
+        with suppress(Exception):  # where the store itself is what failed, its own error is the one to show
+            study.set_user_attr(INTERRUPTED, True)
+        raise
+
+
+def carry_out(
+    asked: Asked,
+    name: str,
+    storage: str,
+    *,
+    trials: int,
+    workers: int | None,
+    threads: int,
+    keep: Keep,
+    traced: bool,
+) -> None:
+    """Search until the study holds so many trials, or all candidates have been tried. Raises UserError."""
+    settings = asked.settings
+    say(f"study {name}: {asked.line}")
+    task_of(settings.task, settings.data).prepare()
+    sampler = BudgetSampler(asked.members, inner=settings.sampler, seed=settings.seed)
+    made = Store(storage, make=True)
+    with only_writer(storage, name), clear_storage_errors(storage):
+        study = open_study(open_storage(storage), name, settings, sampler)
+        done = len(made.numbered(name))
+        with (
+            Progress(settings.task, list(settings.objectives), done, trials) as progress,
+            pool_of(workers or min(usual(), trials)) as pool,
+            mark_interruption(study),
+        ):
+            traces = made.folder / f"{slug(name)}-traces" if traced else None
+            plan = SearchPlan(study, made, settings, sampler, trials, keep, threads, traces)
+            Scheduler(made, name, pool, progress.add, keep != "none").run(plan)
+        if not sampler.remaining(study):
+            say("every architecture within the budget has been tried")

@@ -1,0 +1,126 @@
+"""A study as people hold it: its Rows, its front, a data frame, a picture. Loads no torch."""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+from nas import report
+from nas.objectives import resolve
+from nas.settings import Settings
+from results import table
+from results.pareto import front
+from results.row import Direction, Row
+from search_spaces.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.figure import Figure
+
+
+@final
+class Study:
+    """The Rows of a search, or of whatever was evaluated under one name, as they were when it was opened.
+
+    Attributes:
+        name: What it is called; several names with commas where several were opened together.
+        storage: The database that it is in.
+        settings: What a search was about; None where the Rows are no search's, or those of several.
+        bad: What could not be read as a Row: a line each.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        storage: str,
+        rows: Sequence[Row],
+        settings: Settings | None = None,
+        bad: Sequence[str] = (),
+    ) -> None:
+        self.name, self.storage, self.settings, self.bad = name, storage, settings, tuple(bad)
+        self._rows = tuple(rows)
+
+    def rows(self) -> list[Row]:
+        """Every Row, failures included, in the order of trials."""
+        return list(self._rows)
+
+    @property
+    def directions(self) -> dict[str, Direction]:
+        """Every metric of the Rows -> "max" or "min"."""
+        known = dict(self.settings.metrics) if self.settings else {}
+        return known | {name: way for row in self._rows for name, way in row.directions.items()}
+
+    @property
+    def objectives(self) -> dict[str, Direction]:
+        """What was searched for; of Rows that no search made, their task's first metric and FLOPs.
+
+        Raises:
+            UserError: The Rows are of no task that is known to have a metric.
+        """
+        if self.settings is not None:
+            return dict(self.settings.objectives)
+        first = next((name for row in self._rows for name in row.directions), None)
+        if first is None:
+            raise UserError(f"study {self.name!r} has no row that says what its metrics are. Name objectives.")
+        return resolve([first, "flops"], self.directions)
+
+    def front(self, objectives: str | Sequence[str] | None = None) -> list[Row]:
+        """The complete Rows that no other beats in every objective at once; one front for each task and data.
+
+        Raises:
+            UserError: An unknown objective.
+        """
+        return front_of(self._rows, self._asked(objectives))
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """A line a Row, a column a number: see results/README.md."""
+        return table.from_rows(self._rows).to_pandas()
+
+    def plot(self, path: str | Path | None = None, objectives: str | Sequence[str] | None = None) -> "Figure":
+        """Draw every architecture and the front, as a matplotlib figure, and into a file where one is named.
+
+        Raises:
+            UserError: An unknown objective, or a file that cannot be written.
+        """
+        asked = self._asked(objectives)
+        best = {row.identity() for row in front_of(self._rows, asked)}
+        records = [{**row.columns(), "stands": row.identity() in best} for row in self._rows]
+        figure = report.draw_front(records, asked, self.title(asked))
+        if path is not None:
+            report.save_figure(figure, Path(path))
+        return figure
+
+    def title(self, objectives: Mapping[str, Direction]) -> str:
+        """What a front of it is called, in a line."""
+        ways = ", ".join(f"{way} {name}" for name, way in objectives.items())
+        budget = self.settings.budget or "no budget" if self.settings else "all rows"
+        return f"{self.name}: front of {len(self._rows)} architectures ({ways}; {budget})"
+
+    def _asked(self, objectives: str | Sequence[str] | None) -> dict[str, Direction]:
+        if objectives is None:
+            return self.objectives
+        names = objectives.split(",") if isinstance(objectives, str) else objectives
+        return resolve([name.strip() for name in names], self.directions)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __repr__(self) -> str:
+        return f"Study({self.name!r}, {len(self._rows)} rows, {self.storage!r})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the front."""
+        objectives = self.objectives
+        best = [row.columns() for row in self.front()]
+        columns = report.front_columns(list(objectives), list(self.directions))
+        head = "".join(f"<th>{escape(name)}</th>" for name in columns)
+        lines = ("".join(f"<td>{escape(str(line.get(name, '')))}</td>" for name in columns) for line in best)
+        body = "".join(f"<tr>{line}</tr>" for line in lines)
+        return f"<p>{escape(self.title(objectives))}</p><table><tr>{head}</tr>{body}</table>"
+
+
+def front_of(rows: Sequence[Row], objectives: Mapping[str, Direction]) -> list[Row]:
+    """The Rows on the front. See `results.pareto.front`."""
+    records: list[dict[str, Any]] = [{**row.columns(), "place": place} for place, row in enumerate(rows)]
+    stands = front(table.from_records(records), objectives)
+    return [rows[int(place)] for place in stands["place"].to_pylist()]

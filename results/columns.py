@@ -1,0 +1,83 @@
+"""Names of the columns of a flat table: which are a Row's own, and how nothing else comes to stand under them."""
+
+import json
+from collections.abc import Container, Mapping
+from dataclasses import fields
+from typing import Any
+
+from results.costs import Costs
+from search_spaces.architecture import Architecture
+
+FIRST = ("task", "task_version", "space", "preset", "seed", "status")
+SHAPE = tuple(field.name for field in fields(Architecture))
+COUNTS = tuple(field.name for field in fields(Costs) if field.name != "uncounted")
+LAST = ("steps", "start", "data", "error")
+PROVENANCE = ("started", "wall_s", "commit", "command", "device", "threads")
+FIXED = (*FIRST, "identity", "key", *SHAPE, *COUNTS, *LAST, *PROVENANCE)
+"""The columns that every Row has, in order."""
+
+_QUARTILES = ("latency_ms", "latency_ms_q1", "latency_ms_q3", "step_ms", "step_ms_q1", "step_ms_q3")
+_SHARES = ("kernel", "memcpy", "memset", "communication", "runtime", "data_loading", "cpu", "other")
+_ON_GPU = ("gpu_utilisation", "sm_efficiency", "occupancy", "tensor_core_share")
+PROFILE = (
+    *("batch", *_QUARTILES, "examples_per_s", "peak_memory_bytes", "energy_j", "trace", "profile_note"),
+    *(f"time_{share}" for share in _SHARES),
+    *_ON_GPU,
+)
+"""The columns of a profile that have a name of their own."""
+
+_WHOLE = ("task_version", "seed", "steps", "threads", "step", *SHAPE, *COUNTS)
+TYPES: Mapping[str, type] = {
+    **dict.fromkeys(FIXED, str),
+    **dict.fromkeys(_WHOLE, int),
+    **dict.fromkeys(("topology", "model", "counter"), str),
+    **dict.fromkeys(("wall_s", "seconds", *PROFILE), float),
+    **dict.fromkeys(("trace", "profile_note"), str),
+}
+"""What columns of known names hold where they are not null: integers, floats or text."""
+
+CURVE = ("task", "preset", "seed", "identity", "key", "topology", "step", "seconds")
+"""The columns that every point of a curve has, in order."""
+
+PREFIXES = ("test_", "speed_", "recipe_", "version_", "metric_", "measure_", "profile_")
+"""How columns begin whose names are made up elsewhere; no metric may begin so."""
+
+RESERVED = frozenset({*FIXED, *PROFILE, *CURVE, "uncounted"})
+"""Names that no metric may have, in any case."""
+
+
+def is_reserved(name: str) -> bool:
+    """Whether a metric may not be named so; letters have no case."""
+    return name.lower() in RESERVED or name.lower().startswith(PREFIXES)
+
+
+def place(
+    columns: dict[str, Any],
+    prefix: str,
+    values: Mapping[str, Any],
+    *,
+    always: bool = False,
+    own: Container[str] = (),
+    taken: Container[str] = (),
+) -> None:
+    """Add values as columns, under their names where these are free, else (or `always`) with the prefix.
+
+    Args:
+        columns: What there is already; nothing in it is replaced.
+        prefix: Put before a name that is reserved, in `taken` or in `columns`, as often as it needs to be free.
+        values: Name -> value.
+        always: Whether every name gets the prefix.
+        own: Reserved names that these values may have.
+        taken: Names that belong to others.
+    """
+    for name, value in values.items():
+        free = name in own or not (always or is_reserved(name) or name in taken)
+        column = name if free else prefix + name
+        while column in columns:
+            column = prefix + column
+        columns[column] = _cell(value)
+
+
+def _cell(value: Any) -> Any:
+    """A list or an object as JSON, true and false as these words."""
+    return json.dumps(value) if isinstance(value, bool | list | dict) else value

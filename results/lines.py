@@ -1,0 +1,150 @@
+"""Rows as JSON Lines, a row a line, nothing lost: what is exchanged, kept and read again. Loads no torch.
+
+A file that ends in .gz is compressed. Reading names what is bad and gives the rest.
+"""
+
+import gzip
+import stat
+import sys
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from io import BufferedIOBase
+from pathlib import Path
+from typing import IO
+
+from results.row import Row
+from results.strict_json import BadRow
+from search_spaces.errors import UserError
+from search_spaces.files import atomic_replace, partial_file
+
+MOST_LINE = 16 * 2**20
+"""Bytes of a line; a Row has a few thousand."""
+
+MOST_FILE = 2**30
+"""Bytes of a file, unpacked."""
+
+
+@dataclass(frozen=True, slots=True)
+class BadLine:
+    """A line that holds no Row.
+
+    Attributes:
+        number: Of the line, from 1.
+        reason: Why, in a few words.
+    """
+
+    number: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"line {self.number}: {self.reason}"
+
+
+def read(path: Path) -> tuple[list[Row], list[BadLine]]:
+    """The Rows of a file in its order, and its bad lines; empty lines are neither.
+
+    Raises:
+        UserError: There is no such file, or it cannot be opened.
+    """
+    rows: list[Row] = []
+    bad: list[BadLine] = []
+    try:
+        with _opened(path) as file:
+            for number, line in _lines(file):
+                try:
+                    rows.append(_row(line))
+                except BadRow as error:
+                    bad.append(BadLine(number, str(error)))
+    except OSError as error:
+        raise UserError(f"{str(path)!r} cannot be read: {error.strerror or error}.") from error
+    return rows, bad
+
+
+def write(rows: Iterable[Row], path: Path | None = None) -> None:
+    """Write Rows to a file, which is whole or as it was before, or without a path to standard output.
+
+    Raises:
+        UserError: The file cannot be written.
+        TypeError, ValueError: A Row cannot be, see `Row.to_json`; nothing is written then.
+    """
+    if path is None:
+        text = "".join(f"{row.to_json()}\n" for row in rows)
+        sys.stdout.flush()  # what was printed before comes before
+        sys.stdout.buffer.write(text.encode())
+        sys.stdout.buffer.flush()
+        return
+    target = path.resolve()  # of a link, what it points to is replaced
+    try:
+        if target.exists() and not stat.S_ISREG(target.stat().st_mode):  # /dev/null must stay what it is
+            with target.open("wb") as file:
+                _write(rows, file, packed=target.suffix == ".gz")
+            return
+        if not target.parent.is_dir():  # a slip of the keyboard makes no folders
+            raise FileNotFoundError(2, "there is no such folder")
+        with partial_file(target) as partial:
+            with partial.open("wb") as file:
+                _write(rows, file, packed=target.suffix == ".gz")
+            atomic_replace(partial, target)
+    except OSError as error:
+        raise UserError(f"{str(path)!r} cannot be written: {error.strerror or error}.") from error
+
+
+def _write(rows: Iterable[Row], file: IO[bytes], *, packed: bool) -> None:
+    """Write Rows; equal Rows give equal bytes, so a packed file has neither name nor time."""
+    if packed:
+        with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as inner:
+            inner.writelines(f"{row.to_json()}\n".encode() for row in rows)
+    else:
+        file.writelines(f"{row.to_json()}\n".encode() for row in rows)
+
+
+def _opened(path: Path) -> BufferedIOBase:
+    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
+
+
+def _lines(file: BufferedIOBase) -> Iterator[tuple[int, bytes | BadRow]]:
+    """The lines that hold anything, with their numbers; in place of one that cannot be read, why."""
+    number, left = 0, MOST_FILE
+    while True:
+        number += 1
+        try:
+            line, size = _line(file, left)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            yield number, BadRow(f"the packed file is damaged from here on: {error}")
+            return
+        if not size:
+            return
+        left -= size
+        if left < 0:
+            yield number, BadRow(f"the file has more than {MOST_FILE >> 20} MiB, and is not read from here on")
+            return
+        if size > MOST_LINE:
+            yield number, BadRow(f"it has {size} bytes, and may have {MOST_LINE}")
+        elif line.strip():
+            yield number, line
+
+
+def _line(file: BufferedIOBase, left: int) -> tuple[bytes, int]:
+    """The next line as far as it is kept, and its size as far as `left` goes."""
+    line = file.readline(MOST_LINE + 1)
+    size = len(line)
+    while size > MOST_LINE and not line.endswith(b"\n") and size <= left:
+        line = file.readline(MOST_LINE)
+        if not line:
+            break
+        size += len(line)
+    return line, size
+
+
+def _row(line: bytes | BadRow) -> Row:
+    if isinstance(line, BadRow):
+        raise line
+    try:
+        return Row.from_json(line.removeprefix(b"\xef\xbb\xbf").decode())
+    except UnicodeDecodeError as error:
+        raise BadRow(f"it is not UTF-8: byte {error.start + 1} is {line[error.start]:#04x}") from None
+    except BadRow as error:
+        if not line.endswith(b"\n"):
+            raise BadRow(f"{error}; the file ends with this line") from None
+        raise

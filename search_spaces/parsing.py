@@ -1,0 +1,76 @@
+"""From what people type to architectures and to axes: "depth=7,heads=16", "recipe.lr=1e-4,1e-3"."""
+
+from collections.abc import Iterable
+from dataclasses import fields, replace
+
+from search_spaces.architecture import Architecture
+from search_spaces.errors import UserError, unknown
+from search_spaces.spec import Scalar, Spec, parse_scalar, split_top_level
+
+
+def parse_architecture(text: str, base: Architecture) -> Architecture:
+    """Read "depth=7,heads=16,topology=dca(k=2)"; what is not named is taken from `base`, or from a `model` that is.
+
+    Raises:
+        UserError: An unknown field, a field named twice, or a value that a field cannot have.
+    """
+    known = [field.name for field in fields(Architecture)]
+    changes: dict[str, int | str] = {}
+    for part in split_top_level(text):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals:
+            raise UserError(f"expected FIELD=VALUE, got {part.strip()!r}. Fields: {', '.join(known)}.")
+        if name not in known:
+            raise unknown("architecture field", name, known)
+        if name in changes:
+            raise UserError(f"field {name!r} stands twice in {text!r}.")
+        changes[name] = value if name in ("topology", "model") else _integer(name, value)
+    model = changes.get("model")
+    if model and model != base.model:
+        from search_spaces.models.families import base_of  # timm takes three seconds
+
+        base = base_of(str(model))
+    return replace(base, **changes)  # type: ignore[arg-type]  # a mapping of mixed field types
+
+
+def parse_axis(text: str) -> tuple[str, tuple[Scalar, ...]]:
+    """Read "NAME=VALUE,VALUE,...": an axis of a space and its values, numbers in increasing order.
+
+    Whether there is such an axis is asked by `SearchSpace.with_axes`.
+
+    Raises:
+        UserError: Text that is no axis, a value that cannot be read, or one that stands twice.
+    """
+    name, equals, listed = (piece.strip() for piece in text.partition("="))
+    texts = [part.strip() for part in split_top_level(listed)]
+    if not name or not equals or not texts:
+        raise UserError(f"an axis is NAME=VALUE,VALUE,... such as depth=2,4,8 or recipe.lr=1e-4,1e-3, got {text!r}.")
+    values = [_word(name, part) if name in ("topology", "model") else parse_scalar(part) for part in texts]
+    for index, value in enumerate(values):
+        if value in values[:index]:
+            raise UserError(f"value {texts[index]} stands twice in axis {text!r}. Leave one out.")
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+        values = sorted(values, key=float)
+    return name, tuple(values)
+
+
+def parse_axes(texts: Iterable[str]) -> dict[str, tuple[Scalar, ...]]:
+    """Read several axes, each as `parse_axis` does. Raises UserError as it does, and for an axis that stands twice."""
+    axes: dict[str, tuple[Scalar, ...]] = {}
+    for text in texts:
+        name, values = parse_axis(text)
+        if name in axes:
+            raise UserError(f"axis {name!r} stands twice. Give all its values at once: {name}=VALUE,VALUE,...")
+        axes[name] = values
+    return axes
+
+
+def _word(name: str, text: str) -> str:
+    return str(Spec.parse(text)) if name == "topology" else text
+
+
+def _integer(name: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise UserError(f"{name} must be an integer, got {text!r}.") from None

@@ -1,0 +1,109 @@
+"""Networks of a few features, in double precision, for trying a topology on.
+
+Shapes: B = batch, N = tokens, D = width.
+"""
+
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from search_spaces.layers.attention import Attention, SoftmaxAttention
+from search_spaces.layers.feed_forward import GELU, FeedForward
+from search_spaces.layers.norm import Norm
+from search_spaces.layers.stack import Stack
+from search_spaces.topologies.base import Site, Topology, Wiring
+from search_spaces.topologies.build import wire
+
+Network = TypeVar("Network", bound=nn.Module)
+
+WIDTH, TOKENS = 16, 5
+NORM = Norm("layer", 1e-6)
+
+
+class Dense(nn.Module):
+    """A layer without a token axis, its own block: [B, D] to [B, D]."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.site = Site(("x",), WIDTH, opens_block=True)
+        self.map = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map [B, D] to the same shape."""
+        return torch.tanh(self.map(x))
+
+
+class Echo(nn.Module):
+    """A layer without parameters or matrix work: what a stack of them costs is what its topology costs."""
+
+    def __init__(self, site: Site) -> None:
+        super().__init__()
+        self.site = site
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        """Return twice the first input."""
+        return inputs[0] * 2
+
+
+def transformer(kind: type[Topology], options: Any, depth: int, heads: int, head_dim: int) -> Stack:
+    """A causal transformer of two embeddings, its layers drawn from one seed, without a final norm."""
+    torch.manual_seed(0)
+    layers: list[nn.Module] = []
+    for _ in range(depth):
+        attend = SoftmaxAttention(causal=True)
+        layers.append(Attention(WIDTH, heads, head_dim, attend, NORM, kind.delivers, bias=True))
+        layers.append(FeedForward(WIDTH, 2 * WIDTH, GELU, NORM, kind.delivers, bias=True))
+    return _stack(kind, options, layers, Wiring(sites_of(depth, WIDTH, heads * head_dim), WIDTH, head_dim, parts=2))
+
+
+def dense(kind: type[Topology], options: Any, depth: int) -> Stack:
+    """A run of dense layers without heads, drawn from one seed, without a final norm."""
+    torch.manual_seed(0)
+    layers = [Dense() for _ in range(depth)]
+    return _stack(kind, options, layers, Wiring((Site(("x",), WIDTH, True),) * depth, WIDTH, 0))
+
+
+def echoes(kind: type[Topology], options: Any, depth: int, *, width: int, heads: int, head_dim: int) -> Stack:
+    """The wiring of a transformer of two embeddings around layers that cost nothing."""
+    sites = sites_of(depth, width, heads * head_dim)
+    return _stack(kind, options, [Echo(site) for site in sites], Wiring(sites, width, head_dim, parts=2))
+
+
+def sites_of(depth: int, width: int, inner: int) -> tuple[Site, ...]:
+    """Those of a transformer's layers: attention and feed-forward in turn."""
+    return (Site(("q", "k", "v"), inner, True), Site(("x",), width, False)) * depth
+
+
+def embeddings() -> tuple[Tensor, Tensor]:
+    """Tokens [B, N, D], and positions [N, D] that the batch shares."""
+    torch.manual_seed(2)
+    return torch.randn(2, TOKENS, WIDTH).double(), torch.randn(TOKENS, WIDTH).double()
+
+
+def moved(network: Network) -> Network:
+    """The network with all parameters at other values, so that no weight stands at its special start."""
+    torch.manual_seed(1)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    return network
+
+
+def kept_tensors(module: nn.Module) -> Iterator[Tensor]:
+    """Tensors that a module holds and that are no parameter, buffer or module of its own."""
+    own = {name: value for name, value in vars(module).items() if name not in ("_parameters", "_buffers", "_modules")}
+    parameters = {id(parameter) for parameter in module.parameters()}  # of which nn.LSTM keeps a list
+    return (tensor for tensor in _tensors(own) if id(tensor) not in parameters)
+
+
+def _stack(kind: type[Topology], options: Any, layers: list[Any], wiring: Wiring) -> Stack:
+    return Stack(layers, wire(kind, options, wiring), nn.Identity()).double()
+
+
+def _tensors(value: Any) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple | set) else ():
+        yield from _tensors(inner)

@@ -1,0 +1,271 @@
+"""The contract of a topology, as checks that anybody can run on their own: `check_topology(MyTopology)`.
+
+Each check is printed as it is tried. One that fails raises an AssertionError which says what was expected.
+
+Shapes: B = batch, N = tokens, D = width.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from search_spaces.architecture import Architecture
+from search_spaces.layers.stack import Stack
+from search_spaces.retrofit import as_delivered
+from search_spaces.small_networks import (
+    TOKENS,
+    WIDTH,
+    dense,
+    echoes,
+    embeddings,
+    kept_tensors,
+    moved,
+    sites_of,
+    transformer,
+)
+from search_spaces.spec import Spec
+from search_spaces.topologies.base import Site, Topology, Wiring
+from search_spaces.topologies.build import wire, wire_count
+from search_spaces.topologies.chain import ResNet
+from search_spaces.topologies.registry import check_axes, load, options_of
+
+CountMacs = Callable[[nn.Module, tuple[Tensor, ...]], int]
+"""A network and its inputs -> multiply-accumulates of a forward pass."""
+
+_SHAPES = ((3, 4, 4), (1, 4, 4), (3, 6, 4))
+"""Blocks, heads and head dim of the networks tried; heads * head_dim is not always the width."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is checked.
+
+    Attributes:
+        name: How it is shown.
+        kind: The topology's class.
+        options: Its options.
+        still: Names of parameters that need not move in training, as they stand in the topology.
+        count_macs: What the closed form is held against.
+    """
+
+    name: str
+    kind: type[Topology]
+    options: Any
+    still: Collection[str]
+    count_macs: CountMacs
+
+    @property
+    def wired(self) -> tuple[type[Topology], Any]:
+        """The class and its options."""
+        return self.kind, self.options
+
+    @property
+    def heads_needed(self) -> bool:
+        """Whether it refuses networks without heads."""
+        return self.kind.refusal(Architecture(depth=1, width=WIDTH, hidden=1), self.options) is not None
+
+
+def check_topology(
+    topology: str | type[Topology],
+    *,
+    compiles: bool = False,
+    still: Collection[str] = (),
+    count_macs: CountMacs | None = None,
+) -> None:
+    """Run every check of the contract on a topology, and print each as it is tried.
+
+    Args:
+        topology: A class, checked with its default options, or the text of an installed one: "dca(k=2)".
+        compiles: Whether torch.compile is tried as well, which takes some seconds.
+        still: Parameters that need not move in training, by their names in the topology: say why in its docstring.
+        count_macs: What the closed form's MACs are held against; without it torch's own counter. A topology with
+            `handlers` needs `lambda network, inputs: nas.counting.count_macs(network, inputs)[0]`.
+
+    Raises:
+        AssertionError: A check failed; it says what was expected.
+        UserError: The text names no installed topology, or an option that it has not.
+    """
+    examined = subject(topology, still=still, count_macs=count_macs)
+    for check in (*CONTRACT, *((check_it_compiles_to_one_graph,) if compiles else ())):
+        print(f"{examined.name}: {(check.__doc__ or '').partition(chr(10))[0]}", flush=True)
+        check(examined)
+
+
+def subject(
+    topology: str | type[Topology], *, still: Collection[str] = (), count_macs: CountMacs | None = None
+) -> Subject:
+    """What the checks take, from what `check_topology` does."""
+    if isinstance(topology, str):
+        name, (kind, options) = topology, load(topology)
+    else:
+        name, kind = topology.__name__, topology
+        options = options_of(kind, Spec(name))
+    return Subject(name, kind, options, still, count_macs or torch_macs)
+
+
+def torch_macs(network: nn.Module, inputs: tuple[Tensor, ...]) -> int:
+    """Multiply-accumulates by torch's own counter, which knows no handlers."""
+    with FlopCounterMode(display=False) as counter:
+        network(*inputs)
+    return int(counter.get_total_flops()) // 2
+
+
+def check_it_says_what_it_is(subject: Subject) -> None:
+    """Options are a frozen dataclass with defaults, and what `axes` names are options with values they can have."""
+    kind, options = subject.kind, subject.kind.Options
+    assert kind.__doc__, "the docstring must give the equation and its source"
+    assert is_dataclass(options), f"Options must be a dataclass, got {options!r}"
+    assert vars(options)["__dataclass_params__"].frozen, "Options must be frozen: options are part of an architecture"
+    options()  # every option has a default: the name alone is a topology
+    known = {field.name for field in fields(options)}
+    assert set(kind.axes) <= known, f"axes must be options {sorted(known)}, got {sorted(kind.axes)}"
+    check_axes(kind, subject.name)
+    for operator, handler in kind.handlers.items():
+        assert "::" in operator, f"handlers are named as operators are, aten::lstm, got {operator!r}"
+        assert handler is None or callable(handler), f"the handler of {operator} must be a function or None"
+
+
+def check_a_refusal_says_why(subject: Subject) -> None:
+    """What it cannot wire it refuses with a line that says why, and what it does not refuse it wires."""
+    for width, heads, head_dim in ((16, 4, 4), (16, 0, 0), (16, 3, 5), (7, 2, 4)):
+        network = Architecture(depth=2, width=width, hidden=8, heads=heads, head_dim=head_dim)
+        reason = subject.kind.refusal(network, subject.options)
+        if reason is None:
+            sites = sites_of(2, width, heads * head_dim) if heads else (Site(("x",), width, True),) * 2
+            wire(*subject.wired, Wiring(sites, width, head_dim))
+            continue
+        assert isinstance(reason, str), f"refusal must give None or a reason, got {reason!r}"
+        assert reason.strip(), "a reason must not be empty"
+        assert "\n" not in reason, f"a reason is one line, got {reason!r}"
+
+
+def check_features_keep_their_shape(subject: Subject) -> None:
+    """Tokens [B, N, D] keep their shape at any depth and whatever the heads, and so does [B, D] where not refused."""
+    for shape in _SHAPES:
+        features = transformer(*subject.wired, *shape)(*embeddings())
+        assert features.shape == (2, TOKENS, WIDTH), f"{_said(shape)}: must be (2, 5, 16), got {tuple(features.shape)}"
+        assert features.isfinite().all(), f"{_said(shape)}: features must be finite"
+    for depth in () if subject.heads_needed else (1, 3):
+        features = dense(*subject.wired, depth)(torch.randn(2, WIDTH).double())
+        assert features.shape == (2, WIDTH), f"without tokens: must be (2, 16), got {tuple(features.shape)}"
+
+
+def check_every_parameter_learns(subject: Subject) -> None:
+    """Three steps of gradient descent move every parameter of the topology, and every matrix of the layers."""
+    for depth in (1, 3):
+        stack = transformer(*subject.wired, depth, 4, 4)
+        optimizer = torch.optim.SGD(stack.parameters(), lr=0.1)
+        own = {name: parameter for name, parameter in stack.topology.named_parameters() if name not in subject.still}
+        # Not the layers' vectors: biases of keys, for one, have no effect in attention.
+        learned = own | {name: parameter for name, parameter in stack.layers.named_parameters() if parameter.ndim > 1}
+        start = {name: parameter.detach().clone() for name, parameter in learned.items()}
+        inputs = embeddings()
+        target = torch.randn_like(inputs[0])
+        for _ in range(3):
+            optimizer.zero_grad()
+            (stack(*inputs) - target).square().mean().backward()
+            optimizer.step()
+        unmoved = [name for name, parameter in learned.items() if torch.equal(parameter, start[name])]
+        assert not unmoved, f"at depth {depth} no gradient reaches {', '.join(unmoved)}"
+
+
+def check_the_closed_form_is_what_is_counted(subject: Subject) -> None:
+    """`count` gives the topology's parameters, and its MACs at one position."""
+    for depth, width, heads, head_dim in ((3, 12, 3, 4), (3, 12, 5, 4), (1, 24, 2, 4)):
+        with torch.device("meta"):
+            stack = echoes(*subject.wired, depth, width=width, heads=heads, head_dim=head_dim)
+            inputs = torch.empty(1, 7, width).double(), torch.empty(7, width).double()
+        sites = sites_of(depth, width, heads * head_dim)
+        form = wire_count(*subject.wired, Wiring(sites, width, head_dim, parts=2))
+        params = sum(parameter.numel() for parameter in stack.parameters())
+        macs = subject.count_macs(stack, inputs)
+        at = f"{_said((depth, heads, head_dim))}, width {width}"
+        assert form.params == params, f"{at}: count says {form.params} parameters, there are {params}"
+        assert 7 * form.macs == macs, f"{at}: count says {7 * form.macs} MACs at 7 positions, {macs} are counted"
+
+
+def check_two_forwards_do_not_meet(subject: Subject) -> None:
+    """State is passed, not kept: two forwards that run at once give what each gives alone."""
+    stack = moved(transformer(*subject.wired, 3, 4, 4))
+    topology, inputs, others = stack.topology, embeddings(), tuple(-2 * part for part in embeddings())
+    expected = stack(*inputs), stack(*others)
+    first, second = topology.open(*inputs), topology.open(*others)
+    for t, layer in enumerate(stack.layers):
+        read, first = topology.read(t, first)
+        other, second = topology.read(t, second)
+        first = topology.write(t, first, layer(*read))
+        second = topology.write(t, second, layer(*other))
+    assert torch.equal(topology.close(first), expected[0]), "a forward is changed by another one that runs beside it"
+    assert torch.equal(topology.close(second), expected[1]), "a forward is changed by another one that runs beside it"
+    kept = [name or "the topology" for name, module in topology.named_modules() if list(kept_tensors(module))]
+    assert not kept, f"no tensor may stay on a module after a forward, got one on {', '.join(kept)}"
+
+
+def check_positions_do_not_meet(subject: Subject) -> None:
+    """It works position by position: another token changes nothing elsewhere. Padding rests on that."""
+    stack = moved(echoes(*subject.wired, 2, width=WIDTH, heads=6, head_dim=4))
+    tokens, positions = embeddings()
+    changed = tokens.clone()
+    changed[:, 2] += 1
+    difference = (stack(changed, positions) - stack(tokens, positions)).abs().amax(dim=(0, 2))
+    elsewhere = [n for n in range(TOKENS) if n != 2 and difference[n] > 0]
+    assert not elsewhere, f"positions must not be mixed, but another token at 2 changed those at {elsewhere}"
+
+
+def check_it_starts_as_the_residual_network(subject: Subject) -> None:
+    """Where `equals_resnet` is claimed, the network before training computes what the residual network does."""
+    if not subject.kind.equals_resnet:
+        return
+    assert subject.kind.delivers != "heads", "equals_resnet cannot hold in head space, where layers have no projections"
+    residual = ResNet, ResNet.Options()
+    tried: list[tuple[Stack, Stack, tuple[Tensor, ...]]]
+    tried = [(transformer(*residual, *shape), transformer(*subject.wired, *shape), embeddings()) for shape in _SHAPES]
+    if not subject.heads_needed:
+        tried.append((dense(*residual, 3), dense(*subject.wired, 3), embeddings()[:1]))
+    for resnet, stack, inputs in tried:
+        stack.layers.load_state_dict(as_delivered(resnet.layers.state_dict(), stack.layers))
+        off = (stack(*inputs) - resnet(*inputs)).abs().max().item()
+        assert off < 1e-11, f"equals_resnet is claimed, but at the start it is off by {off:.1e}"
+
+
+def check_it_runs_in_bf16(subject: Subject) -> None:
+    """Forward and backward under bf16 autocast give finite numbers, near those of float32."""
+    stack = transformer(*subject.wired, 3, 4, 4).float()
+    inputs = tuple(part.float() for part in embeddings())
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        features = stack(*inputs)
+    torch.testing.assert_close(features.float(), stack(*inputs), rtol=0.05, atol=0.05)
+    features.float().square().mean().backward()
+    lost = [name for name, p in stack.named_parameters() if p.grad is None or not p.grad.isfinite().all()]
+    lost = [name for name in lost if name.removeprefix("topology.") not in subject.still]
+    assert not lost, f"the gradient of {', '.join(lost)} is missing or not finite"
+
+
+def check_it_compiles_to_one_graph(subject: Subject) -> None:
+    """torch.compile makes one graph of it, with the same output."""
+    torch.compiler.reset()
+    stack = moved(echoes(*subject.wired, 2, width=WIDTH, heads=6, head_dim=4))
+    compiled = torch.compile(stack, fullgraph=True, backend="eager")
+    torch.testing.assert_close(compiled(*embeddings()), stack(*embeddings()))
+
+
+CONTRACT: tuple[Callable[[Subject], None], ...] = (
+    check_it_says_what_it_is,
+    check_a_refusal_says_why,
+    check_features_keep_their_shape,
+    check_every_parameter_learns,
+    check_the_closed_form_is_what_is_counted,
+    check_two_forwards_do_not_meet,
+    check_positions_do_not_meet,
+    check_it_starts_as_the_residual_network,
+    check_it_runs_in_bf16,
+)
+"""Every check but that of compilation, each of a subject."""
+
+
+def _said(shape: tuple[int, int, int]) -> str:
+    return "depth {}, {} heads of {}".format(*shape)

@@ -1,0 +1,78 @@
+"""Batches of tensors, tuples or mappings: called, moved, shared and repeated alike.
+
+What a network reads is a tensor, a tuple of tensors or a mapping of names to tensors, each with the examples along its
+first axis: it is called as net(x), net(*xs) or net(**xs). What it should answer has one of these forms as well.
+
+Shapes: B = batch, ... = one example's axes.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+Inputs = Tensor | tuple[Tensor, ...] | Mapping[str, Tensor]
+Targets = Tensor | tuple[Tensor, ...] | Mapping[str, Tensor]
+
+Batch = tuple[Any, Any]
+"""Inputs and targets. A task knows which forms its own have: to the rest they are Inputs and Targets."""
+
+Form = TypeVar("Form")
+
+
+def call(network: Callable[..., Any], inputs: Inputs) -> Any:
+    """What a network makes of these inputs."""
+    if isinstance(inputs, Mapping):
+        return network(**inputs)
+    return network(inputs) if isinstance(inputs, Tensor) else network(*inputs)
+
+
+def positional(network: nn.Module, inputs: Inputs) -> tuple[Tensor, ...]:
+    """The same inputs by position, for what can pass no names (tracing): by the signature of the network's forward."""
+    if isinstance(inputs, Tensor):
+        return (inputs,)
+    if isinstance(inputs, Mapping):
+        return inspect.signature(network.forward).bind(**inputs).args
+    return tuple(inputs)
+
+
+def tensors(parts: Any) -> list[Tensor]:
+    """All tensors of inputs, targets or outputs, in their order."""
+    if isinstance(parts, Tensor):
+        return [parts]
+    return [tensor for part in (parts.values() if isinstance(parts, Mapping) else parts) for tensor in tensors(part)]
+
+
+def each(parts: Form, change: Callable[[Tensor], Tensor]) -> Form:
+    """The same form with every tensor changed."""
+    changed: Any
+    if isinstance(parts, Tensor):
+        changed = change(parts)
+    elif isinstance(parts, Mapping):
+        changed = {name: each(part, change) for name, part in parts.items()}
+    else:
+        assert isinstance(parts, tuple)
+        changed = tuple(each(part, change) for part in parts)
+    return changed  # type: ignore[no-any-return]
+
+
+def examples(parts: Any) -> int:
+    """How many examples there are, B."""
+    return len(tensors(parts)[0])
+
+
+def chosen(parts: Form, which: Tensor | slice) -> Form:
+    """Some of the examples: those of these indices [B], or of a slice."""
+    return each(parts, lambda tensor: tensor[which])
+
+
+def moved(parts: Form, device: torch.device) -> Form:
+    """The same on a device; the copy is not waited for."""
+    return each(parts, lambda tensor: tensor.to(device, non_blocking=True))
+
+
+def repeated(parts: Form, times: int) -> Form:
+    """Each example that many times."""
+    return each(parts, lambda tensor: tensor.repeat(times, *[1] * (tensor.dim() - 1)))

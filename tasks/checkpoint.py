@@ -1,0 +1,110 @@
+"""What an unfinished training leaves, so that it can go on: checked before it is read, and never in its way.
+
+A checkpoint is one file, written whole or not at all, whose name holds the SHA-256 of its bytes. The newest good one is
+taken; one whose bytes are others is set aside. A disk that is full costs the checkpoint, and not the training.
+"""
+
+import hashlib
+import time
+import warnings
+from pathlib import Path
+from typing import Any, final
+
+import torch
+
+from search_spaces.errors import Notice
+from search_spaces.files import PARTIAL, atomic_replace, partial_file
+
+SECONDS = 60.0
+"""At least so long is between two checkpoints that nobody asked for."""
+
+_SHARE = 0.02  # of the time may go into writing: a full replay of the paper's size takes a while
+_KEPT = 2
+_ENDING, _BAD = ".ckpt", ".bad"
+
+
+@final
+class Checkpoint:
+    """The checkpoints of one training in a folder; those of others there are left alone.
+
+    Args:
+        folder: Where they are, or None for a training that keeps none.
+        identity: All that the training's numbers depend on, in words.
+    """
+
+    def __init__(self, folder: Path | None, identity: str) -> None:
+        self.folder = folder
+        self.identity = identity
+        self._name = f"training-{hashlib.sha256(identity.encode()).hexdigest()[:12]}"
+        self._due_at = time.monotonic() + SECONDS
+
+    def due(self) -> bool:
+        """Whether it is time for one."""
+        return self.folder is not None and time.monotonic() > self._due_at
+
+    def save(self, step: int, state: Any) -> None:
+        """Keep a state of plain values and tensors; where that cannot be done, a Notice says so."""
+        if self.folder is None:
+            return
+        began, earlier = time.monotonic(), self._files()
+        number = int(earlier[-1].name.split(".")[1]) + 1 if earlier else 1
+        try:
+            with partial_file(self.folder / self._name) as partial:
+                torch.save({"run": self.identity, "step": step, "state": state}, partial)
+                name = f"{self._name}.{number:06}.{_digest(partial)}{_ENDING}"
+                atomic_replace(partial, self.folder / name)
+            for old in earlier[: 1 - _KEPT]:
+                old.unlink(missing_ok=True)
+        except (OSError, RuntimeError) as error:  # torch says it in its own words when a disk is full
+            said = str(error).splitlines()[0] if str(error) else type(error).__name__
+            warnings.warn(
+                f"no checkpoint could be kept in {self.folder}: {said}. The training goes on without.", Notice, 2
+            )
+        now = time.monotonic()
+        self._due_at = now + max(SECONDS, (now - began) / _SHARE)
+
+    def load(self) -> Any | None:
+        """The newest state that is whole, its tensors on the CPU; None where there is none."""
+        for path in reversed(self._files()):
+            try:
+                if _digest(path) == path.name.split(".")[2]:
+                    kept: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+                    if kept["run"] == self.identity:
+                        return kept["state"]
+                problem = "its bytes are not those that were written"
+            except FileNotFoundError:  # another process of this training has set it aside
+                continue
+            except Exception as error:  # whatever torch makes of bytes that are as they were written
+                problem = f"{type(error).__name__}"
+            warnings.warn(f"{path} cannot be read ({problem}): it is set aside and not continued.", Notice, 2)
+            _set_aside(path)
+        return None
+
+    def clear(self) -> None:
+        """Remove all of this training's."""
+        for path in self._all():
+            path.unlink(missing_ok=True)
+
+    def _files(self) -> list[Path]:
+        """Checkpoints as they are named, the newest last."""
+        found = [path for path in self._all() if path.name.endswith(_ENDING) and len(path.name.split(".")) == 4]
+        return sorted(path for path in found if path.name.split(".")[1].isdecimal())
+
+    def _all(self) -> list[Path]:
+        """Everything of this training, what was set aside or left half-written included."""
+        if self.folder is None or not self.folder.is_dir():
+            return []
+        endings = (_ENDING, _BAD, PARTIAL)
+        return [path for path in self.folder.glob(f"{self._name}.*") if path.name.endswith(endings)]
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _set_aside(path: Path) -> None:
+    try:
+        path.replace(path.with_suffix(_BAD))
+    except OSError:
+        return

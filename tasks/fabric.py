@@ -1,0 +1,66 @@
+"""Where a network is trained: Lightning Fabric, for precision and for devices that share the work or the weights."""
+
+import logging
+import os
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.fsdp import fully_shard
+
+from search_spaces.layers.stack import Stack
+from tasks.processes import processes
+from tasks.recipe import Recipe
+
+if TYPE_CHECKING:
+    from lightning.fabric import Fabric
+
+
+def fabric_for(recipe: Recipe, device: torch.device) -> "Fabric":
+    """The device that was lent, or the CPU where the recipe wants that; as many of its kind as torchrun has processes.
+
+    Without torchrun it is one process whatever a cluster's variables say: workers are the search's matter.
+    """
+    # Imported here because it takes seconds, and a network is counted without it.
+    from lightning.fabric import Fabric
+    from lightning.fabric.plugins.environments.lightning import LightningEnvironment
+    from lightning.fabric.plugins.environments.torchelastic import TorchElasticEnvironment
+
+    for name in ("lightning.fabric", "lightning.pytorch"):  # that processes have met, and which precision, is no news
+        logging.getLogger(name).setLevel(logging.WARNING)
+    if not torch.cuda.is_available():
+        # Lightning makes torch ask NVML whether there is a GPU; without one, each optimiser step looks for NVML again.
+        os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "0"
+    kind = device.type if recipe.accelerator == "auto" else "cpu"
+    local = int(os.environ["LOCAL_WORLD_SIZE"]) if processes() > 1 else 1
+    fabric = Fabric(
+        accelerator=kind,
+        devices=local if processes() > 1 or kind == "cpu" else [device.index or 0],
+        num_nodes=processes() // local,
+        strategy=_strategy(recipe) if processes() > 1 else "auto",
+        plugins=[TorchElasticEnvironment() if processes() > 1 else LightningEnvironment()],
+        precision=recipe.precision,
+    )
+    fabric.launch()
+    return fabric
+
+
+def _strategy(recipe: Recipe) -> Any:
+    from lightning.fabric.strategies.ddp import DDPStrategy
+    from lightning.fabric.strategies.model_parallel import ModelParallelStrategy
+
+    if recipe.sharing == "fsdp":
+        return ModelParallelStrategy(_sharded, processes(), 1, save_distributed_checkpoint=False)
+    return DDPStrategy()
+
+
+def _sharded(network: nn.Module, mesh: DeviceMesh) -> nn.Module:
+    """Deal out the weights, layer by layer (FSDP2)."""
+    data = mesh["data_parallel"]
+    for module in network.modules():
+        if isinstance(module, Stack):
+            for layer in module.layers:
+                fully_shard(layer, mesh=data)
+    fully_shard(network, mesh=data)
+    return network

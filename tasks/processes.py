@@ -1,0 +1,52 @@
+"""Processes that train one network together, as torchrun starts them, and which share of the work is whose."""
+
+import os
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import torch
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """One process of several: of a run of examples it reads number `rank`, `rank + of`, `rank + 2 of` ...
+
+    Attributes:
+        rank: Which one, from 0.
+        of: How many there are.
+    """
+
+    rank: int = 0
+    of: int = 1
+
+    @property
+    def own(self) -> slice:
+        """This process's part of anything that is in order."""
+        return slice(self.rank, None, self.of)
+
+    def gather(self, value: Value) -> list[Value]:
+        """What every process has, in their order. All of them must call this, and get the same."""
+        if self.of == 1:
+            return [value]
+        gathered: list[Any] = [None] * self.of
+        torch.distributed.all_gather_object(gathered, value)
+        return gathered
+
+    def first(self, value: Value) -> Value:
+        """What the first process has. All of them must call this."""
+        return self.gather(value)[0]
+
+
+ALONE: Final = Share()
+
+
+def processes() -> int:
+    """How many processes train one network together: as many as torchrun started."""
+    return int(os.environ["WORLD_SIZE"]) if torch.distributed.is_torchelastic_launched() else 1
+
+
+def own_share() -> Share:
+    """This process's."""
+    return Share(int(os.environ["RANK"]), processes()) if processes() > 1 else ALONE

@@ -1,0 +1,214 @@
+"""Training on examples, step by step: micro-batches, a schedule, AdamW, and how it is measured.
+
+Shapes: B = batch.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.checkpoint.state_dict import StateDictOptions, get_state_dict, set_state_dict
+from torch.optim import AdamW
+
+from search_spaces.topologies.decay import split_by_decay
+from tasks.base import Diverged
+from tasks.batches import Batch, Inputs, call, each, moved
+from tasks.processes import Share
+from tasks.recipe import Recipe
+from tasks.splits import DataPosition, Splits, derived_seed
+from tasks.training import Training
+
+if TYPE_CHECKING:
+    from lightning.fabric import Fabric
+
+    from tasks.supervised import SupervisedTask
+
+_WHOLE = StateDictOptions(full_state_dict=True, cpu_offload=True)
+_LOOK_EVERY = 20
+"""Micro-batches between looks at the loss: a look waits for the accelerator."""
+
+
+class SupervisedTraining(Training):
+    """Trains one network.
+
+    Every micro-batch draws from generators seeded by the run's seed and its number, so that a training which was
+    interrupted ends with the numbers it would have had.
+
+    Args:
+        task: Says what is learnt.
+        network: With the weights to begin with.
+        recipe: As it is on so many devices.
+        seed: Of data order, augmentation and dropout.
+        splits: The examples.
+        fabric: Where it is trained.
+        share: Which examples are this process's.
+    """
+
+    def __init__(
+        self,
+        task: "SupervisedTask",
+        network: nn.Module,
+        recipe: Recipe,
+        seed: int,
+        splits: Splits,
+        fabric: "Fabric",
+        share: Share,
+    ) -> None:
+        self.task, self.recipe, self.seed, self.splits, self.fabric, self.share = (
+            task, recipe, seed, splits, fabric, share,
+        )  # fmt: skip
+        self.steps = recipe.steps or recipe.total_steps(splits.examples)
+        self.reports = recipe.report_steps(self.steps)
+        if recipe.compile:
+            network.compile()  # in place: its parameters keep their names
+        self._network = network
+        self._model = fabric.setup_module(network)  # what gradients are gathered through
+        decayed, exempt = split_by_decay(network)
+        groups = [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": exempt, "weight_decay": 0.0}]
+        self._adamw = AdamW(groups, lr=recipe.lr, betas=recipe.betas, fused=True)
+        self._optimizer: Any = fabric.setup_optimizers(self._adamw)
+        self._step = 0
+        self._position: DataPosition = ()
+        self._batches: Iterator[tuple[Batch, DataPosition]] | None = None
+        self._loss_sum = torch.zeros((), device=fabric.device)
+
+    @property
+    def step(self) -> int:
+        """Optimiser steps taken."""
+        return self._step
+
+    @property
+    def network(self) -> nn.Module:
+        """What is trained."""
+        return self._network
+
+    def advance(self) -> None:
+        """Take a step: forward and backward for each micro-batch, clip, and let AdamW move."""
+        recipe = self.recipe
+        if self._batches is None:
+            self._batches = self.splits.training(recipe, self.seed, self._position, self.fabric.device, self.share)
+        for number in range(recipe.accumulate):
+            self._seed_draws(self._step * recipe.accumulate + number)
+            (inputs, targets), self._position = next(self._batches)
+            with self.fabric.no_backward_sync(self._model, enabled=number < recipe.accumulate - 1):
+                with self.fabric.autocast():
+                    loss = self.task.loss(call(self._model, inputs), targets, recipe)
+                self._loss_sum = self._loss_sum + loss.detach()
+                self.fabric.backward(loss / recipe.accumulate)
+        if recipe.clip:
+            nn.utils.clip_grad_norm_([p for group in self._adamw.param_groups for p in group["params"]], recipe.clip)
+        for group in self._adamw.param_groups:
+            group["lr"] = recipe.learning_rate(self._step, self.steps)
+        self._optimizer.step()
+        self._optimizer.zero_grad()
+        self._step += 1
+        if self._looks():
+            self.check()
+
+    def check(self) -> None:
+        """Look at the loss."""
+        # A sum that something not finite went into is not finite ever after.
+        total: Any = self.fabric.all_reduce(self._loss_sum) if self.share.of > 1 else self._loss_sum
+        if not torch.isfinite(total):
+            raise Diverged(f"the loss is not finite, at step {self._step} of {self.steps}")
+
+    def may_save(self) -> bool:
+        """Processes that train together agree about a checkpoint when they look at the loss, and not more often."""
+        return self.share.of == 1 or self._looks()
+
+    @torch.no_grad()
+    def measure(self, part: Literal["validation", "test"]) -> Mapping[str, float]:
+        """Every metric of a part and its standard error; each process reads its share of the examples."""
+        found: dict[str, list[Tensor]] = defaultdict(list)
+        self._network.eval()
+        self._share_buffers()
+        for inputs, targets in self._in_step(self.splits.measured(part, self.recipe, self.fabric.device, self.share)):
+            outputs = each(self._forward(inputs), _as_float)
+            for name, values in self.task.measure(outputs, targets).items():
+                found[name].append(values.cpu())
+        self._network.train()
+        gathered = self.share.gather({name: torch.cat(values) for name, values in found.items()})
+        names = next(iter(filter(None, gathered)), {})
+        return dict(self.task.summary({name: torch.cat([one[name] for one in gathered if one]) for name in names}))
+
+    def measures(self) -> Mapping[str, float]:
+        """What the data has to say beside the metrics, added up over the processes."""
+        total: dict[str, float] = defaultdict(int)
+        own = self.splits.remarks("validation", self.recipe, self._position, self.share)
+        for remarks in self.share.gather(dict(own)):
+            for name, value in remarks.items():
+                total[name] += value
+        return dict(total)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Weights, the optimiser's state, and how far each process has come in its data."""
+        network: Any = self._network.state_dict()
+        optimizer: Any = self._adamw.state_dict()
+        if self._is_sharded:
+            network, optimizer = get_state_dict(self._network, self._optimizers(), options=_WHOLE)
+        positions = self.share.gather(self._position)
+        return {"network": network, "optimizer": optimizer, "step": self._step, "positions": positions}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take up what `state_dict` gave."""
+        self._step = state["step"]
+        if self._is_sharded:
+            parts = {"model_state_dict": state["network"], "optim_state_dict": state["optimizer"]}
+            set_state_dict(self._network, self._optimizers(), **parts, options=_WHOLE)
+        else:
+            self._network.load_state_dict(state["network"])
+            self._adamw.load_state_dict(state["optimizer"])
+        self._position = tuple(state["positions"][self.share.rank])
+        self._batches = None
+
+    def _optimizers(self) -> list[AdamW]:
+        """The optimiser, once it has taken a step: torch would take one to find out what its state is like."""
+        return [self._adamw] if self._step else []
+
+    @property
+    def _is_sharded(self) -> bool:
+        return self.share.of > 1 and self.recipe.sharing == "fsdp"
+
+    def _forward(self, inputs: Inputs) -> Any:
+        """What the network makes of them, without what gathers gradients."""
+        with self.fabric.autocast():
+            return call(self._network, self.fabric.strategy.precision.convert_input(inputs))
+
+    def _in_step(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        """The same batches; processes that share weights all go forward as often as the one with the most."""
+        if not self._is_sharded:
+            yield from batches
+            return
+        spare: Inputs = moved(self.task.example(), self.fabric.device)
+        while True:
+            batch = next(batches, None)
+            if not any(self.share.gather(batch is not None)):
+                return
+            if batch is None:
+                self._forward(spare)
+            else:
+                yield batch
+
+    def _share_buffers(self) -> None:
+        """Running statistics, where a network has them, are the first process's."""
+        if self.share.of > 1 and not self._is_sharded:
+            for buffer in self._network.buffers():
+                torch.distributed.broadcast(buffer, 0)
+
+    def _looks(self) -> bool:
+        """Whether a look at the loss is due: this many micro-batches lie behind the last step and not behind it."""
+        accumulate = self.recipe.accumulate
+        return self._step * accumulate // _LOOK_EVERY > (self._step - 1) * accumulate // _LOOK_EVERY
+
+    def _seed_draws(self, index: int) -> None:
+        """Seed what dropout draws from; torch.manual_seed takes a hundred times as long, for every kind of device."""
+        seed = derived_seed(self.seed, "network", index)
+        if self.fabric.device.type == "cuda":
+            torch.cuda.default_generators[self.fabric.device.index or 0].manual_seed(seed)
+        torch.default_generator.manual_seed(seed)
+
+
+def _as_float(tensor: Tensor) -> Tensor:
+    return tensor.float() if tensor.is_floating_point() else tensor

@@ -1,0 +1,44 @@
+"""The pages in docs: their examples run as they stand."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import nas
+from tasks.load import load_task
+from tasks.testing import check_task
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def examples(page: str) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```$", (DOCS / page).read_text(), re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_python_does_what_its_page_says(capsys: pytest.CaptureFixture[str]) -> None:
+    (program,) = examples("python.md")
+    exec(compile(program, "python.md", "exec"), {})
+    assert "depth=" in capsys.readouterr().out
+    assert {path.name for path in Path().iterdir()} >= {"front.png", "best.safetensors", "nas-runs"}
+
+
+def test_the_character_model_is_a_task(tmp_path: Path) -> None:
+    program = examples("tasks.md")[0]
+    assert len(program.splitlines()) <= 66
+    (tmp_path / "characters.py").write_text(program)
+    check_task(load_task(f"{tmp_path}/characters.py:Characters"))
+    row = nas.evaluate(f"{tmp_path}/characters.py:Characters", preset="smoke", topology="dca(k=2)")
+    assert row.status == "complete"
+    assert row.metrics["loss"] < 5.55  # log(256): it has learnt something
+
+
+@pytest.mark.parametrize("page", [path.name for path in DOCS.glob("*.md")])
+def test_every_link_leads_somewhere(page: str) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", (DOCS / page).read_text()):
+        assert (DOCS / target).exists(), target

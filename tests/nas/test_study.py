@@ -1,0 +1,138 @@
+"""A study as people hold it: rows, front, data frame, picture, notebook; and those of the version before."""
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+import nas
+from nas.store import Store
+from nas.study import Study
+from results import lines
+from search_spaces.errors import UserError
+
+TOY = f"{Path(__file__).parent / 'toy_tasks.py'}:Toy"
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    storage = f"sqlite:///{tmp_path_factory.mktemp('study')}/studies.db"
+    return nas.search(TOY, preset="smoke", trials=6, workers=1, study="mine", storage=storage)
+
+
+def test_a_study_is_read_as_it_was_made(study: Study) -> None:
+    again = nas.load("mine", storage=study.storage)
+    assert again.rows() == study.rows()
+    assert again.settings == study.settings
+    assert nas.load(storage=study.storage).name == "mine"
+    assert repr(again) == f"Study('mine', 6 rows, {study.storage!r})"
+
+
+def test_nothing_beats_what_is_on_the_front(study: Study) -> None:
+    front = study.front()
+    assert 0 < len(front) <= 6
+    for one in front:
+        for other in study.rows():
+            better = other.metrics["accuracy"] > one.metrics["accuracy"]
+            assert not (better and (other.costs.flops or 0) <= (one.costs.flops or 0))
+    assert {row.identity() for row in study.front("loss,params")} <= {row.identity() for row in study.rows()}
+    with pytest.raises(UserError, match="accuracy"):
+        study.front("acuracy")
+
+
+def test_pandas_a_picture_and_a_notebook_have_it(study: Study, tmp_path: Path) -> None:
+    frame = study.to_pandas()
+    assert len(frame) == 6
+    assert {"accuracy", "flops", "recipe_penalty", "test_accuracy"} <= set(frame.columns)
+    figure = study.plot(tmp_path / "front.png")
+    assert (tmp_path / "front.png").read_bytes().startswith(b"\x89PNG")
+    assert figure.axes[0].get_xlabel() == "flops"
+    with pytest.raises(UserError, match=r"\.png"):
+        study.plot(tmp_path / "front.txt")
+    html = study._repr_html_()
+    assert html.count("<tr>") == 1 + len(study.front())
+
+
+def test_rows_leave_and_come_back_as_json_lines(study: Study, tmp_path: Path) -> None:
+    lines.write(study.rows(), tmp_path / "rows.jsonl")
+    assert nas.load(source=tmp_path / "rows.jsonl").rows() == study.rows()
+    assert len(nas.load(source=tmp_path / "rows.jsonl").front()) == len(study.front())
+
+
+def test_several_studies_are_read_together_each_evaluation_once(tmp_path: Path) -> None:
+    storage = f"sqlite:///{tmp_path}/studies.db"
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        nas.search(TOY, preset="smoke", trials=3, workers=1, study=name, storage=storage, seed=seed)
+    nas.evaluate(TOY, preset="smoke", seed=5, storage=storage)
+    assert len(nas.load("a,b", storage=storage)) == 3
+    assert len(nas.load("a,c", storage=storage)) == 6
+    assert len(nas.load("all", storage=storage)) == 7
+    assert nas.load(storage=storage).name == "c"
+    with pytest.raises(UserError, match="evaluations"):
+        nas.load("a,evaluation", storage=storage)
+
+
+def test_a_bad_row_is_named_and_the_others_are_read(study: Study, tmp_path: Path) -> None:
+    storage = f"sqlite:///{tmp_path}/studies.db"
+    store = Store(storage, make=True)
+    for row in study.rows():
+        store.add(row, "mine")
+    with sqlite3.connect(tmp_path / "studies.db") as connection:
+        connection.execute("UPDATE nas_rows SET row = '{\"task\": 7}' WHERE id = 2")
+        connection.execute("UPDATE nas_rows SET row = 'nonsense' WHERE id = 4")
+    found = nas.load("mine", storage=storage)
+    assert len(found) == 4
+    assert [line.partition(":")[0] for line in found.bad] == ["study 'mine', row 2", "study 'mine', row 4"]
+
+
+def test_a_study_of_the_version_before_is_read(tmp_path: Path) -> None:
+    """Rows were then attributes of Optuna's trials; the schema is Optuna's."""
+    from nas.optuna_study import open_storage
+
+    old = Path(__file__).parents[1] / "results" / "data" / "study_of_version_1.jsonl"
+    texts = old.read_text().splitlines()
+    storage = f"sqlite:///{tmp_path}/studies.db"
+    open_storage(storage)
+    settings = {
+        "task": "digits-vit",
+        "task_version": 1,
+        "space": "joint",
+        "base": "depth=4",
+        "budget": "",
+        "seed": 0,
+        "objectives": {"accuracy": "max", "flops": "min"},
+        "preset": "smoke",
+        "sampler": "surrogate",
+        "metrics": {"accuracy": "max", "loss": "min"},
+        "baselines": {},
+    }
+    with sqlite3.connect(tmp_path / "studies.db") as connection:
+        connection.execute("INSERT INTO studies (study_id, study_name) VALUES (1, 'old')")
+        insert = "INSERT INTO study_user_attributes (study_id, key, value_json) VALUES (1, 'settings', ?)"
+        connection.execute(insert, (json.dumps(settings),))
+        for number, text in enumerate(texts):
+            connection.execute(
+                "INSERT INTO trials (trial_id, number, study_id, state) VALUES (?, ?, 1, 'COMPLETE')", (number,) * 2
+            )
+            insert = "INSERT INTO trial_user_attributes (trial_id, key, value_json) VALUES (?, 'row', ?)"
+            connection.execute(insert, (number, json.dumps(text)))
+    found = nas.load(storage=storage)
+    assert found.name == "old"
+    assert len(found) == len(texts) > 0
+    assert not found.bad
+    assert found.front()
+    assert found.rows()[0].metrics["accuracy"] == json.loads(texts[0])["validation"]["accuracy"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({"study": "mein"}, "mine"),
+        ({"source": "nowhere.jsonl"}, "nowhere"),
+        ({"study": "s", "source": "r"}, "one of them"),
+    ],
+)
+def test_what_is_not_there_is_said(study: Study, asked: dict[str, str], says: str) -> None:
+    with pytest.raises(UserError, match=says):
+        nas.load(asked.get("study"), storage=study.storage, source=asked.get("source"))

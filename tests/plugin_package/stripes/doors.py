@@ -1,0 +1,155 @@
+"""What else a package can bring: a topology with an operator that nobody counts, a task with another, a sampler."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import optuna
+import torch
+from optuna.distributions import BaseDistribution, IntDistribution
+from torch import Tensor, nn
+
+from nas.sampling.proposer import Proposer, Situation
+from search_spaces import Architecture
+from search_spaces.count import Count, Handlers, Shape
+from search_spaces.spec import Axes
+from search_spaces.topologies.base import Topology, Wiring, total
+from stripes import Stripes
+
+
+def lstm_macs(inputs: Sequence[Shape], outputs: Sequence[Shape]) -> int:
+    """Every weight matrix once for each position: after x [T, N, I] and both states come weights and biases."""
+    positions = math.prod(inputs[0][:2])
+    return positions * sum(math.prod(shape) for shape in inputs[3:] if len(shape) == 2)
+
+
+@dataclass(frozen=True)
+class RecallOptions:
+    """The LSTM's layers."""
+
+    layers: int = 1
+
+
+@final
+class Recall(Topology):
+    """An LSTM runs over the depth: x_{t+1} = x_t + h_t, where (h_t, c_t) = LSTM(f_t(x_t), c_{t-1}).
+
+    The state is (x, (h, c)), one LSTM for all positions.
+    """
+
+    Options: ClassVar[type] = RecallOptions
+    axes: ClassVar[Axes] = {"layers": (1, 2)}
+    handlers: ClassVar[Handlers] = {"aten::lstm": lstm_macs}
+
+    def __init__(self, wiring: Wiring, options: RecallOptions) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(wiring.width, wiring.width, options.layers)
+
+    @classmethod
+    def count(cls, wiring: Wiring, options: RecallOptions) -> Count:
+        """Four gates of two matrices and two biases in each layer of the LSTM, run once a layer of the network."""
+        weights = options.layers * 8 * wiring.width * wiring.width
+        biases = options.layers * 8 * wiring.width
+        return Count(weights + biases, len(wiring.sites) * weights, len(wiring.sites) * wiring.width)
+
+    def open(self, *parts: Tensor) -> Any:
+        """Start from the embeddings' sum, with nothing recalled."""
+        return total(parts), None
+
+    def read(self, t: int, state: Any) -> tuple[tuple[Tensor, ...], Any]:
+        """Give x_t."""
+        return (state[0],), state
+
+    def write(self, t: int, state: Any, y: Tensor) -> Any:
+        """Take one step of the LSTM."""
+        x, recalled = state
+        h, recalled = self.lstm(y.reshape(1, -1, y.shape[-1]), recalled)
+        return x + h.view_as(y), recalled
+
+    def close(self, state: Any) -> Tensor:
+        """Return x_L."""
+        return state[0]
+
+
+class Spectrum(nn.Module):
+    """The real part of a filtered spectrum: [B, D] to [B, D]."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.filter = nn.Parameter(torch.ones(width // 2 + 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Filter along the features."""
+        return torch.fft.irfft(torch.fft.rfft(x) * self.filter, n=x.shape[-1])
+
+
+class Untaught(Stripes):
+    """Stripes by spectra, whose FFTs nobody counts."""
+
+    name = "untaught-waves"
+
+    def build(self, architecture: Architecture) -> nn.Module:
+        """Numbers [B, 1] to class scores [B, 2]."""
+        return nn.Sequential(nn.Linear(1, 16), Spectrum(16), nn.Linear(16, 2))
+
+
+def fft_macs(inputs: Sequence[Shape], outputs: Sequence[Shape]) -> int:
+    """N log2 N for each of the sequences, a fair count of the butterflies' products."""
+    length = max(inputs[0][-1], outputs[0][-1])
+    return math.prod(inputs[0][:-1]) * length * round(math.log2(length))
+
+
+class Waves(Untaught):
+    """The same, taught."""
+
+    name = "waves"
+    handlers: ClassVar[Handlers] = {"aten::fft_rfft": fft_macs, "aten::fft_irfft": fft_macs}
+
+
+class First(Proposer):
+    """The first untried candidate in the space's order."""
+
+    def propose(self, situation: Situation) -> int:
+        """Take it."""
+        return int(situation.untried[0])
+
+
+class Reversed(optuna.samplers.RandomSampler):
+    """An Optuna sampler of a package's own, that draws the depth and leaves the rest to chance."""
+
+    def infer_relative_search_space(self, study: Any, trial: Any) -> dict[str, BaseDistribution]:
+        """Name the depth, and what is no axis of this space."""
+        return {"depth": IntDistribution(1, 8, log=True), "speed": IntDistribution(1, 8)}
+
+    def sample_relative(self, study: Any, trial: Any, search_space: dict[str, BaseDistribution]) -> dict[str, Any]:
+        """Start from the deepest."""
+        assert set(search_space) == {"depth"}, search_space
+        return {"depth": 8}
+
+
+class Stubborn(Proposer):
+    """Proposes the same for ever."""
+
+    def propose(self, situation: Situation) -> int:
+        """Take the first of all."""
+        return 0
+
+
+class Failing(Proposer):
+    """Breaks off."""
+
+    def propose(self, situation: Situation) -> int:
+        """Look for what is not there."""
+        return {}["nothing"]
+
+
+class Demanding(Proposer):
+    """Cannot be made without an argument."""
+
+    def __init__(self, temper: float) -> None:
+        self.temper = temper
+
+    def propose(self, situation: Situation) -> int:
+        """Never get here."""
+        raise NotImplementedError

@@ -1,0 +1,102 @@
+"""What a package can bring: a topology, a task that it wires, a space, a sampler, and operators for the counter."""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import torch
+from torch import Tensor, nn
+
+from nas.sampling.proposer import Proposer, Situation
+from search_spaces import Architecture, SearchSpace
+from search_spaces.count import Count
+from search_spaces.layers.norm import Norm
+from search_spaces.layers.stack import build_stack
+from search_spaces.topologies.base import Site, Topology, Wiring, total
+from stripes import Stripes
+
+
+@dataclass(frozen=True, slots=True)
+class WeaveOptions:
+    """How much of a layer's output is added."""
+
+    gain: float = 1.0
+
+
+@final
+class Weave(Topology):
+    """x + gain * f(x): plain residuals, but for a gain that nobody learns."""
+
+    Options: ClassVar[type] = WeaveOptions
+    axes: ClassVar[dict[str, tuple[float, ...]]] = {"gain": (0.5, 1.0)}
+
+    def __init__(self, wiring: Wiring, options: WeaveOptions) -> None:
+        super().__init__()
+        self.gain = options.gain
+
+    @classmethod
+    def count(cls, wiring: Wiring, options: WeaveOptions) -> Count:
+        """A multiplication and an addition for each feature."""
+        return Count(elementwise=2 * wiring.width * len(wiring.sites))
+
+    def open(self, *parts: Tensor) -> Tensor:
+        """The sum of the embeddings."""
+        return total(parts)
+
+    def read(self, t: int, state: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
+        """The sum so far."""
+        return (state,), state
+
+    def write(self, t: int, state: Tensor, y: Tensor) -> Tensor:
+        """Add some of it."""
+        return state + self.gain * y
+
+    def close(self, state: Tensor) -> Tensor:
+        """The whole sum."""
+        return state
+
+
+class Layer(nn.Sequential):
+    """A block of one layer, [B, D] to [B, D]."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__(nn.LayerNorm(width), nn.Linear(width, width), nn.GELU())
+        self.site = Site(("x",), width, opens_block=True)
+
+
+class Spectrum(nn.Module):
+    """The absolute values of a Fourier transform, [B, 1] to [B, 1]: an operator that nobody counts untaught."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Of one number it is its size."""
+        return torch.fft.rfft(x).abs()
+
+
+class WovenStripes(Stripes):
+    """The same stripes, told apart by a network that any topology wires."""
+
+    name = "woven-stripes"
+    version = 1
+    base = Architecture(depth=2, width=16, hidden=16)
+    handlers: ClassVar[dict[str, Any]] = {"aten::fft_rfft": lambda inputs, outputs: 5}
+
+    def build(self, architecture: Architecture) -> nn.Module:
+        """Numbers [B, 1] to class scores [B, 2]."""
+        layers = [Layer(architecture.width) for _ in range(architecture.depth)]
+        stack = build_stack(architecture, layers, Norm("layer", 1e-6), parts=1)
+        parts = OrderedDict(spectrum=Spectrum(), embedding=nn.Linear(1, 16), stack=stack, head=nn.Linear(16, 2))
+        return nn.Sequential(parts)
+
+
+def depths(base: Architecture) -> SearchSpace:
+    """One to three blocks, woven or not."""
+    return SearchSpace("depths", base, {"depth": (1, 2, 3), "topology": ("resnet", "weave"), "weave.gain": (0.5, 1.0)})
+
+
+@final
+class Last(Proposer):
+    """Always the last of the candidates."""
+
+    def propose(self, situation: Situation) -> int:
+        """The largest index."""
+        return int(situation.untried.max())

@@ -1,0 +1,98 @@
+"""What this project measured: every file is a lossless export, and says what its README says of it."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from results import lines
+from results.columns import FIXED
+from results.pareto import front
+from results.row import PREFIXES, is_reserved
+from results.table import curves, from_rows, mixtures
+
+TABLES = Path(__file__).parents[2] / "results" / "tables"
+README = (TABLES / "README.md").read_text()
+FILES = sorted(TABLES.glob("*.jsonl"))
+
+each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+
+
+def test_every_file_is_explained_and_there_is_no_other() -> None:
+    assert sorted(set(re.findall(r"\| `([\w.-]+)` \|", README))) == [path.name for path in FILES]
+    assert sorted(TABLES.iterdir()) == sorted([*FILES, TABLES / "README.md", TABLES / "published"])
+
+
+@each_file
+def test_a_file_that_is_read_and_written_has_the_same_bytes(path: Path, tmp_path: Path) -> None:
+    rows, bad = lines.read(path)
+    assert rows
+    assert not bad
+    lines.write(rows, tmp_path / path.name)
+    assert (tmp_path / path.name).read_bytes() == path.read_bytes()
+
+
+@each_file
+def test_its_table_has_the_documented_columns(path: Path) -> None:
+    rows, _ = lines.read(path)
+    table = from_rows(rows)
+    assert len(table) == len(rows)
+    assert table.column_names[: len(FIXED)] == list(FIXED)
+    metrics = {name for metric in rows[0].directions for name in (metric, f"{metric}_se")}
+    for name in table.column_names[len(FIXED) :]:
+        assert name in metrics | {"env_steps"} or name.startswith(PREFIXES), name
+    assert not any(map(is_reserved, metrics))
+
+
+@each_file
+def test_rows_say_how_they_were_made(path: Path) -> None:
+    rows, _ = lines.read(path)
+    (command,) = {row.provenance["command"] for row in rows}
+    assert f"`{command}`" in README
+    for row in rows:
+        versions = row.provenance["versions"]
+        assert isinstance(versions, dict)
+        assert f"Python {versions['python']} and torch {versions['torch']}" in " ".join(README.split())
+        assert (row.preset, row.status, row.row_version) == ("proxy", "complete", 2)
+        assert {"lr", "batch"} <= set(row.recipe)
+        assert row.provenance["upgraded_from"] == 1
+
+
+@each_file
+def test_every_training_stands_once_and_its_curve_goes_to_its_end(path: Path) -> None:
+    rows, _ = lines.read(path)
+    assert len({row.identity() for row in rows}) == len(rows)
+    assert len({(row.architecture.key, row.seed) for row in rows}) == len(rows)
+    for row in rows:
+        steps = [point["step"] for point in row.points()]
+        assert steps == sorted(set(steps))
+        assert steps[-1] == row.steps
+    assert len(curves(rows)) == sum(len(row.points()) for row in rows)
+
+
+@each_file
+def test_costs_are_as_they_are_defined(path: Path) -> None:
+    for row in lines.read(path)[0]:
+        costs = row.costs
+        assert costs.params is not None
+        assert costs.embedding_params is not None
+        assert costs.flops is not None
+        assert costs.non_embedding_params == costs.params - costs.embedding_params
+        assert costs.macs is not None
+        assert (2 * costs.macs, costs.train_flops) == (costs.flops, 3 * costs.flops)
+
+
+def test_all_of_them_are_one_table_with_a_front_for_each_task() -> None:
+    rows = [row for path in FILES for row in lines.read(path)[0]]
+    table = from_rows(rows)
+    assert len(table) == len(rows) == sum(len(path.read_text().splitlines()) for path in FILES)
+    found = front(table, {"flops": "min"})
+    assert set(found["task"].to_pylist()) == {row.task for row in rows}
+    assert {line.partition(":")[2].split()[3] for line in mixtures(table)} == {"seed"}
+
+
+def test_a_line_begins_with_its_task() -> None:
+    for path in FILES:
+        for line in path.read_text().splitlines():
+            assert next(iter(json.loads(line))) == "task"

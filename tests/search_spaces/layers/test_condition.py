@@ -1,0 +1,65 @@
+"""A layer may take a condition: what a diffusion's time and class are to its network."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from search_spaces.architecture import Architecture
+from search_spaces.layers.norm import Norm
+from search_spaces.layers.stack import Stack, build_stack
+from search_spaces.topologies.base import Site
+from search_spaces.topologies.registry import TOPOLOGIES
+
+B, N, D, C = 2, 3, 8, 5
+
+
+class Modulated(nn.Module):
+    """Features of a dense layer, scaled by what the condition says: [B, N, D] and [B, C] to [B, N, D]."""
+
+    def __init__(self, conditioned: bool) -> None:
+        super().__init__()
+        self.site = Site(("x",), D, opens_block=True, conditioned=conditioned)
+        self.map, self.scale = nn.Linear(D, D), nn.Linear(C, D)
+        self.seen: list[Tensor | None] = []
+
+    def forward(self, x: Tensor, condition: Tensor | None = None) -> Tensor:
+        self.seen.append(condition)
+        y = torch.tanh(self.map(x))
+        return y if condition is None else y * self.scale(condition)[:, None]
+
+
+def stack(topology: str) -> Stack:
+    torch.manual_seed(0)
+    architecture = Architecture(depth=3, width=D, hidden=D, heads=2, head_dim=4, topology=topology)
+    layers = [Modulated(conditioned) for conditioned in (True, False, True)]
+    return build_stack(architecture, layers, Norm("layer", 1e-6), parts=1)
+
+
+@pytest.mark.parametrize("recompute", [False, True], ids=["kept", "recomputed"])
+@pytest.mark.parametrize("topology", TOPOLOGIES.names())
+def test_only_the_layers_that_say_so_are_given_the_condition(topology: str, recompute: bool) -> None:
+    network = stack(topology)
+    network.recompute = recompute
+    x = torch.randn(B, N, D, generator=torch.Generator().manual_seed(1))
+    condition = torch.randn(B, C, generator=torch.Generator().manual_seed(2), requires_grad=True)
+    y = network(x, condition=condition)
+    assert y.shape == x.shape
+    first, second, third = (layer.seen[0] for layer in network.layers)  # type: ignore[union-attr]
+    assert first is condition
+    assert second is None
+    assert third is condition
+    (gradient,) = torch.autograd.grad(y.square().sum() + y.sum(), condition)
+    assert gradient.abs().sum(dim=1).min() > 0
+    changed = condition.detach().clone()
+    changed[0] += 1
+    with torch.no_grad():
+        other = network(x, condition=changed)
+    assert not torch.allclose(other[0], y[0])
+    torch.testing.assert_close(other[1], y[1])
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES.names())
+def test_without_a_condition_no_layer_hears_of_one(topology: str) -> None:
+    network = stack(topology)
+    network(torch.zeros(B, N, D))
+    assert all(layer.seen == [None] for layer in network.layers)

@@ -1,0 +1,209 @@
+"""The checks that topologies are held against: each finds the fault that it is there for, and says what it tries."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nas.counting import count_macs
+from search_spaces.architecture import Architecture
+from search_spaces.count import Count, Handlers
+from search_spaces.errors import UserError
+from search_spaces.spec import Axes
+from search_spaces.testing import CONTRACT, check_topology
+from search_spaces.topologies.base import Wiring
+from search_spaces.topologies.chain import Chain
+
+
+class Gated(Chain):
+    """x_{t+1} = x_t + w_t f_t(x_t), with a weight for each layer that is 1 at the start."""
+
+    equals_resnet: ClassVar[bool] = True
+
+    def __init__(self, wiring: Wiring, options: Any) -> None:
+        super().__init__(wiring, options)
+        self.w = nn.Parameter(torch.ones(len(wiring.sites)))
+
+    @classmethod
+    def count(cls, wiring: Wiring, options: Any) -> Count:
+        return Count(params=len(wiring.sites), elementwise=2 * len(wiring.sites) * wiring.width)
+
+    def write(self, t: int, state: Tensor, y: Tensor) -> Tensor:
+        return state + self.w[t] * y
+
+
+def test_a_sound_topology_passes_and_each_check_is_printed_as_it_is_tried(capsys: pytest.CaptureFixture[str]) -> None:
+    check_topology(Gated, compiles=True)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(CONTRACT) + 1
+    assert all(line.startswith("Gated: ") and len(line) > 30 for line in lines)
+
+
+def test_an_installed_topology_is_checked_by_its_text(capsys: pytest.CaptureFixture[str]) -> None:
+    check_topology("grn-v1(k=1)")
+    assert capsys.readouterr().out.startswith("grn-v1(k=1): ")
+
+
+class Wide(Gated):
+    """Gives what it is not asked for."""
+
+    def close(self, state: Tensor) -> Tensor:
+        return torch.cat((state, state), dim=-1)
+
+
+class Unused(Gated):
+    """Has a weight that nothing reads."""
+
+    def __init__(self, wiring: Wiring, options: Any) -> None:
+        super().__init__(wiring, options)
+        self.idle = nn.Parameter(torch.zeros(1))
+
+    @classmethod
+    def count(cls, wiring: Wiring, options: Any) -> Count:
+        return super().count(wiring, options) + Count(params=1)
+
+
+class Miscounted(Gated):
+    """Forgets its weights in the closed form."""
+
+    @classmethod
+    def count(cls, wiring: Wiring, options: Any) -> Count:
+        return Count()
+
+
+class Busy(Gated):
+    """Forgets a product in the closed form."""
+
+    def write(self, t: int, state: Tensor, y: Tensor) -> Tensor:
+        return super().write(t, state, y @ torch.eye(y.shape[-1], dtype=y.dtype, device=y.device))
+
+
+class Keeping(Gated):
+    """Keeps on the module what belongs in the state."""
+
+    def read(self, t: int, state: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
+        self.last = state
+        return super().read(t, state)
+
+
+class Meeting(Keeping):
+    """Reads what another forward may have left on the module."""
+
+    def write(self, t: int, state: Tensor, y: Tensor) -> Tensor:
+        return super().write(t, self.last, y)
+
+
+class Mixing(Gated):
+    """Lets tokens see one another."""
+
+    def close(self, state: Tensor) -> Tensor:
+        return state + 0.0 * state if state.ndim < 3 else state + 0.1 * state.mean(1, keepdim=True)
+
+
+class Late(Gated):
+    """Claims to start as the residual network, and starts at half of it."""
+
+    def write(self, t: int, state: Tensor, y: Tensor) -> Tensor:
+        return state + 0.5 * self.w[t] * y
+
+
+class Fragile(Gated):
+    """Loses its numbers where they are coarse."""
+
+    def write(self, t: int, state: Tensor, y: Tensor) -> Tensor:
+        return super().write(t, state, y if y.dtype != torch.bfloat16 else y * 1e30 * 1e30)
+
+
+class Silent(Gated):
+    """Refuses without a reason."""
+
+    @classmethod
+    def refusal(cls, architecture: Architecture, options: Any) -> str | None:
+        return "" if not architecture.heads else None
+
+
+class Loose(Gated):
+    """Searches an option that it has not."""
+
+    axes: ClassVar[Axes] = {"strength": (1, 2)}
+
+
+@dataclass
+class Changing:
+    """Options that can be changed behind an architecture's back."""
+
+    strength: int = 1
+
+
+class Thawed(Gated):
+    """Has such options."""
+
+    Options: ClassVar[type] = Changing
+
+
+class Breaking(Gated):
+    """Does what torch.compile cannot follow."""
+
+    def write(self, t: int, state: Tensor, y: Tensor) -> Tensor:
+        torch._dynamo.graph_break()
+        return super().write(t, state, y)
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [
+        (Wide, "must be"),
+        (Unused, r"no gradient reaches idle$"),
+        (Miscounted, "count says 0 parameters, there are 6"),
+        (Busy, "count says 0 MACs at 7 positions"),
+        (Keeping, "no tensor may stay on a module"),
+        (Meeting, "changed by another one"),
+        (Mixing, r"positions must not be mixed, .* changed those at \[0, 1, 3, 4\]"),
+        (Late, "equals_resnet is claimed"),
+        (Fragile, "not close"),
+        (Silent, "a reason must not be empty"),
+        (Loose, r"axes must be options \[\], got \['strength'\]"),
+        (Thawed, "must be frozen"),
+    ],
+)
+def test_each_fault_is_found_by_its_check(kind: type[Gated], says: str) -> None:
+    with pytest.raises(AssertionError, match=says):
+        check_topology(kind)
+
+
+def test_what_cannot_be_compiled_is_found_where_it_is_asked_for() -> None:
+    check_topology(Breaking)
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="graph_break"):
+        check_topology(Breaking, compiles=True)
+
+
+def test_a_parameter_that_need_not_learn_is_named() -> None:
+    check_topology(Unused, still=("idle",))
+
+
+def test_a_text_that_names_no_topology_is_a_mistake() -> None:
+    with pytest.raises(UserError, match="Did you mean 'resnet'"):
+        check_topology("resnett")
+
+
+class Spectral(Gated):
+    """Filters features by their spectrum, and says what an FFT costs."""
+
+    handlers: ClassVar[Handlers] = {"aten::fft_rfft": lambda inputs, outputs: 10 * inputs[0][0] * inputs[0][1],
+                                    "aten::fft_irfft": None}  # fmt: skip
+    equals_resnet: ClassVar[bool] = False
+
+    @classmethod
+    def count(cls, wiring: Wiring, options: Any) -> Count:
+        return super().count(wiring, options) + Count(macs=10)
+
+    def close(self, state: Tensor) -> Tensor:
+        return torch.fft.irfft(torch.fft.rfft(state.float()), n=state.shape[-1]).to(state.dtype)
+
+
+def test_a_topology_with_handlers_is_held_against_the_counter_that_knows_them() -> None:
+    check_topology(Spectral, count_macs=lambda network, inputs: count_macs(network, inputs)[0])
+    with pytest.raises(AssertionError, match="count says 70 MACs at 7 positions, 0 are counted"):
+        check_topology(Spectral)

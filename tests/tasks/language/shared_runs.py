@@ -1,0 +1,129 @@
+"""A training of several processes, run by test_shared_training.py: python or torchrun, with WHAT-SHARING and a folder.
+
+Each process prints a line of JSON: what it has found, and which examples it has read.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+sys.path.insert(0, str(Path(__file__).parent))
+from stories_lm import SHORT, StoriesLM
+
+from search_spaces.architecture import Architecture
+from search_spaces.checkpoint import weights_of
+from tasks.base import Task
+from tasks.batches import Batch
+from tasks.classification import ClassificationTask
+from tasks.language.tokenizer import Tokenizer
+from tasks.recipe import Recipe
+from tasks.run import CONTINUE, STOP, Decision, Run
+from tasks.splits import TensorSplits
+
+READ: list[int] = []
+TRAINED: set[str] = set()
+MEASURED: set[str] = set()
+
+
+class Points(ClassificationTask):
+    """On which side of a circle does a point lie? The number of examples measured is odd."""
+
+    name = "points"
+    version = 1
+    base = Architecture(depth=1, width=8, hidden=8)
+
+    def load(self) -> TensorSplits:
+        """Draw the points."""
+        return Watched(examples(100, 1), examples(33, 2), examples(21, 3))
+
+    def build(self, architecture: Architecture) -> nn.Module:
+        """Points [B, 2] to class scores [B, 2]."""
+        return nn.Sequential(nn.Linear(2, 8), nn.GELU(), nn.Linear(8, 2))
+
+    def example(self) -> tuple[Tensor, ...]:
+        """One point."""
+        return (torch.zeros(1, 2),)
+
+
+class Watched(TensorSplits):
+    """Remembers what was read."""
+
+    def training(self, *args: Any) -> Iterator[tuple[Batch, tuple[int, ...]]]:
+        for (inputs, targets), position in super().training(*args):
+            READ.append(len(inputs))
+            yield (inputs, targets), position
+
+    def measured(self, *args: Any) -> Iterator[Batch]:
+        for inputs, targets in super().measured(*args):
+            MEASURED.update(map(str, inputs.tolist()))
+            yield inputs, targets
+
+
+def examples(count: int, seed: int) -> Batch:
+    inputs = torch.randn(count, 2, generator=torch.Generator().manual_seed(seed))
+    return inputs, (inputs.norm(dim=1) > 1).long()
+
+
+def watch_the_tokenizer() -> None:
+    encode, encode_measured = Tokenizer.encode, Tokenizer.encode_measured
+
+    def training(self: Tokenizer, texts: list[str]) -> Any:
+        TRAINED.update(texts)
+        return encode(self, texts)
+
+    def measured(self: Tokenizer, texts: list[str]) -> Any:
+        MEASURED.update(texts)
+        return encode_measured(self, texts)
+
+    Tokenizer.encode, Tokenizer.encode_measured = training, measured  # type: ignore[method-assign]
+
+
+def main() -> None:
+    """Train, and tell."""
+    (what, sharing), folder = sys.argv[1].split("-"), sys.argv[2] if len(sys.argv) > 2 else ""
+    torch.set_num_threads(1)
+    watch_the_tokenizer()
+    task: Task = Points() if what == "points" else StoriesLM()
+    recipe = replace(SHORT if what == "stories" else Recipe(steps=40, batch=16, lr=0.01, accumulate=2), sharing=sharing)
+    torch.manual_seed(0)
+    start = weights_of(task.build(task.base))  # so that the first report is of equal weights
+    curve: list[float] = []
+
+    def report(step: int, metrics: Mapping[str, float]) -> Decision:
+        curve.append(metrics["loss"])
+        stop = Path(folder or "none", "stop")
+        return STOP if stop.exists() and len(curve) == int(stop.read_text()) else CONTINUE
+
+    run = Run(
+        architecture=task.base,
+        recipe=recipe,
+        seed=0,
+        folder=Path(folder) if folder else None,
+        start=start,
+        report=report,
+    )
+    fitted = task.fit(run)
+    told = {
+        "rank": int(os.environ.get("RANK", "0")),
+        "steps": fitted.steps,
+        "metrics": dict(fitted.metrics),
+        "test": dict(fitted.test),
+        "start": curve[0],
+        "curve": curve,
+        "read": sum(READ),
+        "trained": sorted(TRAINED),
+        "measured": sorted(MEASURED),
+    }
+    sys.stdout.write(json.dumps(told) + "\n")  # at once, or lines of two processes meet
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""The three doors - command line, Python, plug-in - by a package outside, in processes of their own."""
+
+import inspect
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import nas
+from results.row import Row
+from search_spaces.errors import UserError
+
+HERE = Path(__file__).parent
+SEARCH = {"preset": "smoke", "trials": 4, "space": "depths", "sampler": "last", "budget": "params<=10k"}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that the package in plugin_package is installed in, as pip does it."""
+    folder = tmp_path_factory.mktemp("plugin")
+    shutil.copytree(HERE / "plugin_package", folder / "source")
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--no-build-isolation"]
+    subprocess.run([*pip, "--target", str(folder / "site"), str(folder / "source")], check=True)
+    return folder / "site"
+
+
+def run(site: Path, folder: Path, *words: str) -> str:
+    """Standard output of a process that has the package."""
+    folder.mkdir(exist_ok=True)
+    environment = {**os.environ, "PYTHONPATH": str(site), "NAS_WORKERS": "1"}
+    done = subprocess.run([sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def numbers(rows: list[Row]) -> list[tuple[Any, ...]]:
+    """What must be equal: all but when and how fast it was."""
+    return [(row.identity(), row.architecture, row.metrics, row.test, row.costs, row.curve) for row in rows]
+
+
+def test_the_command_line_and_python_give_the_same_study_of_a_plugin(site: Path, tmp_path: Path) -> None:
+    flags = [word for name, value in SEARCH.items() for word in (f"--{name}", str(value))]
+    run(site, tmp_path / "typed", "-m", "nas", "search", "woven-stripes", "--study", "s", *flags)
+    program = f"import nas; study = nas.search('woven-stripes', study='s', **{SEARCH!r}); print(len(study.front()))"
+    front = int(run(site, tmp_path / "called", "-c", program))
+    typed, called = (
+        nas.load("s", storage=f"sqlite:///{tmp_path}/{name}/nas-runs/studies.db") for name in ("typed", "called")
+    )
+    assert numbers(typed.rows()) == numbers(called.rows())
+    assert len(typed) == 4
+    assert len(typed.front()) == front > 0
+    assert {row.architecture.topology for row in typed.rows()} == {"resnet", "weave(gain=0.5)", "weave(gain=1.0)"}
+    assert typed.rows()[1].architecture.depth == 3  # the sampler's choice, behind the base
+    for row in typed.rows():  # the task taught the counter its Fourier transform
+        assert row.costs.macs == 5 + 16 + 16 * 16 * row.architecture.depth + 32
+
+
+def test_a_plugins_topology_is_in_our_spaces_and_wires_our_tasks(site: Path, tmp_path: Path) -> None:
+    words = ("-m", "nas", "compare", "digits-vit", "--topology", "resnet,weave(gain=0.5)", "--format", "json")
+    records = json.loads(run(site, tmp_path / "a", *words))
+    assert [record["topology"] for record in records] == ["resnet", "weave(gain=0.5)"]
+    program = (
+        "from search_spaces.catalog import space_named; from tasks.load import load_task\n"
+        "space = space_named('topology', load_task('digits-vit').base)\n"
+        "print(sorted({one.architecture.topology for one in space if 'weave' in str(one)}))"
+    )
+    assert run(site, tmp_path / "b", "-c", program).strip() == "['weave(gain=0.5)', 'weave(gain=1.0)']"
+
+
+def test_a_plugins_topology_keeps_the_contract(site: Path, tmp_path: Path) -> None:
+    out = run(site, tmp_path, "-c", "from search_spaces.testing import check_topology; check_topology('weave')")
+    assert "weave" in out
+
+
+def test_what_python_has_is_what_the_command_line_has() -> None:
+    from nas.cli import app
+
+    commands = {command.name for command in app.registered_commands}
+    assert {name for name in nas.__all__ if name[0].islower()} - {"load"} <= commands
+    for name in nas.__all__:
+        assert inspect.getdoc(getattr(nas, name))
+    with pytest.raises(AttributeError, match="serach"):
+        _ = nas.serach  # type: ignore[attr-defined]  # that is the point
+    assert nas.__version__[0].isdigit()
+    assert nas.UserError is UserError
+
+
+def test_importing_nas_is_light() -> None:
+    script = "import nas, sys; print(sorted({'torch', 'optuna', 'pandas', 'typer', 'sqlalchemy'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout.strip() == "[]"
