@@ -15,7 +15,7 @@ from nas.counting import cheap_counts, meta_device
 from nas.jobs import recipe_of, task_of
 from nas.objectives import MEASURES, resolve
 from nas.sampling import DEFAULT, proposer
-from nas.settings import Settings as StudySettings
+from nas.search_config import SearchConfig
 from nas.store import slug
 from results.row import Direction
 from search_spaces.architecture import Architecture
@@ -118,20 +118,20 @@ class Asked:
     """A search that can be carried out.
 
     Attributes:
-        settings: What it is about.
+        config: What it is about.
         members: The candidates within the budget.
         line: How many they are, in words.
     """
 
-    settings: StudySettings
+    config: SearchConfig
     members: Feasible
     line: str
 
     @property
     def name(self) -> str:
-        """The task and a digest of the settings: the same command finds its study again."""
-        record = json.dumps({**self.settings.record(), "baselines": {}}, sort_keys=True)
-        return f"{slug(Path(self.settings.task).name)}-{hashlib.sha256(record.encode()).hexdigest()[:6]}"
+        """The task and a digest of what it is about: the same command finds its study again."""
+        record = json.dumps({**self.config.record(), "baselines": {}}, sort_keys=True)
+        return f"{slug(Path(self.config.task).name)}-{hashlib.sha256(record.encode()).hexdigest()[:6]}"
 
 
 def ask_search(
@@ -161,7 +161,7 @@ def ask_search(
     members = feasible(laid_out, lambda architecture: cheap_counts(of, architecture), bounds)
     line = f"{len(members)} of {len(laid_out)} architectures of space {laid_out.name!r} are within {bounds}"
     return Asked(
-        settings=StudySettings(
+        config=SearchConfig(
             task=task,
             task_version=of.version,
             space=laid_out.name,
@@ -170,7 +170,7 @@ def ask_search(
             budget=str(bounds),
             objectives=wanted,
             preset=preset,
-            recipe=dict(changes),
+            settings=dict(changes),
             seed=seed,
             sampler=chosen,
             data=None if data is None else str(data),

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
+from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -58,6 +59,10 @@ class Comparison:
     def rows(self) -> list[Row]:
         """Every Row, failures included."""
         return list(self.trained)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return f"<p>{escape(self.title)}</p>{self.to_pandas().to_html(index=False)}"
 
     def to_pandas(self) -> "pandas.DataFrame":
         """A line an architecture."""

@@ -10,8 +10,8 @@ from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy import event
 from sqlalchemy.engine import make_url
 
-from nas.settings import Settings
-from nas.store import PATIENCE_S, SETTINGS, clear_errors, unusable, write_ahead
+from nas.search_config import SearchConfig
+from nas.store import CONFIG, PATIENCE_S, clear_errors, unusable, write_ahead
 from results.row import Direction, Row
 from search_spaces.errors import UserError
 
@@ -19,25 +19,25 @@ optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 
 def open_study(
-    storage: optuna.storages.RDBStorage, name: str, settings: Settings, sampler: optuna.samplers.BaseSampler
+    storage: optuna.storages.RDBStorage, name: str, config: SearchConfig, sampler: optuna.samplers.BaseSampler
 ) -> optuna.Study:
-    """Make a study, or continue one that has the same settings.
+    """Make a study, or continue one that was made with the same.
 
     Raises:
-        UserError: The study exists with other settings; the message names the first that differs.
+        UserError: The study was made with others; the message names the first that differs.
     """
     study = optuna.create_study(
         storage=storage,
         study_name=name,
         sampler=sampler,
-        directions=["maximize" if direction == "max" else "minimize" for direction in settings.objectives.values()],
+        directions=["maximize" if direction == "max" else "minimize" for direction in config.objectives.values()],
         load_if_exists=True,
     )
-    stored = study.user_attrs.get(SETTINGS)
+    stored = study.user_attrs.get(CONFIG)
     if stored is None:
-        study.set_user_attr(SETTINGS, settings.record())
+        study.set_user_attr(CONFIG, config.record())
         return study
-    asked, had = settings.record(), Settings.from_record(stored).record()
+    asked, had = config.record(), SearchConfig.from_record(stored).record()
     for key in asked:
         # Baselines are measured, not asked for: the stored ones stand.
         if key != "baselines" and asked[key] != had[key]:

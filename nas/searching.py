@@ -19,7 +19,7 @@ from nas.optuna_study import clear_storage_errors, conclude, note, open_storage,
 from nas.progress import Progress, say
 from nas.sampling import BudgetSampler
 from nas.scheduler import Plan, Scheduler
-from nas.settings import Settings
+from nas.search_config import SearchConfig
 from nas.store import Store, only_writer, slug
 from nas.workers import pool_of, usual
 from results.pareto import non_dominated
@@ -43,7 +43,7 @@ class SearchPlan(Plan):
     Attributes:
         study: Optuna's, with its trials.
         store: Where the Rows are.
-        settings: What the study is about.
+        config: What the study is about.
         sampler: What proposes candidates.
         trials: How many the study is to hold.
         keep: Which trained networks stay.
@@ -55,17 +55,17 @@ class SearchPlan(Plan):
         self,
         study: optuna.Study,
         store: Store,
-        settings: Settings,
+        config: SearchConfig,
         sampler: BudgetSampler,
         trials: int,
         keep: Keep = "front",
         threads: int = 1,
         traces: Path | None = None,
     ) -> None:
-        self.study, self.store, self.settings, self.sampler = study, store, settings, sampler
+        self.study, self.store, self.config, self.sampler = study, store, config, sampler
         self.trials, self.keep, self.threads, self.traces = trials, keep, threads, traces
-        self._left = list(reversed(_under_way(study, store, settings)))
-        self._own: set[str] = set()  # the networks that this search has trained and kept, by their identities
+        self._left = list(reversed(_under_way(study, store, config)))
+        self._own = store.only_in(study.study_name)  # identities of what nobody but this search has trained
         self._values: dict[str, list[float]] = {}  # of complete rows, turned so that less is better
         for row in store.numbered(study.study_name).values():
             self._take_note(row)
@@ -80,7 +80,7 @@ class SearchPlan(Plan):
                 return job
             row = failed(job, f"its process died {MOST_LOSSES + 1} times")
             self.store.add(row, self.study.study_name, left.number)
-            conclude(self.study, left.number, row, self.settings.objectives)
+            conclude(self.study, left.number, row, self.config.objectives)
         if len(self.study.get_trials(deepcopy=False)) >= self.trials or not self.sampler.remaining(self.study):
             return None
         trial = self.study.ask()
@@ -89,7 +89,7 @@ class SearchPlan(Plan):
     def ended(self, job: EvaluationJob, row: Row) -> None:
         """Tell Optuna, and let go of the networks that are no longer wanted."""
         assert job.number is not None
-        conclude(self.study, job.number, row, self.settings.objectives)
+        conclude(self.study, job.number, row, self.config.objectives)
         self._take_note(row)
         if job.known is None:
             self._own.add(job.identity)
@@ -102,7 +102,7 @@ class SearchPlan(Plan):
 
     def _take_note(self, row: Row) -> None:
         columns = row.columns()
-        ways = self.settings.objectives.items()
+        ways = self.config.objectives.items()
         values = [columns.get(name) for name, _ in ways]
         if row.status == "complete" and None not in values:
             signs = [-1.0 if way == "max" else 1.0 for _, way in ways]
@@ -113,25 +113,25 @@ class SearchPlan(Plan):
         return kept_row(job, folder) is not None
 
     def _job(self, number: int, candidate: Candidate) -> EvaluationJob:
-        settings, budget = self.settings, parse_budget([self.settings.budget])
+        config, budget = self.config, parse_budget([self.config.budget])
         return EvaluationJob(
-            task=settings.task,
+            task=config.task,
             architecture=candidate.architecture,
-            preset=settings.preset,
-            settings=tuple(sorted({**settings.recipe, **dict(candidate.settings)}.items())),
-            seed=settings.seed,
-            data=settings.data,
-            space=settings.space,
+            preset=config.preset,
+            settings=tuple(sorted({**config.settings, **dict(candidate.settings)}.items())),
+            seed=config.seed,
+            data=config.data,
+            space=config.space,
             number=number,
             limits=str(budget.measured),
-            profiled=any(name in MEASURED for name in settings.objectives),
+            profiled=any(name in MEASURED for name in config.objectives),
             trace=str(self.traces / candidate.key) if self.traces else None,
-            measures=measures_for(settings.objectives),
+            measures=measures_for(config.objectives),
             threads=self.threads,
         )
 
 
-def _under_way(study: optuna.Study, store: Store, settings: Settings) -> list[FrozenTrial]:
+def _under_way(study: optuna.Study, store: Store, config: SearchConfig) -> list[FrozenTrial]:
     """Trials that an earlier coordinator left: those with a Row are concluded, the others are returned."""
     clean = study.user_attrs.get(INTERRUPTED, False)
     running = study.get_trials(states=(TrialState.RUNNING,))
@@ -139,7 +139,7 @@ def _under_way(study: optuna.Study, store: Store, settings: Settings) -> list[Fr
     left = []
     for trial in running:
         if trial.number in rows:
-            conclude(study, trial.number, rows[trial.number], settings.objectives)
+            conclude(study, trial.number, rows[trial.number], config.objectives)
             continue
         if not clean:
             trial.user_attrs[LOST] = trial.user_attrs.get(LOST, 0) + 1
@@ -172,21 +172,21 @@ def carry_out(
     traced: bool,
 ) -> None:
     """Search until the study holds so many trials, or all candidates have been tried. Raises UserError."""
-    settings = asked.settings
+    config = asked.config
     say(f"study {name}: {asked.line}")
-    task_of(settings.task, settings.data).prepare()
-    sampler = BudgetSampler(asked.members, inner=settings.sampler, seed=settings.seed)
+    task_of(config.task, config.data).prepare()
+    sampler = BudgetSampler(asked.members, inner=config.sampler, seed=config.seed)
     made = Store(storage, make=True)
     with only_writer(storage, name), clear_storage_errors(storage):
-        study = open_study(open_storage(storage), name, settings, sampler)
+        study = open_study(open_storage(storage), name, config, sampler)
         done = len(made.numbered(name))
         with (
-            Progress(settings.task, list(settings.objectives), done, trials) as progress,
+            Progress(config.task, list(config.objectives), done, trials) as progress,
             pool_of(workers or min(usual(), trials)) as pool,
             mark_interruption(study),
         ):
             traces = made.folder / f"{slug(name)}-traces" if traced else None
-            plan = SearchPlan(study, made, settings, sampler, trials, keep, threads, traces)
+            plan = SearchPlan(study, made, config, sampler, trials, keep, threads, traces)
             Scheduler(made, name, pool, progress.add, keep != "none").run(plan)
         if not sampler.remaining(study):
             say("every architecture within the budget has been tried")

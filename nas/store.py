@@ -16,11 +16,11 @@ from sqlalchemy.engine import URL, Engine, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from nas.places import DEFAULT_STORE, RUNS
-from nas.settings import Settings
+from nas.search_config import SearchConfig
 from results.row import BadRow, Row
 from search_spaces.errors import UserError, unknown
 
-SETTINGS = "settings"  # Optuna's attribute of a study that has them
+CONFIG = "settings"  # the attribute of Optuna's study that has a SearchConfig
 PATIENCE_S = 60  # how long a write waits for somebody else's lock
 
 _TABLES = sql.MetaData()
@@ -111,6 +111,13 @@ class Store:
                     continue
         return found
 
+    def only_in(self, study: str) -> set[str]:
+        """The identities of the evaluations that are in this study and in no other."""
+        wanted = sql.select(_ROWS.c.identity).group_by(_ROWS.c.identity)
+        wanted = wanted.having(sql.func.min(_ROWS.c.study) == study, sql.func.max(_ROWS.c.study) == study)
+        with clear_errors(self.url), self.engine.connect() as connection:
+            return {identity for (identity,) in connection.execute(wanted)}
+
     def read(self, studies: Iterable[str]) -> Stored:
         """The Rows of some studies; a record that is none is named, and the others are read."""
         rows: dict[str, Row] = {}
@@ -134,14 +141,14 @@ class Store:
             new = [name for (name,) in connection.execute(wanted)] if self._has("nas_rows") else []
         return [name for name in old if name not in new] + new
 
-    def searches(self) -> dict[str, Settings]:
-        """The settings of every search by the name of its study, the newest last."""
+    def searches(self) -> dict[str, SearchConfig]:
+        """What every search is about, by the name of its study, the newest last."""
         found = {}
         with clear_errors(self.url), self.engine.connect() as connection:
             if self._has("study_user_attributes"):
-                for name, text in connection.execute(_SEARCHES, {"settings": SETTINGS}):
+                for name, text in connection.execute(_SEARCHES, {"config": CONFIG}):
                     with suppress(ValueError, TypeError):  # one that cannot be read is no search of ours
-                        found[name] = Settings.from_record(json.loads(text))
+                        found[name] = SearchConfig.from_record(json.loads(text))
         return found
 
     @property
@@ -167,7 +174,7 @@ class Store:
 
 _SEARCHES = sql.text(
     "SELECT study_name, value_json FROM study_user_attributes JOIN studies USING (study_id) "
-    "WHERE key = :settings ORDER BY study_id"
+    "WHERE key = :config ORDER BY study_id"
 )
 
 # Rows of version 1 were attributes of Optuna's trials.

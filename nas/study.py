@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from nas import report
 from nas.objectives import resolve
-from nas.settings import Settings
+from nas.search_config import SearchConfig
 from results import table
 from results.pareto import front
 from results.row import Direction, Row
@@ -25,7 +25,7 @@ class Study:
     Attributes:
         name: What it is called; several names with commas where several were opened together.
         storage: The database that it is in.
-        settings: What a search was about; None where the Rows are no search's, or those of several.
+        config: What a search was about; None where the Rows are no search's, or those of several.
         bad: What could not be read as a Row: a line each.
     """
 
@@ -34,10 +34,10 @@ class Study:
         name: str,
         storage: str,
         rows: Sequence[Row],
-        settings: Settings | None = None,
+        config: SearchConfig | None = None,
         bad: Sequence[str] = (),
     ) -> None:
-        self.name, self.storage, self.settings, self.bad = name, storage, settings, tuple(bad)
+        self.name, self.storage, self.config, self.bad = name, storage, config, tuple(bad)
         self._rows = tuple(rows)
 
     def rows(self) -> list[Row]:
@@ -47,7 +47,7 @@ class Study:
     @property
     def directions(self) -> dict[str, Direction]:
         """Every metric of the Rows -> "max" or "min"."""
-        known = dict(self.settings.metrics) if self.settings else {}
+        known = dict(self.config.metrics) if self.config else {}
         return known | {name: way for row in self._rows for name, way in row.directions.items()}
 
     @property
@@ -57,8 +57,8 @@ class Study:
         Raises:
             UserError: The Rows are of no task that is known to have a metric.
         """
-        if self.settings is not None:
-            return dict(self.settings.objectives)
+        if self.config is not None:
+            return dict(self.config.objectives)
         first = next((name for row in self._rows for name in row.directions), None)
         if first is None:
             raise UserError(f"study {self.name!r} has no row that says what its metrics are. Name objectives.")
@@ -93,7 +93,7 @@ class Study:
     def title(self, objectives: Mapping[str, Direction]) -> str:
         """What a front of it is called, in a line."""
         ways = ", ".join(f"{way} {name}" for name, way in objectives.items())
-        budget = self.settings.budget or "no budget" if self.settings else "all rows"
+        budget = self.config.budget or "no budget" if self.config else "all rows"
         return f"{self.name}: front of {len(self._rows)} architectures ({ways}; {budget})"
 
     def _asked(self, objectives: str | Sequence[str] | None) -> dict[str, Direction]:

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
+from html import escape
 from typing import Any, Literal, NotRequired, TypedDict
 
 from results.columns import COUNTS, FIRST, LAST, PROFILE, PROVENANCE, SHAPE, place
@@ -162,6 +163,12 @@ class Row:
         known = {name: value for name, value in record["provenance"].items() if name in _PROVENANCE}
         shaped(known, _PROVENANCE, (), "'provenance'")
         return cls(**record)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: its columns, a line each."""
+        known = {name: value for name, value in self.columns().items() if value not in (None, "")}
+        lines = (f"<tr><th>{escape(name)}</th><td>{escape(str(value))}</td></tr>" for name, value in known.items())
+        return f"<table>{''.join(lines)}</table>"
 
     def points(self) -> list[dict[str, Any]]:
         """The curve as flat records: what was trained, the step, and the validation metrics there, the last at the end.

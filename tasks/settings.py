@@ -74,9 +74,14 @@ def check(recipe: Any) -> None:
             raise UserError(f"{name} must be {problem}, got {value!r}.")
 
 
+NOTE: Mapping[str, bool] = {"note": True}
+"""Metadata of a field that moves no number: it is no setting, and in no Row."""
+
+
 def values_of(recipe: Any) -> dict[str, Any]:
     """Every setting as a value that JSON has: tuples become lists, and dataclasses mappings."""
-    return {name: _plain(value) for name, value in asdict(recipe).items()}
+    settings = _hints_of(recipe)
+    return {name: _plain(value) for name, value in asdict(recipe).items() if name in settings}
 
 
 def shown(recipe: Any, always: tuple[str, ...]) -> str:
@@ -94,7 +99,7 @@ def _hints_of(recipe: Any) -> dict[str, Any]:
 def _hints(kind: Hashable) -> dict[str, Any]:
     assert isinstance(kind, type)
     hints = get_type_hints(kind, include_extras=True)
-    return {name: hints[name] for name in (field.name for field in fields(kind))}
+    return {field.name: hints[field.name] for field in fields(kind) if not field.metadata.get("note")}
 
 
 def _plain(value: Any) -> Any:

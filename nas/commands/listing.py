@@ -117,6 +117,6 @@ def _studies(url: str) -> Lines:
         if name not in searches:
             yield name, f"{rows}; evaluations"
             continue
-        settings = searches[name]
-        searched = f"{settings.task}, {settings.space}, {settings.preset}, {', '.join(settings.objectives)}"
-        yield name, f"{rows}; {searched}; {settings.budget or 'no budget'}"
+        config = searches[name]
+        searched = f"{config.task}, {config.space}, {config.preset}, {', '.join(config.objectives)}"
+        yield name, f"{rows}; {searched}; {config.budget or 'no budget'}"

@@ -49,7 +49,7 @@ def front(study: "Study", plot: Path | None = None) -> None:
     best.sort(key=lambda record: float(record[last]))
     columns = report.front_columns(list(objectives), list(study.directions))
     report.print_records(console, best, columns, study.title(objectives))
-    for line in report.baseline_lines(study.settings.baselines if study.settings else {}):
+    for line in report.baseline_lines(study.config.baselines if study.config else {}):
         report.say(console, line)
     path = plot or RUNS / f"{slug(study.name)}-front.png"
     study.plot(path)

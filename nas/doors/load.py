@@ -36,5 +36,5 @@ def load(study: str | None = None, *, storage: str = DEFAULT_STORE, source: str 
         raise UserError(f"there is no study in {store.place}. Make one with `nas search`, or give --storage.")
     wanted = named(study, names) if study is not None else [next(reversed(searched), EVALUATIONS)]
     stored = store.read(wanted)
-    settings = searched.get(wanted[0]) if len(wanted) == 1 else None
-    return Study(",".join(wanted), storage, stored.rows, settings, stored.bad)
+    config = searched.get(wanted[0]) if len(wanted) == 1 else None
+    return Study(",".join(wanted), storage, stored.rows, config, stored.bad)

@@ -5,11 +5,11 @@ device; their `accumulate` is for 80 GB or more of memory.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from search_spaces.architecture import Architecture
 from tasks.recipe import Recipe
-from tasks.settings import NotNegative
+from tasks.settings import NOTE, NotNegative
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class LanguageRecipe(Recipe):
 
     z_loss: NotNegative = 0.0
     recompute: bool = False
-    source: str = ""
+    source: str = field(default="", metadata=NOTE)
 
 
 Recipes = Mapping[str, LanguageRecipe]

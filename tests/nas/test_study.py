@@ -24,7 +24,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
 def test_a_study_is_read_as_it_was_made(study: Study) -> None:
     again = nas.load("mine", storage=study.storage)
     assert again.rows() == study.rows()
-    assert again.settings == study.settings
+    assert again.config == study.config
     assert nas.load(storage=study.storage).name == "mine"
     assert repr(again) == f"Study('mine', 6 rows, {study.storage!r})"
 
@@ -52,6 +52,8 @@ def test_pandas_a_picture_and_a_notebook_have_it(study: Study, tmp_path: Path) -
         study.plot(tmp_path / "front.txt")
     html = study._repr_html_()
     assert html.count("<tr>") == 1 + len(study.front())
+    assert "<th>accuracy</th><td>0." in study.rows()[0]._repr_html_()
+    assert "params" in nas.compare(TOY, archs=["depth=1", "depth=2"], preset="smoke")._repr_html_()
 
 
 def test_rows_leave_and_come_back_as_json_lines(study: Study, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from search_spaces.errors import UserError
 from tasks.base import TASKS
 from tasks.digits import DigitsRecipe, DigitsViT
 from tasks.goal_rl.recipe import GoalRecipe, smoke
+from tasks.language.stdlib_lm import StdlibLM
 from tasks.load import task_class
 from tasks.lra.presets import LISTOPS
 from tasks.recipe import Recipe
@@ -127,3 +128,11 @@ def test_values_are_those_of_all_fields() -> None:
     assert values["grammar"] == {"longer_than": 19, "shorter_than": 65, "depth": 4, "arguments": 5}
     assert values["betas"] == [0.9, 0.999]
     assert values_of(DigitsViT.presets["smoke"])["epochs"] == 10
+
+
+def test_a_note_moves_no_number_and_is_no_setting() -> None:
+    preset = StdlibLM.presets["proxy"]
+    assert preset.source
+    assert "source" not in values_of(preset)
+    with pytest.raises(UserError, match="unknown setting"):
+        changed(preset, {"source": "somewhere"})

@@ -10,8 +10,8 @@ from search_spaces.spec import Scalar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """What a search is about. A study is continued only with the settings it was made with.
+class SearchConfig:
+    """What a search is about. A study is continued only with what it was made with.
 
     Attributes:
         task: Name, or FILE.py:CLASS.
@@ -22,7 +22,7 @@ class Settings:
         budget: Canonical text of the budget, "" where there is none.
         objectives: What is searched for -> "max" or "min", in order.
         preset: The task's preset.
-        recipe: What was changed of the preset -> its value.
+        settings: What was changed of the preset's recipe -> its value.
         seed: Seed of the search and of every evaluation.
         sampler: Name of the sampler.
         data: What `--data` said, or None.
@@ -40,7 +40,7 @@ class Settings:
     seed: int
     sampler: str
     axes: Mapping[str, tuple[Scalar, ...]] = field(default_factory=dict)
-    recipe: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
     data: str | None = None
     metrics: Mapping[str, Direction] = field(default_factory=dict)
     baselines: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Settings:
         return record
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> "Settings":
+    def from_record(cls, record: Mapping[str, Any]) -> "SearchConfig":
         """What `record` gave; fields that another version has are passed over."""
         known = {field.name for field in fields(cls)}
         return cls(**{name: value for name, value in record.items() if name in known})
