@@ -12,7 +12,7 @@ import torch
 from nas import conditioning
 from nas.budget import Feasible, feasible, parse_budget
 from nas.counting import cheap_counts, meta_device
-from nas.jobs import recipe_of, task_of
+from nas.jobs import fresh_task, recipe_of
 from nas.objectives import MEASURES, resolve
 from nas.sampling import DEFAULT, proposer
 from nas.search_config import SearchConfig
@@ -149,7 +149,7 @@ def ask_search(
     data: str | Path | None,
 ) -> Asked:
     """Read what a search asks for. Raises UserError where it cannot be, before anything is trained."""
-    of = task_of(task, None if data is None else str(data))
+    of = fresh_task(task, data)
     laid_out = space_of(of, space, arch, preset, listed(axis))
     bounds = parse_budget(listed(budget))
     changes = settings_of(of, preset, settings)

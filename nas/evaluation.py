@@ -24,6 +24,7 @@ from nas.jobs import EvaluationJob, data_fingerprint, first_process, identity, r
 from nas.networks import copy_network, keep_network, load_network
 from nas.objectives import MEASURES
 from nas.profiling.profile import device_name, profile
+from nas.profiling.steps import threads_on_the_cpu
 from nas.provenance import provenance
 from results.row import BadRow, Point, Row
 from search_spaces.checkpoint import read_weights
@@ -49,7 +50,7 @@ def evaluate(job: EvaluationJob) -> Row:
     task = task_of(job.task, job.data)
     task.prepare()
     row = failed(job, "")
-    with _held(job.folder), _threads(job.threads):
+    with _held(job.folder), threads_on_the_cpu(job.threads):
         try:
             row = replace(row, costs=counting.count(task, job.architecture))
             if job.profiled or job.limits or job.trace:
@@ -269,13 +270,3 @@ def _held(folder: str | None) -> Iterator[None]:
     finally:
         Path(lock.lock_file).unlink(missing_ok=True)
         lock.release()
-
-
-@contextmanager
-def _threads(count: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -73,6 +73,16 @@ def task_of(reference: str, data: str | None) -> Task:
     return load_task(reference, None if data is None else Path(data))
 
 
+def fresh_task(reference: str, data: str | Path | None) -> Task:
+    """The task as its file and its data are now: what this process has read of any task before is forgotten.
+
+    Doors begin so, since a notebook's process outlives many changes of files. Raises UserError as `load_task` does.
+    """
+    task_of.cache_clear()
+    data_fingerprint.cache_clear()
+    return task_of(reference, None if data is None else str(data))
+
+
 def recipe_of(task: Task, preset: str, settings: tuple[tuple[str, Scalar], ...] = ()) -> Any:
     """A task's preset, changed by settings.
 

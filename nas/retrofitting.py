@@ -7,7 +7,7 @@ from tempfile import mkdtemp
 import torch
 
 from nas.asking import made_folder
-from nas.jobs import first_process, task_of
+from nas.jobs import first_process, fresh_task
 from nas.store import slug
 from search_spaces.architecture import Architecture
 from search_spaces.checkpoint import Record, read_record
@@ -48,7 +48,7 @@ def origin_of(checkpoint: Path, task: str | None, preset: str | None, data: str 
         raise UserError(f"{checkpoint} does not say how it was trained. Take one that `nas evaluate --save` wrote.")
     reference = task or known_reference(record, checkpoint)
     data = data if data is not None else settings.get("data")
-    of = task_of(reference, data)
+    of = fresh_task(reference, data)
     if (record.task, record.task_version) != (of.name, of.version):
         has, wanted = f"{record.task!r} version {record.task_version}", f"{of.name!r} version {of.version}"
         raise UserError(f"{checkpoint} is of task {has}, this is {wanted}. Train the residual network again.")

@@ -33,10 +33,10 @@ def compare(
     """
     from nas.asking import listed, settings_of
     from nas.comparing import Comparison, candidates, costs_of, jobs_of, side_by_side
-    from nas.jobs import recipe_of, task_of
+    from nas.jobs import fresh_task, recipe_of
     from nas.scheduler import evaluate_all
 
-    of = task_of(task, None if data is None else str(data))
+    of = fresh_task(task, data)
     changes = settings_of(of, preset, settings)
     recipe = recipe_of(of, preset, changes)
     architectures = candidates(of, listed(archs), topologies, match, preset)

@@ -23,9 +23,9 @@ def cost(
     from nas.asking import architecture_of
     from nas.breakdown import by_layer, by_operator
     from nas.counting import count
-    from nas.jobs import task_of
+    from nas.jobs import fresh_task
 
-    of = task_of(task, None if data is None else str(data))
+    of = fresh_task(task, data)
     architecture = architecture_of(of, preset, arch, topology)
     if by is not None:
         return (by_layer if by == "layer" else by_operator)(of, architecture)

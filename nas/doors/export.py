@@ -28,7 +28,7 @@ def export(
     """
     from nas.doors.load import load
     from nas.exporting import export_folder
-    from nas.jobs import task_of
+    from nas.jobs import fresh_task
     from nas.networks import kept_folder
     from nas.retrofitting import known_reference
     from nas.store import Store
@@ -38,6 +38,6 @@ def export(
     folder = kept_folder(Store(storage), load(study, storage=storage), key)
     record = read_record(folder)
     where = record.settings.get("data") if data is None else data
-    of = task_of(task or known_reference(record, folder), None if where is None else str(where))
+    of = fresh_task(task or known_reference(record, folder), None if where is None else str(where))
     with said_if_slow(f"exporting {to} ..."):
         return export_folder(folder, Path(to), of)

@@ -25,10 +25,10 @@ def profile(
     """
     from nas.asking import architecture_of, settings_of
     from nas.doors.cost import cost
-    from nas.jobs import recipe_of, task_of
+    from nas.jobs import fresh_task, recipe_of
     from nas.profiling.profile import profile_what_fits, trace_of
 
-    of = task_of(task, None if data is None else str(data))
+    of = fresh_task(task, data)
     architecture = architecture_of(of, preset, arch, topology)
     recipe = recipe_of(of, preset, settings_of(of, preset, settings))
     (counted,) = cost(task, arch=arch, topology=topology, preset=preset, data=data)
