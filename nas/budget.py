@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from math import ceil, floor, inf
 
-from nas.objectives import COUNTED, MEASURED
+from nas.objectives import COUNTED, PROFILED
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError, unknown
 from search_spaces.space import Candidate, SearchSpace
 
-QUANTITIES = (*COUNTED, *MEASURED)
+QUANTITIES = (*COUNTED, *PROFILED)
 """What a budget can bound."""
 
 Counts = Mapping[str, float]
@@ -63,9 +63,9 @@ class Budget:
         return self._only(COUNTED)
 
     @property
-    def measured(self) -> "Budget":
-        """The bounds on what is measured: whether a network keeps them is known once it has been built."""
-        return self._only(MEASURED)
+    def profiled(self) -> "Budget":
+        """The bounds on what a profile says: whether a network keeps them is known once it has been built."""
+        return self._only(PROFILED)
 
     def allows(self, counts: Counts) -> bool:
         """Whether every bounded quantity is within its range."""
@@ -170,7 +170,7 @@ def _names_quantity(text: str) -> bool:
 def _range(quantity: str, operator: str, text: str) -> Range:
     """The integers for which a comparison with a number holds; of what is measured, all numbers, the end included."""
     number = _number(text)
-    if quantity in MEASURED:
+    if quantity in PROFILED:
         return Range(high=float(number)) if operator[0] == "<" else Range(low=float(number))
     match operator:
         case "<=":

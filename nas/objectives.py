@@ -8,13 +8,13 @@ from search_spaces.errors import UserError, unknown
 COUNTED = ("params", "macs", "flops")
 """What a network costs by counting, and a budget bounds before anything is built: see `results.row.Costs`."""
 
-MEASURED = ("latency_ms", "step_ms", "peak_memory_bytes", "energy_j")
+PROFILED = ("latency_ms", "step_ms", "peak_memory_bytes", "energy_j")
 """What it costs on the device at hand, measured before it is trained: see `nas.profiling.profile`."""
 
 COSTS = (
     *COUNTED,
     *("topology_params", "embedding_params", "non_embedding_params", "train_flops", "elementwise_flops"),
-    *MEASURED,
+    *PROFILED,
 )
 """All that an objective can make small."""
 

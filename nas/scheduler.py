@@ -101,7 +101,7 @@ class Scheduler:
         if fresh and first_process():
             self.store.add(row, self.study, job.number)
         plan.ended(job, row)
-        if row.status != "pruned":  # that one may go on another day
+        if row.status != "pruned" and first_process():  # that one may go on another day
             shutil.rmtree(self.store.unfinished(job.identity), ignore_errors=True)
         self.on_row(row)
 

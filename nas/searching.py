@@ -14,7 +14,7 @@ from nas.asking import Asked
 from nas.budget import parse_budget
 from nas.evaluation import failed, kept_row
 from nas.jobs import EvaluationJob, identity, task_of
-from nas.objectives import MEASURED, measures_for
+from nas.objectives import PROFILED, measures_for
 from nas.optuna_study import clear_storage_errors, conclude, note, open_storage, open_study, taken_up
 from nas.progress import Progress, say
 from nas.sampling import BudgetSampler
@@ -123,8 +123,8 @@ class SearchPlan(Plan):
             data=config.data,
             space=config.space,
             number=number,
-            limits=str(budget.measured),
-            profiled=any(name in MEASURED for name in config.objectives),
+            limits=str(budget.profiled),
+            profiled=any(name in PROFILED for name in config.objectives),
             trace=str(self.traces / candidate.key) if self.traces else None,
             measures=measures_for(config.objectives),
             threads=self.threads,

@@ -14,6 +14,7 @@ import sqlalchemy as sql
 from filelock import FileLock, Timeout
 from sqlalchemy.engine import URL, Engine, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.schema import CreateIndex, CreateTable
 
 from nas.places import DEFAULT_STORE, RUNS
 from nas.search_config import SearchConfig
@@ -41,7 +42,7 @@ class Stored:
     """Rows as they were read.
 
     Attributes:
-        rows: Each evaluation once: the last that was written of it. A search's are in the order of its trials.
+        rows: Each evaluation once: its last complete Row, else its last. A search's are in the order of its trials.
         bad: What could not be read, a line each: where it is and why.
     """
 
@@ -64,7 +65,10 @@ class Store:
         with clear_errors(url):
             self.engine = _engine(parsed)
             if make:
-                _TABLES.create_all(self.engine)
+                with self.engine.begin() as connection:  # two may come at once: the database decides
+                    connection.execute(CreateTable(_ROWS, if_not_exists=True))
+                    for index in _ROWS.indexes:
+                        connection.execute(CreateIndex(index, if_not_exists=True))
 
     @property
     def folder(self) -> Path:
@@ -129,8 +133,10 @@ class Store:
                 except BadRow as error:
                     bad.append(f"{place}: {error}")
                     continue
-                rows.pop(row.identity(), None)
-                rows[row.identity()] = row
+                earlier = rows.get(row.identity())
+                if earlier is None or earlier.status != "complete" or row.status == "complete":
+                    rows.pop(row.identity(), None)
+                    rows[row.identity()] = row
         return Stored(tuple(rows.values()), tuple(bad))
 
     def studies(self) -> list[str]:

@@ -196,22 +196,22 @@ class Row:
         theirs where these are free, and else as `metric_<name>`, `profile_<name>` and `measure_<name>`. The others
         always have a prefix: `test_`, `speed_`, `recipe_`, and `version_` of a package.
         """
-        found = {name: getattr(self, name) for name in FIRST}
-        found |= {"identity": self.identity(), "key": self.architecture.key}
-        found |= {name: getattr(self.architecture, name) for name in SHAPE}
-        found |= {name: getattr(self.costs, name) for name in COUNTS}
-        found |= {name: getattr(self, name) for name in LAST}
-        found |= {name: self.provenance.get(name) for name in PROVENANCE}
-        place(found, "metric_", self.metrics)
-        place(found, "test_", self.test, always=True)
-        place(found, "measure_", self.measures, taken=self.directions)
-        place(found, "speed_", self.speeds, always=True)
-        place(found, "profile_", self.profile, own=PROFILE)
-        place(found, "recipe_", self.recipe, always=True)
+        columns = {name: getattr(self, name) for name in FIRST}
+        columns |= {"identity": self.identity(), "key": self.architecture.key}
+        columns |= {name: getattr(self.architecture, name) for name in SHAPE}
+        columns |= {name: getattr(self.costs, name) for name in COUNTS}
+        columns |= {name: getattr(self, name) for name in LAST}
+        columns |= {name: self.provenance.get(name) for name in PROVENANCE}
+        place(columns, "metric_", self.metrics)
+        place(columns, "test_", self.test, always=True)
+        place(columns, "measure_", self.measures, taken=self.directions)
+        place(columns, "speed_", self.speeds, always=True)
+        place(columns, "profile_", self.profile, own=PROFILE)
+        place(columns, "recipe_", self.recipe, always=True)
         versions = self.provenance.get("versions")
         if isinstance(versions, Mapping):
-            place(found, "version_", {name.replace("-", "_"): versions[name] for name in versions}, always=True)
-        return found
+            place(columns, "version_", {name.replace("-", "_"): versions[name] for name in versions}, always=True)
+        return columns
 
 
 def identity_of(

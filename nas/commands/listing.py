@@ -36,14 +36,14 @@ def everything(
     return {one: list(listed[one]()) for one in wanted}
 
 
-def show(found: dict[Kind, list[tuple[str, str]]]) -> None:
+def show(listed: dict[Kind, list[tuple[str, str]]]) -> None:
     """Print them."""
     from rich.markup import escape
     from rich.table import Table
 
     from nas import report
 
-    for kind, lines in found.items():
+    for kind, lines in listed.items():
         table = Table(title=kind.value, title_justify="left", box=None, show_header=False, padding=(0, 2, 0, 0))
         table.add_column(no_wrap=True)
         table.add_column(overflow="fold")

@@ -19,13 +19,13 @@ def compared(what: Printed, paper: str | None = None) -> tuple[list[dict[str, An
     return [record for name in papers for record in _records(name)], papers
 
 
-def show(found: tuple[list[dict[str, Any]], list[str]], format: Format = Format.TABLE) -> None:
+def show(comparison: tuple[list[dict[str, Any]], list[str]], format: Format = Format.TABLE) -> None:
     """Print parameters as printed and as counted, a line a reading."""
     import typer
 
     from results import export, table
 
-    records, papers = found
+    records, papers = comparison
     if format is Format.TABLE:
         _print(records, papers)
     else:

@@ -31,19 +31,19 @@ def query_rows(
     places = {row.identity(): row for row in rows}
     every = table.from_rows(rows)
     objectives = None if pareto is None else resolve(_names(pareto), study.directions)
-    found = query(every, where=where, objectives=objectives, order_by=_names(order_by or ""), limit=limit)
-    for line in table.mixtures(found):
+    chosen = query(every, where=where, objectives=objectives, order_by=_names(order_by or ""), limit=limit)
+    for line in table.mixtures(chosen):
         report.say(report.screen(stderr=True), f"note: {line}")
     for_terminal = report.for_a_terminal(format, output)
     if format is Format.JSONL:
-        report.write_rows([places[identity] for identity in found["identity"].to_pylist()], format, output)
+        report.write_rows([places[identity] for identity in chosen["identity"].to_pylist()], format, output)
         return
-    found = query(found, columns=_columns(columns, format, study, found.column_names))
+    chosen = query(chosen, columns=_columns(columns, format, study, chosen.column_names))
     if for_terminal:
-        title = f"{len(found)} of {len(every)} rows"
-        report.print_records(report.screen(), found.to_pylist(), found.column_names, title)
+        title = f"{len(chosen)} of {len(every)} rows"
+        report.print_records(report.screen(), chosen.to_pylist(), chosen.column_names, title)
     else:
-        export.write(found, format.value, output)
+        export.write(chosen, format.value, output)
 
 
 def _names(text: str) -> list[str]:

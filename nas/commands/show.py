@@ -56,7 +56,7 @@ def front(study: "Study", plot: Path | None = None) -> None:
     report.say(console, f"front drawn in {path}; ask more with: nas results --study {study.name}")
 
 
-def row(found: "Row", format: Format = Format.TABLE, output: Path | None = None) -> None:
+def row(evaluated: "Row", format: Format = Format.TABLE, output: Path | None = None) -> None:
     """Print a Row; a failed evaluation is printed too, and then is a UserError."""
     from nas import report
     from nas.jobs import first_process
@@ -66,18 +66,18 @@ def row(found: "Row", format: Format = Format.TABLE, output: Path | None = None)
     for_terminal = report.for_a_terminal(format, output)
     if not first_process():
         return
-    if line := before_training(found):
+    if line := before_training(evaluated):
         report.say(report.screen(stderr=True), line)
     if for_terminal:
-        report.print_record(report.screen(), report.readable(found))
+        report.print_record(report.screen(), report.readable(evaluated))
     else:
-        report.write_rows([found], format, output)
-    if found.status == "failed":
-        raise UserError(f"the evaluation failed: {found.error}")
+        report.write_rows([evaluated], format, output)
+    if evaluated.status == "failed":
+        raise UserError(f"the evaluation failed: {evaluated.error}")
 
 
 def comparison(
-    found: "Comparison", format: Format = Format.TABLE, output: Path | None = None, curves: Path | None = None
+    compared: "Comparison", format: Format = Format.TABLE, output: Path | None = None, curves: Path | None = None
 ) -> None:
     """Print a comparison: a file holds every Row, a terminal the means."""
     from nas import report
@@ -86,16 +86,16 @@ def comparison(
 
     for_terminal = report.for_a_terminal(format, output)
     if curves is not None:
-        export.write(table.curves(found.trained), "csv", curves)
-    if not for_terminal and found.trained:
-        report.write_rows(found.trained, format, output)
+        export.write(table.curves(compared.trained), "csv", curves)
+    if not for_terminal and compared.trained:
+        report.write_rows(compared.trained, format, output)
     elif not for_terminal:
-        export.write(table.from_records(found.records), format.value, output)
+        export.write(table.from_records(compared.records), format.value, output)
     else:
-        report.print_comparison(report.screen(), found.title, found.records, found.baselines or {})
-    lost = [row for row in found.trained if row.status == "failed"]
+        report.print_comparison(report.screen(), compared.title, compared.records, compared.baselines or {})
+    lost = [row for row in compared.trained if row.status == "failed"]
     if lost:
-        raise UserError(f"{len(lost)} of {len(found.trained)} evaluations failed, the first with: {lost[0].error}")
+        raise UserError(f"{len(lost)} of {len(compared.trained)} evaluations failed, the first with: {lost[0].error}")
 
 
 def costs(records: list[dict[str, Any]], format: Format = Format.TABLE) -> None:
@@ -132,8 +132,8 @@ def profile(record: Mapping[str, Any], format: Format = Format.TABLE) -> None:
     report.say(console, f"{trace} opens in https://ui.perfetto.dev, or: tensorboard --logdir {trace.parent}")
 
 
-def export(found: "ExportReport") -> None:
+def export(written: "ExportReport") -> None:
     """Print where a network was written, and how near it came."""
     from nas import report
 
-    report.say(report.screen(), str(found))
+    report.say(report.screen(), str(written))

@@ -46,24 +46,24 @@ Profile = Mapping[str, float | int | str]
 
 
 def profile(
-    task: Task, architecture: Architecture, recipe: Any, batch: int | None, kept: Path | None, threads: int = 1
+    task: Task, architecture: Architecture, recipe: Any, batch: int | None, trace_path: Path | None, threads: int = 1
 ) -> Profile:
     """Measure the task's training step by a recipe, and the forward pass of the network that costs are counted of.
 
     `batch` is the examples of a step, the recipe's own where it is None. A task that gives no step of its own is
     measured by a step that is the same for all, and the note says so. Timed without the profiler, then traced into
-    `kept`.json.gz.
+    `trace_path`.json.gz.
 
     Raises:
         torch.OutOfMemoryError: There is no memory for a step of that batch.
         UserError: The trace's folder cannot be made, the task's data cannot be had, or fewer than one thread.
     """
     sized = recipe if batch is None else with_batch(recipe, batch)
-    return _profile(task, architecture, sized, batch, kept, threads)
+    return _profile(task, architecture, sized, batch, trace_path, threads)
 
 
 def profile_what_fits(
-    task: Task, architecture: Architecture, recipe: Any, batch: int | None, kept: Path | None, threads: int = 1
+    task: Task, architecture: Architecture, recipe: Any, batch: int | None, trace_path: Path | None, threads: int = 1
 ) -> Profile:
     """Do as `profile` does, with the batch halved until there is memory for it; the note says so.
 
@@ -76,7 +76,7 @@ def profile_what_fits(
     with said_if_slow(f"profiling {task.name}, {architecture} ..."):
         while True:
             try:
-                found = _profile(task, architecture, sized, size, kept, threads)
+                record = _profile(task, architecture, sized, size, trace_path, threads)
                 break
             except (MemoryError, RuntimeError) as error:  # of the CPU, torch says it in a RuntimeError's text
                 if not isinstance(error, MemoryError | torch.OutOfMemoryError) and "memory" not in str(error):
@@ -89,26 +89,26 @@ def profile_what_fits(
                 sized = with_batch(sized, size, max(1, pass_of(sized) // 2))
                 torch.cuda.empty_cache()
     asked = batch or batch_of(recipe) or USUAL_BATCH
-    if found.get("batch", asked) == asked:
-        return found
-    note = f"batch {found['batch']} instead of {asked} for lack of memory"
-    return {**found, "profile_note": "; ".join(filter(None, (note, str(found.get("profile_note", "")))))}
+    if record.get("batch", asked) == asked:
+        return record
+    note = f"batch {record['batch']} instead of {asked} for lack of memory"
+    return {**record, "profile_note": "; ".join(filter(None, (note, str(record.get("profile_note", "")))))}
 
 
 def _profile(
-    task: Task, architecture: Architecture, recipe: Any, batch: int | None, kept: Path | None, threads: int
+    task: Task, architecture: Architecture, recipe: Any, batch: int | None, trace_path: Path | None, threads: int
 ) -> Profile:
     """Measure by a recipe that has its batch already; `batch` is for what has none."""
     if threads < 1:
         raise UserError(f"threads must be at least 1, got {threads}.")
-    if kept is not None:
-        _make(kept.parent)
+    if trace_path is not None:
+        _make(trace_path.parent)
     on_gpu = torch.cuda.is_available() and getattr(recipe, "accelerator", "auto") != "cpu"
     device = torch.device("cuda" if on_gpu else "cpu")
     run = Run(architecture=architecture, recipe=recipe, seed=0, device=device, threads=threads)
     with threads_on_the_cpu(threads):
-        found, notes = _measured(task, run, batch, kept)
-    return found | ({"profile_note": "; ".join(notes)} if notes else {})
+        record, notes = _measured(task, run, batch, trace_path)
+    return record | ({"profile_note": "; ".join(notes)} if notes else {})
 
 
 def _make(folder: Path) -> None:
@@ -118,24 +118,24 @@ def _make(folder: Path) -> None:
         raise UserError(f"folder {folder} of traces cannot be made: {error.strerror}. Run nas elsewhere.") from error
 
 
-def _measured(task: Task, run: Run, batch: int | None, kept: Path | None) -> tuple[dict[str, Any], list[str]]:
+def _measured(task: Task, run: Run, batch: int | None, trace_path: Path | None) -> tuple[dict[str, Any], list[str]]:
     device, notes = run.device, list[str]()
     train, memory, examples = _step(task, run, batch, notes)
     step = timed(train, device)
     latency = timed(inference(task, run.architecture, run.recipe, device), device)
     energy, why_not = energy_of(train, device)
-    found: dict[str, Any] = {"device": device_name(device), "threads": run.threads}
-    found |= {} if examples is None else {"batch": examples, "examples_per_s": 1e3 * examples / step.median}
-    found |= _quartiles("latency_ms", latency) | _quartiles("step_ms", step) | {"peak_memory_bytes": memory}
+    record: dict[str, Any] = {"device": device_name(device), "threads": run.threads}
+    record |= {} if examples is None else {"batch": examples, "examples_per_s": 1e3 * examples / step.median}
+    record |= _quartiles("latency_ms", latency) | _quartiles("step_ms", step) | {"peak_memory_bytes": memory}
     if step.calls < LEAST_CALLS:
         notes.append(f"quartiles are of {step.calls} steps")
     if energy is None:
         notes.append(why_not)
     else:
-        found["energy_j"] = energy
-    if kept is not None:
-        found |= _traced(train, kept.with_name(f"{kept.name}.json.gz"), device, notes)
-    return found, notes
+        record["energy_j"] = energy
+    if trace_path is not None:
+        record |= _traced(train, trace_path.with_name(f"{trace_path.name}.json.gz"), device, notes)
+    return record, notes
 
 
 def _step(task: Task, run: Run, batch: int | None, notes: list[str]) -> tuple[Call, int, int | None]:
