@@ -62,6 +62,7 @@ def evaluate(job: EvaluationJob) -> Row:
                 known, network = _known(task, job)
                 if known is None:
                     row, network = _trained(task, job, row)
+                    row = _kept(job, row, began)  # what is measured now must not cost a finished training
                 else:
                     row = replace(known, space=job.space, profile=row.profile or known.profile)
                 if network is not None and row.status == "complete":
@@ -69,11 +70,7 @@ def evaluate(job: EvaluationJob) -> Row:
         except Exception as error:  # a trial may fail in any way; the search goes on
             show_traceback(error)
             row = replace(row, error=reason_of(error))
-    if "wall_s" not in row.provenance:  # a known Row has that of its training
-        row = replace(row, provenance={**row.provenance, "wall_s": time.perf_counter() - began})
-    if job.folder is not None and row.status in ("complete", "over-budget") and first_process():
-        _keep_row(Path(job.folder, KEPT), row)
-    return row
+    return _kept(job, row, began)
 
 
 def failed(job: EvaluationJob, reason: str) -> Row:
@@ -242,13 +239,17 @@ def _finite(curve: list[Point]) -> tuple[Point, ...]:
     return tuple(point for point in curve if all(map(math.isfinite, point["metrics"].values())))
 
 
-def _keep_row(path: Path, row: Row) -> None:
-    """So that a process that dies before the store has the Row loses nothing."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        atomic_write(path, row.to_json().encode())
-    except OSError as error:
-        warnings.warn(f"{path} could not be kept: {error.strerror}.", Notice, 2)
+def _kept(job: EvaluationJob, row: Row, began: float) -> Row:
+    """The Row with its time, and in the job's folder: a process that dies before the store has it loses nothing."""
+    if "wall_s" not in row.provenance:  # a known Row has that of its training
+        row = replace(row, provenance={**row.provenance, "wall_s": time.perf_counter() - began})
+    if job.folder is not None and row.status in ("complete", "over-budget") and first_process():
+        path = Path(job.folder, KEPT)
+        try:
+            atomic_write(path, row.to_json().encode())
+        except OSError as error:
+            warnings.warn(f"{path} could not be kept: {error.strerror}.", Notice, 2)
+    return row
 
 
 @contextmanager

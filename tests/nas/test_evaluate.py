@@ -144,3 +144,16 @@ def test_two_processes_do_not_do_the_same_in_one_folder(tmp_path: Path) -> None:
         evaluate(job)
     assert evaluate(job).status == "complete"
     assert not Path(f"{job.folder}.lock").exists()
+
+
+def test_a_death_while_it_measures_costs_no_finished_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = replace(JOB, task=f"{TOYS}:Showing", folder=str(tmp_path / "kept"), render=str(tmp_path / "shown.txt"))
+
+    def dies(*given: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("nas.evaluation._observed", dies)
+        evaluate(job)
+    monkeypatch.setattr("nas.evaluation._trained", lambda *given: pytest.fail("it was trained"))
+    assert evaluate(replace(job, render=None)).status == "complete"
