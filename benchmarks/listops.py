@@ -18,7 +18,7 @@ _OPERATOR_SHARE = 0.25
 
 def literal(draw: random.Random, depth: int) -> tuple[object, int]:
     """A tree and its length, however long."""
-    if depth >= _PAPER.grammar.depth or draw.random() > _OPERATOR_SHARE:
+    if depth >= _PAPER.grammar.levels or draw.random() > _OPERATOR_SHARE:
         return draw.choice(range(10)), 1
     arguments = [literal(draw, depth + 1) for _ in range(draw.randint(2, _PAPER.grammar.arguments))]
     return (draw.choice(("MIN", "MAX", "MED", "SM")), arguments), 2 + sum(length for _, length in arguments)

@@ -27,7 +27,7 @@ from search_spaces.layers.norm import Norm
 from search_spaces.layers.transformer import TransformerStyle, build_transformer
 from search_spaces.topologies.decay import split_by_decay
 
-DIALECT = TransformerStyle(Norm("layer", 1e-5), GELU, attention_bias=True, feed_forward_bias=True, parts=1)
+STYLE = TransformerStyle(Norm("layer", 1e-5), GELU, attention_bias=True, feed_forward_bias=True, parts=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def step_of(shape: Shape, topology: str, device: torch.device, compiled: bool) -
     torch.manual_seed(0)
     with device:
         stack = build_transformer(
-            replace(shape.architecture, topology=topology), DIALECT, lambda block: SoftmaxAttention(causal=True)
+            replace(shape.architecture, topology=topology), STYLE, lambda block: SoftmaxAttention(causal=True)
         )
         x = torch.randn(shape.batch, shape.tokens, shape.architecture.width)
     decayed, exempt = split_by_decay(stack)

@@ -14,9 +14,9 @@ from nas.budget import Feasible, feasible, parse_budget
 from nas.counting import cheap_counts, meta_device
 from nas.jobs import fresh_task, recipe_of
 from nas.objectives import MEASURES, resolve
+from nas.places import slug
 from nas.sampling import DEFAULT, proposer
 from nas.search_config import SearchConfig
-from nas.store import slug
 from results.row import Direction
 from search_spaces.architecture import Architecture
 from search_spaces.catalog import space_named
@@ -27,6 +27,12 @@ from search_spaces.spec import Scalar, split_top_level
 from search_spaces.topologies.registry import refusal
 from tasks.base import Task
 from tasks.settings import values_of
+
+LEAST = {"trials": 1, "seed": 0, "seeds": 0, "workers": 1, "threads": 1, "until": 1, "batch": 1}
+"""The least that a parameter of a door may be."""
+
+WORDS = {"keep": ("front", "all", "none"), "by": ("layer", "operator")}
+"""The words that a parameter of a door may be."""
 
 Settings = tuple[tuple[str, Scalar], ...]
 """What is changed of a preset, in the order of names."""
@@ -75,21 +81,26 @@ def settings_of(task: Task, preset: str, settings: str | Mapping[str, Any]) -> S
     Raises:
         UserError: No FIELD=VALUE, a field that stands twice or that the recipe has not, a value that it cannot have.
     """
-    asked = _pairs(settings) if isinstance(settings, str) else dict(settings)
+    asked = pairs_of(settings)
     values = values_of(recipe_of(task, preset, tuple(asked.items())))
     return tuple((name, _hashable(values[name])) for name in sorted(asked))
 
 
+def pairs_of(settings: str | Mapping[str, Any]) -> dict[str, Any]:
+    """What `--set` says, field by field. Raises UserError where it is no FIELD=VALUE, or a field stands twice."""
+    return _pairs(settings) if isinstance(settings, str) else dict(settings)
+
+
 def _pairs(text: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for part in split_top_level(text) if text.strip() else []:
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals:
             raise UserError(f"--set is FIELD=VALUE,..., got {part.strip()!r}. Fields: `nas list presets`.")
-        if name in found:
+        if name in settings:
             raise UserError(f"field {name!r} stands twice in --set {text!r}.")
-        found[name] = value
-    return found
+        settings[name] = value
+    return settings
 
 
 def _hashable(value: Any) -> Any:
@@ -153,8 +164,11 @@ def ask_search(
     laid_out = space_of(of, space, arch, preset, listed(axis))
     bounds = parse_budget(listed(budget))
     changes = settings_of(of, preset, settings)
+    twice = [name for name, _ in changes if f"recipe.{name}" in laid_out.axes]
+    if twice:
+        raise UserError(f"{twice[0]} is an axis of the space and stands in --set as well. Leave one of them out.")
     metrics: dict[str, Direction] = {metric.name: metric.direction for metric in of.metrics}
-    wanted = resolve(names_in(objectives) if objectives else [of.metrics[0].name, "flops"], metrics)
+    wanted = resolve([of.metrics[0].name, "flops"] if objectives is None else names_in(objectives), metrics)
     check_device({*bounds.bounds, *wanted})
     chosen = sampler or DEFAULT
     proposer(chosen)  # which raises where there is no such sampler
@@ -174,6 +188,7 @@ def ask_search(
             seed=seed,
             sampler=chosen,
             data=None if data is None else str(data),
+            data_fingerprint=of.fingerprint(recipe_of(of, preset, changes)),
             metrics=metrics,
             baselines=of.baselines(recipe_of(of, preset, changes)),
         ),
@@ -202,3 +217,14 @@ def made_folder(folder: str | Path | None) -> str | None:
     except OSError as error:
         raise UserError(f"--save must be a folder that can be made, got {folder} ({error.strerror}).") from error
     return str(folder)
+
+
+def check_asked(**asked: Any) -> None:
+    """Raise UserError where a number is too small or a word is none of those that there are; None is not asked."""
+    for name, value in asked.items():
+        if value is None:
+            continue
+        if name in LEAST and (isinstance(value, bool) or not isinstance(value, int) or value < LEAST[name]):
+            raise UserError(f"{name} must be a whole number of at least {LEAST[name]}, got {value!r}.")
+        if name in WORDS and value not in WORDS[name]:
+            raise unknown(name, str(value), WORDS[name])

@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from nas.commands import listing, reproduce, results, show
-from nas.debugging import DEBUG
+from nas.debugging import DEBUG, show_traceback
 from nas.doors.compare import compare
 from nas.doors.cost import cost
 from nas.doors.evaluate import evaluate
@@ -18,7 +18,7 @@ from nas.doors.profile import profile
 from nas.doors.retrofit import retrofit
 from nas.doors.search import search
 from nas.options import command
-from search_spaces.errors import UserError, show_notices
+from search_spaces.errors import UserError, place_of, reason_of, show_notices
 
 app = typer.Typer(
     name="nas",
@@ -30,14 +30,19 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """Run the command line; a user's error is one line and exit status 2."""
+    """Run the command line; a user's error, or one in a plug-in's code, is one line and exit status 2."""
     show_notices()
     try:
         app()
     except UserError as error:
-        if os.environ.get(DEBUG):
-            raise
+        show_traceback(error)
         print(f"nas: {error}", file=sys.stderr)
+        sys.exit(2)
+    except Exception as error:
+        if place_of(error) is None:  # ours to trace
+            raise
+        show_traceback(error)
+        print(f"nas: {reason_of(error)}. `nas --debug` has the traceback.", file=sys.stderr)
         sys.exit(2)
 
 
@@ -56,9 +61,9 @@ def _add(name: str, door: Callable[..., Any], show: Callable[..., None], *, chec
 _add("search", search, show.front, check=show.check)
 _add("evaluate", evaluate, show.row, check=show.check)
 _add("retrofit", retrofit, show.row, check=show.check, task="own_task")
-_add("compare", compare, show.comparison, check=show.check)
-_add("cost", cost, show.costs)
-_add("profile", profile, show.profile)
+_add("compare", compare, show.comparison, check=show.check, arch="archs", topology="topologies")
+_add("cost", cost, show.costs, check=show.check)
+_add("profile", profile, show.profile, check=show.check)
 _add("export", export, show.export, study="from_study", task="own_task")
 _add("results", load, results.query_rows, check=show.check)
 _add("front", load, show.front, check=show.check)

@@ -29,7 +29,17 @@ if TYPE_CHECKING:
 MATCHED = ("params", "flops")
 """What architectures can be made equal in."""
 
-SHOWN = ("params", "topology_params", "flops", "latency_ms", "step_ms", "peak_memory_bytes")
+SHOWN = (
+    "params",
+    "topology_params",
+    "flops",
+    "latency_ms",
+    "step_ms",
+    "peak_memory_bytes",
+    "device",
+    "batch",
+    "threads",
+)
 """Costs in the table of a comparison."""
 
 NEAR = 0.005
@@ -91,7 +101,7 @@ def candidates(
     if match is None:
         return named
     target = cheap_counts(task, named[0])[match]
-    others = [matched(one, target, lambda given: cheap_counts(task, given)[match]) for one in named[1:]]
+    others = [matched(one, target, lambda other: cheap_counts(task, other)[match]) for one in named[1:]]
     for one in others:
         off = cheap_counts(task, one)[match] / target - 1
         if abs(off) > NEAR:
@@ -160,12 +170,12 @@ def summary(architecture: Architecture, rows: Sequence[Row], metrics: Sequence[s
     The error is of the mean over seeds, and None with one seed; how much a single measurement is off is not in it.
     """
     own = [row.columns() for row in rows if row.architecture == architecture and row.status == "complete"]
-    found: dict[str, Any] = {"seeds": len(own)}
+    summary: dict[str, Any] = {"seeds": len(own)}
     for metric in metrics:
         values = [columns[metric] for columns in own if metric in columns]
-        found[metric] = statistics.fmean(values) if values else None
-        found[f"{metric}_se"] = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else None
-    return found
+        summary[metric] = statistics.fmean(values) if values else None
+        summary[f"{metric}_se"] = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else None
+    return summary
 
 
 def side_by_side(

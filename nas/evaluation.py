@@ -14,21 +14,31 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from filelock import FileLock, Timeout
 from torch import Tensor, nn
 
 from nas import conditioning, counting
 from nas.budget import parse_budget
 from nas.debugging import show_traceback
-from nas.jobs import EvaluationJob, data_fingerprint, first_process, identity, recipe_of, start_fingerprint, task_of
+from nas.jobs import (
+    EvaluationJob,
+    code_of,
+    data_fingerprint,
+    first_process,
+    identity,
+    recipe_of,
+    start_fingerprint,
+    task_of,
+)
+from nas.locks import held
 from nas.networks import copy_network, keep_network, load_network
 from nas.objectives import MEASURES
 from nas.profiling.profile import device_name, profile
 from nas.profiling.steps import threads_on_the_cpu
 from nas.provenance import provenance
-from results.row import BadRow, Point, Row
+from nas.store import Store
+from results.row import BadRow, CurvePoint, Row
 from search_spaces.checkpoint import read_weights
-from search_spaces.errors import Notice, UserError, reason_of
+from search_spaces.errors import Notice, reason_of
 from search_spaces.files import atomic_write
 from tasks.base import Diverged, Fitted, Task
 from tasks.run import CONTINUE, STOP, Decision, Run
@@ -50,7 +60,10 @@ def evaluate(job: EvaluationJob) -> Row:
     task = task_of(job.task, job.data)
     task.prepare()
     row = failed(job, "")
-    with _held(job.folder), threads_on_the_cpu(job.threads):
+    with held(job.folder if first_process() else None) as waited, threads_on_the_cpu(job.threads):
+        if waited and job.store is not None:  # what the other process has found is not done again
+            stored = Store(job.store).known(job.identity)
+            job = replace(job, known=stored[1] if stored else job.known)
         try:
             row = replace(row, costs=counting.count(task, job.architecture))
             if job.profiled or job.limits or job.trace:
@@ -64,7 +77,7 @@ def evaluate(job: EvaluationJob) -> Row:
                     row, network = _trained(task, job, row)
                     row = _kept(job, row, began)  # what is measured now must not cost a finished training
                 else:
-                    row = replace(known, space=job.space, profile=row.profile or known.profile)
+                    row = replace(known, space=job.space, preset=job.preset, profile=row.profile or known.profile)
                 if network is not None and row.status == "complete":
                     row = _observed(task, job, row, network)
         except Exception as error:  # a trial may fail in any way; the search goes on
@@ -89,7 +102,7 @@ def failed(job: EvaluationJob, reason: str) -> Row:
         directions={metric.name: metric.direction for metric in task.metrics},
         status="failed",
         error=reason,
-        provenance=provenance(device_name(lent_device()), job.threads),
+        provenance={**provenance(device_name(lent_device()), job.threads), "code": code_of(job.task)},
     )
 
 
@@ -129,11 +142,11 @@ def _wants_network(job: EvaluationJob, known: Row) -> bool:
 
 def _trained(task: Task, job: EvaluationJob, row: Row) -> tuple[Row, nn.Module | None]:
     """Train, and keep the network where it is to be kept."""
-    curve: list[Point] = []
+    curve: list[CurvePoint] = []
     stopped: list[int] = []
 
     def report(step: int, metrics: Mapping[str, float]) -> Decision:
-        curve.append({"step": step, "metrics": _floats(metrics)})
+        curve.append({"step": int(step), "metrics": _floats(metrics)})
         if job.until is None or step < job.until:
             return CONTINUE
         stopped.append(step)
@@ -169,6 +182,8 @@ def _trained(task: Task, job: EvaluationJob, row: Row) -> tuple[Row, nn.Module |
     )
     if not pruned:
         keep_network(task, job, fitted)
+    elif job.save or job.render or job.measures:
+        warnings.warn("the training was stopped on its way: nothing is saved, shown or measured of it.", Notice, 2)
     return row, fitted.network
 
 
@@ -231,11 +246,15 @@ def _floats(metrics: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
-    """Those that are finite: what is told beside the metrics must not take a Row with it."""
-    return {name: value for name, value in _floats(values).items() if math.isfinite(value)}
+    """Those that are finite numbers: what is told beside the metrics must not take a Row with it."""
+    numbers = {}
+    for name, value in values.items():
+        with suppress(TypeError, ValueError):
+            numbers[name] = float(value)
+    return {name: number for name, number in numbers.items() if math.isfinite(number)}
 
 
-def _finite(curve: list[Point]) -> tuple[Point, ...]:
+def _finite(curve: list[CurvePoint]) -> tuple[CurvePoint, ...]:
     return tuple(point for point in curve if all(map(math.isfinite, point["metrics"].values())))
 
 
@@ -250,24 +269,3 @@ def _kept(job: EvaluationJob, row: Row, began: float) -> Row:
         except OSError as error:
             warnings.warn(f"{path} could not be kept: {error.strerror}.", Notice, 2)
     return row
-
-
-@contextmanager
-def _held(folder: str | None) -> Iterator[None]:
-    """Hold an evaluation's folder against another process: two would write the same files."""
-    if folder is None or not first_process():
-        yield
-        return
-    lock = FileLock(f"{folder}.lock")
-    try:
-        Path(folder).parent.mkdir(parents=True, exist_ok=True)
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise UserError(f"another process does this very evaluation, and holds {folder}. Wait for it.") from None
-    except OSError as error:
-        warnings.warn(f"{folder} cannot be held: {error.strerror}.", Notice, 2)
-    try:
-        yield
-    finally:
-        Path(lock.lock_file).unlink(missing_ok=True)
-        lock.release()

@@ -1,5 +1,6 @@
 """What is to be evaluated, as plain data that travels to other processes, and what tells it from all else."""
 
+import hashlib
 import os
 from dataclasses import dataclass
 from functools import lru_cache
@@ -9,9 +10,9 @@ from typing import Any
 from results.row import Row, identity_of
 from search_spaces.architecture import Architecture
 from search_spaces.checkpoint import fingerprint, read_weights
-from search_spaces.errors import unknown
+from search_spaces.errors import UserError, unknown
 from search_spaces.spec import Scalar
-from tasks.base import Task
+from tasks.base import TASKS, Task
 from tasks.load import load_task
 from tasks.settings import changed, values_of
 
@@ -42,6 +43,7 @@ class EvaluationJob:
         threads: Of the CPU.
         known: The Row of the same evaluation, where it was done before: then nothing is trained.
         identity: See `identity`; filled in by the scheduler.
+        store: Where its Row will be, to ask again after another process was waited for.
     """
 
     task: str
@@ -65,12 +67,16 @@ class EvaluationJob:
     threads: int = 1
     known: Row | None = None
     identity: str = ""
+    store: str | None = None
 
 
 @lru_cache(maxsize=4)
 def task_of(reference: str, data: str | None) -> Task:
     """The task of this process: data is read once however many architectures are evaluated."""
-    return load_task(reference, None if data is None else Path(data))
+    task = load_task(reference, None if data is None else Path(data))
+    if code_of(reference) is not None and task.name in TASKS.names():
+        raise UserError(f"task {task.name!r} is installed; the one in {reference} must have another name.")
+    return task
 
 
 def fresh_task(reference: str, data: str | Path | None) -> Task:
@@ -81,6 +87,12 @@ def fresh_task(reference: str, data: str | Path | None) -> Task:
     task_of.cache_clear()
     data_fingerprint.cache_clear()
     return task_of(reference, None if data is None else str(data))
+
+
+def code_of(reference: str) -> str | None:
+    """Twelve hex digits of the file that a task is in; None of an installed one, whose version stands for its code."""
+    path = Path(reference.rpartition(":")[0])
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:12] if path.suffix == ".py" and path.is_file() else None
 
 
 def recipe_of(task: Task, preset: str, settings: tuple[tuple[str, Scalar], ...] = ()) -> Any:
@@ -117,6 +129,7 @@ def identity(job: EvaluationJob) -> str:
         recipe=values_of(recipe_of(task, job.preset, job.settings)),
         seed=job.seed,
         start=start_fingerprint(job.start),
+        code=code_of(job.task),
     )
 
 

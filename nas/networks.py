@@ -97,22 +97,24 @@ def kept_folder(store: Store, study: Study, key: str) -> Path:
     Raises:
         UserError: There is no such row, more than one, or its network was not kept.
     """
+    if not key:
+        raise UserError("KEY must be the beginning of an architecture's key or of a row's identity, got nothing.")
     rows = [row for row in study.rows() if row.architecture.key.startswith(key) or row.identity().startswith(key)]
     complete = [row for row in rows if row.status == "complete"]
     if not complete:
         keys = sorted({row.architecture.key for row in study.rows() if row.status == "complete"})
         raise unknown(f"key of a complete row of study {study.name!r}", key, keys)
-    kept = [row for row in complete if is_kept(store.network(row.identity()))]
-    if not kept:
+    with_network = [row for row in complete if is_kept(store.network(row.identity()))]
+    if not with_network:
         which = complete[0]
         again = f'`nas evaluate {which.task} --preset {which.preset} --seed {which.seed} --arch "{which.architecture}"`'
         raise UserError(
             f"the network of {key} was not kept. Train it again, with the study's --set and --data: {again}"
         )
-    if len(kept) > 1:
-        which_ones = ", ".join(f"{row.identity()} ({row.task}, seed {row.seed})" for row in kept)
-        raise UserError(f"{key} is {len(kept)} networks of study {study.name!r}. Give one of {which_ones}.")
-    return store.network(kept[0].identity())
+    if len(with_network) > 1:
+        which_ones = ", ".join(f"{row.identity()} ({row.task}, seed {row.seed})" for row in with_network)
+        raise UserError(f"{key} is {len(with_network)} networks of study {study.name!r}. Give one of {which_ones}.")
+    return store.network(with_network[0].identity())
 
 
 def before_training(row: Row) -> str | None:

@@ -10,8 +10,10 @@ from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy import event
 from sqlalchemy.engine import make_url
 
+from nas.database import PATIENCE_S, clear_errors, unusable, write_ahead
+from nas.locks import making_schema
 from nas.search_config import SearchConfig
-from nas.store import CONFIG, PATIENCE_S, clear_errors, unusable, write_ahead
+from nas.store import CONFIG
 from results.row import Direction, Row
 from search_spaces.errors import UserError
 
@@ -82,7 +84,8 @@ def open_storage(url: str) -> optuna.storages.RDBStorage:
     options: dict[str, Any] = {"connect_args": {"timeout": PATIENCE_S}} if sqlite else {"pool_pre_ping": True}
     with clear_errors(url):
         try:
-            storage = optuna.storages.RDBStorage(url, engine_kwargs=options)
+            with making_schema(url):
+                storage = optuna.storages.RDBStorage(url, engine_kwargs=options)
         except RuntimeError as error:
             raise unusable(url, error) from error
         if sqlite:

@@ -9,3 +9,8 @@ RUNS = Path("nas-runs")
 
 EVALUATIONS = "evaluations"
 """The study of what was evaluated outside of a search, unless it is given another name."""
+
+
+def slug(name: str) -> str:
+    """A file name for a study: what is not a letter, digit, dot, dash or underscore becomes a dash."""
+    return "".join(character if character.isalnum() or character in "._-" else "-" for character in name).strip(".")

@@ -37,7 +37,7 @@ class Progress:
         self._bar.update(self._task, completed=self._number, last=last)
         if row.status == "failed" or not self._console.is_terminal:
             state = "" if row.status == "complete" else f"{row.status}: "
-            shown = f"{self._number}/{self._total} {state}{row.architecture} {scores} {row.error or ''}"
+            shown = f"{self._number}/{self._total} {state}{row.architecture} seed={row.seed} {scores} {row.error or ''}"
             self._console.print(shown.rstrip(), highlight=False, soft_wrap=True, markup=False)
 
     def __enter__(self) -> Self:

@@ -1,6 +1,7 @@
 """Where a Row is from: packages, commit, command, device, and when."""
 
 import platform
+import re
 import shlex
 import subprocess
 import sys
@@ -53,7 +54,14 @@ def commit() -> str | None:
 
 def command() -> str:
     """The command line of this process, the program without its folder."""
-    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]) if sys.argv and sys.argv[0] else "python"
+    words = [Path(sys.argv[0]).name, *sys.argv[1:]] if sys.argv and sys.argv[0] else ["python"]
+    return without_passwords(shlex.join(words))
+
+
+def without_passwords(text: str) -> str:
+    """A text with three stars for the passwords of its URLs."""
+    text = re.sub(r"(://[^\s:/@]*):[^\s@]+@", r"\1:***@", text)
+    return re.sub(r"([?&]password=)[^\s&'\"]+", r"\1***", text)
 
 
 def _git(root: Path, *words: str) -> str:

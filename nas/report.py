@@ -38,6 +38,12 @@ def say(console: Console, line: str) -> None:
     console.print(line, soft_wrap=True, highlight=False, markup=False)
 
 
+def say_bad(lines: Sequence[str]) -> None:
+    """Name what could not be read as a Row, on standard error."""
+    for line in lines:
+        say(screen(stderr=True), f"passed over, {line}")
+
+
 def for_a_terminal(format: Format, output: Path | None) -> bool:
     """Whether to print a table. Raises UserError where a table is to go to a file."""
     if format is Format.TABLE and output is not None:
@@ -82,9 +88,8 @@ def print_comparison(
 
 def front_columns(objectives: Sequence[str], metrics: Sequence[str]) -> list[str]:
     """The columns a front is shown with: architecture, costs, objectives, validation and test metrics apart."""
-    first = metrics[0]
-    wanted = ("key", *SHAPE_COLUMNS, "params", "flops", *objectives, first, f"{first}_se", f"test_{first}")
-    return list(dict.fromkeys((*wanted, f"test_{first}_se")))
+    shown = [f"{prefix}{name}{ending}" for name in metrics[:1] for prefix in ("", "test_") for ending in ("", "_se")]
+    return list(dict.fromkeys(("key", *SHAPE_COLUMNS, "params", "flops", *objectives, *shown)))
 
 
 def print_records(console: Console, records: Sequence[Mapping[str, Any]], columns: Sequence[str], title: str) -> None:
@@ -162,6 +167,7 @@ def draw_front(records: Sequence[Mapping[str, Any]], objectives: Mapping[str, Di
     best = sorted((record for record in points if record["stands"]), key=lambda record: record[x_name])
     across, up = ([record[name] for record in best] for name in (x_name, y_name))
     axes.step(across, up, where="post", color="black", linewidth=1, label="front")
+    axes.plot(across, up, "o", markersize=13, markerfacecolor="none", markeredgecolor="black", markeredgewidth=0.8)
     _label(axes, [record[x_name] for record in points], x_name, y_name)
     axes.set_title(title, loc="left", fontsize=10)
     axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
@@ -186,10 +192,11 @@ def _draw_points(axes: "Axes", points: Sequence[Mapping[str, Any]], x_name: str,
 
 
 def _label(axes: "Axes", span: Sequence[float], x_name: str, y_name: str) -> None:
-    from matplotlib.ticker import EngFormatter
+    from matplotlib.ticker import EngFormatter, LogLocator
 
     if span and min(span) > 0 and max(span) / min(span) > 5:
         axes.set_xscale("log")
+        axes.xaxis.set_minor_locator(LogLocator(subs=(2, 5)))  # more of them overlap
         axes.xaxis.set_minor_formatter(EngFormatter(sep=""))
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.set_xlabel(x_name)

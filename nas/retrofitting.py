@@ -1,5 +1,6 @@
 """What a checkpoint says of itself, and the same network with another topology to begin with."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
@@ -8,11 +9,12 @@ import torch
 
 from nas.asking import made_folder
 from nas.jobs import first_process, fresh_task
-from nas.store import slug
+from nas.places import slug
 from search_spaces.architecture import Architecture
 from search_spaces.checkpoint import Record, read_record
 from search_spaces.errors import UserError, unknown
 from search_spaces.retrofit import retrofit_checkpoint
+from search_spaces.spec import Scalar
 from tasks.base import TASKS, Task
 
 
@@ -26,6 +28,7 @@ class Origin:
         reference: What that task is asked for by.
         preset: The preset that it was trained with, or the one that was asked for.
         data: The same of its data.
+        settings: What was changed of that preset's recipe; nothing where another preset was asked for.
     """
 
     folder: Path
@@ -33,6 +36,7 @@ class Origin:
     reference: str
     preset: str
     data: str | None
+    settings: Mapping[str, Scalar]
 
 
 def origin_of(checkpoint: Path, task: str | None, preset: str | None, data: str | None) -> Origin:
@@ -54,7 +58,9 @@ def origin_of(checkpoint: Path, task: str | None, preset: str | None, data: str 
         raise UserError(f"{checkpoint} is of task {has}, this is {wanted}. Train the residual network again.")
     if preset not in of.presets:
         raise unknown(f"preset of task {of.name!r}", preset, of.presets)
-    return Origin(checkpoint.resolve(), of, reference, preset, data)
+    own = {name: value for name, value in record.settings.items() if preset == record.settings.get("preset")}
+    changed = {name.removeprefix("recipe."): value for name, value in own.items() if name.startswith("recipe.")}
+    return Origin(checkpoint.resolve(), of, reference, preset, data, changed)
 
 
 def known_reference(record: Record, checkpoint: Path) -> str:
@@ -70,10 +76,10 @@ def rewired(origin: Origin, topology: str, seed: int, save: Path | None) -> tupl
     Raises:
         UserError: The topology does not start as the residual network does, or the folder cannot be made.
     """
-    kept = save or origin.folder.with_name(f"{origin.folder.name}-{slug(topology)}")
-    if kept.resolve() == origin.folder:
-        raise UserError(f"--save must be another folder than the checkpoint, got {kept}.")
-    made_folder(kept)
+    target = save or origin.folder.with_name(f"{origin.folder.name}-{slug(topology)}")
+    if target.resolve() == origin.folder:
+        raise UserError(f"--save must be another folder than the checkpoint, got {target}.")
+    made_folder(target)
     torch.manual_seed(seed)  # of what the topology adds
-    start = kept / "start" if first_process() else Path(mkdtemp())  # two must not write the same files
-    return start, retrofit_checkpoint(origin.folder, topology, origin.task.build, start).architecture, kept
+    start = target / "start" if first_process() else Path(mkdtemp())  # two must not write the same files
+    return start, retrofit_checkpoint(origin.folder, topology, origin.task.build, start).architecture, target

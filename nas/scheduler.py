@@ -3,16 +3,17 @@
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import final
 
 from nas.jobs import EvaluationJob, first_process, identity, task_of
 from nas.objectives import MEASURES
 from nas.progress import Progress
-from nas.store import Store
+from nas.store import Store, check_name
+from nas.waiting import said_if_slow
 from nas.workers import Workers, pool_of, usual
 from results.row import Row
+from search_spaces.errors import UserError
 
 
 class Plan(ABC):
@@ -91,7 +92,8 @@ class Scheduler:
         return replace(
             job,
             identity=name,
-            known=None if found is None else replace(found[1], space=job.space),
+            store=self.store.url,
+            known=None if found is None else replace(found[1], space=job.space, preset=job.preset),
             folder=str(self.store.unfinished(name)),
             network=str(network) if self.keep or network.exists() else None,
         )
@@ -101,7 +103,7 @@ class Scheduler:
         if fresh and first_process():
             self.store.add(row, self.study, job.number)
         plan.ended(job, row)
-        if row.status != "pruned" and first_process():  # that one may go on another day
+        if row.status in ("complete", "over-budget") and first_process():  # another may go on from its checkpoint
             shutil.rmtree(self.store.unfinished(job.identity), ignore_errors=True)
         self.on_row(row)
 
@@ -121,9 +123,17 @@ def evaluate_all(
     `quiet` shows no progress. Raises UserError where the store cannot be used, or a task has no data.
     """
     store = Store(storage, make=True)
+    if check_name(study) in store.searches():
+        raise UserError(f"study {study!r} is a search, whose rows are its own. Give another --study.")
     task_of(jobs[0].task, jobs[0].data).prepare()
     plan = InOrder(jobs)
-    shown = nullcontext() if quiet else Progress(jobs[0].task, (), 0, len(jobs))
-    with pool_of(workers or min(usual(), len(jobs))) as pool, shown as progress:
-        Scheduler(store, study, pool, progress.add if progress else lambda row: None).run(plan)
+    shown = said_if_slow(f"evaluating {jobs[0].architecture}, preset {jobs[0].preset} ...")
+    with pool_of(workers or min(usual(), len(jobs))) as pool:
+        if quiet:
+            with shown:
+                Scheduler(store, study, pool, lambda row: None).run(plan)
+        else:
+            first = task_of(jobs[0].task, jobs[0].data).metrics[0].name
+            with Progress(jobs[0].task, [first], 0, len(jobs)) as progress:
+                Scheduler(store, study, pool, progress.add).run(plan)
     return [plan.rows[identity(job)] for job in jobs]

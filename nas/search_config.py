@@ -26,6 +26,7 @@ class SearchConfig:
         seed: Seed of the search and of every evaluation.
         sampler: Name of the sampler.
         data: What `--data` said, or None.
+        data_fingerprint: Of what was there; a study of other data is another.
         metrics: Every metric of the task -> "max" or "min".
         baselines: Simple methods -> their columns, to hold results against.
     """
@@ -42,6 +43,7 @@ class SearchConfig:
     axes: Mapping[str, tuple[Scalar, ...]] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     data: str | None = None
+    data_fingerprint: str | None = None
     metrics: Mapping[str, Direction] = field(default_factory=dict)
     baselines: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 

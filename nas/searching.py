@@ -14,13 +14,15 @@ from nas.asking import Asked
 from nas.budget import parse_budget
 from nas.evaluation import failed, kept_row
 from nas.jobs import EvaluationJob, identity, task_of
+from nas.locks import only_writer
 from nas.objectives import PROFILED, measures_for
 from nas.optuna_study import clear_storage_errors, conclude, note, open_storage, open_study, taken_up
+from nas.places import slug
 from nas.progress import Progress, say
 from nas.sampling import BudgetSampler
 from nas.scheduler import Plan, Scheduler
 from nas.search_config import SearchConfig
-from nas.store import Store, only_writer, slug
+from nas.store import Store
 from nas.workers import pool_of, usual
 from results.pareto import non_dominated
 from results.row import Row
@@ -65,7 +67,7 @@ class SearchPlan(Plan):
         self.study, self.store, self.config, self.sampler = study, store, config, sampler
         self.trials, self.keep, self.threads, self.traces = trials, keep, threads, traces
         self._left = list(reversed(_under_way(study, store, config)))
-        self._own = store.only_in(study.study_name)  # identities of what nobody but this search has trained
+        self._trained: set[str] = set()  # identities of what the study holds and may be let go of
         self._values: dict[str, list[float]] = {}  # of complete rows, turned so that less is better
         for row in store.numbered(study.study_name).values():
             self._take_note(row)
@@ -91,14 +93,13 @@ class SearchPlan(Plan):
         assert job.number is not None
         conclude(self.study, job.number, row, self.config.objectives)
         self._take_note(row)
-        if job.known is None:
-            self._own.add(job.identity)
         if self.keep == "front":
-            stands = non_dominated(np.array(list(self._values.values())).reshape(len(self._values), -1))
-            best = {name for name, stays in zip(self._values, stands, strict=True) if stays}
-            for name in self._own - best:
-                shutil.rmtree(self.store.network(name), ignore_errors=True)
-            self._own &= best
+            values = np.array(list(self._values.values())).reshape(-1, len(self.config.objectives))
+            best = {name for name, stays in zip(self._values, non_dominated(values), strict=True) if stays}
+            for name in self._trained - best:
+                if self.store.holders(name) <= {self.study.study_name}:  # others may still want it
+                    shutil.rmtree(self.store.network(name), ignore_errors=True)
+            self._trained &= best
 
     def _take_note(self, row: Row) -> None:
         columns = row.columns()
@@ -107,6 +108,7 @@ class SearchPlan(Plan):
         if row.status == "complete" and None not in values:
             signs = [-1.0 if way == "max" else 1.0 for _, way in ways]
             self._values[row.identity()] = (np.array(values, dtype=float) * signs).tolist()
+        self._trained.add(row.identity())
 
     def _is_finished(self, job: EvaluationJob) -> bool:
         folder = self.store.unfinished(identity(job))

@@ -5,24 +5,21 @@ A search's coordinator is the only writer of its study; a lock beside a SQLite f
 
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import sqlalchemy as sql
-from filelock import FileLock, Timeout
-from sqlalchemy.engine import URL, Engine, make_url
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
-from sqlalchemy.schema import CreateIndex, CreateTable
+from sqlalchemy.engine import make_url
 
-from nas.places import DEFAULT_STORE, RUNS
+from nas.database import check_file, clear_errors, open_engine, parsed_url, shown_url
+from nas.locks import making_schema
+from nas.places import RUNS
 from nas.search_config import SearchConfig
 from results.row import BadRow, Row
 from search_spaces.errors import UserError, unknown
 
 CONFIG = "settings"  # the attribute of Optuna's study that has a SearchConfig
-PATIENCE_S = 60  # how long a write waits for somebody else's lock
 
 _TABLES = sql.MetaData()
 _ROWS = sql.Table(
@@ -59,16 +56,14 @@ class Store:
 
     def __init__(self, url: str, *, make: bool = False) -> None:
         self.url = url
-        parsed = _parsed(url)
+        parsed = parsed_url(url)
         if parsed.get_backend_name() == "sqlite":
-            _check_file(parsed, url, make)
+            check_file(parsed, url, make)
         with clear_errors(url):
-            self.engine = _engine(parsed)
+            self.engine = open_engine(parsed)
             if make:
-                with self.engine.begin() as connection:  # two may come at once: the database decides
-                    connection.execute(CreateTable(_ROWS, if_not_exists=True))
-                    for index in _ROWS.indexes:
-                        connection.execute(CreateIndex(index, if_not_exists=True))
+                with making_schema(url):
+                    _TABLES.create_all(self.engine)
 
     @property
     def folder(self) -> Path:
@@ -106,21 +101,20 @@ class Store:
     def numbered(self, study: str) -> dict[int, Row]:
         """The Rows of a search by the numbers of their trials."""
         wanted = sql.select(_ROWS.c.number, _ROWS.c.row).where(_ROWS.c.study == study, _ROWS.c.number.is_not(None))
-        found = {}
+        rows = {}
         with clear_errors(self.url), self.engine.connect() as connection:
             for number, text in connection.execute(wanted.order_by(_ROWS.c.id)):
                 try:
-                    found[number] = Row.from_json(text)
+                    rows[number] = Row.from_json(text)
                 except BadRow:
                     continue
-        return found
+        return rows
 
-    def only_in(self, study: str) -> set[str]:
-        """The identities of the evaluations that are in this study and in no other."""
-        wanted = sql.select(_ROWS.c.identity).group_by(_ROWS.c.identity)
-        wanted = wanted.having(sql.func.min(_ROWS.c.study) == study, sql.func.max(_ROWS.c.study) == study)
+    def holders(self, identity: str) -> set[str]:
+        """The studies that hold a Row of an evaluation."""
+        wanted = sql.select(_ROWS.c.study).where(_ROWS.c.identity == identity).distinct()
         with clear_errors(self.url), self.engine.connect() as connection:
-            return {identity for (identity,) in connection.execute(wanted)}
+            return {study for (study,) in connection.execute(wanted)}
 
     def read(self, studies: Iterable[str]) -> Stored:
         """The Rows of some studies; a record that is none is named, and the others are read."""
@@ -149,18 +143,18 @@ class Store:
 
     def searches(self) -> dict[str, SearchConfig]:
         """What every search is about, by the name of its study, the newest last."""
-        found = {}
+        configs = {}
         with clear_errors(self.url), self.engine.connect() as connection:
             if self._has("study_user_attributes"):
                 for name, text in connection.execute(_SEARCHES, {"config": CONFIG}):
                     with suppress(ValueError, TypeError):  # one that cannot be read is no search of ours
-                        found[name] = SearchConfig.from_record(json.loads(text))
-        return found
+                        configs[name] = SearchConfig.from_record(json.loads(text))
+        return configs
 
     @property
     def place(self) -> str:
         """What people call it: the file, or the URL without its password."""
-        return _shown(self.url)
+        return shown_url(self.url)
 
     def _texts(self, study: str) -> Iterator[tuple[str, str]]:
         """What rows were written as, each with where it is."""
@@ -201,100 +195,17 @@ def _unwrapped(text: str) -> str:
         return text
 
 
-def _parsed(url: str) -> URL:
-    try:
-        return make_url(url)
-    except ArgumentError:
-        raise UserError(f"--storage must be a database URL such as {DEFAULT_STORE}, got {url!r}.") from None
-
-
-def _check_file(parsed: URL, url: str, make: bool) -> None:
-    if parsed.database in (None, "", ":memory:"):
-        raise UserError(f"a study must outlive its command, got the storage {url!r} in memory. Give sqlite:///FILE.")
-    file = Path(str(parsed.database))
-    if not make and not file.exists():
-        raise UserError(f"there is no study in {file}. Make one with `nas search`, or give --storage.")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise unusable(url, error) from error
-
-
-def _engine(parsed: URL) -> Engine:
-    if parsed.get_backend_name() != "sqlite":
-        try:
-            return sql.create_engine(parsed, pool_pre_ping=True)
-        except (ImportError, NoSuchModuleError) as error:
-            shown = _shown(parsed.render_as_string())
-            raise UserError(f"the driver of store {shown} is not installed: {_first_line(error)}") from error
-    engine = sql.create_engine(parsed, connect_args={"timeout": PATIENCE_S})
-    sql.event.listen(engine, "connect", write_ahead)
-    return engine
-
-
-def write_ahead(connection: Any, _: Any) -> None:
-    """Let readers read while somebody writes, and lose nothing when the machine stops."""
-    connection.execute("PRAGMA journal_mode=WAL")
-    connection.execute("PRAGMA synchronous=FULL")
-
-
-@contextmanager
-def clear_errors(url: str) -> Iterator[None]:
-    """Turn what a database raises into a UserError that names the store and what to do."""
-    try:
-        yield
-    except SQLAlchemyError as error:
-        raise unusable(url, error) from error
-
-
-def unusable(url: str, error: BaseException) -> UserError:
-    """That a store cannot be used, why, and what to do."""
-    return UserError(
-        f"store {_shown(url)} cannot be used: {_first_line(error.__cause__ or error)}. What it holds is kept; free the"
-        " file or its disk and run the same command again, or give another --storage."
-    )
-
-
-def _shown(url: str) -> str:
-    parsed = make_url(url)
-    return str(parsed.database) if parsed.get_backend_name() == "sqlite" else parsed.render_as_string()
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
-
-
-@contextmanager
-def only_writer(url: str, name: str) -> Iterator[None]:
-    """Hold a study against a second coordinator. Other databases than SQLite are held by whoever runs them."""
-    parsed = make_url(url)
-    if parsed.get_backend_name() != "sqlite":
-        yield
-        return
-    path = Path(f"{parsed.database}.{slug(name)}.lock")
-    lock = FileLock(path)
-    try:
-        lock.acquire(timeout=0)
-    except OSError as error:
-        if not isinstance(error, Timeout):
-            raise unusable(url, error) from error
-        raise UserError(f"study {name!r} is being written to by another process, which holds {path}.") from None
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-def slug(name: str) -> str:
-    """A file name for a study: what is not a letter, digit, dot, dash or underscore becomes a dash."""
-    return "".join(character if character.isalnum() or character in "._-" else "-" for character in name).strip(".")
+def check_name(study: str) -> str:
+    """The name, where a study can have it. Raises UserError."""
+    if study != study.strip() or not study or study == "all" or "," in study:
+        raise UserError(f"a study's name has no commas, no blanks at its ends, and is not 'all', got {study!r}.")
+    return study
 
 
 def named(wanted: str, known: list[str]) -> list[str]:
     """The studies that "all" or "A,B" means. Raises UserError for one that is not there."""
     names = known if wanted == "all" else [name.strip() for name in wanted.split(",") if name.strip()]
-    for name in names:
+    for name in names or [wanted]:
         if name not in known:
             raise unknown("study", name, known)
     return names

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from nas import report
 from nas.objectives import resolve
+from nas.provenance import without_passwords
 from nas.search_config import SearchConfig
 from results import table
 from results.pareto import front
@@ -85,16 +86,24 @@ class Study:
         asked = self._asked(objectives)
         best = {row.identity() for row in front_of(self._rows, asked)}
         records = [{**row.columns(), "stands": row.identity() in best} for row in self._rows]
-        figure = report.draw_front(records, asked, self.title(asked))
+        figure = report.draw_front(records, asked, self.title(asked, len(best)))
         if path is not None:
             report.save_figure(figure, Path(path))
         return figure
 
-    def title(self, objectives: Mapping[str, Direction]) -> str:
+    def title(self, objectives: Mapping[str, Direction], standing: int) -> str:
         """What a front of it is called, in a line."""
         ways = ", ".join(f"{way} {name}" for name, way in objectives.items())
         budget = self.config.budget or "no budget" if self.config else "all rows"
-        return f"{self.name}: front of {len(self._rows)} architectures ({ways}; {budget})"
+        return f"{standing} of {len(self._rows)} architectures on the front of {self.name} ({ways}; {budget})"
+
+    def telling_columns(self) -> list[str]:
+        """The columns that tell its Rows apart: architecture, costs, metrics, axes of the recipe, seeds."""
+        axes = self.config.axes if self.config else {}
+        recipe = [axis.replace(".", "_", 1) for axis in axes if axis.startswith("recipe.")]
+        seeds = ["seed"] if len({row.seed for row in self._rows}) > 1 else []
+        objectives = list(self.objectives) if self.directions else []
+        return [*report.front_columns(objectives, list(self.directions)), *recipe, *seeds]
 
     def _asked(self, objectives: str | Sequence[str] | None) -> dict[str, Direction]:
         if objectives is None:
@@ -106,17 +115,19 @@ class Study:
         return len(self._rows)
 
     def __repr__(self) -> str:
-        return f"Study({self.name!r}, {len(self._rows)} rows, {self.storage!r})"
+        return f"Study({self.name!r}, {len(self._rows)} rows, {without_passwords(self.storage)!r})"
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the front."""
+        if not self.directions:
+            return f"<p>{escape(repr(self))}</p>"
         objectives = self.objectives
         best = [row.columns() for row in self.front()]
-        columns = report.front_columns(list(objectives), list(self.directions))
+        columns = self.telling_columns()
         head = "".join(f"<th>{escape(name)}</th>" for name in columns)
         lines = ("".join(f"<td>{escape(str(line.get(name, '')))}</td>" for name in columns) for line in best)
         body = "".join(f"<tr>{line}</tr>" for line in lines)
-        return f"<p>{escape(self.title(objectives))}</p><table><tr>{head}</tr>{body}</table>"
+        return f"<p>{escape(self.title(objectives, len(best)))}</p><table><tr>{head}</tr>{body}</table>"
 
 
 def front_of(rows: Sequence[Row], objectives: Mapping[str, Direction]) -> list[Row]:

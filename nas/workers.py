@@ -1,20 +1,25 @@
 """Where evaluations run: in this process, or in local processes that may die without taking the search down."""
 
+import ctypes
 import os
 import signal
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+import sys
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
 from types import TracebackType
 from typing import Protocol, Self
 
 import joblib
 import torch
+from joblib.externals.loky import ProcessPoolExecutor
+from joblib.externals.loky.backend.context import get_context
 
 from nas.evaluation import evaluate, failed
 from nas.jobs import EvaluationJob
 from results.row import Row
 from search_spaces.errors import show_notices
+
+_PR_SET_PDEATHSIG = 1  # of linux/prctl.h
 
 
 class Workers(Protocol):
@@ -98,7 +103,7 @@ class LocalProcesses:
             try:
                 row = future.result()
             except BrokenProcessPool:
-                row = failed(job, "the process of this evaluation died, most likely killed for lack of memory")
+                row = failed(job, "the process of this evaluation died")
                 process = process.replaced()
             self._idle.append(process)
             ended.append((job, row))
@@ -111,10 +116,8 @@ class LocalProcesses:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for process in (*self._idle, *(process for process, _ in self._busy.values())):
-            for child in list((process.pool._processes or {}).values()):
-                if kind is not None:  # an interrupted evaluation is taken up again from its checkpoint
-                    child.kill()
-            process.pool.shutdown(wait=kind is None, cancel_futures=True)
+            # An interrupted evaluation is taken up again from its checkpoint.
+            process.pool.shutdown(wait=True, kill_workers=kind is not None)
 
 
 class _Process:
@@ -122,8 +125,11 @@ class _Process:
 
     def __init__(self, place: int) -> None:
         self.place = place
-        # Spawned, not forked: torch's threads and CUDA do not survive a fork.
-        self.pool = ProcessPoolExecutor(1, get_context("spawn"), initializer=_begin, initargs=(_gpu(place),))
+        # Neither forked, which torch and CUDA do not survive, nor spawned by the standard library, which would
+        # run the script that called us once more: a notebook, or a file without `if __name__ == "__main__"`.
+        self.pool = ProcessPoolExecutor(
+            1, context=get_context("loky"), initializer=_begin, initargs=(_gpu(place), os.getpid())
+        )
 
     def replaced(self) -> "_Process":
         """Another at the same place, this one having died."""
@@ -140,13 +146,22 @@ def _gpu(place: int) -> str | None:
     return visible[place % gpus]
 
 
-def _begin(gpu: str | None) -> None:
+def _begin(gpu: str | None, parent: int) -> None:
     """Before anything touches CUDA, which looks at its variable once."""
     # Ctrl-C reaches every process of a terminal; what follows from it is the coordinator's to decide.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _end_with_parent(parent)
     show_notices()
     if gpu is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = gpu
+
+
+def _end_with_parent(parent: int) -> None:
+    """Have the kernel end this process with the one that began it: nobody would read what it finds. On Linux."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)  # it had ended already
 
 
 def usual() -> int:

@@ -1,7 +1,8 @@
 """Names of the columns of a flat table: which are a Row's own, and how nothing else comes to stand under them."""
 
 import json
-from collections.abc import Container, Mapping
+import re
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -45,10 +46,32 @@ PREFIXES = ("test_", "speed_", "recipe_", "version_", "metric_", "measure_", "pr
 RESERVED = frozenset({*FIXED, *PROFILE, *CURVE, "uncounted"})
 """Names that no metric may have, in any case."""
 
+_METRIC = re.compile("[A-Za-z][A-Za-z0-9_]*")
+
 
 def is_reserved(name: str) -> bool:
     """Whether a metric may not be named so; letters have no case."""
     return name.lower() in RESERVED or name.lower().startswith(PREFIXES)
+
+
+def refusal_of(metrics: Sequence[str]) -> str | None:
+    """Why a task cannot have metrics of these names, without full stop; None where it can.
+
+    Each is a column beside those that every Row has, and letters of columns have no case.
+    """
+    earlier: set[str] = set()
+    for name in metrics:
+        if not isinstance(name, str) or not _METRIC.fullmatch(name):
+            return f"a metric's name is a letter and then letters, digits and _, got {name!r}"
+        if is_reserved(name):
+            return f"no metric may be called {name!r}: that is a column of every row, or begins as others' do"
+        if name.lower() in earlier:
+            return f"metrics must have different names, whatever their case, got {name!r} twice"
+        earlier.add(name.lower())
+    for name in metrics:
+        if name.lower().endswith("_se") and name.lower().removesuffix("_se") in earlier:
+            return f"{name} is the standard error of the metric {name[:-3]!r}, and no metric of its own"
+    return None
 
 
 def place(
@@ -68,10 +91,10 @@ def place(
         values: Name -> value.
         always: Whether every name gets the prefix.
         own: Reserved names that these values may have.
-        taken: Names that belong to others.
+        taken: Names in small letters that belong to others; letters have no case.
     """
     for name, value in values.items():
-        free = name in own or not (always or is_reserved(name) or name in taken)
+        free = name in own or not (always or is_reserved(name) or name.lower() in taken)
         column = name if free else prefix + name
         while column in columns:
             column = prefix + column

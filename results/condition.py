@@ -66,9 +66,9 @@ def select(table: pa.Table, condition: str, seconds: float = 10) -> pa.Table:
     query = f"SELECT ({expression}) FROM rows"  # noqa: S608  # made of known pieces
     with duckdb.connect(":memory:", config=dict(_CONFIG)) as connection:
         try:
-            connection.register("given", table.select(used or table.column_names[:1]))
-            connection.execute("CREATE TABLE rows AS FROM given")
-            connection.unregister("given")
+            connection.register("selected", table.select(used or table.column_names[:1]))
+            connection.execute("CREATE TABLE rows AS FROM selected")
+            connection.unregister("selected")
             return table.filter(_mask(connection, query, condition, seconds))
         except duckdb.InterruptException as error:
             raise _refusal(condition, f"it took longer than {seconds:g} s") from error

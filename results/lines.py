@@ -61,7 +61,7 @@ def read(path: Path) -> tuple[list[Row], list[BadLine]]:
     return rows, bad
 
 
-def write(rows: Iterable[Row], path: Path | None = None) -> None:
+def write(rows: Iterable[Row], path: str | Path | None = None) -> None:
     """Write Rows to a file, which is whole or as it was before, or without a path to standard output.
 
     Raises:
@@ -74,7 +74,7 @@ def write(rows: Iterable[Row], path: Path | None = None) -> None:
         sys.stdout.buffer.write(text.encode())
         sys.stdout.buffer.flush()
         return
-    target = path.resolve()  # of a link, what it points to is replaced
+    target = Path(path).resolve()  # of a link, what it points to is replaced
     try:
         if target.exists() and not stat.S_ISREG(target.stat().st_mode):  # /dev/null must stay what it is
             with target.open("wb") as file:

@@ -18,6 +18,7 @@ from results.strict_json import (
     MAYBE_INTEGER,
     MAYBE_NUMBER,
     MAYBE_TEXT,
+    MOST_LEVELS,
     NAMES,
     NUMBERS,
     OBJECT,
@@ -38,7 +39,7 @@ Direction = Literal["max", "min"]
 Status = Literal["complete", "pruned", "over-budget", "failed"]
 
 
-class Point(TypedDict):
+class CurvePoint(TypedDict):
     """A point of a curve: the metrics stand apart, so that one named "step" hides nothing.
 
     Attributes:
@@ -105,7 +106,7 @@ class Row:
     speeds: Mapping[str, float] = field(default_factory=dict)
     costs: Costs = field(default_factory=Costs)
     profile: Mapping[str, float | int | str] = field(default_factory=dict)
-    curve: tuple[Point, ...] = ()
+    curve: tuple[CurvePoint, ...] = ()
     provenance: Mapping[str, JSON] = field(default_factory=dict)
     row_version: int = ROW_VERSION
 
@@ -119,7 +120,7 @@ class Row:
         Of a Row that was upgraded the whole recipe is not known; the preset stands for it, and the identity is no
         other's.
         """
-        recipe = self.recipe
+        recipe, code = self.recipe, self.provenance.get("code")
         if self.provenance.get("recipe_known") is False:
             recipe = {**recipe, "preset": self.preset, "recipe_known": False}
         return identity_of(
@@ -130,17 +131,20 @@ class Row:
             recipe=recipe,
             seed=self.seed,
             start=self.start,
+            code=None if code is None else str(code),
         )
 
     def to_json(self) -> str:
         """One line of strict JSON, which `from_json` reads back equal.
 
         Raises:
-            TypeError, ValueError: A value cannot be written so: it is not of JSON, not finite or beyond 64 bits.
+            TypeError, ValueError: A value cannot be written so: it is not of JSON, not of its field's kind, not finite
+                or beyond 64 bits.
         """
-        record = {one.name: getattr(self, one.name) for one in fields(self)}
-        record |= {"architecture": asdict(self.architecture), "costs": asdict(self.costs)}
-        return json.dumps(plain(record, "row"), allow_nan=False)
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        values |= {"architecture": asdict(self.architecture), "costs": asdict(self.costs)}
+        record = _checked(plain(values, "row", levels=MOST_LEVELS + 1))  # a recipe alone may have MOST_LEVELS
+        return json.dumps(record, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> "Row":
@@ -150,18 +154,16 @@ class Row:
             BadRow: It cannot be a Row: it is no JSON, a field is missing, unknown or not of its type, or it was written
                 by a newer version.
         """
-        record = shaped(upgraded(parse(text)), _KINDS, _NEEDED, "it")
+        record = _checked(upgraded(parse(text)))
         try:
             record["architecture"] = Architecture.from_record(record["architecture"])
             for name in ("recipe", "provenance"):  # not so deep that they cannot be written again
                 record[name] = plain(record.get(name, {}), name)
         except ValueError as error:
             raise BadRow(str(error)) from None
-        costs = shaped(record.get("costs", {}), _COSTS, (), "'costs'")
+        costs = record.get("costs", {})
         record["costs"] = Costs(**costs | {"uncounted": tuple(costs.get("uncounted", ()))})
         record["curve"] = tuple(record.get("curve", ()))
-        known = {name: value for name, value in record["provenance"].items() if name in _PROVENANCE}
-        shaped(known, _PROVENANCE, (), "'provenance'")
         return cls(**record)
 
     def _repr_html_(self) -> str:
@@ -179,7 +181,7 @@ class Row:
         own |= {"identity": self.identity(), "key": self.architecture.key, "topology": self.architecture.topology}
         curve = list(self.curve)
         if self.status == "complete" and self.metrics:
-            end: Point = {"step": self.steps, "metrics": self.metrics}
+            end: CurvePoint = {"step": self.steps, "metrics": self.metrics}
             curve = [point for point in curve if point["step"] != self.steps or point["metrics"] != self.metrics]
             curve.append(end)
         records = []
@@ -202,11 +204,12 @@ class Row:
         columns |= {name: getattr(self.costs, name) for name in COUNTS}
         columns |= {name: getattr(self, name) for name in LAST}
         columns |= {name: self.provenance.get(name) for name in PROVENANCE}
+        metrics = {name.lower() for metric in (*self.directions, *self.metrics) for name in (metric, f"{metric}_se")}
         place(columns, "metric_", self.metrics)
         place(columns, "test_", self.test, always=True)
-        place(columns, "measure_", self.measures, taken=self.directions)
+        place(columns, "measure_", self.measures, taken=metrics)
         place(columns, "speed_", self.speeds, always=True)
-        place(columns, "profile_", self.profile, own=PROFILE)
+        place(columns, "profile_", self.profile, own=PROFILE, taken=metrics)
         place(columns, "recipe_", self.recipe, always=True)
         versions = self.provenance.get("versions")
         if isinstance(versions, Mapping):
@@ -223,6 +226,7 @@ def identity_of(
     recipe: Mapping[str, JSON],
     seed: int,
     start: str | None,
+    code: str | None = None,
 ) -> str:
     """What is trained and how, as 16 hex digits, on every machine: equal things have equal digits, others others.
 
@@ -243,7 +247,10 @@ def identity_of(
         "seed": seed,
         "start": start,
     }
-    text = json.dumps(_canonical(plain(said, "identity", infinite=True)), sort_keys=True, separators=(",", ":"))
+    if code is not None:  # of a task in a file of its own; of an installed one its version stands for the code
+        said["code"] = code
+    whole = plain(said, "identity", infinite=True, levels=MOST_LEVELS + 1)
+    text = json.dumps(_canonical(whole), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -254,6 +261,15 @@ def _canonical(value: Any) -> Any:
     if isinstance(value, list):
         return [_canonical(one) for one in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _checked(record: object) -> dict[str, Any]:
+    """The record whose values are of their fields' kinds, written or read. Raises BadRow where they are not."""
+    fitting = shaped(record, _KINDS, _NEEDED, "it")
+    shaped(fitting.get("costs", {}), _COSTS, (), "'costs'")
+    known = {name: value for name, value in fitting.get("provenance", {}).items() if name in _PROVENANCE}
+    shaped(known, _PROVENANCE, (), "'provenance'")
+    return fitting
 
 
 _KINDS: Mapping[str, Kind] = {

@@ -111,7 +111,6 @@ def objects_of(words: str, holds: Callable[[Any], bool]) -> Kind:
     return f"an object of {words}", lambda value: isinstance(value, dict) and all(map(holds, value.values()))
 
 
-ANY: Kind = ("anything", lambda value: True)
 TEXT: Kind = ("text", lambda value: isinstance(value, str))
 MAYBE_TEXT: Kind = ("text or null", lambda value: value is None or isinstance(value, str))
 INTEGER: Kind = ("an integer", is_integer)
@@ -151,6 +150,9 @@ def _constant(text: str) -> None:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     record = dict(pairs)
     if len(record) < len(pairs):
-        twice = next(name for i, (name, _) in enumerate(pairs) if name in dict(pairs[:i]))
-        raise BadRow(f"it says {_SHORT.repr(twice)} twice")
+        before: set[str] = set()
+        for name, _ in pairs:
+            if name in before:
+                raise BadRow(f"it says {_SHORT.repr(name)} twice")
+            before.add(name)
     return record

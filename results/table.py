@@ -199,8 +199,8 @@ def _values(table: pa.Table, by: Sequence[str], column: str) -> dict[tuple[Any, 
 
 
 def _mixture(task: str, column: str, values: Sequence[Any], reason: str) -> str:
-    found = f"{len(values)} values of {column} in one table ({_few(values)})"
-    return f"{task}: {found}; {reason}. Keep one: {column} = {_literal(values[0])}."
+    mixture = f"{len(values)} values of {column} in one table ({_few(values)})"
+    return f"{task}: {mixture}; {reason}. Keep one: {column} = {_literal(values[0])}."
 
 
 def _few(values: Sequence[Any]) -> str:

@@ -36,8 +36,8 @@ def _from_version_1(record: Mapping[str, Any]) -> dict[str, Any]:
     for name in _NEW:
         if name in record:
             raise BadRow(f"it has {name!r}, which is of version 2, and no 'row_version'")
-    found = {**record, "row_version": 2}
-    old = {name: found.pop(name) for name in ("validation", "curve", "versions", "wall_s") if name in found}
+    current = {**record, "row_version": 2}
+    old = {name: current.pop(name) for name in ("validation", "curve", "versions", "wall_s") if name in current}
     curve = [_point(point) for point in _listed(old.get("curve", []))]
     shaped({**old, "curve": curve}, _VERSION_1, (), "it")
     values, test = old.get("validation", {}), record.get("test", {})
@@ -46,7 +46,7 @@ def _from_version_1(record: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in values.items():
         groups["metrics" if name in surely else _group(name)][name] = value
     provenance: dict[str, Any] = {"upgraded_from": 1, "recipe_known": False}
-    return found | groups | {"curve": curve, "provenance": provenance | {n: old[n] for n in _KEPT if n in old}}
+    return current | groups | {"curve": curve, "provenance": provenance | {n: old[n] for n in _KEPT if n in old}}
 
 
 def _point(point: Any) -> dict[str, Any]:

@@ -67,12 +67,12 @@ class Architecture:
             kind = str if name in ("topology", "model") else int
             if type(value) is not kind:
                 raise ValueError(f"{name!r} of an architecture must be {_KINDS[kind]}, got {value!r:.60}")
-        found = object.__new__(cls)
+        architecture = object.__new__(cls)
         for name, field in known.items():
             if name not in values and field.default is MISSING:
                 raise ValueError(f"an architecture needs {name!r}")
-            object.__setattr__(found, name, values.get(name, field.default))
-        return found
+            object.__setattr__(architecture, name, values.get(name, field.default))
+        return architecture
 
     @property
     def key(self) -> str:

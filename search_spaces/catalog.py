@@ -66,9 +66,9 @@ def _timm(name: str, model: str) -> SearchSpace:
 
 def _wirings(base: Architecture, *others: str) -> Axes:
     """The axes of all topologies that are searched: "resnet" first, then by name, whatever was installed when."""
-    found = searched(base)
-    options = {f"{name}.{option}": values for name, axes in found.items() for option, values in axes.items()}
-    return {"topology": (*found, *others), **options}
+    topologies = searched(base)
+    options = {f"{name}.{option}": values for name, axes in topologies.items() for option, values in axes.items()}
+    return {"topology": (*topologies, *others), **options}
 
 
 def _heads(base: Architecture) -> dict[str, tuple[int, ...]]:

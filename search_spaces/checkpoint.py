@@ -90,8 +90,9 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], source: str) -
 
 def save_checkpoint(folder: Path, weights: Mapping[str, Tensor], record: Record) -> None:
     """Write a checkpoint; an earlier one there is replaced, each of its files whole or not at all."""
+    written = {name: tensor.contiguous() for name, tensor in weights.items()}
     with partial_file(folder / WEIGHTS) as partial:
-        save_file({name: tensor.contiguous() for name, tensor in weights.items()}, partial, metadata=_stamp(record))
+        save_file(written, partial, metadata={"record": _digest(record), "weights": fingerprint(written)})
         atomic_replace(partial, folder / WEIGHTS)
     atomic_write(folder / RECORD, record.to_json().encode())
 
@@ -108,21 +109,30 @@ def read_record(folder: Path) -> Record:
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
-    """A checkpoint's weights by name, on the CPU. Raises UserError where they cannot be read or are of another step."""
+    """A checkpoint's weights by name, on the CPU.
+
+    Raises:
+        UserError: They cannot be read, are of another step, or are not those that were written.
+    """
     path, record = folder / WEIGHTS, read_record(folder)
     try:
         with safe_open(path, framework="pt") as file:
-            stamp, weights = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            stamp, weights = file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise UserError(f"{path} cannot be read: {error}. Take another checkpoint.") from error
-    if stamp != _stamp(record):
-        raise UserError(f"{path} and {RECORD} beside it are not of one checkpoint: {stamp} and {_stamp(record)}.")
+    if stamp.get("record") != _digest(record):
+        raise UserError(f"{path} and {RECORD} beside it are not of one checkpoint. Take another, or train again.")
+    # One flipped bit is still a number, and what kept networks and starts of trainings rest on.
+    if stamp.get("weights") != fingerprint(weights):
+        raise UserError(
+            f"{path} is damaged: its weights are not those written. Take another checkpoint, or train again."
+        )
     return weights
 
 
-def _stamp(record: Record) -> dict[str, str]:
-    """What both files of a checkpoint hold, so that two halves of different ones are told apart."""
-    return {"record": hashlib.sha256(record.to_json().encode()).hexdigest()[:12]}
+def _digest(record: Record) -> str:
+    """What the file of weights says of the record beside it, so that halves of two checkpoints are told apart."""
+    return hashlib.sha256(record.to_json().encode()).hexdigest()[:12]
 
 
 def _misfit(source: str, difference: str) -> UserError:

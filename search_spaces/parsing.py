@@ -45,7 +45,7 @@ def parse_axis(text: str) -> tuple[str, tuple[Scalar, ...]]:
     texts = [part.strip() for part in split_top_level(listed)]
     if not name or not equals or not texts:
         raise UserError(f"an axis is NAME=VALUE,VALUE,... such as depth=2,4,8 or recipe.lr=1e-4,1e-3, got {text!r}.")
-    values = [_word(name, part) if name in ("topology", "model") else parse_scalar(part) for part in texts]
+    values = [_axis_value(name, part) for part in texts]
     for index, value in enumerate(values):
         if value in values[:index]:
             raise UserError(f"value {texts[index]} stands twice in axis {text!r}. Leave one out.")
@@ -65,8 +65,17 @@ def parse_axes(texts: Iterable[str]) -> dict[str, tuple[Scalar, ...]]:
     return axes
 
 
-def _word(name: str, text: str) -> str:
-    return str(Spec.parse(text)) if name == "topology" else text
+def _axis_value(name: str, text: str) -> Scalar:
+    if name == "topology":
+        return str(Spec.parse(text))
+    if name == "model":
+        return text
+    try:
+        return parse_scalar(text)
+    except UserError:
+        if not name.startswith("recipe."):
+            raise
+        return text  # "0.9:0.95", "32-true": the recipe's field knows what that is, and refuses what is nothing
 
 
 def _integer(name: str, text: str) -> int:

@@ -102,8 +102,8 @@ class SearchSpace:
     @cached_property
     def architectures(self) -> Mapping[Architecture, Point]:
         """Every architecture that can be built, with its point without the recipe's axes, in the axes' order."""
-        found = {self.candidate(point).architecture: point for point in self._points()}
-        return {architecture: point for architecture, point in found.items() if refusal(architecture) is None}
+        points = {self.candidate(point).architecture: point for point in self._points()}
+        return {architecture: point for architecture, point in points.items() if refusal(architecture) is None}
 
     @cached_property
     def members(self) -> Mapping[Candidate, Point]:

@@ -201,8 +201,8 @@ def check_two_forwards_do_not_meet(subject: Subject) -> None:
         second = topology.write(t, second, layer(*other))
     assert torch.equal(topology.close(first), expected[0]), "a forward is changed by another one that runs beside it"
     assert torch.equal(topology.close(second), expected[1]), "a forward is changed by another one that runs beside it"
-    kept = [name or "the topology" for name, module in topology.named_modules() if list(kept_tensors(module))]
-    assert not kept, f"no tensor may stay on a module after a forward, got one on {', '.join(kept)}"
+    holders = [name or "the topology" for name, module in topology.named_modules() if list(kept_tensors(module))]
+    assert not holders, f"no tensor may stay on a module after a forward, got one on {', '.join(holders)}"
 
 
 def check_positions_do_not_meet(subject: Subject) -> None:

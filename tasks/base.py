@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 from torch import nn
 
 from search_spaces.architecture import Architecture
-from search_spaces.count import Count
+from search_spaces.count import Count, Handlers
 from search_spaces.errors import UserError
 from search_spaces.registry import Registry
 from tasks.batches import Inputs
@@ -72,8 +72,9 @@ class Task(ABC):
         presets: Name -> settings of a training run, a frozen dataclass whose `str` is one line. "smoke" takes
             a few seconds of one core and "proxy" about a minute; "paper" is the published recipe.
         bases: Preset -> the architecture that it was published for, where that is not `base`.
-        handlers: Operator ("aten::fft_rfft") -> what counts its multiply-accumulates, or None where it has no matrix
-            work; for operators of the task's networks that `nas cost` does not know.
+        handlers: Operator ("aten::fft_rfft") -> what counts its multiply-accumulates from the shapes of its inputs and
+            of its outputs, or None where it has no matrix work; for operators of the task's networks that `nas cost`
+            does not know.
         data: The folder or name given by `--data`, or None for the default.
     """
 
@@ -83,7 +84,7 @@ class Task(ABC):
     base: ClassVar[Architecture]
     presets: ClassVar[Mapping[str, Any]]
     bases: ClassVar[Mapping[str, Architecture]] = {}
-    handlers: ClassVar[Mapping[str, Callable[..., Any] | None]] = {}
+    handlers: ClassVar[Handlers] = {}
 
     def __init__(self, data: Path | None = None) -> None:
         self.data = data

@@ -45,6 +45,15 @@ def tensors(parts: Any) -> list[Tensor]:
     return [tensor for part in (parts.values() if isinstance(parts, Mapping) else parts) for tensor in tensors(part)]
 
 
+def names(parts: Any) -> list[str]:
+    """All names in mappings, in the order of `tensors`; [] where there is no mapping."""
+    if isinstance(parts, Tensor):
+        return []
+    if isinstance(parts, Mapping):
+        return [name for key, part in parts.items() for name in (key, *names(part))]
+    return [name for part in parts for name in names(part)]
+
+
 def each(parts: Form, change: Callable[[Tensor], Tensor]) -> Form:
     """The same form with every tensor changed."""
     changed: Any

@@ -6,9 +6,14 @@ import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from search_spaces.errors import Notice
 from search_spaces.files import atomic_write
+
+Arrays = dict[str, np.ndarray[Any, Any]]
 
 _DIGEST = 32
 """Bytes of the SHA-256 that a file begins with, of all that follows."""
@@ -58,6 +63,13 @@ def cached(name: str, make: Callable[[], bytes]) -> bytes:
         return found
     finally:
         lock.release()
+
+
+def cached_arrays(name: str, make: Callable[[], Arrays]) -> Arrays:
+    """The arrays kept under `name`, made and kept where there are none yet; see `cached`."""
+    from safetensors.numpy import load, save
+
+    return dict(load(cached(name, lambda: save(make()))))
 
 
 def _read(path: Path) -> bytes | None:

@@ -42,7 +42,7 @@ class Checkpoint:
         """Whether it is time for one."""
         return self.folder is not None and time.monotonic() > self._due_at
 
-    def save(self, step: int, state: Any) -> None:
+    def save(self, state: Any) -> None:
         """Keep a state of plain values and tensors; where that cannot be done, a Notice says so."""
         if self.folder is None:
             return
@@ -50,7 +50,7 @@ class Checkpoint:
         number = int(earlier[-1].name.split(".")[1]) + 1 if earlier else 1
         try:
             with partial_file(self.folder / self._name) as partial:
-                torch.save({"run": self.identity, "step": step, "state": state}, partial)
+                torch.save({"run": self.identity, "state": state}, partial)
                 name = f"{self._name}.{number:06}.{_digest(partial)}{_ENDING}"
                 atomic_replace(partial, self.folder / name)
             for old in earlier[: 1 - _KEPT]:
@@ -79,6 +79,14 @@ class Checkpoint:
             warnings.warn(f"{path} cannot be read ({problem}): it is set aside and not continued.", Notice, 2)
             _set_aside(path)
         return None
+
+    def set_aside(self, problem: str) -> None:
+        """Continue none of this training's: a state was read, and does not fit. A Notice says why."""
+        warnings.warn(
+            f"a checkpoint in {self.folder} does not fit ({problem}): it is set aside and not continued.", Notice, 2
+        )
+        for path in self._files():
+            _set_aside(path)
 
     def clear(self) -> None:
         """Remove all of this training's."""

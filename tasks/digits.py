@@ -17,7 +17,7 @@ from search_spaces.models.vit import ViT, build_vit, count_vit
 from tasks.batches import Batch
 from tasks.classification import ClassificationTask
 from tasks.recipe import Recipe
-from tasks.settings import Fraction, NotNegative
+from tasks.settings import NotNegative, ShareOfOne
 from tasks.splits import TensorSplits
 from tasks.vision import stratified, warp
 
@@ -37,8 +37,8 @@ class DigitsRecipe(Recipe):
     """
 
     degrees: NotNegative = 7.0
-    shift: Fraction = 0.05
-    scale: Fraction = 0.05
+    shift: ShareOfOne = 0.05
+    scale: ShareOfOne = 0.05
 
 
 class AveragingViT(nn.Module):

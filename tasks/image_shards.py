@@ -20,6 +20,7 @@ from torch.utils.data import DataLoader
 
 from search_spaces.errors import UserError
 from tasks.batches import Batch
+from tasks.image_sources import state_of
 from tasks.images import Transform
 from tasks.processes import ALONE, Share
 from tasks.splits import Augment, DataPosition, Part, Splits, derived_seed
@@ -30,10 +31,11 @@ LISTING = "_info.json"
 
 @dataclass(frozen=True)
 class ImageShard:
-    """One tar file and how many images are in it."""
+    """One tar file, how many images are in it, and `state_of` the file."""
 
     name: str
     images: int
+    state: str
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class ShardSplits(Splits):
 
     @property
     def fingerprint(self) -> str:
-        """Of the shards' names and sizes."""
+        """Of the shards' names, and of their files' sizes and times."""
         return hashlib.sha256(repr((self.train, self.test)).encode()).hexdigest()[:12]
 
     @property
@@ -149,12 +151,13 @@ def shards(folder: Path, splits: tuple[str, ...]) -> tuple[ImageShard, ...]:
     """The shards of the first of these splits that the folder's listing has.
 
     Raises:
-        UserError: It has none of them, or cannot be read.
+        UserError: It has none of them, or it or a shard cannot be read.
     """
     try:
         listed: Mapping[str, Any] = json.loads((folder / LISTING).read_text())["splits"]
         found = next(listed[split] for split in splits if split in listed)
-        return tuple(map(ImageShard, found["filenames"], found["shard_lengths"]))
+        names: list[str] = found["filenames"]
+        return tuple(map(ImageShard, names, found["shard_lengths"], [state_of(folder / name) for name in names]))
     except (OSError, ValueError, KeyError, TypeError, StopIteration) as error:
         raise UserError(
             f"{str(folder / LISTING)!r} must list the filenames and shard_lengths of splits.{splits[0]}, "

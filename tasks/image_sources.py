@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ class ImageSource:
     Attributes:
         images: Index -> PIL image and label.
         classes: Name -> label.
-        listing: What tells it from another: the images' names, or their labels where they have none.
+        listing: What tells it from another: the images' names, or their labels where they have none, and `state_of`
+            each file, or the data set's own fingerprint.
     """
 
     images: Any
@@ -47,17 +49,25 @@ def source(data: Path, split: str) -> ImageSource:
         raise UserError(f"{str(place)!r} must hold a folder of images for each class: {error}") from error
 
 
+def state_of(path: Path) -> str:
+    """A file's size in bytes and when it was changed: files that hold something else have another."""
+    found = path.stat()
+    return f"{found.st_size} {found.st_mtime_ns}"
+
+
 def _folder(place: Path) -> ImageSource:
     images = create_dataset("", root=str(place), search_split=False)
     reader = images.reader
-    return ImageSource(images, reader.class_to_idx, reader.filenames())
+    paths = map(Path, reader.filenames(absolute=True))
+    listing = [f"{name} {state_of(path)}" for name, path in zip(reader.filenames(), paths, strict=True)]
+    return ImageSource(images, reader.class_to_idx, listing)
 
 
 def _tar(place: Path) -> ImageSource:
     # Processes that read the same open file would move each other's place in it.
     images = create_dataset("", root=str(place), cache_tarfiles=False)
     reader = images.reader
-    return ImageSource(images, reader.class_name_to_idx, reader.filenames())
+    return ImageSource(images, reader.class_name_to_idx, [state_of(place), *reader.filenames()])
 
 
 def _hugging_face(name: Path, split: str) -> ImageSource:
@@ -66,4 +76,5 @@ def _hugging_face(name: Path, split: str) -> ImageSource:
     except (ImportError, OSError, ValueError) as error:
         raise UserError(f"{str(name)!r} has no split {split!r} that can be read: {error}") from error
     reader = images.reader
-    return ImageSource(images, reader.class_to_idx, reader.iter_targets())
+    # Of the hub's revision or the files' times, and of what was done to it since.
+    return ImageSource(images, reader.class_to_idx, chain([reader.dataset._fingerprint], reader.iter_targets()))

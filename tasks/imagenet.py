@@ -12,7 +12,7 @@ from search_spaces.errors import UserError
 from tasks.image_shards import LISTING, ShardSplits, shards
 from tasks.image_sources import NAMES, source
 from tasks.images import ImageSplits, Transform
-from tasks.settings import Fraction, Whole
+from tasks.settings import ShareOfOne, Whole
 from tasks.splits import Augment
 from tasks.vision import MixRecipe, ViTTask, mix
 
@@ -31,7 +31,7 @@ class ImageNetRecipe(MixRecipe):
     """
 
     recolour: str = ""
-    erasing: Fraction = 0.0
+    erasing: ShareOfOne = 0.0
     loaders: Whole = 8
 
 

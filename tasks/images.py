@@ -53,7 +53,7 @@ class ImageSplits(Splits):
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of the images' names and classes; not of what is in them."""
+        """Of the images' names and classes, and of their files' sizes and times; they are not read for it."""
         digest = hashlib.sha256()
         for source in (self.train, self.test):
             for line in (sorted(source.classes.items()), *source.listing):

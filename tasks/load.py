@@ -4,14 +4,13 @@ import hashlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from results.columns import is_reserved
-from search_spaces.errors import UserError, unknown
-from tasks.base import TASK_FAMILIES, TASKS, Task
+from results.columns import refusal_of
+from search_spaces.errors import UserError, reason_of, unknown
+from tasks.base import TASK_FAMILIES, TASKS, Metric, Task
 
 
 def load_task(reference: str, data: Path | None = None) -> Task:
@@ -19,9 +18,15 @@ def load_task(reference: str, data: Path | None = None) -> Task:
 
     Raises:
         UserError: No such name, file or class; a plug-in or file that cannot be imported; a class that is no Task
-            or lacks something; or data that is missing.
+            or lacks something, or cannot be made; or data that is missing.
     """
-    return task_class(reference)(data)
+    kind = task_class(reference)
+    try:
+        return kind(data)
+    except UserError:
+        raise
+    except Exception as error:  # somebody's task may fail in any way, and that is not ours to trace
+        raise UserError(f"task {reference!r} could not be made: {reason_of(error)}") from error
 
 
 def task_class(reference: str) -> type[Task]:
@@ -72,7 +77,7 @@ def _imported(path: Path) -> ModuleType:
         raise
     except Exception as error:  # somebody's file may fail in any way, and that is not ours to trace
         del sys.modules[name]
-        raise UserError(f"{path} could not be imported: {type(error).__name__}: {error}") from error
+        raise UserError(f"{path} could not be imported: {reason_of(error)}") from error
     return module
 
 
@@ -88,18 +93,18 @@ def _check(reference: str, kind: Any) -> None:
     missing = sorted(declared - set(dir(kind))) + sorted(kind.__abstractmethods__)
     if missing:
         raise UserError(f"task {reference!r} lacks {', '.join(missing)}. See tasks.base.Task for what each is.")
-    problem = misnamed([metric.name for metric in kind.metrics])
+    metrics: Any = kind.metrics
+    if not isinstance(metrics, tuple | list) or not metrics or not all(isinstance(one, Metric) for one in metrics):
+        raise UserError(
+            f"task {reference!r}: metrics must be a tuple of at least one Metric, got {metrics!r}. "
+            "Write metrics = (Metric(name, unit, direction),) in the class."
+        )
+    for metric in metrics:
+        if metric.direction not in ("max", "min"):
+            raise UserError(
+                f"task {reference!r}: the direction of a metric must be max or min, got {metric.direction!r} of "
+                f"{metric.name!r}. Say which is better, more or less."
+            )
+    problem = refusal_of([metric.name for metric in metrics])
     if problem:
         raise UserError(f"task {reference!r}: {problem}. Rename the metric.")
-
-
-def misnamed(metrics: Sequence[str]) -> str:
-    """What is wrong with metrics of these names, or "": each of them is a column beside those that every row has."""
-    for name in metrics:
-        if is_reserved(name):
-            return f"no metric may be called {name!r}: that is a column of every row, or begins as others' do"
-        if metrics.count(name) > 1:
-            return f"metrics must have different names, got {name!r} twice"
-        if f"{name}_se" in metrics:
-            return f"{name}_se is the standard error of the metric {name!r}, and no metric of its own"
-    return ""

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from search_spaces.errors import UserError
-from tasks.settings import Between, Count, Fraction, NotNegative, Positive, Whole, check, shown
+from tasks.settings import AtLeastOne, Between, NotNegative, Positive, ShareOfOne, Whole, check, shown
 
 Precision = Literal["32-true", "bf16-mixed", "bf16-true"]
 Schedule = Literal["cosine", "linear", "inverse-sqrt"]
 Sharing = Literal["ddp", "fsdp"]
-Beta = Annotated[float, Between(-1e-300, 1, open=True)]
+Beta = Annotated[float, Between(0, 1, open_high=True)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,8 @@ class Recipe:
         precision: What the forward pass computes in; "bf16-true" keeps the weights in it as well.
         compile: Whether the network is compiled by torch.compile.
         sharing: What devices share where torchrun starts several processes: "ddp" the work, and "fsdp" the weights and
-            the optimiser's state as well. They take a micro-batch together: `accumulate` is divided by their number.
+            the optimiser's state as well. They take a micro-batch together: `accumulate` is divided by their number,
+            and rounded up to what cuts the batch evenly.
         accelerator: "auto" is a GPU where there is one. A network of a few thousand parameters is no faster on one.
         measured: How many examples of validation, and of test, are measured; 0 is all of them.
         reports: Into how many parts the training is cut by the validations on the way.
@@ -42,22 +43,22 @@ class Recipe:
 
     epochs: Whole = 0
     steps: Whole = 0
-    batch: Count
+    batch: AtLeastOne
     lr: Positive
     weight_decay: NotNegative = 0.05
     betas: tuple[Beta, Beta] = (0.9, 0.999)
-    warmup: Fraction = 0.1
+    warmup: ShareOfOne = 0.1
     schedule: Schedule = "cosine"
-    floor: Fraction = 0.0
+    floor: ShareOfOne = 0.0
     clip: NotNegative = 1.0
-    label_smoothing: Fraction = 0.0
-    accumulate: Count = 1
+    label_smoothing: ShareOfOne = 0.0
+    accumulate: AtLeastOne = 1
     precision: Precision = "32-true"
     compile: bool = False
     sharing: Sharing = "ddp"
     accelerator: Literal["auto", "cpu"] = "auto"
     measured: Whole = 0
-    reports: Count = 5
+    reports: AtLeastOne = 5
 
     def __post_init__(self) -> None:
         check(self)
@@ -79,23 +80,30 @@ class Recipe:
         return self.batch // self.accumulate
 
     def shared_by(self, devices: int) -> "Recipe":
-        """The same recipe on several devices, each of which takes as much at once as one alone would.
+        """The same recipe on several devices, none of which takes more at once than one alone would.
 
         Raises:
-            UserError: A micro-batch cannot be dealt out evenly.
+            UserError: A batch cannot be dealt out evenly.
         """
-        shared = replace(self, accumulate=max(1, self.accumulate // devices))
-        if self.batch % (shared.accumulate * devices):
+        if self.batch % devices:
             raise UserError(f"{devices} devices cannot share a batch of {self.batch} evenly. Take a divisor of it.")
-        return shared
+        own = self.batch // devices
+        least = -(-self.accumulate // devices)
+        return replace(self, accumulate=next(parts for parts in range(least, own + 1) if own % parts == 0))
 
     def micro_batches(self, examples: int) -> int:
-        """How many micro-batches an epoch of that many training examples has; an incomplete one is left out."""
-        return max(1, examples // self.micro_batch)
+        """How many micro-batches an epoch of that many training examples has: those of its whole batches.
+
+        Of fewer examples than a batch has, they are the whole micro-batches, or one of all examples.
+        """
+        return examples // self.batch * self.accumulate or max(1, examples // self.micro_batch)
 
     def total_steps(self, examples: int) -> int:
-        """Optimiser steps of the run on that many training examples."""
-        return self.steps or max(1, self.epochs * self.micro_batches(examples) // self.accumulate)
+        """Optimiser steps of the run on that many training examples, on however many devices and in however many parts.
+
+        Fewer examples than a batch has are one batch.
+        """
+        return self.steps or self.epochs * max(1, examples // self.batch)
 
     def learning_rate(self, step: int, steps: int) -> float:
         """The learning rate of a step of 0 .. steps - 1; later ones have the last one's."""

@@ -1,7 +1,8 @@
 """The settings of a recipe: changed by what somebody typed, checked by their types, shown as plain values.
 
 A recipe is any frozen dataclass. What its fields may hold is in their annotations: bool, int, float, str, Literal,
-tuples of these, `| None`, and `Annotated[float, Between(0, 1)]` for a range.
+tuples and lists of these, unions such as `float | None`, and `Annotated[float, Between(0, 1)]` for a range. A field of
+Any takes what it is given; one of any other type, a dataclass among them, is set in Python only.
 """
 
 import math
@@ -23,27 +24,33 @@ class Between:
     Attributes:
         low: The least value.
         high: The largest.
-        open: Whether neither of the two is in it.
+        open_low: Whether `low` itself is not in it.
+        open_high: Whether `high` itself is not in it.
     """
 
     low: float
     high: float = math.inf
-    open: bool = False
+    open_low: bool = False
+    open_high: bool = False
 
-    def allows(self, value: Any) -> bool:
+    def allows(self, value: float) -> bool:
         """Whether a number is in it."""
-        return bool(self.low < value < self.high if self.open else self.low <= value <= self.high)
+        high_enough = self.low < value if self.open_low else self.low <= value
+        return high_enough and (value < self.high if self.open_high else value <= self.high)
 
     def __str__(self) -> str:
-        least, most = ("more than", "less than") if self.open else ("at least", "at most")
+        least, most = "more than" if self.open_low else "at least", "less than" if self.open_high else "at most"
         return f"{least} {self.low:g}" + ("" if self.high == math.inf else f" and {most} {self.high:g}")
 
 
-Count = Annotated[int, Between(1)]
+AtLeastOne = Annotated[int, Between(1)]
 Whole = Annotated[int, Between(0)]
-Fraction = Annotated[float, Between(0, 1)]
-Positive = Annotated[float, Between(0, open=True)]
+ShareOfOne = Annotated[float, Between(0, 1)]
+Positive = Annotated[float, Between(0, open_low=True)]
 NotNegative = Annotated[float, Between(0)]
+
+_MOST_INTEGER = 2**63 - 1
+"""What a Row can hold; the least is -_MOST_INTEGER - 1."""
 
 
 def changed(recipe: Recipe, settings: Mapping[str, object], owner: str = "the recipe") -> Recipe:
@@ -60,9 +67,21 @@ def changed(recipe: Recipe, settings: Mapping[str, object], owner: str = "the re
     for name, value in settings.items():
         if name not in hints:
             raise unknown(f"setting of {owner}", name, hints)
-        values[name] = _read(name, value, hints[name])
-    found: Recipe = replace(recipe, **values)
-    return found
+        values[name] = _read(value, hints[name])
+        problem = _problem(values[name], hints[name])
+        if problem:
+            raise UserError(f"{name} must be {problem}, got {value!r}.")
+    try:
+        return replace(recipe, **values)
+    except UserError:
+        raise
+    except (TypeError, ValueError) as error:  # somebody's recipe says so, who does not know of UserError
+        reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        raise UserError(f"{owner} cannot have {_listed(settings)}: {reason}.") from error
+
+
+def _listed(settings: Mapping[str, object]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in settings.items()) or "no other settings"
 
 
 def check(recipe: Any) -> None:
@@ -86,8 +105,8 @@ def values_of(recipe: Any) -> dict[str, Any]:
 
 def shown(recipe: Any, always: tuple[str, ...]) -> str:
     """One line: these settings, and all others that are not as they are by default."""
-    told = [f for f in fields(recipe) if f.name in always or getattr(recipe, f.name) != f.default]
-    return ", ".join(f"{f.name} {getattr(recipe, f.name)}" for f in told)
+    names = [f.name for f in fields(recipe) if f.name in always or getattr(recipe, f.name) != f.default]
+    return ", ".join(f"{name} {getattr(recipe, name)}" for name in names)
 
 
 def _hints_of(recipe: Any) -> dict[str, Any]:
@@ -110,86 +129,103 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
-def _read(name: str, value: object, hint: Any) -> Any:
-    """A value of the annotation's type from a text, or from what is one already."""
-    found = _parsed(value.strip(), hint) if isinstance(value, str) else _typed(value, hint)
-    problem = _problem(found, hint)
-    if problem:
-        raise UserError(f"{name} must be {problem}, got {value!r}.")
-    return found
+def _read(value: object, hint: Any) -> object:
+    """A value of the annotation's type from a text, or from what JSON has: no tuples, and 1 for 1.0 or 1e3 for 1000.
 
-
-def _typed(value: object, hint: Any) -> object:
-    """JSON knows no tuples and no dataclasses, and people write 1 where they mean 1.0."""
+    What cannot be read so is given back as it is: then `_problem` names it.
+    """
     kind, _ = _kind(hint)
-    if is_dataclass(kind) and isinstance(kind, type) and isinstance(value, Mapping):
-        hints = _hints(kind)
-        return kind(**{name: _read(name, each, hints[name]) for name, each in value.items() if name in hints})
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if get_origin(kind) is tuple and isinstance(value, list | tuple):
-        kinds = _members(kind, len(value))
-        return tuple(map(_typed, value, kinds)) if len(kinds) == len(value) else tuple(value)
+    origin = get_origin(kind)
+    if isinstance(value, str):
+        value = value.strip() if kind not in (str, Any) else value
+    if origin in (Union, types.UnionType):
+        return _read_union(value, get_args(kind))
+    if origin is Literal:
+        return next((each for each in get_args(kind) if str(each) == value or _same(each, value)), value)
+    if origin in (tuple, list):
+        return _read_members(value, kind)
+    if kind is bool and isinstance(value, str):
+        return {"true": True, "false": False}.get(value.lower(), value)
+    if kind in (int, float):
+        return _read_number(value, kind)
     return value
 
 
-def _parsed(text: str, hint: Any) -> object:
-    """What a text says, or the text itself where it says nothing of that type: then `_problem` names it."""
-    kind, _ = _kind(hint)
-    origin = get_origin(kind)
-    if origin in (Union, types.UnionType):
-        if type(None) in get_args(kind) and text.lower() in ("none", "null"):
-            return None
-        found = [_parsed(text, each) for each in get_args(kind)]
-        return next((one for one, each in zip(found, get_args(kind), strict=True) if not _problem(one, each)), text)
-    if origin is Literal:
-        return next((each for each in get_args(kind) if str(each) == text), text)
-    if origin is tuple:
-        parts = text.strip("()[] ").replace(":", ",").split(",")
-        kinds = _members(kind, len(parts))
-        return tuple(map(_parsed, map(str.strip, parts), kinds)) if len(kinds) == len(parts) else tuple(parts)
-    if kind is bool:
-        return {"true": True, "false": False}.get(text.lower(), text)
-    if kind in (int, float):
-        try:
-            number = float(text)
-            return int(text) if kind is int and text.lstrip("+-").isdecimal() else _whole(number, kind)
-        except ValueError:
-            return text
-    return text
+def _read_union(value: object, kinds: tuple[Any, ...]) -> object:
+    """A value as the first of the types that takes it."""
+    if type(None) in kinds and isinstance(value, str) and value.lower() in ("none", "null"):
+        return None
+    values = ((_read(value, each), each) for each in kinds)
+    return next((one for one, each in values if not _problem(one, each)), value)
 
 
-def _whole(number: float, kind: Any) -> float | int:
-    """1e3 is an integer where one is wanted."""
-    return int(number) if kind is int and number.is_integer() else number
+def _read_members(value: object, kind: Any) -> object:
+    """The tuple or list that "0.9:0.95" or [0.9, 0.95] stands for, with as many values as were given."""
+    if isinstance(value, str):
+        value = value.strip("()[] ").replace(":", ",").removesuffix(",").split(",") if value.strip("()[] ") else []
+    if not isinstance(value, list | tuple):
+        return value
+    kinds = _members(kind, len(value))
+    return get_origin(kind)(map(_read, value, kinds) if len(kinds) == len(value) else value)
+
+
+def _read_number(value: object, kind: type) -> object:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return value
+    try:
+        if kind is int and isinstance(value, str) and value.lstrip("+-").isdecimal():
+            return int(value)  # by way of a float it would be another from 2 ** 53 on
+        number = value if kind is int and isinstance(value, int) else float(value)
+    except (ValueError, OverflowError):
+        return value
+    return int(number) if kind is int and isinstance(number, float) and number.is_integer() else number
+
+
+def _same(one: object, other: object) -> bool:
+    """Whether they are equal, and True is not 1."""
+    return one == other and isinstance(one, bool) == isinstance(other, bool)
 
 
 def _problem(value: Any, hint: Any) -> str:
     """What a value must be, where it is not; else ""."""
     kind, ranges = _kind(hint)
+    problem = _problem_of_kind(value, kind)
+    if problem or isinstance(value, bool) or not isinstance(value, int | float):
+        return problem
+    return next((str(each) for each in ranges if not each.allows(value)), "")
+
+
+def _problem_of_kind(value: Any, kind: Any) -> str:
     origin = get_origin(kind)
+    if kind is Any:
+        return ""
     if origin in (Union, types.UnionType):
         problems = [_problem(value, each) for each in get_args(kind)]
         return " or ".join(problems) if all(problems) else ""
     if origin is Literal:
         allowed = get_args(kind)
-        return "" if any(value == each for each in allowed) else f"one of {', '.join(map(str, allowed))}"
-    if origin is tuple:
-        kinds = _members(kind, len(value) if isinstance(value, tuple) else 0)
-        if not isinstance(value, tuple) or len(kinds) != len(value):
-            return f"{len(kinds)} values like 0.9:0.95" if kinds else "values like 0.9:0.95"
+        return "" if any(_same(value, each) for each in allowed) else f"one of {', '.join(map(str, allowed))}"
+    if origin in (tuple, list):
+        kinds = _members(kind, len(value)) if isinstance(value, origin) else get_args(kind)
+        if not isinstance(value, origin) or len(kinds) != len(value):
+            return f"{'' if origin is list or ... in kinds else f'{len(kinds)} '}values like 0.9:0.95"
         return next(filter(None, map(_problem, value, kinds)), "")
-    if kind is float:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            return "a finite number"
-    elif kind is int:
-        if isinstance(value, bool) or not isinstance(value, int):
-            return "a whole number"
-    elif kind is type(None):
+    if kind in (int, float):
+        return _problem_of_number(value, kind)
+    if kind in (None, type(None)):
         return "" if value is None else "none"
-    elif isinstance(kind, type) and not isinstance(value, kind):
-        return "true or false" if kind is bool else "a text" if kind is str else f"a {kind.__name__}, made in Python"
-    return next((str(each) for each in ranges if not each.allows(value)), "")
+    bare = origin or kind
+    if isinstance(bare, type) and (not isinstance(value, bare) or (origin and isinstance(value, str))):
+        return {bool: "true or false", str: "a text"}.get(bare, f"a {bare.__name__}, made in Python")
+    return ""
+
+
+def _problem_of_number(value: object, kind: type) -> str:
+    if isinstance(value, bool) or not isinstance(value, int if kind is int else int | float):
+        return "a whole number" if kind is int else "a finite number"
+    if isinstance(value, int):
+        return "" if -_MOST_INTEGER - 1 <= value <= _MOST_INTEGER else "a number of at most 64 bits"
+    return "" if math.isfinite(value) else "a finite number"
 
 
 def _kind(hint: Any) -> tuple[Any, list[Between]]:
@@ -201,5 +237,6 @@ def _kind(hint: Any) -> tuple[Any, list[Between]]:
 
 
 def _members(kind: Any, length: int) -> tuple[Any, ...]:
+    """The types of a tuple's or list's values, where it has that many."""
     kinds = get_args(kind)
-    return kinds[:1] * length if len(kinds) == 2 and kinds[1] is ... else kinds
+    return kinds[:1] * length if get_origin(kind) is list or kinds[-1:] == (...,) else kinds

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import torch
 from torch import Generator, Tensor
 
-from tasks.batches import Batch, chosen, examples, moved, tensors
+from tasks.batches import Batch, chosen, examples, moved, names, tensors
 from tasks.processes import ALONE, Share
 from tasks.recipe import Recipe
 
@@ -73,7 +73,7 @@ class Splits(ABC):
         The shares of all processes together are what one alone would read.
         """
 
-    def remarks(self, part: Part, recipe: Recipe, progress: DataPosition, share: Share = ALONE) -> Mapping[str, float]:
+    def remarks(self, part: Part, recipe: Recipe, position: DataPosition, share: Share = ALONE) -> Mapping[str, float]:
         """Counts that this process has beside the metrics, of a part and of a training that has come so far."""
         return {}
 
@@ -106,11 +106,13 @@ class TensorSplits(Splits):
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of the tensors' shapes and bytes."""
-        digest = hashlib.sha256()
-        for tensor in tensors((self.train, self.validation, self.test)):
+        """Of the tensors' shapes and bytes, and of their names where they have some."""
+        digest, parts = hashlib.sha256(), (self.train, self.validation, self.test)
+        for tensor in tensors(parts):
             digest.update(f"{tensor.dtype}{tuple(tensor.shape)}".encode())
-            digest.update(tensor.contiguous().numpy().tobytes())
+            digest.update(tensor.flatten().view(torch.uint8).numpy().tobytes())  # NumPy has no bfloat16
+        if found := names(parts):
+            digest.update(" ".join(found).encode())
         return digest.hexdigest()[:12]
 
     @property

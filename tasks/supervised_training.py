@@ -90,8 +90,8 @@ class SupervisedTraining(Training):
         if self._batches is None:
             self._batches = self.splits.training(recipe, self.seed, self._position, self.fabric.device, self.share)
         for number in range(recipe.accumulate):
-            self._seed_draws(self._step * recipe.accumulate + number)
             (inputs, targets), self._position = next(self._batches)
+            self._seed_draws(self._step * recipe.accumulate + number)  # afterwards: to read images draws as well
             with self.fabric.no_backward_sync(self._model, enabled=number < recipe.accumulate - 1):
                 with self.fabric.autocast():
                     loss = self.task.loss(call(self._model, inputs), targets, recipe)
@@ -203,8 +203,12 @@ class SupervisedTraining(Training):
         return self._step * accumulate // _LOOK_EVERY > (self._step - 1) * accumulate // _LOOK_EVERY
 
     def _seed_draws(self, index: int) -> None:
-        """Seed what dropout draws from; torch.manual_seed takes a hundred times as long, for every kind of device."""
-        seed = derived_seed(self.seed, "network", index)
+        """Seed what dropout draws from; torch.manual_seed takes a hundred times as long, for every kind of device.
+
+        Processes that train together see other examples, and draw other numbers for them.
+        """
+        purpose = ("network",) if self.share.of == 1 else ("network", self.share.rank)
+        seed = derived_seed(self.seed, *purpose, index)
         if self.fabric.device.type == "cuda":
             torch.cuda.default_generators[self.fabric.device.index or 0].manual_seed(seed)
         torch.default_generator.manual_seed(seed)

@@ -5,7 +5,8 @@ Each check says what it tries; one that fails raises an AssertionError which say
 
 import json
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import is_dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,15 +14,15 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
+from results.columns import refusal_of
 from search_spaces.architecture import Architecture
 from tasks.base import Fitted, Task
 from tasks.batches import call, tensors
-from tasks.load import misnamed
 from tasks.run import CONTINUE, STOP, Decision, Run
 from tasks.settings import changed, values_of
-
-Point = tuple[int, Mapping[str, float]]
+from tasks.training import Reported
 
 
 def check_task(task: Task, architecture: Architecture | None = None) -> None:
@@ -42,8 +43,8 @@ def check_it_says_what_it_is(task: Task, architecture: Architecture) -> None:
     assert isinstance(task.version, int), f"version must be an integer, got {task.version!r}"
     assert task.version >= 1, f"version must be at least 1, got {task.version}"
     assert task.metrics, "metrics must name at least one"
-    problem = misnamed([metric.name for metric in task.metrics])
-    assert not problem, problem
+    problem = refusal_of([metric.name for metric in task.metrics])
+    assert problem is None, problem
     assert {metric.direction for metric in task.metrics} <= {"max", "min"}, "a metric's direction is max or min"
     assert {"smoke", "proxy"} <= set(task.presets), f"presets must have smoke and proxy, got {sorted(task.presets)}"
     assert set(task.bases) <= set(task.presets), f"bases must be of presets, got {sorted(task.bases)}"
@@ -93,7 +94,7 @@ def check_the_closed_form_counts_every_parameter(task: Task, architecture: Archi
 
 
 def check_training_is_a_pure_function(task: Task, architecture: Architecture) -> None:
-    """The same seed gives the same numbers whatever was drawn or set before, and outside nothing is noticed."""
+    """A run gives the same numbers whatever was drawn or set before, and another run others; nothing else is moved."""
     threads = torch.get_num_threads()
     torch.manual_seed(1)
     first, curve = _fit(task, architecture)
@@ -110,23 +111,36 @@ def check_training_is_a_pure_function(task: Task, architecture: Architecture) ->
     assert random.getstate() == before[0], "training must leave the generator of random as it was"
     assert torch.equal(torch.get_rng_state(), before[1]), "training must leave the generator of torch as it was"
     _check_fitted(task, first, curve)
+    others = _other_runs(task, architecture)
+    assert any(_fit(task, **run) != (first, curve) for run in others), (
+        "numbers must depend on seed, architecture or recipe: another of each gave the very same metrics and curve"
+    )
 
 
 def check_it_stops_and_goes_on(task: Task, architecture: Architecture) -> None:
     """STOP ends a training with what was just reported; the same folder lets it go on, to the same numbers."""
-    whole, curve = _fit(task, architecture)
+    with _counted_steps() as all_steps:
+        whole, curve = _fit(task, architecture)
     if not curve:
+        print("nothing to stop at,", end=" ", flush=True)
         return
-    with TemporaryDirectory() as folder:
-        stopped, seen = _fit(task, architecture, Path(folder), stop=True)
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        stopped, seen = _fit(task, architecture, folder=folder, stop=True)
         assert seen == curve[:1], f"a training that is told STOP must report no further, got {seen} of {curve}"
         assert (stopped.steps, stopped.metrics) == seen[0], f"it must give what it reported, got {stopped}"
         assert not stopped.test, f"a training that is not at its end must not be tested, got {stopped.test}"
-        resumed, again = _fit(task, architecture, Path(folder))
-        left = [path.name for path in Path(folder).iterdir()]
+        assert any(folder.iterdir()), "a training that is told STOP must keep in run.folder what it goes on from"
+        with _counted_steps() as steps_left:
+            resumed, again = _fit(task, architecture, folder=folder)
+        left = [path.name for path in folder.iterdir()]
     assert again == curve, f"a training that goes on must report what it had reported first, got {again} of {curve}"
     assert resumed == whole, f"a training that goes on must end as one that did not stop, got {resumed} and {whole}"
     assert not left, f"a finished training must leave no files behind, got {left}"
+    # Steps in another process, or of an optimiser that is not torch's, are not seen.
+    assert not all_steps or len(steps_left) < len(all_steps), (
+        f"a training that goes on must not begin at its start, got {len(steps_left)} of {len(all_steps)} steps again"
+    )
 
 
 def check_what_report_raises_ends_the_training(task: Task, architecture: Architecture) -> None:
@@ -162,22 +176,50 @@ CONTRACT: tuple[Callable[[Task, Architecture], None], ...] = (
 
 
 def _fit(
-    task: Task, architecture: Architecture, folder: Path | None = None, *, stop: bool = False
-) -> tuple[Fitted, list[Point]]:
-    """Train by the smoke preset, in a folder of its own where none is given, to the end or the first report."""
-    curve: list[Point] = []
+    task: Task,
+    architecture: Architecture,
+    *,
+    recipe: Any = None,
+    seed: int = 0,
+    folder: Path | None = None,
+    stop: bool = False,
+) -> tuple[Fitted, list[Reported]]:
+    """Train, by the smoke preset and in a folder of its own where none is given, to the end or the first report."""
+    curve: list[Reported] = []
 
     def report(step: int, metrics: Mapping[str, float]) -> Decision:
         curve.append((step, dict(metrics)))
         return STOP if stop else CONTINUE
 
+    chosen = recipe or task.presets["smoke"]
     with TemporaryDirectory() as own:
-        recipe = task.presets["smoke"]
-        run = Run(architecture=architecture, recipe=recipe, seed=0, folder=folder or Path(own), report=report)
+        run = Run(architecture=architecture, recipe=chosen, seed=seed, folder=folder or Path(own), report=report)
         fitted = task.fit(run)
         left = [path.name for path in Path(own).iterdir()]
     assert not left, f"a finished training must leave no files behind, got {left}"
     return fitted, curve
+
+
+def _other_runs(task: Task, architecture: Architecture) -> Iterator[dict[str, Any]]:
+    """Another seed, a deeper architecture, and each recipe with one of its numbers doubled."""
+    recipe: Any = task.presets["smoke"]
+    yield {"architecture": architecture, "seed": 1}
+    yield {"architecture": replace(architecture, depth=architecture.depth + 1)}
+    for name, value in values_of(recipe).items():
+        if isinstance(value, int | float) and not isinstance(value, bool) and value:
+            with suppress(ValueError):  # twice as much may be too much
+                yield {"architecture": architecture, "recipe": changed(recipe, {name: 2 * value}, "the smoke preset")}
+
+
+@contextmanager
+def _counted_steps() -> Iterator[list[None]]:
+    """A list that grows by each step of one of torch's optimisers."""
+    steps: list[None] = []
+    hook = register_optimizer_step_post_hook(lambda *_: steps.append(None))
+    try:
+        yield steps
+    finally:
+        hook.remove()
 
 
 def _seed_all(seed: int) -> None:
@@ -186,7 +228,7 @@ def _seed_all(seed: int) -> None:
     torch.manual_seed(seed)
 
 
-def _check_fitted(task: Task, fitted: Fitted, curve: list[Point]) -> None:
+def _check_fitted(task: Task, fitted: Fitted, curve: list[Reported]) -> None:
     names = {metric.name for metric in task.metrics}
     errors = {f"{name}_se" for name in names}
     assert fitted.steps >= 1, f"steps must be counted, got {fitted.steps}"

@@ -3,6 +3,7 @@
 What a step is, the trainings themselves know: tasks.supervised_training, tasks.goal_rl.training.
 """
 
+import copy
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
@@ -14,12 +15,13 @@ import torch
 from torch import nn
 
 from search_spaces.checkpoint import fingerprint
-from tasks.base import Fitted, Task
+from search_spaces.errors import reason_of
+from tasks.base import Diverged, Fitted, Task
 from tasks.checkpoint import Checkpoint
 from tasks.processes import ALONE, Share
 from tasks.run import STOP, Run
 
-Point = tuple[int, dict[str, float]]
+Reported = tuple[int, dict[str, float]]
 """A step and the metrics there."""
 
 
@@ -81,7 +83,15 @@ class Training(ABC):
 
 def train(run: Run, training: Training, checkpoint: Checkpoint) -> Fitted:
     """Train to the end, or to where the run's report says STOP; see Task.fit."""
-    curve: list[Point] = []
+    try:
+        return _trained(run, training, checkpoint)
+    except Diverged:  # it has ended: what it would go on from leads there again
+        _clear(training, checkpoint)
+        raise
+
+
+def _trained(run: Run, training: Training, checkpoint: Checkpoint) -> Fitted:
+    curve: list[Reported] = []
     stopped = _resumed(run, training, checkpoint, curve)
     if stopped is not None:
         return stopped
@@ -95,6 +105,7 @@ def train(run: Run, training: Training, checkpoint: Checkpoint) -> Fitted:
             if _stops(run, training, curve):
                 return _stopped(training, checkpoint, curve)
         if training.may_save() and training.share.first(checkpoint.due()):
+            training.check()  # so that losses before a checkpoint are known to be finite, and need not be in it
             _save(training, checkpoint, curve)
     training.check()
     fitted = Fitted(
@@ -105,18 +116,18 @@ def train(run: Run, training: Training, checkpoint: Checkpoint) -> Fitted:
         speeds=training.speeds(),
         network=training.network,
     )
-    if training.share.rank == 0:
-        checkpoint.clear()
+    _clear(training, checkpoint)
     return fitted
 
 
-def _stops(run: Run, training: Training, curve: list[Point]) -> bool:
+def _stops(run: Run, training: Training, curve: list[Reported]) -> bool:
     """Measure and report; whether that is enough, which the first process decides."""
-    curve.append((training.step, dict(training.measure("validation"))))
+    # Plain numbers: a checkpoint with NumPy's would be refused when it is read.
+    curve.append((training.step, {name: float(value) for name, value in training.measure("validation").items()}))
     return training.share.first(run.report(*curve[-1]) is STOP)
 
 
-def _stopped(training: Training, checkpoint: Checkpoint, curve: list[Point]) -> Fitted:
+def _stopped(training: Training, checkpoint: Checkpoint, curve: list[Reported]) -> Fitted:
     """What a training has found that was stopped at its last point; it can go on from there."""
     _save(training, checkpoint, curve)
     step, metrics = curve[-1]
@@ -129,25 +140,25 @@ def _stopped(training: Training, checkpoint: Checkpoint, curve: list[Point]) -> 
     )
 
 
-def _save(training: Training, checkpoint: Checkpoint, curve: list[Point]) -> None:
+def _save(training: Training, checkpoint: Checkpoint, curve: list[Reported]) -> None:
     if checkpoint.folder is None:
         return
-    state = {"training": training.state_dict(), "curve": curve}
+    state = {"step": training.step, "training": training.state_dict(), "curve": curve}
     if training.share.rank == 0:
-        checkpoint.save(training.step, state)
+        checkpoint.save(state)
 
 
-def _resumed(run: Run, training: Training, checkpoint: Checkpoint, curve: list[Point]) -> Fitted | None:
+def _clear(training: Training, checkpoint: Checkpoint) -> None:
+    if training.share.rank == 0:
+        checkpoint.clear()
+
+
+def _resumed(run: Run, training: Training, checkpoint: Checkpoint, curve: list[Reported]) -> Fitted | None:
     """Take up the state of an unfinished training, and say again what it had reported.
 
     Where STOP is the answer to a point before the checkpoint, that point is what was found, and its network is gone.
     """
-    kept = checkpoint.load()
-    lengths = training.share.gather(-1 if kept is None else len(kept["curve"]))
-    if kept is None or set(lengths) != {len(kept["curve"])}:  # one of those that train together could not read it
-        return None
-    training.load_state_dict(kept["training"])
-    for step, metrics in kept["curve"]:
+    for step, metrics in _taken_up(training, checkpoint):
         curve.append((step, metrics))
         if training.share.first(run.report(step, metrics) is STOP):
             return Fitted(
@@ -157,6 +168,27 @@ def _resumed(run: Run, training: Training, checkpoint: Checkpoint, curve: list[P
                 network=training.network if step == training.step else None,
             )
     return None
+
+
+def _taken_up(training: Training, checkpoint: Checkpoint) -> list[Reported]:
+    """Load the newest state that all processes have, and give its curve; [] where the training begins at its start."""
+    kept = checkpoint.load()
+    steps = training.share.gather(None if kept is None else kept["step"])
+    if kept is None or set(steps) != {kept["step"]}:  # one of those that train together could not read it
+        return []
+    began, problem = copy.deepcopy(training.state_dict()), ""
+    try:
+        training.load_state_dict(kept["training"])
+    except Exception as error:  # whatever is made of weights of other names or shapes: the task's file was changed
+        problem = reason_of(error)
+    problems = [one for one in training.share.gather(problem) if one]
+    if not problems:
+        curve: list[Reported] = kept["curve"]
+        return curve
+    training.load_state_dict(training.share.first(began))
+    if training.share.rank == 0:
+        checkpoint.set_aside(problems[0])
+    return []
 
 
 def checkpoint_of(task: Task, run: Run, share: Share = ALONE) -> Checkpoint:

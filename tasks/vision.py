@@ -20,7 +20,7 @@ from search_spaces.models.vit import build_vit, count_vit
 from tasks.batches import Batch
 from tasks.classification import ClassificationTask
 from tasks.recipe import Recipe
-from tasks.settings import Fraction, NotNegative
+from tasks.settings import NotNegative, ShareOfOne
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class MixRecipe(Recipe):
         cutmix: The same for pasting one image's part into another (Yun et al., 2019); with both, one is drawn.
     """
 
-    drop_path: Fraction = 0.0
+    drop_path: ShareOfOne = 0.0
     mixup: NotNegative = 0.0
     cutmix: NotNegative = 0.0
 

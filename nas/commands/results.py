@@ -25,8 +25,7 @@ def query_rows(
     from results import export, table
     from results.query import query
 
-    for line in study.bad:
-        report.say(report.screen(stderr=True), f"passed over, {line}")
+    report.say_bad(study.bad)
     rows = study.rows()
     places = {row.identity(): row for row in rows}
     every = table.from_rows(rows)
@@ -52,13 +51,11 @@ def _names(text: str) -> list[str]:
 
 def _columns(text: str | None, format: Format, study: "Study", known: list[str]) -> list[str]:
     """Those asked for; without a word a table shows the telling ones and a file holds all."""
-    from nas import report
 
     if text == "all" or (text is None and format is not Format.TABLE):
         return []
     if text is not None:
         return _names(text)
-    objectives = list(study.objectives) if study.directions else []
-    telling = ("task", *report.front_columns(objectives, list(study.directions)), "status")
+    telling = ("task", *study.telling_columns(), "status")
     several = len({row.task for row in study.rows()}) > 1
     return [column for column in telling if column in known and (several or column != "task")]

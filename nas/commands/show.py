@@ -28,6 +28,11 @@ def check(
 
     report.check_picture(plot)
     report.for_a_terminal(format, output)
+    if format is Format.JSONL and not ({"study", "source", "storage"} & set(others) and seeds):
+        raise UserError("--format jsonl is of rows, and there are none. Give csv, json or parquet.")
+    for file in (plot, output, curves):
+        if file is not None and file is not plot and not file.parent.is_dir():
+            raise UserError(f"{file} cannot be written: there is no folder {file.parent}. Make it, or give another.")
     if curves is not None and not seeds:
         raise UserError("--curves needs trained networks. Give --seeds.")
 
@@ -35,10 +40,10 @@ def check(
 def front(study: "Study", plot: Path | None = None) -> None:
     """Print the front of a study beside its baselines, and draw it; without a name the newest search's."""
     from nas import report
-    from nas.places import RUNS
-    from nas.store import slug
+    from nas.places import RUNS, slug
     from search_spaces.errors import UserError
 
+    report.say_bad(study.bad)
     objectives = study.objectives
     best = [row.columns() for row in study.front()]
     if not best:
@@ -47,13 +52,13 @@ def front(study: "Study", plot: Path | None = None) -> None:
         raise UserError(f"study {study.name!r} has no complete row yet: {len(study)} ended{why}. See `nas results`.")
     console, last = report.screen(), list(objectives)[-1]
     best.sort(key=lambda record: float(record[last]))
-    columns = report.front_columns(list(objectives), list(study.directions))
-    report.print_records(console, best, columns, study.title(objectives))
+    report.print_records(console, best, study.telling_columns(), study.title(objectives, len(best)))
     for line in report.baseline_lines(study.config.baselines if study.config else {}):
         report.say(console, line)
     path = plot or RUNS / f"{slug(study.name)}-front.png"
     study.plot(path)
-    report.say(console, f"front drawn in {path}; ask more with: nas results --study {study.name}")
+    more = f"; ask more with: nas results --study {study.name}" if study.config else ""
+    report.say(console, f"front drawn in {path}{more}")
 
 
 def row(evaluated: "Row", format: Format = Format.TABLE, output: Path | None = None) -> None:

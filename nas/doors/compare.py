@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 def compare(
     task: str,
     *,
-    archs: str | Sequence[str] = (),
-    topologies: str | Sequence[str] | None = None,
+    arch: str | Sequence[str] = (),
+    topology: str | Sequence[str] | None = None,
     match: str | None = None,
     preset: str = "proxy",
     settings: str | Mapping[str, Any] = "",
@@ -31,15 +31,16 @@ def compare(
     Raises:
         UserError: What was asked for cannot be.
     """
-    from nas.asking import listed, settings_of
+    from nas.asking import check_asked, listed, settings_of
     from nas.comparing import Comparison, candidates, costs_of, jobs_of, side_by_side
     from nas.jobs import fresh_task, recipe_of
     from nas.scheduler import evaluate_all
 
+    check_asked(seeds=seeds, workers=workers, threads=threads)
     of = fresh_task(task, data)
     changes = settings_of(of, preset, settings)
     recipe = recipe_of(of, preset, changes)
-    architectures = candidates(of, listed(archs), topologies, match, preset)
+    architectures = candidates(of, listed(arch), topology, match, preset)
     costs = costs_of(of, architectures, recipe, threads, profile=profile)
     jobs = jobs_of(task, data, architectures, range(seeds), preset, changes, threads)
     rows = evaluate_all(jobs, storage, study or EVALUATIONS, workers) if jobs else []

@@ -1,4 +1,4 @@
-"""`nas.counting`: what an architecture costs by counting, as a whole or by parts; nothing is trained."""
+"""`nas.cost`: what an architecture costs by counting, as a whole or by parts; nothing is trained."""
 
 from pathlib import Path
 from typing import Any, Literal
@@ -20,11 +20,12 @@ def cost(
     """
     from dataclasses import asdict
 
-    from nas.asking import architecture_of
+    from nas.asking import architecture_of, check_asked
     from nas.breakdown import by_layer, by_operator
     from nas.counting import count
     from nas.jobs import fresh_task
 
+    check_asked(by=by)
     of = fresh_task(task, data)
     architecture = architecture_of(of, preset, arch, topology)
     if by is not None:

@@ -33,11 +33,12 @@ def evaluate(
     Raises:
         UserError: What was asked for cannot be. A training that failed is a Row with its reason.
     """
-    from nas.asking import architecture_of, check_measures, made_folder, names_in, settings_of
+    from nas.asking import architecture_of, check_asked, check_measures, made_folder, names_in, settings_of
     from nas.jobs import EvaluationJob, fresh_task
     from nas.profiling.profile import trace_of
     from nas.scheduler import evaluate_all
 
+    check_asked(seed=seed, threads=threads, until=until)
     of = fresh_task(task, data)
     changes = settings_of(of, preset, settings)
     architecture = architecture_of(of, preset, arch, topology)

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nas.places import DEFAULT_STORE, EVALUATIONS
+from nas.places import DEFAULT_STORE
 
 if TYPE_CHECKING:
     from nas.study import Study
@@ -34,7 +34,7 @@ def load(study: str | None = None, *, storage: str = DEFAULT_STORE, source: str 
     names = [*(name for name in searched if name not in known), *known]
     if not names:
         raise UserError(f"there is no study in {store.place}. Make one with `nas search`, or give --storage.")
-    wanted = named(study, names) if study is not None else [next(reversed(searched), EVALUATIONS)]
+    wanted = named(study, names) if study is not None else [next(reversed(searched), known[-1] if known else names[-1])]
     stored = store.read(wanted)
     config = searched.get(wanted[0]) if len(wanted) == 1 else None
     return Study(",".join(wanted), storage, stored.rows, config, stored.bad)

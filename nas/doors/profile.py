@@ -23,11 +23,12 @@ def profile(
     Raises:
         UserError: The architecture cannot be built, or there is no memory for a single example.
     """
-    from nas.asking import architecture_of, settings_of
+    from nas.asking import architecture_of, check_asked, settings_of
     from nas.doors.cost import cost
     from nas.jobs import fresh_task, recipe_of
     from nas.profiling.profile import profile_what_fits, trace_of
 
+    check_asked(batch=batch, threads=threads)
     of = fresh_task(task, data)
     architecture = architecture_of(of, preset, arch, topology)
     recipe = recipe_of(of, preset, settings_of(of, preset, settings))

@@ -26,24 +26,25 @@ def retrofit(
 ) -> "Row":
     """Give the residual network of CHECKPOINT another topology, at first computing the same, and train it further.
 
-    Preset and data are those that the network was trained with, where they are not given. A task in a file of yours
-    has to be named: what a checkpoint says of itself runs no code.
+    Preset, its settings and data are those that the network was trained with, where they are not given. A task in a
+    file of yours has to be named: what a checkpoint says of itself runs no code.
 
     Raises:
         UserError: What was asked for cannot be. A training that failed is a Row with its reason.
     """
-    from nas.asking import settings_of
+    from nas.asking import check_asked, pairs_of, settings_of
     from nas.jobs import EvaluationJob
     from nas.retrofitting import origin_of, rewired
     from nas.scheduler import evaluate_all
 
+    check_asked(seed=seed, threads=threads)
     origin = origin_of(Path(checkpoint), task, preset, None if data is None else str(data))
     start, architecture, kept = rewired(origin, topology, seed, None if save is None else Path(save))
     job = EvaluationJob(
         task=origin.reference,
         architecture=architecture,
         preset=origin.preset,
-        settings=settings_of(origin.task, origin.preset, settings),
+        settings=settings_of(origin.task, origin.preset, {**origin.settings, **pairs_of(settings)}),
         seed=seed,
         data=origin.data,
         start=str(start),

@@ -36,10 +36,12 @@ def search(
     Raises:
         UserError: What was asked for cannot be; nothing was trained.
     """
-    from nas.asking import ask_search
+    from nas.asking import ask_search, check_asked
     from nas.doors.load import load
     from nas.searching import carry_out
+    from nas.store import check_name
 
+    check_asked(trials=trials, seed=seed, workers=workers, threads=threads, keep=keep)
     asked = ask_search(
         task=task,
         space=space,
@@ -53,6 +55,6 @@ def search(
         sampler=sampler,
         data=data,
     )
-    name = study or asked.name
+    name = check_name(study or asked.name)
     carry_out(asked, name, storage, trials=trials, workers=workers, threads=threads, keep=keep, traced=profile)
     return load(name, storage=storage)

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from nas.places import RUNS
 from nas.profiling import trace
 from nas.profiling.energy import energy_of
 from nas.profiling.memory import peak_of
@@ -183,7 +184,7 @@ def _quartiles(name: str, times: Times) -> dict[str, float]:
 
 def trace_of(task: str, architecture: Architecture) -> Path:
     """Where the trace of an architecture is kept that was profiled by itself, without its ending."""
-    return Path("nas-runs", "traces", f"{task}-{architecture.key}")
+    return Path(RUNS, "traces", f"{task}-{architecture.key}")
 
 
 def device_name(device: torch.device) -> str:

@@ -104,11 +104,6 @@ def threads_on_the_cpu(threads: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def one_thread() -> AbstractContextManager[None]:
-    """One thread on the CPU, as evaluations train."""
-    return threads_on_the_cpu(1)
-
-
 def _built(task: Task, architecture: Architecture, recipe: Any, device: torch.device) -> tuple[nn.Module, Inputs]:
     """The network that costs are counted of and one example, in the recipe's precision, compiled or not."""
     with device:

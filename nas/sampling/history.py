@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
+from nas.optuna_study import same_study
 from nas.sampling.axes import Array, Coordinates, Indices
 
 
@@ -56,7 +57,7 @@ class History:
 
     def belongs_to(self, study: optuna.Study) -> bool:
         """Whether this is the history of that study."""
-        return study._storage is self._study._storage and study._study_id == self._study._study_id
+        return same_study(study, self._study)
 
     def tried(self, without: int | None = None) -> Tried:
         """Everything tried by now, but for one trial's number.

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from tasks.goal_rl.environments import gymnasium, make
+from tasks.goal_rl.environments import gymnasium, make, registered_by
 from tasks.goal_rl.recipe import PAPER, GoalRecipe, smoke
-from tasks.goal_rl.task import GoalTask
+from tasks.goal_rl.task import PACKAGES, GoalTask
 
 if TYPE_CHECKING:
     from gymnasium import Env
@@ -236,6 +236,10 @@ class RegisteredGoalTask(GoalTask):
     def environment(self, length: int, *, render: bool = False) -> "Env[Any, Any]":
         """The environment as it is registered."""
         return make(self.environment_id, length, render=render)
+
+    def packages(self) -> tuple[str, ...]:
+        """Those that register the environment, where they are not ours."""
+        return tuple(name for name in registered_by(self.environment_id) if name not in PACKAGES)
 
 
 def goal_task(environment: str) -> type[GoalTask]:

@@ -19,7 +19,7 @@ from torch.optim import Adam, Optimizer
 from search_spaces.models.residual_mlp import GoalAgent
 from tasks.goal_rl.recipe import GoalRecipe
 
-Batch = tuple[Tensor, Tensor, Tensor]
+Transitions = tuple[Tensor, Tensor, Tensor]
 """States [B, S], the actions taken there [B, A], and goals that were reached later in the same episode [B, G]."""
 
 _TANH_EPS = 1e-6
@@ -89,7 +89,7 @@ class Learner:
             "critic": Adam(self._critic, lr=recipe.lr, fused=True),
         }
 
-    def update(self, batch: Batch, generator: Generator) -> Losses:
+    def update(self, batch: Transitions, generator: Generator) -> Losses:
         """One step of the actor and of alpha, and then one of the critic, on the same batch."""
         states, actions, goals = batch
         aims = actor_goals(goals, self.recipe.goals_of_others)
@@ -131,7 +131,7 @@ def _step(optimiser: Optimizer, parameters: list[nn.Parameter], gradients: tuple
     optimiser.step()
 
 
-def updates(learner: Learner, batches: Iterator[Batch], generator: Generator) -> Tensor:
+def updates(learner: Learner, batches: Iterator[Transitions], generator: Generator) -> Tensor:
     """Update on every batch; the sum of all losses, [], which is not finite ever after one was not."""
     total = learner.log_alpha.new_zeros(())
     for batch in batches:

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+from importlib.metadata import packages_distributions
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +52,14 @@ def make(environment: str, length: int, *, render: bool = False, **options: Any)
         environment, max_episode_steps=length or spec.max_episode_steps, disable_env_checker=True, **options
     )
     return made
+
+
+def registered_by(environment: str) -> list[str]:
+    """The packages that an environment's code is in; none where it is in no package, or is not known."""
+    spec = gymnasium().registry.get(environment)
+    entry: Any = spec.entry_point if spec else None
+    module = entry if isinstance(entry, str) else getattr(entry, "__module__", "")
+    return sorted(set(packages_distributions().get(module.partition(":")[0].partition(".")[0], [])))
 
 
 def installed() -> list[str]:

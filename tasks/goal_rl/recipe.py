@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from search_spaces.errors import UserError
-from tasks.settings import Between, Count, Fraction, NotNegative, Positive, Whole, check, shown
+from tasks.settings import AtLeastOne, Between, NotNegative, Positive, ShareOfOne, Whole, check, shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,8 @@ class GoalRecipe:
         batch: Transitions of an update.
         lr: Adam's learning rate, of actor, entropy's weight and critic alike.
         discount: gamma: a goal lies k steps ahead with a probability in proportion to gamma^k.
-        capacity: States that are kept of each environment.
+        capacity: States that are kept of each environment; more than an episode has, so that one that a training was
+            stopped in can be gone on with. Where the environment says the length, a longer one is given up there.
         penalty: Weight of the squared log-sum-exp in the critic's loss.
         entropy: The policy's entropy aimed at, for each action feature.
         goals_of_others: Share of the actor's goals that are taken from other samples of the batch; none in the paper.
@@ -36,29 +37,30 @@ class GoalRecipe:
     """
 
     length: Whole = 0
-    environments: Count = 16
+    environments: AtLeastOne = 16
     processes: Whole = 1
-    unroll: Count
-    prefill: Count = 1
-    rounds: Count
-    updates: Count
-    batch: Count = 256
+    unroll: AtLeastOne
+    prefill: AtLeastOne = 1
+    rounds: AtLeastOne
+    updates: AtLeastOne
+    batch: AtLeastOne = 256
     lr: Positive = 1e-3
-    discount: Annotated[float, Between(0, 1, open=True)] = 0.99
-    capacity: Count = 10_000
+    discount: Annotated[float, Between(0, 1, open_low=True, open_high=True)] = 0.99
+    capacity: AtLeastOne = 10_000
     penalty: NotNegative = 0.1
     entropy: float = -0.5
-    goals_of_others: Fraction = 0.5
-    reports: Count = 10
-    episodes: Count = 64
+    goals_of_others: ShareOfOne = 0.5
+    reports: AtLeastOne = 10
+    episodes: AtLeastOne = 64
     accelerator: Literal["auto", "cpu"] = "cpu"
 
     def __post_init__(self) -> None:
         check(self)
-        if self.unroll + 1 > self.capacity:
-            raise UserError(
-                f"capacity must be more than unroll, got {self.capacity} and {self.unroll}. Set a larger capacity."
-            )
+        for name, steps in (("unroll", self.unroll), ("length", self.length)):
+            if steps >= self.capacity:
+                raise UserError(
+                    f"capacity must be more than {name}, got {self.capacity} and {steps}. Set a larger capacity."
+                )
 
     def __str__(self) -> str:
         return shown(self, ("goals_of_others",))

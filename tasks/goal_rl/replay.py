@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
-from tasks.goal_rl.contrastive import Batch
+from tasks.goal_rl.contrastive import Transitions
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Replay:
             found.append(self._actions[e, rows.to(self._actions.device)].cpu())
         return found
 
-    def sample(self, batch: int, generator: Generator) -> Batch:
+    def sample(self, batch: int, generator: Generator) -> Transitions:
         """Transitions, each as likely, and with each a goal from k steps later, P(k) in proportion to gamma^k.
 
         k is 1 .. K where K states follow; drawn by the inverse of the truncated geometric distribution function.

@@ -3,9 +3,9 @@
 import hashlib
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import cached_property, partial
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gymnasium import Env
 
 _TOGETHER = 16  # environments that are measured in at once
-_PACKAGES = ("gymnasium", "gymnasium-robotics", "mujoco")
+PACKAGES = ("gymnasium", "gymnasium-robotics", "mujoco")
 
 
 class GoalTask(Task):
@@ -74,6 +74,10 @@ class GoalTask(Task):
         first = self.goal_at or 0
         return slice(first, first + self.sizes.goal)
 
+    def packages(self) -> tuple[str, ...]:
+        """What else than gymnasium-robotics and MuJoCo its environment comes from."""
+        return ()
+
     def prepare(self) -> None:
         """Make an environment, to see that it can be had."""
         _ = self.sizes
@@ -92,7 +96,7 @@ class GoalTask(Task):
 
     def fingerprint(self, recipe: GoalRecipe) -> str:
         """Of what the physics is: the task and the versions of its simulator."""
-        text = " ".join((self.name, str(self.version), *(f"{name}={version(name)}" for name in _PACKAGES)))
+        text = " ".join((self.name, str(self.version), *_versions(*PACKAGES, *self.packages())))
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def fit(self, run: Run) -> Fitted:
@@ -147,3 +151,12 @@ class GoalTask(Task):
 
     def _environments(self, recipe: GoalRecipe, count: int) -> Environments:
         return environments(partial(self.environment, recipe.length), count, self.goal_at, recipe.processes)
+
+
+def _versions(*packages: str) -> list[str]:
+    """Those of the packages that are there: an environment of another package may not need all of ours."""
+    found = []
+    for name in packages:
+        with suppress(PackageNotFoundError):
+            found.append(f"{name}={version(name)}")
+    return found

@@ -118,9 +118,9 @@ class LanguageSplits(Splits):
             documents = torch.from_numpy(held_out.documents[chosen].astype(np.int64))[:, None].expand_as(sizes)
             yield inputs.to(device), torch.stack((targets, sizes, documents), dim=-1).to(device)
 
-    def remarks(self, part: Part, recipe: Recipe, progress: DataPosition, share: Share = ALONE) -> Mapping[str, float]:
+    def remarks(self, part: Part, recipe: Recipe, position: DataPosition, share: Share = ALONE) -> Mapping[str, float]:
         """How many documents could not be read, where there were any: of a part, and of the training so far."""
-        skipped = self._held_out(part, recipe, share).skipped + Position(*progress).skipped
+        skipped = self._held_out(part, recipe, share).skipped + Position(*position).skipped
         return {"skipped_documents": skipped} if skipped else {}
 
     def _held_out(self, part: Part, recipe: Recipe, share: Share) -> HeldOut:

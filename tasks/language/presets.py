@@ -32,7 +32,7 @@ class LanguageRecipe(Recipe):
 Recipes = Mapping[str, LanguageRecipe]
 Bases = Mapping[str, Architecture]
 
-SMOKE = LanguageRecipe(steps=2, batch=2, lr=1e-3, measured=8, reports=1)
+SMOKE = LanguageRecipe(steps=2, batch=2, lr=1e-3, measured=8, reports=2)
 """Two steps of any network: that all fits together, and nothing of how good it is."""
 
 # ANCRe (Zhang et al., 2026), section 5.1, table 7 and the official code, whose set-up is GaLore's (Zhao et al., 2024):

@@ -43,7 +43,7 @@ class StdlibLM(LanguageTask):
     tied = True
     base = Architecture(depth=4, width=128, heads=4, head_dim=32, hidden=256)
     presets = {  # noqa: RUF012
-        "smoke": replace(_PROXY, steps=20, measured=64, reports=1),
+        "smoke": replace(_PROXY, steps=20, measured=64, reports=2),
         "proxy": _PROXY,
     }
 

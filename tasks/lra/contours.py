@@ -44,7 +44,7 @@ _BLOCK = 40
 """Images of one block."""
 
 Array = np.ndarray[Any, Any]
-Point = tuple[int, int]
+Pixel = tuple[int, int]
 """Row and column."""
 
 
@@ -70,10 +70,10 @@ class _Contour:
         tip: The end of it.
     """
 
-    pivot: Point
+    pivot: Pixel
     angle: float
     last: Array
-    tip: Point
+    tip: Pixel
 
 
 def generated(examples: int, seed: int) -> tuple[Array, Array]:
@@ -111,7 +111,7 @@ def _example(draw: random.Random) -> tuple[Array, int]:
     return np.round(255 * canvas.image / canvas.image.max()).astype(np.uint8), label
 
 
-def _two_contours(draw: random.Random) -> tuple[_Canvas, list[tuple[Point, Point]]]:
+def _two_contours(draw: random.Random) -> tuple[_Canvas, list[tuple[Pixel, Pixel]]]:
     """The two long contours and the ends of each, in random order; no ends where they did not find room."""
     canvas = _Canvas(np.zeros((SIDE, SIDE)), np.zeros((SIDE, SIDE)))
     for edge in (np.s_[:_PADDING], np.s_[-_PADDING:], np.s_[:, :_PADDING], np.s_[:, -_PADDING:]):
@@ -155,7 +155,7 @@ def _with_short_contour(canvas: _Canvas, draw: random.Random) -> _Canvas:
 
 
 def _begun(
-    canvas: _Canvas, tail: Point, draw: random.Random, brightness: float, *, alone: bool = False
+    canvas: _Canvas, tail: Pixel, draw: random.Random, brightness: float, *, alone: bool = False
 ) -> _Contour | None:
     """A contour of one dash from `tail` on; None where it would leave the image, or touch others and is to be alone."""
     for _ in range(1 + _RETRIES):
@@ -195,7 +195,7 @@ def _grown(canvas: _Canvas, contour: _Contour, draw: random.Random, brightness: 
     return False
 
 
-def _taken_near(taken: Array, point: Point) -> float:
+def _taken_near(taken: Array, point: Pixel) -> float:
     """The most that is taken within the margin of a point."""
     row, column = point
     return max(
@@ -214,16 +214,16 @@ def _ring() -> tuple[tuple[int, int, float], ...]:
     return tuple((row, column, math.atan2(row, column)) for row, column in sorted(pixels))
 
 
-def _moved(point: Point, angle: float, distance: float) -> Point:
+def _moved(point: Pixel, angle: float, distance: float) -> Pixel:
     """The pixel in that direction, rounded up as the generator does."""
     return math.ceil(point[0] + distance * math.sin(angle)), math.ceil(point[1] + distance * math.cos(angle))
 
 
-def _inside(point: Point) -> bool:
+def _inside(point: Pixel) -> bool:
     return 0 <= point[0] < SIDE and 0 <= point[1] < SIDE
 
 
-def _stamped(tail: Point, angle: float) -> tuple[Array, Array]:
+def _stamped(tail: Pixel, angle: float) -> tuple[Array, Array]:
     """A dash from `tail` on and what it takes up, each [S, S] from 0 to 1."""
     dash, room = _stamps(round(math.remainder(angle, 2 * math.pi), 9))
     return _placed(dash, tail), _placed(room, tail)
@@ -246,7 +246,7 @@ def _stamps(angle: float) -> tuple[Array, Array]:
 
 
 @cache
-def _disc(centre: Point) -> Array:
+def _disc(centre: Pixel) -> Array:
     """A marker, [S, S] from 0 to 1."""
     rows, columns = np.mgrid[: SIDE * _FINER, : SIDE * _FINER]
     away = (rows - centre[0] * _FINER) ** 2 + (columns - centre[1] * _FINER) ** 2
@@ -259,7 +259,7 @@ def _coarse(fine: Array, side: int) -> Array:
     return np.asarray(picture.resize((side, side), Image.Resampling.LANCZOS)) / 255
 
 
-def _placed(stamp: Array, middle: Point) -> Array:
+def _placed(stamp: Array, middle: Pixel) -> Array:
     """A stamp on an empty canvas; what goes beyond the edges is cut off."""
     larger = np.zeros((SIDE + 2 * _REACH, SIDE + 2 * _REACH))
     larger[middle[0] : middle[0] + len(stamp), middle[1] : middle[1] + len(stamp)] = stamp

@@ -12,7 +12,7 @@ import torch
 
 from search_spaces.errors import UserError
 from tasks.batches import Batch
-from tasks.lra.kept import Arrays, kept
+from tasks.cache import Arrays, cached_arrays
 from tasks.lra.lists import IDS, Grammar, generated, ids_of
 from tasks.lra.presets import LISTOPS, ListOpsRecipe
 from tasks.lra.release import ReleaseFiles
@@ -59,7 +59,7 @@ class LRAListOps(GeneratedTask):
 def _generated(grammar: Grammar, examples: int, held_out: int, tokens: int) -> TensorSplits:
     total = examples + 2 * held_out
     digest = hashlib.sha256(f"{LRAListOps.version} {grammar} {total} {_SEED}".encode()).hexdigest()[:16]
-    arrays = kept(f"listops-{digest}.lists", lambda: _arrays(grammar, total))
+    arrays = cached_arrays(f"listops-{digest}.lists", lambda: _arrays(grammar, total))
     rows = np.split(arrays["ids"], arrays["lengths"].cumsum()[:-1])
     answers = torch.from_numpy(arrays["answers"]).long()
     cuts = (0, examples, examples + held_out, total)

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
+from search_spaces.errors import UserError
 from tasks.lra.blocks import in_blocks
 
 _DIGIT = 1
@@ -41,21 +42,21 @@ class Grammar:
     Attributes:
         longer_than: Tokens that a list must exceed, at least 1; round brackets are none.
         shorter_than: Tokens that it must stay below.
-        depth: Levels of operators and digits, at least 2; there are only digits on the last.
+        levels: Of operators and digits, at least 2; there are only digits on the last.
         arguments: The most that an operator has; the fewest are 2.
 
     Raises:
-        ValueError: A number is too small.
+        UserError: A number is too small.
     """
 
     longer_than: int
     shorter_than: int
-    depth: int
+    levels: int
     arguments: int
 
     def __post_init__(self) -> None:
-        if self.longer_than < 1 or self.shorter_than < self.longer_than + 2 or self.depth < 2 or self.arguments < 2:
-            raise ValueError(f"no list is of {self}.")
+        if self.longer_than < 1 or self.shorter_than < self.longer_than + 2 or self.levels < 2 or self.arguments < 2:
+            raise UserError(f"lists of {self} cannot be: there are none. Take larger numbers.")
 
 
 class _TooLong(Exception):
@@ -105,7 +106,7 @@ def _grow(uniform: Callable[[], float], grammar: Grammar, depth: int, ids: bytea
     ids.append(FIRST_OPERATOR + operator)
     values = []
     for left in range(arguments, 0, -1):  # with the closing bracket, as many tokens follow as arguments are left
-        if depth + 1 < grammar.depth and uniform() <= _OPERATOR_SHARE:
+        if depth + 1 < grammar.levels and uniform() <= _OPERATOR_SHARE:
             values.append(_grow(uniform, grammar, depth + 1, ids, owed + left))
         else:
             digit = int(10 * uniform())

@@ -11,8 +11,8 @@ from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
 from search_spaces.errors import UserError
+from tasks.cache import Arrays, cached_arrays
 from tasks.lra import contours
-from tasks.lra.kept import Arrays, kept
 from tasks.lra.presets import PATHFINDER, PathfinderRecipe
 from tasks.lra.release import ReleaseFiles
 from tasks.lra.task import GeneratedTask, splits_of
@@ -87,7 +87,7 @@ def _pixels(path: Path) -> contours.Array:
 @lru_cache(maxsize=2)
 def _generated(examples: int) -> TensorSplits:
     digest = hashlib.sha256(f"{LRAPathfinder.version} {examples} {_SEED}".encode()).hexdigest()[:16]
-    arrays = kept(f"pathfinder-{digest}.images", lambda: _arrays(examples))
+    arrays = cached_arrays(f"pathfinder-{digest}.images", lambda: _arrays(examples))
     return _dealt(torch.from_numpy(arrays["images"]), torch.from_numpy(arrays["answers"]).long())
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from tasks.lra.lists import Grammar
 from tasks.recipe import Recipe
-from tasks.settings import Count, Fraction
+from tasks.settings import AtLeastOne, ShareOfOne
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,9 +24,9 @@ class LongRangeRecipe(Recipe):
         dropout: Share of features that is dropped while training.
     """
 
-    tokens: Count
-    landmarks: Count = 64
-    dropout: Fraction = 0.1
+    tokens: AtLeastOne
+    landmarks: AtLeastOne = 64
+    dropout: ShareOfOne = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,14 +34,29 @@ class ListOpsRecipe(LongRangeRecipe):
     """A recipe with the lists that are generated for it.
 
     Attributes:
-        grammar: Which lists.
+        longer_than: Tokens that a list must exceed; round brackets are none.
+        shorter_than: Tokens that it must stay below.
+        levels: Of operators and digits; there are only digits on the last.
+        arguments: The most that an operator has; the fewest are 2.
         examples: How many to train on.
         held_out: How many to validate on, and as many to test on.
     """
 
-    grammar: Grammar
-    examples: Count
-    held_out: Count
+    longer_than: AtLeastOne
+    shorter_than: AtLeastOne
+    levels: AtLeastOne
+    arguments: AtLeastOne
+    examples: AtLeastOne
+    held_out: AtLeastOne
+
+    def __post_init__(self) -> None:
+        Recipe.__post_init__(self)  # a class with slots has no super() of its own before Python 3.14
+        Grammar(self.longer_than, self.shorter_than, self.levels, self.arguments)  # which raises where it has no lists
+
+    @property
+    def grammar(self) -> Grammar:
+        """Which lists are kept."""
+        return Grammar(self.longer_than, self.shorter_than, self.levels, self.arguments)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +67,7 @@ class PathfinderRecipe(LongRangeRecipe):
         examples: How many in all: a tenth validates and another tests.
     """
 
-    examples: Count
+    examples: AtLeastOne
 
 
 _PAPER: Mapping[str, Any] = {
@@ -63,17 +78,19 @@ _PAPER: Mapping[str, Any] = {
     "precision": "bf16-mixed",
 }
 _PROXY: Mapping[str, Any] = {"weight_decay": 0.0, "dropout": 0.0, "measured": 1000}
+_SHORT: Mapping[str, Any] = {"longer_than": 19, "shorter_than": 65, "levels": 4, "arguments": 5}
+_LONG: Mapping[str, Any] = {"longer_than": 500, "shorter_than": 2000, "levels": 10, "arguments": 10}
 _SMOKE: Mapping[str, Any] = {**_PROXY, "steps": 4, "batch": 4, "lr": 1e-3, "landmarks": 8, "measured": 8, "reports": 2}
 
 LISTOPS: Mapping[str, ListOpsRecipe] = {
-    "smoke": ListOpsRecipe(**_SMOKE, tokens=64, grammar=Grammar(19, 65, 4, 5), examples=500, held_out=250),
+    "smoke": ListOpsRecipe(**_SMOKE, **_SHORT, tokens=64, examples=500, held_out=250),
     "proxy": ListOpsRecipe(
-        **{**_PROXY, "measured": 0}, reports=4, steps=1000, batch=32, lr=2e-3, tokens=64, landmarks=16,
-        grammar=Grammar(19, 65, 4, 5), examples=32_000, held_out=2000,
+        **{**_PROXY, "measured": 0}, **_SHORT, reports=4, steps=1000, batch=32, lr=2e-3, tokens=64, landmarks=16,
+        examples=32_000, held_out=2000,
     ),
     "paper": ListOpsRecipe(
-        **_PAPER, steps=5000, batch=32, warmup=1000 / 5000, reports=100, tokens=2048,
-        grammar=Grammar(500, 2000, 10, 10), examples=96_000, held_out=2000,
+        **_PAPER, **_LONG, steps=5000, batch=32, warmup=1000 / 5000, reports=100, tokens=2048,
+        examples=96_000, held_out=2000,
     ),
 }  # fmt: skip
 TEXT: Mapping[str, LongRangeRecipe] = {

@@ -30,12 +30,22 @@ def test_python_does_what_its_page_says(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_the_character_model_is_a_task(tmp_path: Path) -> None:
     program = examples("tasks.md")[0]
-    assert len(program.splitlines()) <= 66
+    assert len(program.splitlines()) < 60
     (tmp_path / "characters.py").write_text(program)
     check_task(load_task(f"{tmp_path}/characters.py:Characters"))
     row = nas.evaluate(f"{tmp_path}/characters.py:Characters", preset="smoke", topology="dca(k=2)")
     assert row.status == "complete"
     assert row.metrics["loss"] < 5.55  # log(256): it has learnt something
+
+
+def test_a_training_by_oneself_keeps_the_contract(tmp_path: Path) -> None:
+    program = examples("tasks.md")[1]
+    assert len(program.splitlines()) <= 100
+    (tmp_path / "parabola.py").write_text(program)
+    task = f"{tmp_path}/parabola.py:Parabola"
+    check_task(load_task(task))
+    short, long = (nas.evaluate(task, preset=preset).metrics["loss"] for preset in ("smoke", "proxy"))
+    assert long < 0.01 < short  # it has learnt something
 
 
 @pytest.mark.parametrize("page", [path.name for path in DOCS.glob("*.md")])

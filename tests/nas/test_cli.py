@@ -12,8 +12,8 @@ import pyarrow.parquet
 import pytest
 
 from nas.cli import main
+from nas.provenance import without_passwords
 from search_spaces.catalog import SPACES
-from search_spaces.errors import UserError
 from search_spaces.topologies.registry import TOPOLOGIES
 from tasks.base import TASKS
 
@@ -42,7 +42,7 @@ def nas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 def test_a_search_prints_its_front_and_draws_it_and_can_be_asked_again(nas: Nas, tmp_path: Path) -> None:
     status, out, _ = nas("search", TOY, "--trials", "6", "--preset", "smoke", "--study", "mine", "--plot", "front.png")
     assert status == 0
-    assert "mine: front of 6 architectures (max accuracy, min flops; no budget)" in out
+    assert "of 6 architectures on the front of mine (max accuracy, min flops; no budget)" in out
     assert (tmp_path / "front.png").read_bytes().startswith(b"\x89PNG")
 
     assert nas("front")[0] == 0
@@ -70,6 +70,8 @@ def test_a_search_prints_its_front_and_draws_it_and_can_be_asked_again(nas: Nas,
 def test_rows_of_several_kinds_in_one_table_are_remarked_on(nas: Nas) -> None:
     nas("search", TOY, "--trials", "2", "--study", "s", "--preset", "smoke")
     assert "note:" not in nas("results")[2]
+    nas("evaluate", TOY, "--preset", "smoke", "--seed", "3")
+    assert "note: toy: 2 values of seed" in nas("results", "--study", "all")[2]
 
 
 def test_list_names_everything_that_is_installed(nas: Nas) -> None:
@@ -160,9 +162,35 @@ def test_debug_shows_the_traceback_of_what_is_told_in_a_line(nas: Nas, monkeypat
     _, _, err = nas(*words)
     assert "Traceback" not in err
     assert "toy_tasks.py, line" in err
-    monkeypatch.setenv("NAS_DEBUG", "1")
-    with pytest.raises(UserError):
-        nas(*words)
+    monkeypatch.setenv("NAS_DEBUG", "")  # so that it is put back
+    status, _, err = nas("--debug", *words)
+    assert status == 2
+    assert "Traceback" in err
+
+
+def test_an_error_in_a_plugins_code_is_one_line_with_its_place(nas: Nas, tmp_path: Path) -> None:
+    text = Path(TOY.rpartition(":")[0]).read_text().replace("inner = architecture.heads", "inner = architecture.haeds")
+    (tmp_path / "theirs.py").write_text(text.replace('name = "toy"', 'name = "theirs"'))
+    status, _, err = nas("cost", "theirs.py:Toy")
+    assert status == 2
+    assert "theirs.py, line" in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_passwords_are_in_no_row(nas: Nas, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert without_passwords("nas --storage postgresql://u:secret@h/d?password=secret") == (
+        "nas --storage postgresql://u:***@h/d?password=***"
+    )
+
+
+@pytest.mark.parametrize(
+    "words", [("cost", "digits-vit", "--format", "jsonl"), ("evaluate", TOY, "--format", "csv", "--output", "no/x.csv")]
+)
+def test_what_could_not_be_printed_is_said_before_the_work(nas: Nas, words: tuple[str, ...]) -> None:
+    status, _, err = nas(*words)
+    assert status == 2
+    assert len(err.strip().splitlines()) == 1
+    assert not Path("nas-runs").exists()
 
 
 def test_a_failed_evaluation_is_printed_and_then_said(nas: Nas) -> None:

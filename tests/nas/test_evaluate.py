@@ -1,16 +1,18 @@
 """One evaluation: its Row, what is known of it, and how it is stopped and gone on with."""
 
+import fcntl
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import pytest
-from filelock import FileLock
 
 import nas
 from nas.evaluation import evaluate
 from nas.jobs import EvaluationJob, identity
+from nas.store import Store
 from results.row import Row
 from search_spaces.checkpoint import read_record
 from search_spaces.errors import Notice, UserError
@@ -41,6 +43,12 @@ def test_a_row_says_what_was_found_and_with_what() -> None:
     assert {"python", "torch", "optuna"} <= set(row.provenance["versions"])  # type: ignore[arg-type]  # JSON
     assert {"commit", "command", "device", "threads", "started", "wall_s"} <= set(row.provenance)
     assert row.identity() == identity(JOB)
+
+
+def test_steps_that_are_told_by_a_tensor_are_integers_of_a_row_that_can_be_written(ask: Callable[..., Row]) -> None:
+    row = ask("Tensors")
+    assert row.curve == ({"step": 1, "metrics": row.metrics},)
+    assert Row.from_json(row.to_json()) == row
 
 
 def test_an_evaluation_that_was_finished_but_not_recorded_is_not_repeated(tmp_path: Path) -> None:
@@ -138,12 +146,48 @@ def test_the_thread_count_is_an_option_and_part_of_the_record(ask: Callable[...,
     assert ask(threads=2).provenance["threads"] == 2
 
 
-def test_two_processes_do_not_do_the_same_in_one_folder(tmp_path: Path) -> None:
-    job = replace(JOB, folder=str(tmp_path / "held"))
-    with FileLock(f"{job.folder}.lock"), pytest.raises(UserError, match="another process"):
-        evaluate(job)
-    assert evaluate(job).status == "complete"
+def test_what_another_process_does_is_waited_for_and_not_done_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(f"sqlite:///{tmp_path}/studies.db", make=True)
+    job = replace(JOB, folder=str(tmp_path / "held"), store=store.url, identity=identity(JOB))
+    first = evaluate(JOB)
+    lock = Path(f"{job.folder}.lock").open("w")  # noqa: SIM115  # closed by the timer
+    fcntl.flock(lock, fcntl.LOCK_EX)
+
+    def ends() -> None:
+        store.add(first, "theirs")
+        Path(lock.name).unlink()
+        lock.close()
+
+    monkeypatch.setattr("nas.evaluation._trained", lambda *given: pytest.fail("it was trained"))
+    Timer(0.5, ends).start()
+    with pytest.warns(Notice, match="waited for"):
+        assert evaluate(job) == first
     assert not Path(f"{job.folder}.lock").exists()
+
+
+def test_a_folder_that_cannot_be_held_costs_the_lock_and_not_the_training(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.warns(Notice, match="cannot be"):
+        assert evaluate(replace(JOB, folder=str(tmp_path / "file" / "held"))).status == "complete"
+
+
+def test_another_text_of_a_tasks_file_is_another_evaluation(ask: Callable[..., Row], tmp_path: Path) -> None:
+    copy = tmp_path / "copy.py"
+    copy.write_text(TOYS.read_text())
+    first = nas.evaluate(f"{copy}:Toy", preset="smoke")
+    copy.write_text(TOYS.read_text().replace("1 - 1 / (1 + size)", "1 - 2 / (2 + size)"))
+    second = nas.evaluate(f"{copy}:Toy", preset="smoke")
+    assert first.metrics != second.metrics
+    assert first.identity() != second.identity()
+
+
+def test_a_task_in_a_file_cannot_pass_for_an_installed_one(ask: Callable[..., Row], tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs.py"
+    theirs.write_text("from tasks.digits import DigitsViT\n\n\nclass Mine(DigitsViT):\n    pass\n")
+    with pytest.raises(UserError, match="must have another name"):
+        nas.evaluate(f"{theirs}:Mine", preset="smoke")
 
 
 def test_a_death_while_it_measures_costs_no_finished_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,8 +196,9 @@ def test_a_death_while_it_measures_costs_no_finished_training(tmp_path: Path, mo
     def dies(*given: object) -> None:
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch:
         patch.setattr("nas.evaluation._observed", dies)
-        evaluate(job)
+        with pytest.raises(KeyboardInterrupt):
+            evaluate(job)
     monkeypatch.setattr("nas.evaluation._trained", lambda *given: pytest.fail("it was trained"))
     assert evaluate(replace(job, render=None)).status == "complete"

@@ -44,6 +44,6 @@ def test_the_flags_are_these_and_mean_the_same_everywhere() -> None:
         options = [parameter for parameter in command.params if parameter.param_type_name == "option"]
         found[name] = {flag for option in options for flag in option.opts} - {"--help"}
         for option in options:
-            helps.setdefault(option.name, set()).add(option.help)
+            helps.setdefault((option.name, option.metavar), set()).add(option.help)
     assert found == FLAGS
     assert all(len(texts) == 1 for texts in helps.values()), helps

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 import nas
-from nas import store
+from nas.asking import space_of
+from nas.jobs import fresh_task, recipe_of
+from nas.locks import only_writer
 from nas.optuna_study import open_storage
 from nas.study import Study
 from results.row import Row
@@ -95,8 +97,13 @@ def test_what_the_store_knows_is_not_evaluated_again(
 
 
 def test_an_interrupted_study_goes_on_as_if_it_had_not_been(
-    search: Search, asked: dict[str, Any], tmp_path: Path, elsewhere: Callable[[str], str]
+    search: Search,
+    asked: dict[str, Any],
+    tmp_path: Path,
+    elsewhere: Callable[[str], str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("TOYS_EVALUATED", "0")
     whole = search()
     # The interrupted task is the same one by its settings: only what it does at its third evaluation differs.
     copy = tmp_path / "copy.py"
@@ -200,12 +207,67 @@ def test_a_recipe_is_searched_as_architectures_are(search: Search) -> None:
     assert {penalty for _, penalty in tried} == {0, 0.1}
 
 
+def test_an_axis_of_a_recipe_takes_what_its_field_takes() -> None:
+    axes = ("recipe.betas=0.9:0.95,0.9:0.99", "recipe.precision=32-true,bf16-mixed", "recipe.batch=16,1.6e1")
+    task: Any = fresh_task("digits-vit", None)
+    with pytest.raises(UserError, match=r"value 1\.6e1 stands twice"):
+        space_of(task, "depth-heads", "", "smoke", axes)
+    space = space_of(task, "depth-heads", "", "smoke", (*axes[:2], "recipe.batch=1.6e1,3.2e1"))
+    recipes = [recipe_of(task, "smoke", candidate.settings) for candidate in space]
+    assert {recipe.betas for recipe in recipes} == {(0.9, 0.95), (0.9, 0.99)}
+    assert {recipe.precision for recipe in recipes} == {"32-true", "bf16-mixed"}
+    assert {repr(recipe.batch) for recipe in recipes} == {"16", "32"}
+    with pytest.raises(UserError, match="betas must be 2 values"):
+        space_of(task, "depth-heads", "", "smoke", ("recipe.betas=0.9:0.95:1",))
+
+
 @pytest.mark.parametrize(("keep", "kept"), [("front", "front"), ("all", "all"), ("none", "none")])
 def test_the_networks_that_are_kept(search: Search, tmp_path: Path, keep: str, kept: str) -> None:
     study = search(task=f"{TOYS}:Showing", trials=12, keep=keep)
     networks = {path.name for path in (tmp_path / "store" / "networks").glob("*")}
     wanted = {"front": study.front(), "all": study.rows(), "none": []}[kept]
     assert networks == {row.identity() for row in wanted}
+
+
+def test_a_search_whose_first_trials_fail_goes_on(search: Search) -> None:
+    study = search(task=f"{TOYS}:Stumbling", arch="depth=1", space="head-dim", budget="", trials=3)
+    assert {row.status for row in study.rows()} == {"failed"}
+
+
+def test_networks_are_let_go_of_in_a_second_go_too_but_not_those_of_others(
+    search: Search, asked: dict[str, Any], tmp_path: Path
+) -> None:
+    showing = {"task": f"{TOYS}:Showing"}
+    first = search(**showing, trials=4)
+    adopted = first.front()[-1]
+    shape = str(adopted.architecture)
+    nas.evaluate(showing["task"], preset="smoke", arch=shape, storage=asked["storage"])
+    study = search(**showing, trials=14)
+    networks = {path.name for path in (tmp_path / "store" / "networks").glob("*")}
+    assert networks == {row.identity() for row in study.front()} | {adopted.identity()}
+
+
+@pytest.mark.parametrize("name", ["all", "a,b", " a", ""])
+def test_a_name_that_no_study_can_have_is_said(search: Search, asked: dict[str, Any], name: str) -> None:
+    if name:
+        with pytest.raises(UserError, match="a study's name"):
+            search(study=name)
+    search(trials=1)
+    with pytest.raises(UserError, match="is a search"):
+        nas.evaluate(asked["task"], preset="smoke", study="s", storage=asked["storage"])
+
+
+@pytest.mark.parametrize(
+    "change", [{"trials": 0}, {"workers": -1}, {"seed": -1}, {"threads": 0}, {"keep": "frnot"}, {"trials": 1.5}]
+)
+def test_python_is_refused_what_the_command_line_is(search: Search, change: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match=next(iter(change))):
+        search(**change)
+
+
+def test_a_setting_that_is_searched_is_not_set_as_well(search: Search) -> None:
+    with pytest.raises(UserError, match="Leave one of them out"):
+        search(settings="penalty=0.1", axis="recipe.penalty=0,0.1")
 
 
 def test_a_store_that_is_no_database_is_named_and_left_alone(search: Search, tmp_path: Path) -> None:
@@ -218,7 +280,7 @@ def test_a_store_that_is_no_database_is_named_and_left_alone(search: Search, tmp
 
 def test_a_second_coordinator_of_the_same_study_is_refused(search: Search, asked: dict[str, Any]) -> None:
     search(trials=1)
-    with store.only_writer(asked["storage"], "s"), pytest.raises(UserError, match="another process"):
+    with only_writer(asked["storage"], "s"), pytest.raises(UserError, match="another process"):
         search()
 
 
@@ -226,7 +288,7 @@ def test_a_store_locked_by_somebody_else_loses_nothing(
     search: Search, asked: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = found(search(trials=3))
-    monkeypatch.setattr(store, "PATIENCE_S", 1)
+    monkeypatch.setattr("nas.database.PATIENCE_S", 1)
     monkeypatch.setattr("nas.optuna_study.PATIENCE_S", 1)
     with sqlite3.connect(tmp_path / "store" / "studies.db") as connection:
         connection.execute("BEGIN EXCLUSIVE")

@@ -35,15 +35,15 @@ def test_the_model_is_gaussian_process_regression() -> None:
     coordinates = Coordinates(ALL)
     points = np.concatenate([coordinates.places, coordinates.sizes], axis=1).tolist()
     seen, at = np.array([3, 50, 100, 200, 380]), np.array([0, 51, 383])
-    directions = np.random.default_rng(0).normal(size=(5, 2))
+    values = np.random.default_rng(0).normal(size=(5, 2))
     gram = np.array([[kernel(points[i], points[j]) + NOISE * (i == j) for j in seen] for i in seen])
-    mean, deviation = Model(coordinates, seen, directions).predict(at)
+    mean, deviation = Model(coordinates, seen, values).predict(at)
     for row, index in enumerate(at):
         cross = np.array([kernel(points[index], points[i]) for i in seen])
         left = kernel(points[index], points[index]) - cross @ np.linalg.solve(gram, cross)
         for k in range(2):
-            scale = directions[:, k] @ np.linalg.solve(gram, directions[:, k]) / 5
-            assert mean[row, k] == pytest.approx(cross @ np.linalg.solve(gram, directions[:, k]))
+            scale = values[:, k] @ np.linalg.solve(gram, values[:, k]) / 5
+            assert mean[row, k] == pytest.approx(cross @ np.linalg.solve(gram, values[:, k]))
             assert deviation[row, k] == pytest.approx(math.sqrt(scale * left))
 
 
@@ -89,12 +89,12 @@ def test_it_finds_the_best_of_384_architectures_in_60_trials(direction: str, see
 
 
 def test_it_finds_most_of_a_front_of_three_objectives() -> None:
-    def directions(architecture: Architecture) -> list[float]:
+    def values_of(architecture: Architecture) -> list[float]:
         return [loss(architecture), architecture.depth * architecture.heads, float(architecture.hidden)]
 
     def share(found: list[Architecture]) -> float:
-        values = np.array([directions(architecture) for architecture in found])
-        everything = np.array([directions(architecture) for architecture in SPACE.architectures])
+        values = np.array([values_of(architecture) for architecture in found])
+        everything = np.array([values_of(architecture) for architecture in SPACE.architectures])
         low, high = everything.min(axis=0), everything.max(axis=0)
         return dominated((values - low) / (high - low)) / dominated(pareto((everything - low) / (high - low)))
 
@@ -103,7 +103,7 @@ def test_it_finds_most_of_a_front_of_three_objectives() -> None:
     for _ in range(60):
         trial = study.ask()
         found.append(sampler.propose(trial).architecture)
-        study.tell(trial, directions(found[-1]))
+        study.tell(trial, values_of(found[-1]))
     assert share(found) > 0.97
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from results.row import Costs, Point, Row
+from results.row import Costs, CurvePoint, Row
 from results.table import from_rows
 from search_spaces.architecture import Architecture
 
@@ -129,8 +129,8 @@ def _costs(draw: random.Random) -> Costs:
     return Costs(**counts, counter=_maybe(draw, TEXTS), uncounted=tuple(draw.sample(TEXTS, draw.randrange(3))))
 
 
-def _point(draw: random.Random) -> Point:
-    point = Point(step=draw.choice(INTEGERS), metrics=_numbers(draw))
+def _point(draw: random.Random) -> CurvePoint:
+    point = CurvePoint(step=draw.choice(INTEGERS), metrics=_numbers(draw))
     if draw.random() < 0.5:
         point["seconds"] = draw.choice(FLOATS)
     return point

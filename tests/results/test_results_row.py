@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from results.columns import is_reserved
-from results.row import PREFIXES, RESERVED, BadRow, Costs, Point, Row, identity_of
+from results.row import RESERVED, BadRow, Costs, CurvePoint, Row, identity_of
 from search_spaces.architecture import Architecture
 
 MakeRow = Callable[..., Row]
@@ -157,29 +156,8 @@ def test_groups_have_their_columns(make_row: MakeRow) -> None:
     assert "upgraded_from" not in columns
 
 
-def test_a_measure_does_not_pass_for_a_metric_that_is_missing(make_row: MakeRow) -> None:
-    columns = make_row(status="failed", directions={"loss": "min"}, measures={"loss": 3.0}).columns()
-    assert columns["measure_loss"] == 3.0
-    assert "loss" not in columns
-
-
-@pytest.mark.parametrize("name", ["params", "Params", "step", "latency_ms", "test_x", "recipe_lr", "SPEED_x"])
-def test_names_that_no_metric_may_have(name: str) -> None:
-    assert is_reserved(name)
-
-
-@pytest.mark.parametrize("name", ["accuracy", "loss_se", "time_at_goal", "testing", "env_steps"])
-def test_other_names_are_free(name: str) -> None:
-    assert not is_reserved(name)
-
-
-def test_every_column_is_reserved_or_has_a_prefix(make_row: MakeRow) -> None:
-    full = make_row(test={"x": 1.0}, speeds={"x": 1.0}, recipe={"x": 1}, provenance={"versions": {"x": "1"}})
-    assert all(name in RESERVED or name.startswith(PREFIXES) for name in full.columns())
-
-
 def test_a_curve_ends_where_training_did(make_row: MakeRow) -> None:
-    curve: tuple[Point, ...] = ({"step": 1, "metrics": {"loss": 3.0, "step": 9.0}, "seconds": 0.5},)
+    curve: tuple[CurvePoint, ...] = ({"step": 1, "metrics": {"loss": 3.0, "step": 9.0}, "seconds": 0.5},)
     row = make_row(curve=curve, steps=2, metrics={"loss": 2.0, "loss_se": 0.1})
     first, last = row.points()
     own = {"identity": row.identity(), "task": "digits", "preset": "proxy", "seed": 0}
@@ -190,7 +168,7 @@ def test_a_curve_ends_where_training_did(make_row: MakeRow) -> None:
 
 
 def test_the_end_of_a_curve_stands_once(make_row: MakeRow) -> None:
-    curve: tuple[Point, ...] = ({"step": 2, "metrics": {"loss": 2.0}},)
+    curve: tuple[CurvePoint, ...] = ({"step": 2, "metrics": {"loss": 2.0}},)
     assert len(make_row(curve=curve, steps=2, metrics={"loss": 2.0}).points()) == 1
     assert len(make_row(curve=curve, steps=3, metrics={"loss": 2.0}).points()) == 2
 
@@ -245,6 +223,38 @@ def test_what_cannot_be_a_row_is_refused_with_its_reason(
     assert str(caught.value).startswith(reason)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"measures": {"x": None}}, {"metrics": {"x": True}}, {"test": {"x": "low"}}, {"profile": {"x": None}},
+        {"profile": {"x": [1]}}, {"status": None}, {"provenance": {"device": 3}}, {"provenance": {"threads": True}},
+        {"provenance": {"versions": {"torch": None}}}, {"directions": {"x": None}}, {"seed": 1.0}, {"params": 1.5},
+        {"curve": ({"step": 1.0, "metrics": {}},)}, {"curve": ({"step": 1, "metrics": {}, "seconds": None},)},
+        {"curve": ({"step": 1, "metrics": {}, "extra": 1},)},
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_is_not_written(make_row: MakeRow, change: dict[str, Any]) -> None:
+    with pytest.raises(BadRow):
+        make_row(**change).to_json()
+
+
+def test_a_recipe_that_a_row_can_have_can_be_written_however_deep(make_row: MakeRow) -> None:
+    deep: Any = 1
+    for _ in range(32):
+        deep = {"a": deep}
+    row = make_row(recipe=deep)
+    assert Row.from_json(row.to_json()) == row
+    assert row.identity()
+    with pytest.raises(ValueError, match="deeper"):
+        make_row(recipe={"a": deep})
+
+
+def test_names_that_stand_twice_are_found_in_one_pass() -> None:
+    names = ",".join(f'"{number}":1' for number in range(300_000))  # in two, this takes hours
+    with pytest.raises(BadRow, match="it says '299999' twice"):
+        Row.from_json(f'{{{names},"299999":1}}')
 
 
 @pytest.mark.parametrize("name", ["task", "task_version", "architecture", "preset", "seed", "status"])

@@ -110,6 +110,15 @@ def test_halves_of_two_checkpoints_are_told_apart(tmp_path: Path) -> None:
         read_weights(tmp_path)
 
 
+def test_one_flipped_bit_is_a_mistake(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path, weights_of(decoder(0)), WRITTEN)
+    damaged = bytearray((tmp_path / WEIGHTS).read_bytes())
+    damaged[-100] ^= 1
+    (tmp_path / WEIGHTS).write_bytes(damaged)
+    with pytest.raises(UserError, match="is damaged"):
+        read_weights(tmp_path)
+
+
 def test_a_pickle_is_not_read(tmp_path: Path) -> None:
     save_checkpoint(tmp_path, weights_of(decoder(0)), WRITTEN)
     torch.save(weights_of(decoder(0)), tmp_path / WEIGHTS)

@@ -1,7 +1,10 @@
 """Small data sets in the real layouts."""
 
 import hashlib
+import io
+import json
 import pickle
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -52,6 +55,24 @@ def image_folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def image_shards(image_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same images in webdataset shards of 6, with the listing that timm reads."""
+    pytest.importorskip("webdataset")
+    folder = tmp_path_factory.mktemp("shards")
+    listing = {}
+    for split in ("train", "val"):
+        files = sorted((image_folder / split).rglob("*.jpg"))
+        parts = [files[i::4] for i in range(4)]
+        names = [f"{split}-{i}.tar" for i in range(4)]
+        for name, part in zip(names, parts, strict=True):
+            _write_shard(folder / name, part)
+        lengths = [len(part) for part in parts]
+        listing[split] = {"name": split, "num_samples": sum(lengths), "filenames": names, "shard_lengths": lengths}
+    (folder / "_info.json").write_text(json.dumps({"splits": listing}))
+    return folder
+
+
+@pytest.fixture
 def imdb_folder(tmp_path: Path) -> Path:
     """IMDb's own folders: 20 reviews of each class to learn from, and 5 to test on."""
     for split, reviews in (("train", 20), ("test", 5)):
@@ -72,6 +93,16 @@ def aan_folder(tmp_path: Path) -> Path:
         lines = [f"{i % 2}.0\tP{i}\tC{i}\tb'{split} \"{i}'\tb'cited {i}'\n" for i in range(pairs)]
         (folder / f"new_aan_pairs.{split}.tsv").write_text("".join(lines), encoding="utf-8")
     return tmp_path
+
+
+def _write_shard(path: Path, images: list[Path]) -> None:
+    with tarfile.open(path, "w") as file:
+        for number, image in enumerate(images):
+            label = sorted(folder.name for folder in image.parents[1].iterdir()).index(image.parent.name)
+            for ending, content in (("jpg", image.read_bytes()), ("cls", str(label).encode())):
+                entry = tarfile.TarInfo(f"{number:04d}.{ending}")
+                entry.size = len(content)
+                file.addfile(entry, io.BytesIO(content))
 
 
 def _pickle(path: Path, content: object) -> str:

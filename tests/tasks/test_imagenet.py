@@ -1,9 +1,7 @@
 """ImageNet's layouts, with a few small images."""
 
-import io
-import json
+import os
 import tarfile
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -29,11 +27,11 @@ CPU = torch.device("cpu")
 class Short(ImageNetViT):
     """The published recipe for two steps."""
 
-    presets = {"paper": PAPER, "loaders": replace(PAPER, loaders=2)}  # noqa: RUF012
+    presets = {"paper": PAPER}  # noqa: RUF012
 
 
-def fit(data: Path, preset: str = "paper") -> Fitted:
-    return Short(data).fit(Run(architecture=TINY, recipe=Short.presets[preset], seed=0))
+def fit(data: Path) -> Fitted:
+    return Short(data).fit(Run(architecture=TINY, recipe=PAPER, seed=0))
 
 
 def test_a_folder_of_images_is_learnt_from_end_to_end(image_folder: Path) -> None:
@@ -42,6 +40,34 @@ def test_a_folder_of_images_is_learnt_from_end_to_end(image_folder: Path) -> Non
     assert task.classes == 3
     assert fitted.steps == 3
     assert {"accuracy", "accuracy_se", "loss", "loss_se"} == set(fitted.metrics) == set(fitted.test)
+
+
+@pytest.mark.parametrize("layout", ["folder", "tar", "shards", "hub"])
+def test_another_image_of_the_same_name_is_other_data(
+    layout: str, image_folder: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, data = image_folder / "train" / "ant" / "0.jpg", image_folder
+    if layout == "tar":
+        data = image_folder / "packed"
+        packed(image_folder, data)
+        file = data / "train.tar"
+    elif layout == "shards":
+        data = request.getfixturevalue("image_shards")
+        file = data / "train-0.tar"
+    elif layout == "hub":
+        monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", image_folder.parent / "hub")
+        monkeypatch.chdir(image_folder.parent)
+        data = Path("hfds", image_folder.name)
+    before = [ImageNetViT(data).fingerprint(PAPER) for _ in range(2)]
+    os.utime(file, ns=(1, 1))
+    assert before[0] == before[1] != ImageNetViT(data).fingerprint(PAPER)
+
+
+def packed(folder: Path, place: Path) -> None:
+    place.mkdir(exist_ok=True)
+    for split in ("train", "val"):
+        with tarfile.open(place / f"{split}.tar", "w") as file:
+            file.add(folder / split, arcname=".")
 
 
 @pytest.mark.parametrize("model", ["xcit_nano_12_p16_224", "deit_tiny_patch16_224"])
@@ -54,7 +80,12 @@ def test_a_model_of_timms_is_counted_and_learnt_by_the_same_path(image_folder: P
 
 
 def test_the_numbers_do_not_depend_on_how_many_processes_read(image_folder: Path) -> None:
-    assert fit(image_folder) == fit(image_folder, "loaders")
+    recipe, deeper = replace(PAPER, drop_path=0.5), replace(TINY, depth=2)  # the first layer is never dropped
+    one, two = (
+        Short(image_folder).fit(Run(architecture=deeper, recipe=replace(recipe, loaders=loaders), seed=0))
+        for loaders in (0, 2)
+    )
+    assert one == two
 
 
 def test_a_training_goes_on_from_any_pass_as_if_it_had_never_stopped(image_folder: Path) -> None:
@@ -81,12 +112,10 @@ def test_validation_is_held_out_from_train_and_test_is_the_published_validation(
 
 
 def test_tar_files_are_read_as_folders_are(image_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    packed = tmp_path_factory.mktemp("packed")
-    for split in ("train", "val"):
-        with tarfile.open(packed / f"{split}.tar", "w") as file:
-            file.add(image_folder / split, arcname=".")
-    assert ImageNetViT(packed).classes == 3
-    assert fit(packed).test == fit(image_folder).test
+    place = tmp_path_factory.mktemp("packed")
+    packed(image_folder, place)
+    assert ImageNetViT(place).classes == 3
+    assert fit(place).test == fit(image_folder).test
 
 
 def test_a_hugging_face_data_set_is_read_as_folders_are(
@@ -100,36 +129,8 @@ def test_a_hugging_face_data_set_is_read_as_folders_are(
     assert fit(name).test == fit(image_folder).test
 
 
-@pytest.fixture
-def shards(image_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The same images in webdataset shards of 6, with the listing that timm reads."""
-    pytest.importorskip("webdataset")
-    folder = tmp_path_factory.mktemp("shards")
-    listing = {}
-    for split in ("train", "val"):
-        files = sorted((image_folder / split).rglob("*.jpg"))
-        parts = [files[i::4] for i in range(4)]
-        names = [f"{split}-{i}.tar" for i in range(4)]
-        for name, part in zip(names, parts, strict=True):
-            _write_shard(folder / name, part)
-        lengths = [len(part) for part in parts]
-        listing[split] = {"name": split, "num_samples": sum(lengths), "filenames": names, "shard_lengths": lengths}
-    (folder / "_info.json").write_text(json.dumps({"splits": listing}))
-    return folder
-
-
-def _write_shard(path: Path, images: list[Path]) -> None:
-    with tarfile.open(path, "w") as file:
-        for number, image in enumerate(images):
-            label = sorted(folder.name for folder in image.parents[1].iterdir()).index(image.parent.name)
-            for ending, content in (("jpg", image.read_bytes()), ("cls", str(label).encode())):
-                entry = tarfile.TarInfo(f"{number:04d}.{ending}")
-                entry.size = len(content)
-                file.addfile(entry, io.BytesIO(content))
-
-
-def test_webdataset_shards_are_read_from_front_to_back(shards: Path) -> None:
-    task = Short(shards)
+def test_webdataset_shards_are_read_from_front_to_back(image_shards: Path) -> None:
+    task = Short(image_shards)
     splits = task.load()
     assert (splits.classes, splits.examples) == (1000, 18)  # one shard of 6 is held out
     labels = torch.cat([labels for _, labels in splits.measured("test", PAPER, CPU)])

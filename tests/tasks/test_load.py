@@ -66,8 +66,13 @@ def test_what_a_task_lacks_is_named(tmp_path: Path) -> None:
         ("params", "no metric may be called 'params'"),
         ("Step", "no metric may be called 'Step'"),
         ("test_loss", "no metric may be called 'test_loss'"),
-        ("loss loss", "different names, got 'loss' twice"),
-        ("loss loss_se", "loss_se is the standard error"),
+        ("loss loss", "got 'loss' twice"),
+        ("Loss loss", "got 'loss' twice"),
+        ("loss_se loss", "loss_se is the standard error"),
+        ("loss LOSS_se", "LOSS_se is the standard error"),
+        ("top-1", "a metric's name is a letter and then letters, digits and _, got 'top-1'"),
+        ("5xx", "got '5xx'"),
+        ("é", "got 'é'"),
     ],
 )
 def test_a_metric_that_would_hide_a_column_is_refused(tmp_path: Path, metrics: str, message: str) -> None:
@@ -79,9 +84,28 @@ def test_a_metric_that_would_hide_a_column_is_refused(tmp_path: Path, metrics: s
     assert message in str(caught.value)
 
 
-def test_a_file_that_cannot_be_imported_is_a_mistake(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("metrics", "message"),
+    [
+        ("metrics = ()", "must be a tuple of at least one Metric, got ()"),
+        ("metrics = ('loss',)", "must be a tuple of at least one Metric, got ('loss',)"),
+        ("metrics = property(lambda self: ())", "must be a tuple of at least one Metric, got <property"),
+        ("metrics = (Metric('q', 'share', 'maximize'),)", "must be max or min, got 'maximize' of 'q'"),
+        ("__init__ = lambda self, data: {}['boom']", "could not be made: KeyError: 'boom' ("),
+    ],
+)
+def test_what_is_wrong_with_a_task_is_said_in_one_line(tmp_path: Path, metrics: str, message: str) -> None:
+    text = MOONS.read_text().replace("    version = 1\n", f"    version = 1\n    {metrics}\n")
+    (tmp_path / "task.py").write_text(text.replace("import torch\n", "import torch\nfrom tasks.base import *\n", 1))
+    with pytest.raises(UserError) as caught:
+        load_task(f"{tmp_path}/task.py:Moons")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_cannot_be_imported_is_a_mistake_in_a_line(tmp_path: Path) -> None:
     (tmp_path / "task.py").write_text("import json\njson.nothing\n")
-    with pytest.raises(UserError, match=r"task.py could not be imported: AttributeError"):
+    with pytest.raises(UserError, match=r"task.py could not be imported: AttributeError.*task.py, line 2\)"):
         load_task(f"{tmp_path}/task.py:Moons")
 
 

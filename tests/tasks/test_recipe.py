@@ -34,6 +34,30 @@ def test_epochs_are_counted_in_whole_batches() -> None:
     assert Recipe(epochs=3, batch=32, accumulate=2, lr=1.0).total_steps(100) == 9
 
 
+@pytest.mark.parametrize("examples", [10, 300, 512, 1000, 5000])
+def test_a_training_is_as_long_on_several_devices_and_in_several_parts(examples: int) -> None:
+    whole = Recipe(epochs=10, batch=512, lr=1.0)
+    cut = [Recipe(epochs=10, batch=512, accumulate=4, lr=1.0).shared_by(devices) for devices in (1, 2, 4)]
+    assert {recipe.total_steps(examples) for recipe in cut} == {whole.total_steps(examples)}
+    assert whole.micro_batches(examples) == max(1, examples // 512)
+    if examples >= 512:
+        assert {recipe.micro_batches(examples) / recipe.accumulate for recipe in cut} == {examples // 512}
+
+
+@pytest.mark.parametrize(
+    ("batch", "accumulate", "devices", "parts"),
+    [(30, 3, 2, 3), (30, 3, 3, 1), (60, 4, 3, 2), (36, 3, 2, 2), (12, 12, 4, 3), (30, 1, 5, 1)],
+)
+def test_a_device_of_several_takes_no_more_at_once_than_one_alone(
+    batch: int, accumulate: int, devices: int, parts: int
+) -> None:
+    alone = Recipe(steps=1, batch=batch, accumulate=accumulate, lr=1.0)
+    shared = alone.shared_by(devices)
+    assert shared.accumulate == parts
+    assert shared.micro_batch % devices == 0
+    assert shared.micro_batch // devices <= alone.micro_batch
+
+
 def test_reports_are_spread_over_the_training_and_leave_the_end_out() -> None:
     recipe = Recipe(steps=100, batch=1, lr=1.0, reports=4)
     assert recipe.report_steps(100) == {25, 50, 75}

@@ -8,6 +8,7 @@ import torch
 from torch import Generator
 
 from tasks.batches import Batch
+from tasks.load import load_task
 from tasks.recipe import Recipe
 from tasks.splits import TensorSplits, derived_seed, shuffled, spread
 
@@ -78,6 +79,15 @@ def test_other_data_has_another_fingerprint(part: str) -> None:
     assert replace(SPLITS, **{part: (changed, labels)}).fingerprint != SPLITS.fingerprint
     assert replace(SPLITS, **{part: (inputs.double(), labels)}).fingerprint != SPLITS.fingerprint
     assert replace(SPLITS, **{part: (inputs.clone(), labels)}).fingerprint == SPLITS.fingerprint
+
+
+def test_names_and_numbers_that_numpy_does_not_know_are_in_the_fingerprint() -> None:
+    def of(*names: str, dtype: torch.dtype = torch.float32) -> str:
+        inputs = {name: torch.full((2, 1), float(number), dtype=dtype) for number, name in enumerate(names)}
+        return TensorSplits(*[(inputs, torch.arange(2))] * 3).fingerprint
+
+    assert len({of("p", "q"), of("q", "p"), of("p", "q", dtype=torch.bfloat16), of("p", "q", dtype=torch.half)}) == 4
+    assert load_task("digits-vit").fingerprint(None) == "07ec2a2be140"  # plain data has the one that it always had
 
 
 def test_draws_for_different_purposes_differ() -> None:

@@ -4,7 +4,6 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
-import torch
 from torch import Tensor, nn
 
 from nas.sampling.proposer import Proposer, Situation
@@ -14,6 +13,7 @@ from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import build_stack
 from search_spaces.topologies.base import Site, Topology, Wiring, total
 from stripes import Stripes
+from stripes.doors import Spectrum, fft_macs
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,27 +64,19 @@ class Layer(nn.Sequential):
         self.site = Site(("x",), width, opens_block=True)
 
 
-class Spectrum(nn.Module):
-    """The absolute values of a Fourier transform, [B, 1] to [B, 1]: an operator that nobody counts untaught."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Of one number it is its size."""
-        return torch.fft.rfft(x).abs()
-
-
 class WovenStripes(Stripes):
     """The same stripes, told apart by a network that any topology wires."""
 
     name = "woven-stripes"
     version = 1
     base = Architecture(depth=2, width=16, hidden=16)
-    handlers: ClassVar[dict[str, Any]] = {"aten::fft_rfft": lambda inputs, outputs: 5}
+    handlers: ClassVar[dict[str, Any]] = {"aten::fft_rfft": fft_macs, "aten::fft_irfft": fft_macs}
 
     def build(self, architecture: Architecture) -> nn.Module:
         """Numbers [B, 1] to class scores [B, 2]."""
         layers = [Layer(architecture.width) for _ in range(architecture.depth)]
         stack = build_stack(architecture, layers, Norm("layer", 1e-6), parts=1)
-        parts = OrderedDict(spectrum=Spectrum(), embedding=nn.Linear(1, 16), stack=stack, head=nn.Linear(16, 2))
+        parts = OrderedDict(embedding=nn.Linear(1, 16), spectrum=Spectrum(16), stack=stack, head=nn.Linear(16, 2))
         return nn.Sequential(parts)
 
 

@@ -11,8 +11,8 @@ from torch.distributions import Normal
 from search_spaces.architecture import Architecture
 from search_spaces.models.residual_mlp import GoalAgent, Sizes
 from tasks.goal_rl.contrastive import (
-    Batch,
     Learner,
+    Transitions,
     actor_goals,
     actor_loss,
     critic_loss,
@@ -31,7 +31,7 @@ def agent() -> GoalAgent:
     return GoalAgent(Architecture(depth=1, width=8, hidden=8), SIZES)
 
 
-def batch() -> Batch:
+def batch() -> Transitions:
     generator = Generator().manual_seed(1)
     return tuple(torch.randn(8, n, generator=generator) for n in (5, 3, 2))  # type: ignore[return-value]
 
@@ -100,7 +100,7 @@ def test_an_update_moves_all_three_networks_and_alpha() -> None:
     assert learner.log_alpha.item() != 0
 
 
-def by_hand(network: GoalAgent, given: Batch, noise: Tensor) -> None:
+def by_hand(network: GoalAgent, given: Transitions, noise: Tensor) -> None:
     """One update with plain autograd and three plain Adams, in the published order."""
     states, actions, goals = given
     log_alpha = torch.zeros((), requires_grad=True)

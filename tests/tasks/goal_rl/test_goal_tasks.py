@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from importlib.metadata import PackageNotFoundError
 
 import pytest
 
@@ -86,6 +87,30 @@ def test_the_papers_preset_is_the_published_one() -> None:
 def test_goals_of_others_is_a_share() -> None:
     with pytest.raises(UserError, match=r"goals_of_others must be at least 0 and at most 1, got 1\.5"):
         GoalRecipe(unroll=5, rounds=1, updates=1, goals_of_others=1.5)
+
+
+@pytest.mark.parametrize("name", ["unroll", "length"])
+def test_what_is_kept_is_more_than_an_episode_and_than_a_round(name: str) -> None:
+    with pytest.raises(ValueError, match=f"capacity must be more than {name}, got 60 and 60. Set a larger capacity"):
+        replace(smoke(), capacity=60, **{name: 60})  # type: ignore[arg-type]
+
+
+def test_the_data_is_what_registers_an_environment_of_the_packages_that_are_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def there(package: str) -> str:
+        if package == "gymnasium-robotics":
+            raise PackageNotFoundError(package)
+        return versions.get(package, "1")
+
+    versions = {"mujoco": "3"}
+    whole = load_task("goal:FetchReach-v4").fingerprint(smoke())
+    monkeypatch.setattr("tasks.goal_rl.task.version", there)
+    without = load_task("goal:FetchReach-v4").fingerprint(smoke())
+    monkeypatch.setattr("tasks.goal_rl.catalog.registered_by", lambda environment: ["hills"])
+    hills = load_task("goal:FetchReach-v4").fingerprint(smoke())
+    versions["hills"] = "2"
+    assert len({whole, without, hills, load_task("goal:FetchReach-v4").fingerprint(smoke())}) == 4
 
 
 def test_reports_are_spread_over_the_rounds() -> None:

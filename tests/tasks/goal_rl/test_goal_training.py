@@ -38,11 +38,11 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoint, "_SHARE", 1e9)
 
 
-Point = tuple[int, dict[str, float]]
+Reported = tuple[int, dict[str, float]]
 
 
-def fit(recipe: GoalRecipe, folder: Path | None, stop: int = 10**9) -> tuple[Fitted, list[Point]]:
-    curve: list[Point] = []
+def fit(recipe: GoalRecipe, folder: Path | None, stop: int = 10**9) -> tuple[Fitted, list[Reported]]:
+    curve: list[Reported] = []
 
     def report(step: int, metrics: Mapping[str, float]) -> Decision:
         curve.append((step, dict(metrics)))
@@ -102,7 +102,7 @@ def test_a_stopped_run_goes_on_to_the_same_numbers(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("eager")
 def test_an_episode_longer_than_what_is_kept_is_given_up(tmp_path: Path) -> None:
-    recipe = replace(WITHIN, capacity=14)
+    recipe = replace(WITHIN, capacity=14, length=0)  # the environment's own is 300
     fit(recipe, tmp_path, stop=8)
     fitted, _ = fit(recipe, tmp_path)
     assert fitted.steps == 16

@@ -29,7 +29,7 @@ from tasks.splits import TensorSplits
 
 READ: list[int] = []
 TRAINED: set[str] = set()
-PROFILED: set[str] = set()
+MEASURED: set[str] = set()
 
 
 class Points(ClassificationTask):
@@ -61,8 +61,8 @@ class Watched(TensorSplits):
             yield (inputs, targets), position
 
     def measured(self, *args: Any) -> Iterator[Batch]:
-        for inputs, targets in super().profiled(*args):
-            PROFILED.update(map(str, inputs.tolist()))
+        for inputs, targets in super().measured(*args):
+            MEASURED.update(map(str, inputs.tolist()))
             yield inputs, targets
 
 
@@ -79,7 +79,7 @@ def watch_the_tokenizer() -> None:
         return encode(self, texts)
 
     def measured(self: Tokenizer, texts: list[str]) -> Any:
-        PROFILED.update(texts)
+        MEASURED.update(texts)
         return encode_measured(self, texts)
 
     Tokenizer.encode, Tokenizer.encode_measured = training, measured  # type: ignore[method-assign]
@@ -119,7 +119,7 @@ def main() -> None:
         "curve": curve,
         "read": sum(READ),
         "trained": sorted(TRAINED),
-        "measured": sorted(PROFILED),
+        "measured": sorted(MEASURED),
     }
     sys.stdout.write(json.dumps(told) + "\n")  # at once, or lines of two processes meet
     sys.stdout.flush()

@@ -72,7 +72,7 @@ def test_the_answer_is_whether_the_marks_are_at_the_ends_of_one_contour(monkeypa
     ends = [((5, 5), (5, 26)), ((26, 5), (26, 26))]
     monkeypatch.setattr(contours, "_with_short_contour", lambda canvas, draw: canvas)
 
-    def two(draw: random.Random) -> tuple[contours._Canvas, list[tuple[contours.Point, contours.Point]]]:
+    def two(draw: random.Random) -> tuple[contours._Canvas, list[tuple[contours.Pixel, contours.Pixel]]]:
         return contours._Canvas(np.zeros((32, 32)), np.zeros((32, 32))), ends
 
     monkeypatch.setattr(contours, "_two_contours", two)

@@ -54,7 +54,7 @@ def operators(tree: Tree) -> list[tuple[str, int]]:
 
 def literal(draw: random.Random, level: int, grammar: Grammar) -> tuple[Tree, int]:
     """A tree and its length as the published generator draws them, however long."""
-    if level >= grammar.depth or draw.random() > 0.25:
+    if level >= grammar.levels or draw.random() > 0.25:
         return draw.randrange(10), 1
     arguments = [literal(draw, level + 1, grammar) for _ in range(draw.randint(2, grammar.arguments))]
     return (draw.choice(OPERATORS), [tree for tree, _ in arguments]), 2 + sum(length for _, length in arguments)
@@ -133,7 +133,7 @@ def test_a_grammar_with_too_few_lists_is_refused_rather_than_searched_for_ever(m
 
 @pytest.mark.parametrize("wrong", [(0, 10, 3, 3), (10, 11, 3, 3), (1, 10, 1, 3), (1, 10, 3, 1)])
 def test_a_grammar_without_lists_is_refused(wrong: tuple[int, int, int, int]) -> None:
-    with pytest.raises(ValueError, match="no list"):
+    with pytest.raises(ValueError, match="there are none"):
         Grammar(*wrong)
 
 

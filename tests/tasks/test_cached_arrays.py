@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tasks.lra.kept import Arrays, kept
+from tasks.cache import Arrays, cached_arrays
 
 
 @pytest.fixture
@@ -30,11 +30,11 @@ class Maker:
 
 def test_what_is_made_once_is_read_again_as_it_was(cache: Path) -> None:
     make = Maker()
-    first, again = kept("a.lists", make), kept("a.lists", make)
+    first, again = cached_arrays("a.lists", make), cached_arrays("a.lists", make)
     assert make.made == 1
     assert all(np.array_equal(first[name], again[name]) for name in first)
     assert again["lengths"].dtype == np.int32
-    kept("b.lists", make)
+    cached_arrays("b.lists", make)
     assert make.made == 2
 
 
@@ -46,7 +46,7 @@ def test_of_two_who_want_the_same_at_once_one_makes_it(cache: Path) -> None:
         return make()
 
     with ThreadPoolExecutor(2) as pool:
-        found = list(pool.map(lambda _: kept("a.lists", slowly), range(2)))
+        found = list(pool.map(lambda _: cached_arrays("a.lists", slowly), range(2)))
     assert make.made == 1
     assert all(np.array_equal(one["ids"], np.arange(50)) for one in found)
 
@@ -54,19 +54,19 @@ def test_of_two_who_want_the_same_at_once_one_makes_it(cache: Path) -> None:
 @pytest.mark.parametrize("damage", ["a bit", "the end", "everything"])
 def test_a_damaged_file_is_found_by_its_checksum_and_made_again(cache: Path, damage: str) -> None:
     make = Maker()
-    whole = kept("a.lists", make)
+    whole = cached_arrays("a.lists", make)
     path = cache / "a.lists"
     content = bytearray(path.read_bytes())
     if damage == "a bit":
         content[-7] ^= 4
     path.write_bytes({"a bit": content, "the end": content[:-10], "everything": b""}[damage])
     with pytest.warns(UserWarning, match=r"a\.lists is damaged: its checksum is another\. It is made again"):
-        mended = kept("a.lists", make)
+        mended = cached_arrays("a.lists", make)
     assert make.made == 2
     assert all(np.array_equal(whole[name], mended[name]) for name in whole)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        kept("a.lists", make)
+        cached_arrays("a.lists", make)
     assert make.made == 2
 
 
@@ -74,4 +74,4 @@ def test_a_cache_that_cannot_be_written_to_costs_time_and_not_the_run(tmp_path: 
     cache.write_text("a file where the folder should be")
     make = Maker()
     with pytest.warns(UserWarning, match="could not be kept"):
-        assert set(kept("a.lists", make)) == {"ids", "lengths"}
+        assert set(cached_arrays("a.lists", make)) == {"ids", "lengths"}

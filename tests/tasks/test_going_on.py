@@ -1,0 +1,108 @@
+"""What is kept of a training, and what it goes on from."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+import tasks.checkpoint
+from search_spaces.architecture import Architecture
+from search_spaces.errors import Notice
+from tasks.base import Diverged
+from tasks.classification import ClassificationTask
+from tasks.recipe import Recipe
+from tasks.run import CONTINUE, STOP, Decision, Run
+from tasks.splits import TensorSplits
+
+SHAPE = Architecture(depth=1, width=8, hidden=8)
+RECIPE = Recipe(steps=30, batch=16, lr=0.01)
+
+
+class Sides(ClassificationTask):
+    """On which side of a line does a point lie? Its metrics are NumPy's numbers."""
+
+    name = "sides"
+    version = 1
+    base = SHAPE
+    presets = {"smoke": RECIPE, "proxy": RECIPE}  # noqa: RUF012
+
+    def __init__(self, hidden: int = 8) -> None:
+        super().__init__()
+        self.hidden = hidden
+        self.passes = 0
+
+    def load(self) -> TensorSplits:
+        """Draw the points."""
+        points = torch.randn(60, 2, generator=torch.Generator().manual_seed(0))
+        parts = (points[:40], points[40:50], points[50:])
+        return TensorSplits(*((part, (part[:, 0] > 0).long()) for part in parts))
+
+    def build(self, architecture: Architecture) -> nn.Module:
+        """Points [B, 2] to class scores [B, 2]."""
+        return nn.Sequential(nn.Linear(2, 8), nn.Dropout(0.2), nn.Linear(8, self.hidden), nn.Linear(self.hidden, 2))
+
+    def example(self) -> Tensor:
+        """One point."""
+        return torch.zeros(1, 2)
+
+    def loss(self, outputs: Tensor, targets: Tensor, recipe: Recipe) -> Tensor:
+        """Cross-entropy, and how often it was asked for."""
+        self.passes += 1
+        return F.cross_entropy(outputs, targets)
+
+    def summary(self, measured: Mapping[str, Tensor]) -> Mapping[str, float]:
+        """The means, as NumPy has them."""
+        return {name: np.float64(value) for name, value in super().summary(measured).items()}
+
+
+def run(folder: Path | None, decision: Decision = CONTINUE) -> Run:
+    return Run(architecture=SHAPE, recipe=RECIPE, seed=0, folder=folder, report=lambda *_: decision)
+
+
+def test_metrics_that_are_numpys_are_kept_and_read_again(tmp_path: Path) -> None:
+    whole = Sides().fit(run(None))
+    stopped = Sides().fit(run(tmp_path, STOP))
+    task = Sides()
+    assert task.fit(run(tmp_path)) == whole
+    assert task.passes == whole.steps - stopped.steps
+
+
+def test_a_state_that_does_not_fit_any_more_is_set_aside_and_the_training_begins_anew(tmp_path: Path) -> None:
+    Sides().fit(run(tmp_path, STOP))
+    task = Sides(hidden=9)  # somebody has changed build
+    with pytest.warns(Notice, match=r"does not fit \(RuntimeError: .*\): it is set aside and not continued"):
+        found = task.fit(run(tmp_path))
+    assert found == Sides(hidden=9).fit(run(None))
+    assert task.passes == found.steps
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Save a checkpoint after every step."""
+    monkeypatch.setattr(tasks.checkpoint, "SECONDS", -1.0)
+    monkeypatch.setattr(tasks.checkpoint, "_SHARE", 1e9)
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_training_that_diverges_keeps_no_such_state_and_leaves_no_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[dict[str, Tensor]] = []
+    save = torch.save
+
+    def watched(content: dict[str, dict[str, dict[str, dict[str, Tensor]]]], path: Path) -> None:
+        kept.append({name: one.clone() for name, one in content["state"]["training"]["network"].items()})
+        save(content, path)
+
+    monkeypatch.setattr(torch, "save", watched)
+    with pytest.raises(Diverged):
+        Sides().fit(replace(run(tmp_path), recipe=replace(RECIPE, lr=1e30)))
+    assert kept
+    assert all(one.isfinite().all() for state in kept for one in state.values())
+    assert not list(tmp_path.iterdir())

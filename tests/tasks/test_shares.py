@@ -1,0 +1,103 @@
+"""Processes that train together, without starting any: what each of three would read, and what it would draw."""
+
+from collections import Counter
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch import Generator, Tensor
+
+from tasks.batches import Batch
+from tasks.image_shards import ShardSplits
+from tasks.imagenet import ImageNetRecipe, ImageNetViT
+from tasks.images import ImageSplits
+from tasks.load import load_task
+from tasks.processes import ALONE, Share
+from tasks.recipe import Recipe
+from tasks.run import Run
+from tasks.splits import Part, Splits, TensorSplits
+from tasks.supervised import SupervisedTask
+
+CPU = torch.device("cpu")
+THREE = tuple(Share(rank, 3) for rank in range(3))
+RECIPE = ImageNetRecipe(steps=1, batch=6, lr=1.0, loaders=0)
+KINDS = ("tensors", "images", "shards")
+
+
+def pixels(image: Image.Image) -> Tensor:
+    """A number that no other image here has."""
+    return torch.tensor(np.asarray(image.convert("RGB"), dtype=np.int64).sum())
+
+
+def as_they_are(batch: Batch, recipe: Recipe, generator: Generator) -> Batch:
+    return batch
+
+
+@pytest.fixture
+def splits(request: pytest.FixtureRequest) -> Splits:
+    """The examples of one kind, each of which is a number."""
+    if request.param == "tensors":
+        train, validation, test = (torch.arange(first, first + 25) for first in (0, 100, 200))
+        return TensorSplits((train, train), (validation, validation), (test, test))
+    folder: Path = request.getfixturevalue("image_folder" if request.param == "images" else "image_shards")
+    found = ImageNetViT(folder).load()
+    assert isinstance(found, ImageSplits if request.param == "images" else ShardSplits)
+    return replace(found, plain=pixels, changed=lambda recipe: pixels, augment=as_they_are)
+
+
+def measured(splits: Splits, part: Part, recipe: Any, share: Share) -> Counter[int]:
+    return Counter(int(one) for inputs, _ in splits.measured(part, recipe, CPU, share) for one in inputs)
+
+
+@pytest.mark.parametrize("limit", [0, 5], ids=["all", "five"])
+@pytest.mark.parametrize("part", ["validation", "test"])
+@pytest.mark.parametrize("splits", KINDS, indirect=True)
+def test_of_what_is_measured_nothing_is_missed_and_nothing_read_twice(splits: Splits, part: Part, limit: int) -> None:
+    recipe = replace(RECIPE, measured=limit)
+    alone = measured(splits, part, recipe, ALONE)
+    together = [measured(splits, part, recipe, share) for share in THREE]
+    assert sum(together, Counter()) == alone
+    assert set(alone.values()) == {1}
+
+
+@pytest.mark.parametrize("splits", KINDS[:2], indirect=True)
+def test_of_every_micro_batch_nothing_is_missed_and_nothing_read_twice(splits: Splits) -> None:
+    def batches(share: Share) -> list[Counter[int]]:
+        found = islice(splits.training(RECIPE, 0, (), CPU, share), 9)
+        return [Counter(map(int, inputs)) for (inputs, _), _ in found]
+
+    together = [sum(parts, Counter()) for parts in zip(*map(batches, THREE), strict=True)]
+    assert together == batches(ALONE)
+    assert all(len(batch) == RECIPE.batch for batch in together)
+
+
+@pytest.mark.parametrize("splits", KINDS[2:], indirect=True)
+def test_of_an_epoch_of_shards_nothing_is_read_twice(splits: Splits, monkeypatch: pytest.MonkeyPatch) -> None:
+    def epoch(share: Share) -> Counter[int]:
+        monkeypatch.setattr("torch.distributed.is_initialized", lambda: True)
+        monkeypatch.setattr("torch.distributed.get_rank", lambda: share.rank)
+        monkeypatch.setattr("torch.distributed.get_world_size", lambda: share.of)
+        found = islice(splits.training(RECIPE, 0, (), CPU, share), splits.examples // RECIPE.batch)
+        return Counter(int(one) for (inputs, _), _ in found for one in inputs)
+
+    together = sum(map(epoch, THREE), Counter())
+    assert together.total() == len(together) == splits.examples == 18  # a shard of 6 for each
+
+
+def test_each_process_draws_its_own_dropout() -> None:
+    task = load_task(f"{Path(__file__).parent}/moons.py:Moons")
+    assert isinstance(task, SupervisedTask)
+    recipe = task.presets["smoke"]
+    training = task._training(Run(architecture=task.base, recipe=recipe, seed=0), recipe, task.splits)
+    with torch.random.fork_rng():
+        drawn = []
+        for share in (ALONE, *THREE):
+            training.share = share
+            training._seed_draws(0)
+            drawn.append(torch.rand(1).item())
+    assert len(set(drawn)) == 4
