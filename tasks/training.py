@@ -83,41 +83,44 @@ class Training(ABC):
 
 def train(run: Run, training: Training, checkpoint: Checkpoint) -> Fitted:
     """Train to the end, or to where the run's report says STOP; see Task.fit."""
+    curve: list[Reported] = []
+    with _nothing_left_if_it_diverges(training, checkpoint):
+        stopped = _resumed(run, training, checkpoint, curve)
+        if stopped is not None:
+            return stopped
+        if run.start is not None and not curve and training.step == 0 and _stops(run, training, curve):
+            return _stopped(training, checkpoint, curve)
+        while training.step < training.steps:
+            before = training.step
+            training.advance()
+            if training.step != before and training.step in training.reports:
+                training.check()
+                if _stops(run, training, curve):
+                    return _stopped(training, checkpoint, curve)
+            if training.may_save() and training.share.first(checkpoint.due()):
+                training.check()  # so that losses before a checkpoint are known to be finite, and need not be in it
+                _save(training, checkpoint, curve)
+        training.check()
+        fitted = Fitted(
+            steps=training.step,
+            metrics=training.measure("validation"),
+            test=training.measure("test"),
+            measures=training.measures(),
+            speeds=training.speeds(),
+            network=training.network,
+        )
+        _clear(training, checkpoint)
+        return fitted
+
+
+@contextmanager
+def _nothing_left_if_it_diverges(training: Training, checkpoint: Checkpoint) -> Iterator[None]:
+    """A training that diverged has ended: what it would go on from leads there again."""
     try:
-        return _trained(run, training, checkpoint)
-    except Diverged:  # it has ended: what it would go on from leads there again
+        yield
+    except Diverged:
         _clear(training, checkpoint)
         raise
-
-
-def _trained(run: Run, training: Training, checkpoint: Checkpoint) -> Fitted:
-    curve: list[Reported] = []
-    stopped = _resumed(run, training, checkpoint, curve)
-    if stopped is not None:
-        return stopped
-    if run.start is not None and not curve and training.step == 0 and _stops(run, training, curve):
-        return _stopped(training, checkpoint, curve)
-    while training.step < training.steps:
-        before = training.step
-        training.advance()
-        if training.step != before and training.step in training.reports:
-            training.check()
-            if _stops(run, training, curve):
-                return _stopped(training, checkpoint, curve)
-        if training.may_save() and training.share.first(checkpoint.due()):
-            training.check()  # so that losses before a checkpoint are known to be finite, and need not be in it
-            _save(training, checkpoint, curve)
-    training.check()
-    fitted = Fitted(
-        steps=training.step,
-        metrics=training.measure("validation"),
-        test=training.measure("test"),
-        measures=training.measures(),
-        speeds=training.speeds(),
-        network=training.network,
-    )
-    _clear(training, checkpoint)
-    return fitted
 
 
 def _stops(run: Run, training: Training, curve: list[Reported]) -> bool:
