@@ -41,6 +41,7 @@ from search_spaces.checkpoint import read_weights
 from search_spaces.errors import Notice, reason_of
 from search_spaces.files import atomic_write
 from tasks.base import Diverged, Fitted, Task
+from tasks.processes import processes
 from tasks.run import CONTINUE, STOP, Decision, Run
 from tasks.settings import values_of
 
@@ -60,10 +61,11 @@ def evaluate(job: EvaluationJob) -> Row:
     task = task_of(job.task, job.data)
     task.prepare()
     row = failed(job, "")
-    with held(job.folder if first_process() else None) as waited, threads_on_the_cpu(job.threads):
-        if waited and job.store is not None:  # what the other process has found is not done again
-            stored = Store(job.store).known(job.identity)
-            job = replace(job, known=stored[1] if stored else job.known)
+    folder = job.folder if first_process() else None
+    waits = processes() == 1  # those that train together must not be parted: one would know what the others train
+    with held(folder, waits=waits) as waited, threads_on_the_cpu(job.threads):
+        if waited:
+            job = replace(job, known=_found_by_another(job))
         try:
             row = replace(row, costs=counting.count(task, job.architecture))
             if job.profiled or job.limits or job.trace:
@@ -133,6 +135,15 @@ def _known(task: Task, job: EvaluationJob) -> tuple[Row | None, nn.Module | None
     if job.save is not None:
         copy_network(Path(str(job.network)), Path(job.save))
     return known, network
+
+
+def _found_by_another(job: EvaluationJob) -> Row | None:
+    """What another process found meanwhile: it is in the folder until the store has it, so that is asked first."""
+    kept = kept_row(job, job.folder)
+    if kept is not None or job.store is None:
+        return kept or job.known
+    stored = Store(job.store).known(job.identity)
+    return stored[1] if stored else job.known
 
 
 def _wants_network(job: EvaluationJob, known: Row) -> bool:

@@ -85,10 +85,12 @@ def fresh_task(reference: str, data: str | Path | None) -> Task:
     Doors begin so, since a notebook's process outlives many changes of files. Raises UserError as `load_task` does.
     """
     task_of.cache_clear()
+    code_of.cache_clear()
     data_fingerprint.cache_clear()
     return task_of(reference, None if data is None else str(data))
 
 
+@lru_cache(maxsize=4)
 def code_of(reference: str) -> str | None:
     """Twelve hex digits of the file that a task is in; None of an installed one, whose version stands for its code."""
     path = Path(reference.rpartition(":")[0])

@@ -41,13 +41,24 @@ def making_schema(url: str) -> Iterator[None]:
     if parsed.get_backend_name() != "sqlite":
         yield
         return
-    with FileLock(f"{Path(str(parsed.database)).resolve()}.lock", timeout=PATIENCE_S):
+    lock = FileLock(f"{Path(str(parsed.database)).resolve()}.lock")
+    try:
+        lock.acquire(timeout=PATIENCE_S)
+    except OSError as error:
+        raise unusable(url, error) from error
+    try:
         yield
+    finally:
+        lock.release()
 
 
 @contextmanager
-def held(folder: str | None) -> Iterator[bool]:
-    """Hold an evaluation's folder against another process, which is waited for; whether that was so."""
+def held(folder: str | None, *, waits: bool = True) -> Iterator[bool]:
+    """Hold an evaluation's folder against another process, which is waited for; whether that was so.
+
+    Raises:
+        UserError: Another process holds it, and it is not to be waited for.
+    """
     if folder is None:
         yield False
         return
@@ -58,6 +69,8 @@ def held(folder: str | None) -> Iterator[bool]:
             try:
                 lock.acquire(timeout=0 if not waited else -1)
             except Timeout:
+                if not waits:
+                    raise UserError(f"another process does this very evaluation in {folder}. Wait for it.") from None
                 warnings.warn(f"another process does this very evaluation in {folder}: it is waited for.", Notice, 2)
                 waited = True
                 continue

@@ -176,8 +176,8 @@ def _resumed(run: Run, training: Training, checkpoint: Checkpoint, curve: list[R
 def _taken_up(training: Training, checkpoint: Checkpoint) -> list[Reported]:
     """Load the newest state that all processes have, and give its curve; [] where the training begins at its start."""
     kept = checkpoint.load()
-    steps = training.share.gather(None if kept is None else kept["step"])
-    if kept is None or set(steps) != {kept["step"]}:  # one of those that train together could not read it
+    steps = training.share.gather(None if kept is None else kept.get("step"))
+    if kept is None or set(steps) != {kept.get("step")}:  # one of those that train together could not read it
         return []
     began, problem = copy.deepcopy(training.state_dict()), ""
     try:

@@ -11,7 +11,7 @@ import pytest
 
 import nas
 from nas.evaluation import evaluate
-from nas.jobs import EvaluationJob, identity
+from nas.jobs import EvaluationJob, code_of, fresh_task, identity
 from nas.store import Store
 from results.row import Row
 from search_spaces.checkpoint import read_record
@@ -202,3 +202,25 @@ def test_a_death_while_it_measures_costs_no_finished_training(tmp_path: Path, mo
             evaluate(job)
     monkeypatch.setattr("nas.evaluation._trained", lambda *given: pytest.fail("it was trained"))
     assert evaluate(replace(job, render=None)).status == "complete"
+
+
+def test_processes_that_train_together_do_not_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nas.evaluation.processes", lambda: 2)
+    job = replace(JOB, folder=str(tmp_path / "held"))
+    with Path(f"{job.folder}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(UserError, match="another process"):
+            evaluate(job)
+
+
+def test_a_file_that_is_edited_meanwhile_is_the_one_that_was_read(ask: Callable[..., Row], tmp_path: Path) -> None:
+    copy = tmp_path / "copy.py"
+    text = TOYS.read_text()
+    copy.write_text(text)
+    before = code_of(f"{copy}:Toy")
+    edits = f"        Path({str(copy)!r}).write_text({text + '# another'!r})\n        architecture, penalty ="
+    copy.write_text(text.replace("        architecture, penalty =", edits))
+    fresh_task(f"{copy}:Toy", None)
+    comparison = nas.compare(f"{copy}:Toy", arch=["depth=1", "depth=2"], preset="smoke", seeds=1, workers=1)
+    assert len({row.provenance["code"] for row in comparison.rows()}) == 1
+    assert comparison.rows()[0].provenance["code"] != before
