@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ import torch
 from nas import conditioning
 from nas.budget import Feasible, feasible, parse_budget
 from nas.counting import cheap_counts, meta_device
-from nas.jobs import fresh_task, recipe_of
-from nas.objectives import MEASURES, resolve
+from nas.jobs import fresh_task, recipe_of, text_of
+from nas.objectives import MEASURES, names_in, resolve
 from nas.places import slug
 from nas.sampling import DEFAULT, proposer
 from nas.search_config import SearchConfig
@@ -112,12 +113,6 @@ def listed(texts: str | Sequence[str] | None) -> list[str]:
     return [texts] if isinstance(texts, str) else list(texts or ())
 
 
-def names_in(text: str | Sequence[str]) -> list[str]:
-    """The names in "A,B", or in a sequence."""
-    names = text.split(",") if isinstance(text, str) else text
-    return [name.strip() for name in names if name.strip()]
-
-
 def check_device(quantities: Collection[str]) -> None:
     """Raise UserError where energy is asked for and there is nothing that tells it."""
     if "energy_j" in quantities and not torch.cuda.is_available():
@@ -187,7 +182,7 @@ def ask_search(
             settings=dict(changes),
             seed=seed,
             sampler=chosen,
-            data=None if data is None else str(data),
+            data=text_of(data),
             data_fingerprint=of.fingerprint(recipe_of(of, preset, changes)),
             metrics=metrics,
             baselines=of.baselines(recipe_of(of, preset, changes)),
@@ -197,8 +192,9 @@ def ask_search(
     )
 
 
-def check_measures(names: Sequence[str], task: Task, architecture: Architecture) -> tuple[str, ...]:
+def check_measures(measures: str | Sequence[str], task: Task, architecture: Architecture) -> tuple[str, ...]:
     """What is to be measured of a trained network. Raises UserError where that cannot be: before its training."""
+    names = names_in(measures)
     for name in names:
         if name not in MEASURES:
             raise unknown("measure", name, MEASURES)
@@ -224,7 +220,8 @@ def check_asked(**asked: Any) -> None:
     for name, value in asked.items():
         if value is None:
             continue
-        if name in LEAST and (isinstance(value, bool) or not isinstance(value, int) or value < LEAST[name]):
+        whole = isinstance(value, Integral) and not isinstance(value, bool)
+        if name in LEAST and not (whole and value >= LEAST[name]):
             raise UserError(f"{name} must be a whole number of at least {LEAST[name]}, got {value!r}.")
         if name in WORDS and value not in WORDS[name]:
             raise unknown(name, str(value), WORDS[name])

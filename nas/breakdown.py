@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from torch import nn
 
-from nas.counting import Work, meta_device, work
+from nas.counting import Work, count, meta_device, work
 from search_spaces.architecture import Architecture
 from search_spaces.layers.stack import Stack
 from search_spaces.models.families import blocks_of
@@ -15,6 +16,13 @@ from tasks.batches import positional
 
 WITHOUT = "none"
 """What stands for an operator where there is no matrix work."""
+
+
+def as_a_whole(task: Task, architecture: Architecture) -> dict[str, Any]:
+    """The network's shape and all its counts, as one record. Raises as `nas.counting.count` does."""
+    costs = asdict(count(task, architecture))
+    costs["uncounted"] = " ".join(costs["uncounted"])
+    return {"task": task.name, "key": architecture.key, **asdict(architecture), **costs}
 
 
 def by_layer(task: Task, architecture: Architecture) -> list[dict[str, Any]]:

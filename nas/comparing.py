@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from nas.asking import architecture_of
 from nas.counting import cheap_counts, count
-from nas.jobs import EvaluationJob
+from nas.jobs import EvaluationJob, text_of
 from nas.profiling.profile import profile_what_fits, trace_of
 from results import table
 from results.row import Row
@@ -137,7 +137,7 @@ def jobs_of(
             preset=preset,
             settings=settings,
             seed=seed,
-            data=None if data is None else str(data),
+            data=text_of(data),
             threads=threads,
         )
         for seed in seeds

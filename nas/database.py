@@ -16,6 +16,7 @@ PATIENCE_S = 60  # how long a write waits for somebody else's lock
 
 
 def parsed_url(url: str) -> URL:
+    """A database's URL in parts. Raises UserError for a text that is none."""
     try:
         return make_url(url)
     except ArgumentError:
@@ -23,6 +24,7 @@ def parsed_url(url: str) -> URL:
 
 
 def check_file(parsed: URL, url: str, make: bool) -> None:
+    """See to a SQLite file's folder. Raises UserError where the file is not there and is not to be made, or cannot."""
     if parsed.database in (None, "", ":memory:"):
         raise UserError(f"a study must outlive its command, got the storage {url!r} in memory. Give sqlite:///FILE.")
     file = Path(str(parsed.database))
@@ -35,12 +37,13 @@ def check_file(parsed: URL, url: str, make: bool) -> None:
 
 
 def open_engine(parsed: URL) -> Engine:
+    """What talks to a database. Raises UserError where its driver is not installed."""
     if parsed.get_backend_name() != "sqlite":
         try:
             return sql.create_engine(parsed, pool_pre_ping=True)
         except (ImportError, NoSuchModuleError) as error:
-            shown = shown_url(parsed.render_as_string())
-            raise UserError(f"the driver of store {shown} is not installed: {_first_line(error)}") from error
+            reason = _first_line(error)
+            raise UserError(f"the driver of store {parsed.render_as_string()} is not installed: {reason}") from error
     engine = sql.create_engine(parsed, connect_args={"timeout": PATIENCE_S})
     sql.event.listen(engine, "connect", write_ahead)
     return engine
@@ -70,6 +73,7 @@ def unusable(url: str, error: BaseException) -> UserError:
 
 
 def shown_url(url: str) -> str:
+    """What people call a database: a SQLite file, or the URL without its password."""
     parsed = make_url(url)
     return str(parsed.database) if parsed.get_backend_name() == "sqlite" else parsed.render_as_string()
 

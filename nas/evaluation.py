@@ -19,22 +19,13 @@ from torch import Tensor, nn
 from nas import conditioning, counting
 from nas.budget import parse_budget
 from nas.debugging import show_traceback
-from nas.jobs import (
-    EvaluationJob,
-    code_of,
-    data_fingerprint,
-    first_process,
-    identity,
-    recipe_of,
-    start_fingerprint,
-    task_of,
-)
+from nas.device import lent_device
+from nas.jobs import EvaluationJob, blank_row, first_process, identity, lacks_network, recipe_of, task_of
 from nas.locks import held
 from nas.networks import copy_network, keep_network, load_network
 from nas.objectives import MEASURES
-from nas.profiling.profile import device_name, profile
+from nas.profiling.profile import profile
 from nas.profiling.steps import threads_on_the_cpu
-from nas.provenance import provenance
 from nas.store import Store
 from results.row import BadRow, CurvePoint, Row
 from search_spaces.checkpoint import read_weights
@@ -43,7 +34,6 @@ from search_spaces.files import atomic_write
 from tasks.base import Diverged, Fitted, Task
 from tasks.processes import processes
 from tasks.run import CONTINUE, STOP, Decision, Run
-from tasks.settings import values_of
 
 KEPT = "row.json"
 
@@ -60,7 +50,7 @@ def evaluate(job: EvaluationJob) -> Row:
     began = time.perf_counter()
     task = task_of(job.task, job.data)
     task.prepare()
-    row = failed(job, "")
+    row = blank_row(job)
     folder = job.folder if first_process() else None
     waits = processes() == 1  # those that train together must not be parted: one would know what the others train
     with held(folder, waits=waits) as waited, threads_on_the_cpu(job.threads):
@@ -88,26 +78,6 @@ def evaluate(job: EvaluationJob) -> Row:
     return _kept(job, row, began)
 
 
-def failed(job: EvaluationJob, reason: str) -> Row:
-    """The Row of an evaluation that could not even report its failure."""
-    task = task_of(job.task, job.data)
-    return Row(
-        task=task.name,
-        task_version=task.version,
-        data=data_fingerprint(job.task, job.data, job.preset, job.settings),
-        architecture=job.architecture,
-        preset=job.preset,
-        recipe=values_of(recipe_of(task, job.preset, job.settings)),
-        seed=job.seed,
-        start=start_fingerprint(job.start),
-        space=job.space,
-        directions={metric.name: metric.direction for metric in task.metrics},
-        status="failed",
-        error=reason,
-        provenance={**provenance(device_name(lent_device()), job.threads), "code": code_of(job.task)},
-    )
-
-
 def kept_row(job: EvaluationJob, folder: str | Path | None) -> Row | None:
     """The Row that an evaluation of the same job left in a folder, or None; what cannot be read is none."""
     if folder is None:
@@ -118,15 +88,10 @@ def kept_row(job: EvaluationJob, folder: str | Path | None) -> Row | None:
     return None
 
 
-def lent_device() -> torch.device:
-    """What a training may use in this process."""
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-
-
 def _known(task: Task, job: EvaluationJob) -> tuple[Row | None, nn.Module | None]:
     """The Row of the same evaluation, where it was done before, and its network, where that is wanted."""
     known = job.known or kept_row(job, job.folder)
-    if known is None or not _wants_network(job, known):
+    if known is None or not lacks_network(job, known):
         return known, None
     network = load_network(job.network, task)
     if network is None:
@@ -144,11 +109,6 @@ def _found_by_another(job: EvaluationJob) -> Row | None:
         return kept or job.known
     stored = Store(job.store).known(job.identity)
     return stored[1] if stored else job.known
-
-
-def _wants_network(job: EvaluationJob, known: Row) -> bool:
-    missing = any(not set(MEASURES[measure]) <= set(known.measures) for measure in job.measures)
-    return missing or job.render is not None or job.save is not None
 
 
 def _trained(task: Task, job: EvaluationJob, row: Row) -> tuple[Row, nn.Module | None]:

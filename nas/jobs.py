@@ -7,7 +7,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from results.row import Row, identity_of
+from nas.device import device_name, lent_device
+from nas.objectives import MEASURES
+from nas.provenance import provenance
+from results.row import Row
 from search_spaces.architecture import Architecture
 from search_spaces.checkpoint import fingerprint, read_weights
 from search_spaces.errors import UserError, unknown
@@ -87,7 +90,12 @@ def fresh_task(reference: str, data: str | Path | None) -> Task:
     task_of.cache_clear()
     code_of.cache_clear()
     data_fingerprint.cache_clear()
-    return task_of(reference, None if data is None else str(data))
+    return task_of(reference, text_of(data))
+
+
+def text_of(path: str | Path | None) -> str | None:
+    """A path as a job carries it."""
+    return None if path is None else str(path)
 
 
 @lru_cache(maxsize=4)
@@ -115,24 +123,35 @@ def data_fingerprint(reference: str, data: str | None, preset: str, settings: tu
     return task.fingerprint(recipe_of(task, preset, settings))
 
 
-def start_fingerprint(start: str | None) -> str | None:
-    """Of the weights that a training begins with; None where they are drawn."""
-    return None if start is None else fingerprint(read_weights(Path(start)))
-
-
-def identity(job: EvaluationJob) -> str:
-    """What the evaluation's Row will have as its identity: all that its numbers follow from, as 16 hex digits."""
+def blank_row(job: EvaluationJob, reason: str = "") -> Row:
+    """The Row of a job of which nothing has been found: failed, for that reason, until something is."""
     task = task_of(job.task, job.data)
-    return identity_of(
+    return Row(
         task=task.name,
         task_version=task.version,
         data=data_fingerprint(job.task, job.data, job.preset, job.settings),
         architecture=job.architecture,
+        preset=job.preset,
         recipe=values_of(recipe_of(task, job.preset, job.settings)),
         seed=job.seed,
-        start=start_fingerprint(job.start),
-        code=code_of(job.task),
+        start=None if job.start is None else fingerprint(read_weights(Path(job.start))),
+        space=job.space,
+        directions={metric.name: metric.direction for metric in task.metrics},
+        status="failed",
+        error=reason,
+        provenance={**provenance(device_name(lent_device()), job.threads), "code": code_of(job.task)},
     )
+
+
+def identity(job: EvaluationJob) -> str:
+    """What the evaluation's Row will have as its identity: all that its numbers follow from, as 16 hex digits."""
+    return blank_row(job).identity()
+
+
+def lacks_network(job: EvaluationJob, known: Row) -> bool:
+    """Whether a Row leaves something of a job open that only the trained network can tell or show."""
+    missing = any(not set(MEASURES[measure]) <= set(known.measures) for measure in job.measures)
+    return missing or job.render is not None or job.save is not None
 
 
 def first_process() -> bool:

@@ -15,35 +15,34 @@ from search_spaces.errors import Notice, UserError
 
 @contextmanager
 def only_writer(url: str, name: str) -> Iterator[None]:
-    """Hold a study against a second coordinator. Other databases than SQLite are held by whoever runs them."""
-    parsed = make_url(url)
-    if parsed.get_backend_name() != "sqlite":
+    """Hold a study against a second coordinator. Other databases than SQLite are held by whoever runs them.
+
+    Raises:
+        UserError: Another process holds it, or the lock's file cannot be made.
+    """
+    with _file_lock(url, f".{slug(name)}.lock", 0, f"study {name!r} is being written to by another process"):
         yield
-        return
-    path = Path(f"{Path(str(parsed.database)).resolve()}.{slug(name)}.lock")
-    lock = FileLock(path)
-    try:
-        lock.acquire(timeout=0)
-    except OSError as error:
-        if not isinstance(error, Timeout):
-            raise unusable(url, error) from error
-        raise UserError(f"study {name!r} is being written to by another process, which holds {path}.") from None
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 @contextmanager
 def making_schema(url: str) -> Iterator[None]:
-    """Hold a SQLite file while its tables are made: two first commands may come at once."""
+    """Hold a SQLite file while its tables are made: two first commands may come at once. Raises as `only_writer`."""
+    with _file_lock(url, ".lock", PATIENCE_S, "its tables are being made by another process"):
+        yield
+
+
+@contextmanager
+def _file_lock(url: str, ending: str, patience: float, busy: str) -> Iterator[None]:
+    """A lock beside a SQLite file, links resolved; nothing for other databases."""
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite":
         yield
         return
-    lock = FileLock(f"{Path(str(parsed.database)).resolve()}.lock")
+    lock = FileLock(f"{Path(str(parsed.database)).resolve()}{ending}")
     try:
-        lock.acquire(timeout=PATIENCE_S)
+        lock.acquire(timeout=patience)
+    except Timeout:
+        raise UserError(f"{busy}, which holds {lock.lock_file}. Wait for it, or give another --study.") from None
     except OSError as error:
         raise unusable(url, error) from error
     try:
@@ -65,18 +64,13 @@ def held(folder: str | None, *, waits: bool = True) -> Iterator[bool]:
     lock, waited = FileLock(f"{folder}.lock"), False
     try:
         Path(folder).parent.mkdir(parents=True, exist_ok=True)
-        while True:
-            try:
-                lock.acquire(timeout=0 if not waited else -1)
-            except Timeout:
-                if not waits:
-                    raise UserError(f"another process does this very evaluation in {folder}. Wait for it.") from None
-                warnings.warn(f"another process does this very evaluation in {folder}: it is waited for.", Notice, 2)
-                waited = True
-                continue
-            if Path(lock.lock_file).exists():
-                break
-            lock.release()  # of a file that its holder has removed meanwhile
+        lock.acquire(timeout=0)
+    except Timeout:
+        if not waits:
+            raise UserError(f"another process does this very evaluation in {folder}. Wait for it.") from None
+        warnings.warn(f"another process does this very evaluation in {folder}: it is waited for.", Notice, 2)
+        lock.acquire()
+        waited = True
     except OSError as error:
         warnings.warn(f"{folder} cannot be held: {error.strerror}.", Notice, 2)
         yield False
@@ -84,5 +78,5 @@ def held(folder: str | None, *, waits: bool = True) -> Iterator[bool]:
     try:
         yield waited
     finally:
-        Path(lock.lock_file).unlink(missing_ok=True)
+        Path(lock.lock_file).unlink(missing_ok=True)  # who waits for it takes a new one: filelock sees to it
         lock.release()

@@ -22,6 +22,12 @@ MEASURES: Mapping[str, Mapping[str, Direction]] = {"conditioning": {"condition_n
 """What can be measured of a trained network -> those of its columns that can be searched for."""
 
 
+def names_in(text: str | Sequence[str]) -> list[str]:
+    """The names in "A,B", or in a sequence."""
+    names = text.split(",") if isinstance(text, str) else text
+    return [name.strip() for name in names if name.strip()]
+
+
 def resolve(names: Sequence[str], metrics: Mapping[str, Direction]) -> dict[str, Direction]:
     """Objective -> "max" or "min", from names; costs and condition numbers are always to be small.
 

@@ -34,21 +34,6 @@ class Kind(StrEnum):
     STUDIES = "studies"
 
 
-class By(StrEnum):
-    """What `nas cost` can divide costs by."""
-
-    LAYER = "layer"
-    OPERATOR = "operator"
-
-
-class Keep(StrEnum):
-    """Which trained networks a search keeps."""
-
-    FRONT = "front"
-    ALL = "all"
-    NONE = "none"
-
-
 class Printed(StrEnum):
     """What `nas reproduce` can compare."""
 
@@ -81,15 +66,14 @@ OPTIONS: Mapping[str, Any] = {
     ),
     "storage": _option("--storage", "Database of the studies: sqlite:///FILE, postgresql://...", str, "URL"),
     "source": _option("--from", "Ask a file of rows (JSON Lines) in place of a storage.", _FILE, "FILE.jsonl"),
-    "seed": _option("--seed", "Seed of the search and of every training run.", int, min=0),
+    "seed": _option("--seed", "Seed of the search and of every training run.", int),
     "workers": _option(
         "--workers",
         "Evaluations at once; above 1 in own processes. Default: one for each GPU, or each core without one.",
         _NUMBER,
-        min=1,
         envvar="NAS_WORKERS",
     ),
-    "threads": _option("--threads", "Threads of the CPU that each training, or each measurement, has.", int, min=1),
+    "threads": _option("--threads", "Threads of the CPU that each training, or each measurement, has.", int),
     "preset": _option("--preset", "How thoroughly to train: smoke, proxy, paper ... (`nas list presets`).", _TEXT),
     "settings": _option("--set", "Changes to the preset's recipe: lr=1e-3,weight_decay=0.", str, "FIELD=VALUE,..."),
     "data": _option("--data", "Folder or name of the data, where a task needs one.", _TEXT, "PATH"),
@@ -108,12 +92,12 @@ OPTIONS: Mapping[str, Any] = {
         "--match", "Change `hidden` of the others until they cost what the first does.", _TEXT, "params|flops"
     ),
     "curves": _option("--curves", "Write validation metrics on the way there.", _FILE, "FILE.csv"),
-    "seeds": _option("--seeds", "Train each with that many seeds; 0 only counts.", int, min=0),
+    "seeds": _option("--seeds", "Train each with that many seeds; 0 only counts.", int),
     "until": _option(
         "--until", "Stop at the first report at this step or behind it; without it, go on.", _NUMBER, "STEP", min=1
     ),
     "save": _option("--save", "Keep the trained network there as well.", _FILE, "FOLDER"),
-    "keep": _option("--keep", "Which trained networks are kept: those of the front, all or none.", Keep),
+    "keep": _option("--keep", "Which trained networks stay: the front's, all or none.", str, "front|all|none"),
     "to": _option("--to", "The file: .safetensors, .pt2 or .onnx.", Path, "FILE"),
     "render": _option("--render", "Show there what the trained network does: FILE.gif or FILE.mp4.", _FILE, "FILE"),
     "measure": _option("--measure", "Measure this of the trained network as well: conditioning.", _TEXTS, "NAME"),
@@ -121,18 +105,18 @@ OPTIONS: Mapping[str, Any] = {
         "--budget", 'Bounds that every trained network keeps: "params<=100k", "20M<=params<=24M".', _TEXTS
     ),
     "objectives": _option("--objectives", "What to search for. Default: the task's metric, flops.", _TEXT, "A,B"),
-    "trials": _option("--trials", "Architectures the study is to hold in all.", int, min=1),
+    "trials": _option("--trials", "Architectures the study is to hold in all.", int),
     "where": _option("--where", 'Condition on columns: "flops < 2e6 and depth > 2".', _TEXT, "SQL"),
     "pareto": _option("--pareto", "Keep the rows that nothing beats in these columns.", _TEXT, "A,B"),
     "columns": _option("--columns", "Columns to print, or `all`.", _TEXT, "A,B"),
     "order_by": _option("--order-by", 'Columns to order by, each as NAME or "NAME desc".', _TEXT, "A,B"),
-    "limit": _option("--limit", "How many rows to print.", _NUMBER, min=0),
+    "limit": _option("--limit", "How many rows to print.", _NUMBER),
     "format": _option("--format", "How to print.", Format),
     "output": _option("--output", "Write there instead of the terminal.", _FILE, "FILE"),
     "paper": _option("--paper", "Only this paper: ancre, dca, leaner or rmt.", _TEXT, "NAME"),
     "profile": _option("--profile", "First measure time, memory and energy, and keep a trace of training steps.", bool),
-    "batch": _option("--batch", "Examples of a training step. Default: as the preset has.", _NUMBER, min=1),
-    "by": _option("--by", "Instead of the sums, counts of each layer, or of each operator.", By | None),
+    "batch": _option("--batch", "Examples of a training step. Default: as the preset has.", _NUMBER),
+    "by": _option("--by", "Instead of the sums, counts of each layer, or of each operator.", _TEXT, "layer|operator"),
     "plot": _option("--plot", "Where to draw the front.", _FILE, "FILE.png"),
 }
 """Parameter of a door, or of what prints what it returns -> the option."""

@@ -1,6 +1,8 @@
-"""What is shown while networks are trained: a bar in a terminal, a line a trial elsewhere."""
+"""What is shown while something takes its time: a bar of trials, or what is being done; never on standard output."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from threading import Event, Thread
 from types import TracebackType
 from typing import Self
 
@@ -8,6 +10,9 @@ import rich.progress
 from rich.console import Console
 
 from results.row import Row
+
+SILENCE_S = 2.0
+"""Seconds after which something is said."""
 
 
 class Progress:
@@ -53,3 +58,29 @@ class Progress:
 def say(line: str) -> None:
     """Tell what is being done, on standard error."""
     Console(stderr=True).print(line, soft_wrap=True, highlight=False, markup=False)
+
+
+@contextmanager
+def said_if_slow(message: str) -> Iterator[None]:
+    """Say on standard error what is being done, once it has taken two seconds: in a terminal as long as it takes.
+
+    It moves once a second, for what is done meanwhile may be timed.
+    """
+    console, over = Console(stderr=True), Event()
+
+    def speak() -> None:
+        if over.wait(SILENCE_S):
+            return
+        if not console.is_terminal:
+            console.print(message, highlight=False, markup=False, soft_wrap=True)
+            return
+        with console.status(message, refresh_per_second=1):
+            over.wait()
+
+    speaker = Thread(target=speak, daemon=True)
+    speaker.start()
+    try:
+        yield
+    finally:
+        over.set()
+        speaker.join()

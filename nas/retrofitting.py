@@ -1,14 +1,16 @@
 """What a checkpoint says of itself, and the same network with another topology to begin with."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import mkdtemp
 
 import torch
+from torch import nn
 
 from nas.asking import made_folder
 from nas.jobs import first_process, fresh_task
+from nas.networks import network_of
 from nas.places import slug
 from search_spaces.architecture import Architecture
 from search_spaces.checkpoint import Record, read_record
@@ -82,4 +84,9 @@ def rewired(origin: Origin, topology: str, seed: int, save: Path | None) -> tupl
     made_folder(target)
     torch.manual_seed(seed)  # of what the topology adds
     start = target / "start" if first_process() else Path(mkdtemp())  # two must not write the same files
-    return start, retrofit_checkpoint(origin.folder, topology, origin.task.build, start).architecture, target
+    record = read_record(origin.folder)
+
+    def build(architecture: Architecture) -> nn.Module:
+        return network_of(origin.task, replace(record, architecture=architecture))
+
+    return start, retrofit_checkpoint(origin.folder, topology, build, start).architecture, target

@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
-from nas.jobs import EvaluationJob, first_process, identity, task_of
-from nas.objectives import MEASURES
-from nas.progress import Progress
+from nas.jobs import EvaluationJob, first_process, identity, lacks_network, task_of
+from nas.places import EVALUATIONS
+from nas.progress import Progress, said_if_slow
 from nas.store import Store, check_name
-from nas.waiting import said_if_slow
 from nas.workers import Workers, pool_of, usual
 from results.row import Row
 from search_spaces.errors import UserError
@@ -73,7 +72,8 @@ class Scheduler:
         while True:
             while running < self.workers.capacity and (wanted := plan.next()) is not None:
                 job = self._placed(wanted)
-                if job.known is not None and is_answered(job, job.known):
+                profiled = job.profiled or job.limits or job.trace
+                if job.known is not None and not profiled and not lacks_network(job, job.known):
                     self._end(plan, job, job.known)
                 else:
                     self.workers.submit(job)
@@ -108,32 +108,25 @@ class Scheduler:
         self.on_row(row)
 
 
-def is_answered(job: EvaluationJob, known: Row) -> bool:
-    """Whether a Row holds all that a job is to find out."""
-    profiled = job.profiled or job.limits or job.trace
-    measured = all(set(MEASURES[measure]) <= set(known.measures) for measure in job.measures)
-    return measured and not profiled and job.render is None and job.save is None
-
-
 def evaluate_all(
-    jobs: Sequence[EvaluationJob], storage: str, study: str, workers: int | None, *, quiet: bool = False
+    jobs: Sequence[EvaluationJob], storage: str, study: str | None = None, workers: int | None = None
 ) -> list[Row]:
-    """The Row of every job, in their order, each written to the store as it comes.
+    """The Row of every job, in their order, each written to the store as it comes, in the study of that name.
 
-    `quiet` shows no progress. Raises UserError where the store cannot be used, or a task has no data.
+    Raises UserError where the store cannot be used, or the task has no data.
     """
+    study = check_name(study or EVALUATIONS)
     store = Store(storage, make=True)
-    if check_name(study) in store.searches():
+    if study in store.searches():
         raise UserError(f"study {study!r} is a search, whose rows are its own. Give another --study.")
-    task_of(jobs[0].task, jobs[0].data).prepare()
+    task = task_of(jobs[0].task, jobs[0].data)
+    task.prepare()
     plan = InOrder(jobs)
-    shown = said_if_slow(f"evaluating {jobs[0].architecture}, preset {jobs[0].preset} ...")
     with pool_of(workers or min(usual(), len(jobs))) as pool:
-        if quiet:
-            with shown:
-                Scheduler(store, study, pool, lambda row: None).run(plan)
-        else:
-            first = task_of(jobs[0].task, jobs[0].data).metrics[0].name
-            with Progress(jobs[0].task, [first], 0, len(jobs)) as progress:
+        if len(jobs) > 1:
+            with Progress(task.name, [task.metrics[0].name], 0, len(jobs)) as progress:
                 Scheduler(store, study, pool, progress.add).run(plan)
+        else:
+            with said_if_slow(f"evaluating {jobs[0].architecture}, preset {jobs[0].preset} ..."):
+                Scheduler(store, study, pool, lambda row: None).run(plan)
     return [plan.rows[identity(job)] for job in jobs]

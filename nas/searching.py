@@ -12,8 +12,8 @@ from optuna.trial import FrozenTrial, TrialState
 
 from nas.asking import Asked
 from nas.budget import parse_budget
-from nas.evaluation import failed, kept_row
-from nas.jobs import EvaluationJob, identity, task_of
+from nas.evaluation import kept_row
+from nas.jobs import EvaluationJob, blank_row, identity, task_of
 from nas.locks import only_writer
 from nas.objectives import PROFILED, measures_for
 from nas.optuna_study import clear_storage_errors, conclude, note, open_storage, open_study, taken_up
@@ -67,7 +67,7 @@ class SearchPlan(Plan):
         self.study, self.store, self.config, self.sampler = study, store, config, sampler
         self.trials, self.keep, self.threads, self.traces = trials, keep, threads, traces
         self._left = list(reversed(_under_way(study, store, config)))
-        self._trained: set[str] = set()  # identities of what the study holds and may be let go of
+        self._networks: set[str] = set()  # identities of the study's Rows whose networks may still be there
         self._values: dict[str, list[float]] = {}  # of complete rows, turned so that less is better
         for row in store.numbered(study.study_name).values():
             self._take_note(row)
@@ -80,7 +80,7 @@ class SearchPlan(Plan):
             job = self._job(left.number, self.sampler.propose(taken_up(self.study, left)))
             if left.user_attrs.get(LOST, 0) <= MOST_LOSSES or self._is_finished(job):
                 return job
-            row = failed(job, f"its process died {MOST_LOSSES + 1} times")
+            row = blank_row(job, f"its process died {MOST_LOSSES + 1} times")
             self.store.add(row, self.study.study_name, left.number)
             conclude(self.study, left.number, row, self.config.objectives)
         if len(self.study.get_trials(deepcopy=False)) >= self.trials or not self.sampler.remaining(self.study):
@@ -96,10 +96,10 @@ class SearchPlan(Plan):
         if self.keep == "front":
             values = np.array(list(self._values.values())).reshape(-1, len(self.config.objectives))
             best = {name for name, stays in zip(self._values, non_dominated(values), strict=True) if stays}
-            for name in self._trained - best:
+            for name in self._networks - best:
                 if self.store.holders(name) <= {self.study.study_name}:  # others may still want it
                     shutil.rmtree(self.store.network(name), ignore_errors=True)
-            self._trained &= best
+            self._networks &= best
 
     def _take_note(self, row: Row) -> None:
         columns = row.columns()
@@ -108,7 +108,7 @@ class SearchPlan(Plan):
         if row.status == "complete" and None not in values:
             signs = [-1.0 if way == "max" else 1.0 for _, way in ways]
             self._values[row.identity()] = (np.array(values, dtype=float) * signs).tolist()
-        self._trained.add(row.identity())
+        self._networks.add(row.identity())
 
     def _is_finished(self, job: EvaluationJob) -> bool:
         folder = self.store.unfinished(identity(job))
@@ -178,17 +178,17 @@ def carry_out(
     say(f"study {name}: {asked.line}")
     task_of(config.task, config.data).prepare()
     sampler = BudgetSampler(asked.members, inner=config.sampler, seed=config.seed)
-    made = Store(storage, make=True)
+    store = Store(storage, make=True)
     with only_writer(storage, name), clear_storage_errors(storage):
         study = open_study(open_storage(storage), name, config, sampler)
-        done = len(made.numbered(name))
+        done = len(store.numbered(name))
         with (
             Progress(config.task, list(config.objectives), done, trials) as progress,
             pool_of(workers or min(usual(), trials)) as pool,
             mark_interruption(study),
         ):
-            traces = made.folder / f"{slug(name)}-traces" if traced else None
-            plan = SearchPlan(study, made, config, sampler, trials, keep, threads, traces)
-            Scheduler(made, name, pool, progress.add, keep != "none").run(plan)
+            traces = store.folder / f"{slug(name)}-traces" if traced else None
+            plan = SearchPlan(study, store, config, sampler, trials, keep, threads, traces)
+            Scheduler(store, name, pool, progress.add, keep != "none").run(plan)
         if not sampler.remaining(study):
             say("every architecture within the budget has been tried")

@@ -48,7 +48,7 @@ class Stored:
 
 
 class Store:
-    """The Rows in a database. Rows are added and never changed; of one evaluation, the newest counts.
+    """The Rows in a database. Rows are added and never changed; of one evaluation, the newest complete one counts.
 
     Raises:
         UserError: The database cannot be used, or is not there and is not to be made.

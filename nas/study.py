@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from nas import report
-from nas.objectives import resolve
+from nas.objectives import names_in, resolve
 from nas.provenance import without_passwords
 from nas.search_config import SearchConfig
 from results import table
@@ -108,8 +108,7 @@ class Study:
     def _asked(self, objectives: str | Sequence[str] | None) -> dict[str, Direction]:
         if objectives is None:
             return self.objectives
-        names = objectives.split(",") if isinstance(objectives, str) else objectives
-        return resolve([name.strip() for name in names], self.directions)
+        return resolve(names_in(objectives), self.directions)
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -121,13 +120,9 @@ class Study:
         """What a notebook shows: the front."""
         if not self.directions:
             return f"<p>{escape(repr(self))}</p>"
-        objectives = self.objectives
-        best = [row.columns() for row in self.front()]
-        columns = self.telling_columns()
-        head = "".join(f"<th>{escape(name)}</th>" for name in columns)
-        lines = ("".join(f"<td>{escape(str(line.get(name, '')))}</td>" for name in columns) for line in best)
-        body = "".join(f"<tr>{line}</tr>" for line in lines)
-        return f"<p>{escape(self.title(objectives, len(best)))}</p><table><tr>{head}</tr>{body}</table>"
+        best = table.from_rows(self.front())
+        shown = best.select([name for name in self.telling_columns() if name in best.column_names])
+        return f"<p>{escape(self.title(self.objectives, len(best)))}</p>{shown.to_pandas().to_html(index=False)}"
 
 
 def front_of(rows: Sequence[Row], objectives: Mapping[str, Direction]) -> list[Row]:

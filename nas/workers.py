@@ -14,8 +14,8 @@ import torch
 from joblib.externals.loky import ProcessPoolExecutor
 from joblib.externals.loky.backend.context import get_context
 
-from nas.evaluation import evaluate, failed
-from nas.jobs import EvaluationJob
+from nas.evaluation import evaluate
+from nas.jobs import EvaluationJob, blank_row
 from results.row import Row
 from search_spaces.errors import show_notices
 
@@ -103,7 +103,7 @@ class LocalProcesses:
             try:
                 row = future.result()
             except BrokenProcessPool:
-                row = failed(job, "the process of this evaluation died")
+                row = blank_row(job, "the process of this evaluation died")
                 process = process.replaced()
             self._idle.append(process)
             ended.append((job, row))

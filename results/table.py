@@ -159,7 +159,7 @@ def keep(table: pa.Table, mask: NDArray[np.bool_]) -> pa.Table:
 
 
 def mixtures(table: pa.Table) -> list[str]:
-    """What of a task's rows should not be read as one table: a line for each, with how to part them."""
+    """What of a task's rows should not be read as one table: a line for each, and which of them to keep."""
     lines = []
     for column, reason in _MIXED.items():
         if {"task", column} <= set(table.column_names) and len(table[column].unique()) > 1:

@@ -82,7 +82,7 @@ def embeddings() -> tuple[Tensor, Tensor]:
     return torch.randn(2, TOKENS, WIDTH).double(), torch.randn(TOKENS, WIDTH).double()
 
 
-def moved(network: Network) -> Network:
+def perturbed(network: Network) -> Network:
     """The network with all parameters at other values, so that no weight stands at its special start."""
     torch.manual_seed(1)
     with torch.no_grad():

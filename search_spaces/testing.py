@@ -23,7 +23,7 @@ from search_spaces.small_networks import (
     echoes,
     embeddings,
     kept_tensors,
-    moved,
+    perturbed,
     sites_of,
     transformer,
 )
@@ -190,7 +190,7 @@ def check_the_closed_form_is_what_is_counted(subject: Subject) -> None:
 
 def check_two_forwards_do_not_meet(subject: Subject) -> None:
     """State is passed, not kept: two forwards that run at once give what each gives alone."""
-    stack = moved(transformer(*subject.wired, 3, 4, 4))
+    stack = perturbed(transformer(*subject.wired, 3, 4, 4))
     topology, inputs, others = stack.topology, embeddings(), tuple(-2 * part for part in embeddings())
     expected = stack(*inputs), stack(*others)
     first, second = topology.open(*inputs), topology.open(*others)
@@ -207,7 +207,7 @@ def check_two_forwards_do_not_meet(subject: Subject) -> None:
 
 def check_positions_do_not_meet(subject: Subject) -> None:
     """It works position by position: another token changes nothing elsewhere. Padding rests on that."""
-    stack = moved(echoes(*subject.wired, 2, width=WIDTH, heads=6, head_dim=4))
+    stack = perturbed(echoes(*subject.wired, 2, width=WIDTH, heads=6, head_dim=4))
     tokens, positions = embeddings()
     changed = tokens.clone()
     changed[:, 2] += 1
@@ -248,7 +248,7 @@ def check_it_runs_in_bf16(subject: Subject) -> None:
 def check_it_compiles_to_one_graph(subject: Subject) -> None:
     """torch.compile makes one graph of it, with the same output."""
     torch.compiler.reset()
-    stack = moved(echoes(*subject.wired, 2, width=WIDTH, heads=6, head_dim=4))
+    stack = perturbed(echoes(*subject.wired, 2, width=WIDTH, heads=6, head_dim=4))
     compiled = torch.compile(stack, fullgraph=True, backend="eager")
     torch.testing.assert_close(compiled(*embeddings()), stack(*embeddings()))
 

@@ -21,21 +21,20 @@ def query_rows(
 ) -> None:
     """Query the Rows of a study, of several with commas, of `all`, or of a file; without a name the newest search's."""
     from nas import report
-    from nas.objectives import resolve
+    from nas.objectives import names_in, resolve
     from results import export, table
     from results.query import query
 
     report.say_bad(study.bad)
-    rows = study.rows()
-    places = {row.identity(): row for row in rows}
-    every = table.from_rows(rows)
-    objectives = None if pareto is None else resolve(_names(pareto), study.directions)
-    chosen = query(every, where=where, objectives=objectives, order_by=_names(order_by or ""), limit=limit)
+    every = table.from_rows(study.rows())
+    objectives = None if pareto is None else resolve(names_in(pareto), study.directions)
+    chosen = query(every, where=where, objectives=objectives, order_by=names_in(order_by or ""), limit=limit)
     for line in table.mixtures(chosen):
         report.say(report.screen(stderr=True), f"note: {line}")
     for_terminal = report.for_a_terminal(format, output)
     if format is Format.JSONL:
-        report.write_rows([places[identity] for identity in chosen["identity"].to_pylist()], format, output)
+        rows = {row.identity(): row for row in study.rows()}
+        report.write_rows([rows[identity] for identity in chosen["identity"].to_pylist()], format, output)
         return
     chosen = query(chosen, columns=_columns(columns, format, study, chosen.column_names))
     if for_terminal:
@@ -45,17 +44,14 @@ def query_rows(
         export.write(chosen, format.value, output)
 
 
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
-
-
 def _columns(text: str | None, format: Format, study: "Study", known: list[str]) -> list[str]:
     """Those asked for; without a word a table shows the telling ones and a file holds all."""
+    from nas.objectives import names_in
 
     if text == "all" or (text is None and format is not Format.TABLE):
         return []
     if text is not None:
-        return _names(text)
+        return names_in(text)
     telling = ("task", *study.telling_columns(), "status")
     several = len({row.task for row in study.rows()}) > 1
     return [column for column in telling if column in known and (several or column != "task")]

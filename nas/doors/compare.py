@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nas.places import DEFAULT_STORE, EVALUATIONS
+from nas.places import DEFAULT_STORE
 
 if TYPE_CHECKING:
     from nas.comparing import Comparison
@@ -43,7 +43,7 @@ def compare(
     architectures = candidates(of, listed(arch), topology, match, preset)
     costs = costs_of(of, architectures, recipe, threads, profile=profile)
     jobs = jobs_of(task, data, architectures, range(seeds), preset, changes, threads)
-    rows = evaluate_all(jobs, storage, study or EVALUATIONS, workers) if jobs else []
+    rows = evaluate_all(jobs, storage, study, workers) if jobs else []
     return Comparison(
         title=f"{of.name}, preset {preset}, {seeds or 'no'} seeds",
         records=side_by_side(of, architectures, costs, rows, match),

@@ -18,18 +18,13 @@ def cost(
     Raises:
         UserError: The architecture cannot be built.
     """
-    from dataclasses import asdict
-
     from nas.asking import architecture_of, check_asked
-    from nas.breakdown import by_layer, by_operator
-    from nas.counting import count
+    from nas.breakdown import as_a_whole, by_layer, by_operator
     from nas.jobs import fresh_task
 
     check_asked(by=by)
     of = fresh_task(task, data)
     architecture = architecture_of(of, preset, arch, topology)
-    if by is not None:
-        return (by_layer if by == "layer" else by_operator)(of, architecture)
-    costs = asdict(count(of, architecture))
-    costs["uncounted"] = " ".join(costs["uncounted"])
-    return [{"task": of.name, "key": architecture.key, **asdict(architecture), **costs}]
+    if by is None:
+        return [as_a_whole(of, architecture)]
+    return by_layer(of, architecture) if by == "layer" else by_operator(of, architecture)

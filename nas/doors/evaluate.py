@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nas.places import DEFAULT_STORE, EVALUATIONS
+from nas.places import DEFAULT_STORE
 
 if TYPE_CHECKING:
     from results.row import Row
@@ -33,14 +33,13 @@ def evaluate(
     Raises:
         UserError: What was asked for cannot be. A training that failed is a Row with its reason.
     """
-    from nas.asking import architecture_of, check_asked, check_measures, made_folder, names_in, settings_of
-    from nas.jobs import EvaluationJob, fresh_task
+    from nas.asking import architecture_of, check_asked, check_measures, made_folder, settings_of
+    from nas.jobs import EvaluationJob, fresh_task, text_of
     from nas.profiling.profile import trace_of
     from nas.scheduler import evaluate_all
 
     check_asked(seed=seed, threads=threads, until=until)
     of = fresh_task(task, data)
-    changes = settings_of(of, preset, settings)
     architecture = architecture_of(of, preset, arch, topology)
     if render is not None:
         of.render(None, Path(render))
@@ -48,15 +47,15 @@ def evaluate(
         task=task,
         architecture=architecture,
         preset=preset,
-        settings=changes,
+        settings=settings_of(of, preset, settings),
         seed=seed,
-        data=None if data is None else str(data),
+        data=text_of(data),
         until=until,
         profiled=profile,
         trace=str(trace_of(of.name, architecture)) if profile else None,
-        measures=check_measures(names_in(measure), of, architecture),
-        render=None if render is None else str(render),
+        measures=check_measures(measure, of, architecture),
+        render=text_of(render),
         save=made_folder(save),
         threads=threads,
     )
-    return evaluate_all([job], storage, study or EVALUATIONS, workers=1, quiet=True)[0]
+    return evaluate_all([job], storage, study)[0]

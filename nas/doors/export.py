@@ -30,9 +30,9 @@ def export(
     from nas.exporting import export_folder
     from nas.jobs import fresh_task
     from nas.networks import kept_folder
+    from nas.progress import said_if_slow
     from nas.retrofitting import known_reference
     from nas.store import Store
-    from nas.waiting import said_if_slow
     from search_spaces.checkpoint import read_record
 
     folder = kept_folder(Store(storage), load(study, storage=storage), key)

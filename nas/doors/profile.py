@@ -24,7 +24,7 @@ def profile(
         UserError: The architecture cannot be built, or there is no memory for a single example.
     """
     from nas.asking import architecture_of, check_asked, settings_of
-    from nas.doors.cost import cost
+    from nas.breakdown import as_a_whole
     from nas.jobs import fresh_task, recipe_of
     from nas.profiling.profile import profile_what_fits, trace_of
 
@@ -32,7 +32,7 @@ def profile(
     of = fresh_task(task, data)
     architecture = architecture_of(of, preset, arch, topology)
     recipe = recipe_of(of, preset, settings_of(of, preset, settings))
-    (counted,) = cost(task, arch=arch, topology=topology, preset=preset, data=data)
-    kept = ("task", "key", "depth", "width", "hidden", "heads", "head_dim", "topology", "model", "params", "flops")
-    found = profile_what_fits(of, architecture, recipe, batch, trace_of(of.name, architecture), threads)
-    return {**{name: counted[name] for name in kept}, **found}
+    counted = as_a_whole(of, architecture)
+    shape = ("task", "key", "depth", "width", "hidden", "heads", "head_dim", "topology", "model", "params", "flops")
+    measured = profile_what_fits(of, architecture, recipe, batch, trace_of(of.name, architecture), threads)
+    return {**{name: counted[name] for name in shape}, **measured}

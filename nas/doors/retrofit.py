@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nas.places import DEFAULT_STORE, EVALUATIONS
+from nas.places import DEFAULT_STORE
 
 if TYPE_CHECKING:
     from results.row import Row
@@ -33,12 +33,12 @@ def retrofit(
         UserError: What was asked for cannot be. A training that failed is a Row with its reason.
     """
     from nas.asking import check_asked, pairs_of, settings_of
-    from nas.jobs import EvaluationJob
+    from nas.jobs import EvaluationJob, text_of
     from nas.retrofitting import origin_of, rewired
     from nas.scheduler import evaluate_all
 
     check_asked(seed=seed, threads=threads)
-    origin = origin_of(Path(checkpoint), task, preset, None if data is None else str(data))
+    origin = origin_of(Path(checkpoint), task, preset, text_of(data))
     start, architecture, kept = rewired(origin, topology, seed, None if save is None else Path(save))
     job = EvaluationJob(
         task=origin.reference,
@@ -51,4 +51,4 @@ def retrofit(
         save=str(kept),
         threads=threads,
     )
-    return evaluate_all([job], storage, study or EVALUATIONS, workers=1, quiet=True)[0]
+    return evaluate_all([job], storage, study)[0]

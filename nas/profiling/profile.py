@@ -1,14 +1,13 @@
 """All that is measured of one architecture on the device at hand, as a flat record."""
 
-import platform
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from nas.device import device_name
 from nas.places import RUNS
 from nas.profiling import trace
 from nas.profiling.energy import energy_of
@@ -25,7 +24,7 @@ from nas.profiling.steps import (
     with_batch,
 )
 from nas.profiling.timing import LEAST_CALLS, Times, timed
-from nas.waiting import said_if_slow
+from nas.progress import said_if_slow
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
 from tasks.base import Task
@@ -185,13 +184,3 @@ def _quartiles(name: str, times: Times) -> dict[str, float]:
 def trace_of(task: str, architecture: Architecture) -> Path:
     """Where the trace of an architecture is kept that was profiled by itself, without its ending."""
     return Path(RUNS, "traces", f"{task}-{architecture.key}")
-
-
-def device_name(device: torch.device) -> str:
-    """What people call the device."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    with suppress(OSError, StopIteration):
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
-    return platform.processor() or platform.machine()

@@ -10,7 +10,7 @@ gymnasium-robotics', and each task says how it differs.
     vectors.py       several of them at once, in one process or in several
     humanoid.py, table.py  the environments that gymnasium has not as they are needed
     episodes.py      stepping a policy, and measuring it
-    replay.py        what was lived through, and goals drawn from it
+    replay.py        the replay buffer, and goals drawn from it
     contrastive.py   losses and updates
     training.py      the loop, and its checkpoint
     render.py        an episode as a film

@@ -7,10 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from torch import nn
 
 from nas import load
 from nas.cli import main
+from nas.retrofitting import origin_of, rewired
+from search_spaces.architecture import Architecture
 from search_spaces.checkpoint import RECORD, WEIGHTS, read_record, read_weights, save_checkpoint
+from tasks.digits import DigitsViT
+from tasks.recipe import Recipe
 
 NETWORK = "depth=2,width=16,heads=2,head_dim=8,hidden=16"
 
@@ -149,3 +154,18 @@ def test_a_folder_that_cannot_be_made_is_said_before_training(
     status, _, err = nas(monkeypatch, capsys, *words)
     assert status == 2
     assert "--save" in err
+
+
+def test_the_network_to_start_from_is_the_one_that_was_trained(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A recipe may change what a task builds, as landmarks of attention: so it is asked for the network."""
+    built: list[str] = []
+
+    def training_form(self: DigitsViT, architecture: Architecture, recipe: Recipe) -> nn.Module:
+        built.append(architecture.topology)
+        return self.build(architecture)
+
+    monkeypatch.setattr(DigitsViT, "training_form", training_form)
+    rewired(origin_of(trained, None, None, None), "dca(k=2)", 0, tmp_path / "dca")
+    assert built == ["dca(k=2)"]

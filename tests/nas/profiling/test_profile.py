@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from nas import waiting
+from nas import progress
 from nas.evaluation import evaluate
 from nas.jobs import EvaluationJob
 from nas.profiling import profile as profiling
@@ -185,7 +185,7 @@ def test_few_steps_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_takes_long_is_said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     profile_what_fits(Own(), Own.base, StepRecipe(), None, None)
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr(waiting, "SILENCE_S", 0.0)
+    monkeypatch.setattr(progress, "SILENCE_S", 0.0)
     profile_what_fits(Own(), Own.base, StepRecipe(), None, None)
     assert capsys.readouterr().err == f"profiling toy, {Own.base} ...\n"
 

@@ -1,0 +1,24 @@
+"""The device of this process: which one it is, and what people call it."""
+
+import platform
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+import torch
+
+
+def lent_device() -> torch.device:
+    """What a training may use in this process."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+@cache
+def device_name(device: torch.device) -> str:
+    """What people call a device."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    with suppress(OSError, StopIteration):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
+    return platform.processor() or platform.machine()
