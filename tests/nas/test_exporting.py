@@ -1,4 +1,4 @@
-"""Exports: what a file gives is what the network gives, whatever it is called with; and where that cannot be."""
+"""The contract of an export: how a network may be called, what is in the files, and what is refused."""
 
 import copy
 import json
@@ -15,173 +15,12 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from nas import export_formats
-from nas.export_formats import TOLERANCE
-from nas.exporting import ExportReport, export, export_folder
+from nas.exporting import export, export_folder
 from search_spaces.architecture import Architecture
-from search_spaces.checkpoint import Record, load_weights, save_checkpoint, weights_of
+from search_spaces.checkpoint import load_weights, save_checkpoint, weights_of
 from search_spaces.errors import UserError
-from search_spaces.layers.nystrom import Nystrom
-from search_spaces.models.decoder import build_decoder
-from search_spaces.models.encoder import EncoderSizes, build_encoder
-from search_spaces.models.families import base_of, build_family
-from search_spaces.models.residual_mlp import GoalAgent, Sizes
-from search_spaces.topologies.registry import TOPOLOGIES
-from tasks.batches import Inputs, tensors
 from tasks.digits import DigitsViT
-
-TINY = Architecture(depth=2, width=16, heads=2, head_dim=8, hidden=16)
-RECORD = Record(task="digits-vit", task_version=1, architecture=TINY, step=7, settings={"preset": "smoke"})
-ENDINGS = (".safetensors", ".pt2", ".onnx")
-
-
-@pytest.fixture(params=ENDINGS)
-def ending(request: pytest.FixtureRequest) -> str:
-    if request.param == ".onnx":
-        needs_onnx()
-    return str(request.param)
-
-
-def needs_onnx() -> None:
-    for package in ("onnx", "onnxscript", "onnxruntime"):
-        pytest.importorskip(package)
-
-
-def drawn(network: nn.Module) -> nn.Module:
-    """The network with every weight drawn anew: topologies begin as the residual network, which hides what they do."""
-    torch.manual_seed(0)
-    with torch.no_grad():
-        for parameter in network.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.1)
-    return network
-
-
-def images(topology: str) -> tuple[nn.Module, Inputs]:
-    task = DigitsViT()
-    return drawn(task.build(replace(TINY, topology=topology))), task.example()
-
-
-def text(style: str, **changes: object) -> tuple[nn.Module, Inputs]:
-    return drawn(build_decoder(replace(TINY, **changes), style, 50, 24)), torch.zeros(1, 24, dtype=torch.long)  # type: ignore[arg-type]
-
-
-def ran(path: Path, *given: Tensor) -> list[Tensor]:
-    """What a file's graph gives, by the tool that it is for."""
-    if path.suffix == ".pt2":
-        return tensors(torch.export.load(path).module()(*given))
-    import onnxruntime
-
-    session = onnxruntime.InferenceSession(path)
-    names = [each.name for each in session.get_inputs()]
-    return [
-        torch.from_numpy(y) for y in session.run(None, {name: x.numpy() for name, x in zip(names, given, strict=True)})
-    ]
-
-
-# -- What networks there are
-
-
-def exported(network: nn.Module, example: Inputs, path: Path) -> ExportReport:
-    report = export(network, example, path, RECORD)
-    assert report.difference <= (0 if path.suffix == ".safetensors" else TOLERANCE)
-    assert report.size == path.stat().st_size
-    assert [each.name for each in path.parent.iterdir()] == [path.name]
-    return report
-
-
-@pytest.mark.parametrize("topology", ["resnet", "dca(k=1)", "ancre", "rmt", "hyper", "denseformer"])
-def test_topologies_of_images_for_torch(topology: str, tmp_path: Path) -> None:
-    report = exported(*images(topology), tmp_path / "a.pt2")
-    assert report.axes == ("batch",)
-
-
-@pytest.mark.parametrize("topology", ["dca(k=1)", "rmt"])
-def test_topologies_of_images_for_others(topology: str, tmp_path: Path) -> None:
-    needs_onnx()
-    assert exported(*images(topology), tmp_path / "a.onnx").axes == ("batch",)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("topology", sorted(TOPOLOGIES.names()))
-def test_every_installed_topology(topology: str, ending: str, tmp_path: Path) -> None:
-    exported(*images(topology), tmp_path / f"a{ending}")
-
-
-def test_a_decoder_takes_texts_of_any_length(tmp_path: Path) -> None:
-    network, example = text("llama")
-    assert exported(network, example, tmp_path / "a.pt2").axes == ("batch", "tokens")
-    ids = torch.randint(50, (4, 11))
-    torch.testing.assert_close(ran(tmp_path / "a.pt2", ids), [network(ids)])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("topology", ["dca", "rmt"])
-@pytest.mark.parametrize("style", ["llama", "gpt2", "rmt", "lm1b"])
-def test_decoders(style: str, topology: str, ending: str, tmp_path: Path) -> None:
-    report = exported(*text(style, topology=topology), tmp_path / f"a{ending}")
-    assert report.axes == (() if ending == ".safetensors" else ("batch", "tokens"))
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:7 landmarks do not divide")
-@pytest.mark.parametrize(
-    ("attention", "texts", "axes"),
-    [
-        (None, 1, ("batch", "tokens")),
-        (Nystrom(64, 5), 1, ("batch", "tokens")),
-        (Nystrom(8, 5), 1, ("batch",)),
-        (Nystrom(7, None, "batch"), 1, ("batch",)),  # 24 tokens are padded to 28
-        (Nystrom(8, 5), 2, ("batch",)),
-    ],
-    ids=str,
-)
-def test_encoders(attention: Nystrom | None, texts: int, axes: tuple[str, ...], ending: str, tmp_path: Path) -> None:
-    sizes = EncoderSizes(vocabulary=50, context=24, classes=3, texts=texts, attention=attention)
-    network = drawn(build_encoder(TINY, sizes))
-    shape = (1, 24) if texts == 1 else (1, 2, 24)
-    report = exported(network, torch.ones(shape, dtype=torch.long), tmp_path / f"a{ending}")
-    assert report.axes == (() if ending == ".safetensors" else axes)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("topology", ["resnet", "hyper", "rmt(values=8)", "grn-v3"])
-def test_agents(topology: str, ending: str, tmp_path: Path) -> None:
-    agent = drawn(GoalAgent(Architecture(depth=2, width=16, hidden=16, topology=topology), Sizes(5, 2, 3)))
-    exported(agent, tuple(torch.zeros(1, n) for n in (5, 2, 3)), tmp_path / f"a{ending}")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("model", "depth"),
-    [
-        ("deit_tiny_patch16_224", 2),
-        ("xcit_nano_12_p16_224", 2),
-        ("tnt_s_legacy_patch16_224", 2),
-        ("davit_tiny", 4),
-        ("volo_d1_224", 4),
-    ],
-)
-def test_families_of_timm(model: str, depth: int, ending: str, tmp_path: Path) -> None:
-    torch.manual_seed(0)
-    network = build_family(replace(base_of(model), depth=depth), (3, 224, 224), 10)
-    exported(network, torch.zeros(1, 3, 224, 224), tmp_path / f"a{ending}")
-
-
-# -- What networks are called with
-
-
-class Mixed(nn.Module):
-    """Features, ids and a mask, by any way of calling; two outputs by name."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.table, self.map = nn.Embedding(3, 4), nn.Linear(5, 4)
-
-    def forward(self, x: Tensor, ids: Tensor, mask: Tensor) -> dict[str, Tensor]:
-        words = self.table(ids.flatten()).unflatten(0, ids.shape) * mask[..., None]
-        return {"sum": self.map(x) + words.sum(1), "most": words.amax(1)}
-
-
-MIXED = {"x": torch.zeros(1, 5), "ids": torch.zeros(1, 6, dtype=torch.long), "mask": torch.ones(1, 6).bool()}
+from toy_networks import MIXED, RECORD, TINY, Mixed, Steps, drawn, exported, images, needs_onnx, ran
 
 
 @pytest.mark.parametrize("named", [True, False], ids=["mapping", "tuple"])
@@ -194,51 +33,6 @@ def test_a_network_is_called_with_a_tuple_or_a_mapping(named: bool, ending: str,
     given = torch.randn(2, 5), torch.randint(3, (2, 4)), torch.rand(2, 4) > 0.5
     if ending == ".onnx":
         torch.testing.assert_close(ran(report.file, *given), list(network(*given).values()))
-
-
-def test_ids_are_drawn_from_the_whole_table_that_they_index_and_no_more() -> None:
-    draws = export_formats.Draws(Mixed(), MIXED)
-    found = draws.draw(500)
-    assert isinstance(found, dict)
-    assert set(found["ids"].unique().tolist()) == {0, 1, 2}
-    assert found["mask"].all()  # nobody said that False may be
-    assert found["x"].std() > 0.9
-    assert {len(x) for x in found.values()} == {500}
-
-
-class TwoTables(nn.Module):
-    """Looks the same ids up in a long table and then in a short one."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.long, self.short = nn.Embedding(9, 4), nn.Embedding(2, 4)
-
-    def forward(self, ids: Tensor) -> Tensor:
-        words: Tensor = self.short(ids) + self.long(ids)
-        return words
-
-
-def test_ids_of_two_tables_are_in_both() -> None:
-    found = export_formats.Draws(TwoTables(), torch.zeros(1, 5, dtype=torch.long)).draw(50)
-    assert isinstance(found, Tensor)
-    assert set(found.unique().tolist()) == {0, 1}
-
-
-class Steps(nn.Module):
-    """Looks at a number that is no row of a table."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.map = nn.Linear(1, 2)
-
-    def forward(self, t: Tensor) -> Tensor:
-        return self.map(t[:, None] / 7.0)
-
-
-def test_other_integers_are_the_examples_own() -> None:
-    found = export_formats.Draws(Steps(), torch.tensor([5, 900])).draw(50)
-    assert isinstance(found, Tensor)
-    assert set(found.tolist()) == {5, 900}
 
 
 # -- Files
@@ -306,6 +100,22 @@ class FixedBatch(nn.Module):
 
 def test_where_the_batch_cannot_be_free_it_is_the_examples(tmp_path: Path) -> None:
     assert exported(FixedBatch(), torch.zeros(1, 4), tmp_path / "a.pt2").axes == ()
+
+
+def test_a_network_is_exported_as_its_recipe_made_it(tmp_path: Path) -> None:
+    task = DigitsViT()
+    settings = {"preset": "smoke", "recipe.batch": 7}
+    record = replace(RECORD, task_version=task.version, settings=settings)
+    seen: list[Any] = []
+
+    class Noting(DigitsViT):
+        def training_form(self, architecture: Architecture, recipe: Any) -> nn.Module:
+            seen.append(recipe)
+            return self.build(architecture)
+
+    save_checkpoint(tmp_path / "kept", weights_of(task.build(TINY)), record)
+    export_folder(tmp_path / "kept", tmp_path / "a.safetensors", Noting())
+    assert seen == [replace(DigitsViT.presets["smoke"], batch=7)]
 
 
 # -- What cannot be
@@ -378,22 +188,6 @@ def test_weights_that_do_not_come_back_are_refused(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(export_formats, "save_file", careless)
     with pytest.raises(UserError, match="and 0 is allowed"):
         export(nn.Linear(9, 9), torch.ones(1, 9), tmp_path / "a.safetensors", RECORD)
-
-
-def test_a_network_is_exported_as_its_recipe_made_it(tmp_path: Path) -> None:
-    task = DigitsViT()
-    settings = {"preset": "smoke", "recipe.batch": 7}
-    record = replace(RECORD, task_version=task.version, settings=settings)
-    seen: list[Any] = []
-
-    class Noting(DigitsViT):
-        def training_form(self, architecture: Architecture, recipe: Any) -> nn.Module:
-            seen.append(recipe)
-            return self.build(architecture)
-
-    save_checkpoint(tmp_path / "kept", weights_of(task.build(TINY)), record)
-    export_folder(tmp_path / "kept", tmp_path / "a.safetensors", Noting())
-    assert seen == [replace(DigitsViT.presets["smoke"], batch=7)]
 
 
 def test_another_ending_is_refused(tmp_path: Path) -> None:

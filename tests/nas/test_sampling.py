@@ -1,9 +1,5 @@
 """The budget-true sampler: what every way of searching keeps to."""
 
-import math
-import subprocess
-import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,66 +8,13 @@ import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import TrialState
 
-from nas.budget import Feasible, feasible, parse_budget
-from nas.sampling import SAMPLERS, BudgetSampler, Exhausted
-from search_spaces.architecture import Architecture
+from nas.budget import Feasible
+from nas.sampling import BudgetSampler, Exhausted
 from search_spaces.errors import UserError
-from search_spaces.space import Candidate, SearchSpace
+from search_spaces.space import Candidate
+from toy_space import ALL, BAND, BASE, QUICK, SPACE, search, study_with, within
 
-BASE = Architecture(depth=4, width=8, heads=2, head_dim=4, hidden=16)
-SPACE = SearchSpace(
-    "small",
-    BASE,
-    {
-        "depth": (1, 2, 3, 4, 6, 8),
-        "heads": (1, 2, 4),
-        "head_dim": (2, 4, 8, 16),
-        "topology": ("resnet", "dca", "ancre"),
-        "dca.k": (1, 2, 4),
-        "ancre.temperature": (0.01, 0.1, 1.0),
-    },
-)
-QUICK = sorted(set(SAMPLERS.names()) - {"gp"})  # gp takes a second for each proposal; it has a test of its own
-
-
-def params(architecture: Architecture) -> int:
-    return architecture.depth * (architecture.heads * architecture.head_dim + 1)
-
-
-def within(budget: str) -> Feasible:
-    return feasible(SPACE, lambda architecture: {"params": params(architecture)}, parse_budget([budget]))
-
-
-BAND = within("24<=params<=30")
-ALL = within("")
-
-
-def measure(architecture: Architecture) -> tuple[float, float]:
-    """A score to be large and a cost to be small."""
-    bonus = {"resnet": 0.0, "dca(k=2)": 0.2}.get(architecture.topology, 0.1)
-    return architecture.depth**0.5 + 0.1 * architecture.heads + bonus, float(params(architecture))
-
-
-def study_with(sampler: BudgetSampler, storage: str | optuna.storages.BaseStorage | None = None) -> optuna.Study:
-    return optuna.create_study(
-        directions=["maximize", "minimize"], sampler=sampler, storage=storage, study_name="s", load_if_exists=True
-    )
-
-
-def search(study: optuna.Study, sampler: BudgetSampler, trials: int) -> list[Candidate]:
-    found = []
-    for _ in range(trials):
-        trial = study.ask()
-        found.append(sampler.propose(trial))
-        study.tell(trial, measure(found[-1].architecture))
-    return found
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    yield
-    optuna.logging.set_verbosity(optuna.logging.INFO)
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 @pytest.mark.parametrize("inner", QUICK)
@@ -251,11 +194,6 @@ def test_a_study_goes_on_with_the_topologies_it_was_begun_with_or_not_at_all() -
         search(study_with(after, study._storage), after, 1)
 
 
-def test_an_unknown_sampler_is_refused_with_the_nearest() -> None:
-    with pytest.raises(UserError, match="nsga2"):
-        BudgetSampler(ALL, "nsga")
-
-
 def test_an_axis_that_does_not_apply_cannot_be_asked_for() -> None:
     sampler = BudgetSampler(ALL)
     trial = study_with(sampler).ask()
@@ -276,118 +214,3 @@ def test_axes_are_recorded_with_distributions_of_their_kind() -> None:
         "dca.k": IntDistribution(1, 4, log=True),
         "ancre.temperature": FloatDistribution(0.01, 1.0, log=True),
     }
-
-
-RECIPES = SearchSpace(
-    "recipes",
-    BASE,
-    {
-        "depth": (1, 2, 4),
-        "topology": ("resnet", "dca"),
-        "dca.k": (1, 2),
-        "recipe.lr": (1e-4, 1e-3, 1e-2),
-        "recipe.schedule": ("flat", "cosine"),
-    },
-)
-
-
-def test_counts_are_asked_once_for_each_architecture_whatever_its_recipes() -> None:
-    asked: list[Architecture] = []
-
-    def counts(architecture: Architecture) -> dict[str, int]:
-        asked.append(architecture)
-        return {"params": params(architecture)}
-
-    found = feasible(RECIPES, counts, parse_budget(["params<=20"]))
-    assert len(asked) == len(set(asked)) == len(RECIPES.architectures) == 9
-    assert len(found) == 2 * 3 * 3 * 2
-    assert {candidate.architecture.depth for candidate in found} == {1, 2}
-
-
-@pytest.mark.parametrize("inner", QUICK)
-def test_a_recipe_is_searched_with_the_architecture_until_there_is_none_left(inner: str) -> None:
-    everything = Feasible(RECIPES, tuple(RECIPES))
-    storage, found = optuna.storages.InMemoryStorage(), []
-    for trials in (20, 34):  # with a sampler of its own each, as a new process has
-        sampler = BudgetSampler(everything, inner)
-        study = study_with(sampler, storage)
-        for _ in range(trials):
-            trial = study.ask()
-            found.append(sampler.propose(trial))
-            study.tell(trial, (dict(found[-1].settings)["lr"], found[-1].architecture.depth))
-    assert set(found) == set(RECIPES)
-    assert found[0] == RECIPES.first == Candidate(BASE, (("lr", 1e-3), ("schedule", "flat")))
-    assert [trial.params for trial in study.trials] == [RECIPES.members[candidate] for candidate in found]
-
-
-def test_the_best_recipe_is_found_before_most_are_tried() -> None:
-    """The loss rests on the learning rate alone: the model sees it across architectures."""
-    rates = tuple(10 ** (-4 + 3 * step / 11) for step in range(12))
-    space = SearchSpace("rates", BASE, {"depth": (1, 2, 4, 8), "heads": (1, 2, 4), "recipe.lr": rates})
-    sampler = BudgetSampler(Feasible(space, tuple(space)), "surrogate")
-    study = optuna.create_study(direction="minimize", sampler=sampler)
-    for _ in range(24):
-        trial = study.ask()
-        study.tell(trial, abs(math.log10(dict(sampler.propose(trial).settings)["lr"] / rates[8])))
-    assert study.best_trial.params["recipe.lr"] == rates[8]
-
-
-@pytest.mark.parametrize("path", ["TPESampler", "NSGAIISampler", "RandomSampler", "QMCSampler", "NSGAIIISampler"])
-def test_an_optuna_sampler_by_import_path_is_true_to_the_budget_and_repeats(path: str) -> None:
-    def run() -> list[Candidate]:
-        sampler = BudgetSampler(BAND, f"optuna.samplers:{path}", seed=5)
-        return search(study_with(sampler), sampler, 20)
-
-    found = run()
-    assert len(set(found) & set(BAND)) == 20
-    assert run() == found
-
-
-@pytest.mark.parametrize(
-    ("path", "says"),
-    [
-        ("optuna.samplers:CmaEsSampler", r"'optuna.samplers:CmaEsSampler' failed: .* multi-objective .*[^.]\. Choose"),
-        ("optuna.samplers:GridSampler", "could not be constructed: TypeError: .*search_space"),
-        ("optuna.samplers:BaseSampler", "could not be constructed: TypeError: .*abstract"),
-        ("optuna.samplers:TPESampla", "Did you mean 'TPESampler'"),
-        ("optuna.samplers:nothing_of_this_name", "unknown sampler of optuna.samplers"),
-        ("optuna.trial:TrialState", "could not be constructed"),
-        ("math:pi", r"must be an Optuna sampler's class, .* got 3\.14"),
-        ("nowhere:Sampler", "could not be imported: ModuleNotFoundError"),
-        (":Sampler", "could not be imported"),
-        ("math:", "unknown sampler of math"),
-    ],
-)
-def test_what_cannot_be_a_sampler_says_why(path: str, says: str) -> None:
-    def run() -> None:
-        sampler = BudgetSampler(BAND, path)
-        search(study_with(sampler), sampler, 3)
-
-    with pytest.raises(UserError, match=says) as caught:
-        run()
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
-def test_cma_es_searches_one_objective_as_it_does_by_itself() -> None:
-    pytest.importorskip("cmaes")
-    sampler = BudgetSampler(ALL, "optuna.samplers:CmaEsSampler")
-    study = optuna.create_study(direction="maximize", sampler=sampler)
-    found = []
-    for _ in range(60):
-        trial = study.ask()
-        found.append(sampler.propose(trial))
-        study.tell(trial, params(found[-1].architecture))
-    assert len(set(found)) == 60
-    shares = [params(candidate.architecture) / 520 for candidate in found]  # of the largest
-    assert sum(shares[40:]) > 1.5 * sum(shares[:20])
-
-
-def test_samplers_are_listed_with_a_line_each_without_torch() -> None:
-    script = (
-        "import inspect, sys; from nas.sampling import SAMPLERS;"
-        "print([(n, inspect.getdoc(SAMPLERS.load(n)).splitlines()[0]) for n in SAMPLERS.names()]);"
-        "assert 'torch' not in sys.modules"
-    )
-    printed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
-    assert all(f"('{name}', " in printed for name in ("gp", "nsga2", "random", "surrogate", "tpe"))

@@ -1,0 +1,58 @@
+"""What tests of the engine share: a search of a toy task in a store of its own, quiet studies, and kinds of files."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import optuna
+import pytest
+
+import nas
+from nas.study import Study
+from toy_networks import needs_onnx
+from toy_searches import TOYS, Search
+
+
+@pytest.fixture
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What a search asks for, each with a store of its own name: a store knows what was evaluated before."""
+    monkeypatch.chdir(tmp_path)
+    return {
+        "task": f"{TOYS}:Toy",
+        "budget": "params<=3k",
+        "objectives": "accuracy,flops",
+        "trials": 8,
+        "preset": "smoke",
+        "sampler": "random",
+        "workers": 1,
+        "study": "s",
+        "storage": f"sqlite:///{tmp_path}/store/studies.db",
+    }
+
+
+@pytest.fixture
+def search(asked: dict[str, Any]) -> Search:
+    def run(**changes: Any) -> Study:
+        return nas.search(**{**asked, **changes})
+
+    return run
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Callable[[str], str]:
+    """Another store."""
+    return lambda name: f"sqlite:///{tmp_path}/{name}/studies.db"
+
+
+@pytest.fixture
+def quiet() -> Iterator[None]:
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    yield
+    optuna.logging.set_verbosity(optuna.logging.INFO)
+
+
+@pytest.fixture(params=(".safetensors", ".pt2", ".onnx"))
+def ending(request: pytest.FixtureRequest) -> str:
+    if request.param == ".onnx":
+        needs_onnx()
+    return str(request.param)

@@ -1,0 +1,41 @@
+"""Random inputs that are like an example: ids of a table, other integers, masks, features."""
+
+import torch
+from torch import Tensor, nn
+
+from nas.draws import Draws
+from toy_networks import MIXED, Mixed, Steps
+
+
+def test_ids_are_drawn_from_the_whole_table_that_they_index_and_no_more() -> None:
+    draws = Draws(Mixed(), MIXED)
+    found = draws.draw(500)
+    assert isinstance(found, dict)
+    assert set(found["ids"].unique().tolist()) == {0, 1, 2}
+    assert found["mask"].all()  # nobody said that False may be
+    assert found["x"].std() > 0.9
+    assert {len(x) for x in found.values()} == {500}
+
+
+class TwoTables(nn.Module):
+    """Looks the same ids up in a long table and then in a short one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.long, self.short = nn.Embedding(9, 4), nn.Embedding(2, 4)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        words: Tensor = self.short(ids) + self.long(ids)
+        return words
+
+
+def test_ids_of_two_tables_are_in_both() -> None:
+    found = Draws(TwoTables(), torch.zeros(1, 5, dtype=torch.long)).draw(50)
+    assert isinstance(found, Tensor)
+    assert set(found.unique().tolist()) == {0, 1}
+
+
+def test_other_integers_are_the_examples_own() -> None:
+    found = Draws(Steps(), torch.tensor([5, 900])).draw(50)
+    assert isinstance(found, Tensor)
+    assert set(found.tolist()) == {5, 900}

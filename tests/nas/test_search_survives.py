@@ -1,0 +1,123 @@
+"""Searches that are interrupted, killed, locked out, or whose trials and processes fail: nothing finished is lost."""
+
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import nas
+from nas.locks import only_writer
+from search_spaces.errors import UserError
+from toy_searches import TOYS, Search, found, rows
+
+
+def test_an_interrupted_study_goes_on_as_if_it_had_not_been(
+    search: Search,
+    asked: dict[str, Any],
+    tmp_path: Path,
+    elsewhere: Callable[[str], str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TOYS_EVALUATED", "0")
+    whole = search()
+    # The interrupted task is the same one by its settings: only what it does at its third evaluation differs.
+    copy = tmp_path / "copy.py"
+    copy.write_text(TOYS.read_text().replace("class Interrupted(Toy)", "class Toy_(Toy)"))
+    halted = {"storage": elsewhere("halted"), "task": f"{copy}:Toy_"}
+    with pytest.raises(KeyboardInterrupt):
+        search(**halted)
+    assert len(rows(asked, **halted)) == 2
+    assert found(search(**halted)) == found(whole)
+
+
+def test_a_trial_that_fails_in_any_way_is_a_row_with_its_reason(search: Search) -> None:
+    study = search(task=f"{TOYS}:Stumbling", budget="", trials=40)
+    reasons = {row.architecture.depth: str(row.error) for row in study.rows()}
+    assert reasons[1].startswith("RuntimeError: a layer broke (")
+    assert "toy_tasks.py, line " in reasons[1]
+    assert reasons[2].startswith("OutOfMemoryError: CUDA out of memory")
+    assert reasons[3].startswith("Diverged: loss is nan at step 7")
+    assert reasons[6] == "Diverged: accuracy is nan"
+    assert reasons[4] == "None"
+    assert {row.status for row in study.rows()} == {"complete", "failed"}
+
+
+def test_a_search_whose_first_trials_fail_goes_on(search: Search) -> None:
+    study = search(task=f"{TOYS}:Stumbling", arch="depth=1", space="head-dim", budget="", trials=3)
+    assert {row.status for row in study.rows()} == {"failed"}
+
+
+def test_a_process_that_dies_fails_its_trial_and_not_the_search(search: Search) -> None:
+    study = search(task=f"{TOYS}:Deadly", space="depth-heads", budget="params<=1k", trials=36, workers=2)
+    assert len(study) > 5
+    for row in study.rows():
+        assert (row.status == "failed") == (row.architecture.depth == row.architecture.heads == 1)
+        assert row.status == "complete" or "died" in str(row.error)
+
+
+def killed(asked: dict[str, Any], folder: Path, program: str) -> None:
+    """Run a search in a process that ends itself in the middle."""
+    program = f"import os, optuna, nas, nas.store\n{program}\nnas.search(**{asked})"
+    done = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 9, done.stderr
+
+
+def test_a_killed_search_loses_no_finished_evaluation(
+    search: Search, asked: dict[str, Any], tmp_path: Path, elsewhere: Callable[[str], str]
+) -> None:
+    whole = search()
+    other = {"storage": elsewhere("killed")}
+    dies = "    told.append(a)\n    if len(told) == 4: os._exit(9)\n    add(*a)\n"
+    program = f"add, told = nas.store.Store.add, []\ndef once(*a):\n{dies}nas.store.Store.add = once"
+    killed({**asked, **other}, tmp_path, program)
+    assert len(rows(asked, **other)) == 3
+    assert len(list((tmp_path / "killed").glob("unfinished/*/row.json"))) == 1
+    assert found(search(**other)) == found(whole)
+    assert not list((tmp_path / "killed").glob("unfinished/*"))
+
+
+def test_a_search_killed_while_it_proposed_goes_on_as_if_it_had_not_been(
+    search: Search, asked: dict[str, Any], tmp_path: Path, elsewhere: Callable[[str], str]
+) -> None:
+    whole = search()
+    other = {"storage": elsewhere("killed")}
+    dies = "    calls.append(a)\n    if len(calls) == 11: os._exit(9)\n    return suggest(*a, **k)\n"
+    program = (
+        f"suggest, calls = optuna.Trial.suggest_int, []\ndef once(*a, **k):\n{dies}optuna.Trial.suggest_int = once"
+    )
+    killed({**asked, **other}, tmp_path, program)
+    assert 0 < len(rows(asked, **other)) < 8
+    assert found(search(**other)) == found(whole)
+
+
+def test_a_second_coordinator_of_the_same_study_is_refused(search: Search, asked: dict[str, Any]) -> None:
+    search(trials=1)
+    with only_writer(asked["storage"], "s"), pytest.raises(UserError, match="another process"):
+        search()
+
+
+def test_a_store_locked_by_somebody_else_loses_nothing(
+    search: Search, asked: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = found(search(trials=3))
+    monkeypatch.setattr("nas.database.PATIENCE_S", 1)
+    monkeypatch.setattr("nas.optuna_study.PATIENCE_S", 1)
+    with sqlite3.connect(tmp_path / "store" / "studies.db") as connection:
+        connection.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(UserError, match="locked"):
+            search()
+        connection.rollback()
+    assert found(nas.load("s", storage=asked["storage"])) == before
+    assert len(search()) == 8
+
+
+def test_a_store_that_is_no_database_is_named_and_left_alone(search: Search, tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / "studies.db").write_text("precious, and not a database at all " * 40)
+    with pytest.raises(UserError, match=r"studies\.db"):
+        search()
+    assert "precious" in (tmp_path / "store" / "studies.db").read_text()

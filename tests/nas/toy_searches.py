@@ -1,0 +1,21 @@
+"""Where the toy tasks are, and what a search of one left behind."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import nas
+from nas.study import Study
+from results.row import Row
+
+TOYS = Path(__file__).parent / "toy_tasks.py"
+Search = Callable[..., Study]
+
+
+def found(study: Study) -> list[tuple[object, ...]]:
+    return [(row.architecture, row.status, dict(row.metrics), dict(row.test), row.costs) for row in study.rows()]
+
+
+def rows(asked: dict[str, Any], **changes: Any) -> list[Row]:
+    asked = {**asked, **changes}
+    return nas.load(asked["study"], storage=asked["storage"]).rows()
