@@ -22,7 +22,7 @@ BASE = Architecture(depth=12, heads=6, head_dim=64, width=384, hidden=1536)  # V
 
 Loss = Callable[[Architecture, Count], float]
 
-_GAIN = {"grn-v1": 0.010, "grn-v2": 0.016, "grn-v3": 0.024, "dca": 0.034, "ancre": 0.018, "rmt": 0.030,
+GAIN = {"grn-v1": 0.010, "grn-v2": 0.016, "grn-v3": 0.024, "dca": 0.034, "ancre": 0.018, "rmt": 0.030,
          "hyper": 0.026, "denseformer": 0.014}  # fmt: skip
 
 
@@ -82,8 +82,8 @@ def space() -> SearchSpace:
         "heads": tuple(range(int(heads[0]), int(heads[-1]) + 1)),
     }
     fields = {axis: values for axis, values in joint.axes.items() if option_of(axis) is None}
-    options = {axis: joint.axes[axis] for name in _GAIN for axis in joint.axes if axis.startswith(f"{name}.")}
-    axes = {**fields, **every, "topology": ("resnet", *_GAIN), **options}
+    options = {axis: joint.axes[axis] for name in GAIN for axis in joint.axes if axis.startswith(f"{name}.")}
+    axes = {**fields, **every, "topology": ("resnet", *GAIN), **options}
     return SearchSpace("joint, every depth and heads", BASE, axes)
 
 
@@ -120,7 +120,7 @@ def additive(architecture: Architecture, count: Count) -> float:
     head_dim, topology = math.log(architecture.head_dim / 64), Spec.parse(architecture.topology)
     shape = -0.22 * depth - 0.12 * heads + 0.05 * heads**2 - 0.09 * head_dim + 0.04 * head_dim**2
     option = max(_option(topology), 0.01)
-    return 1.5 + shape - 2 * _GAIN.get(topology.name, 0.0) + 0.004 * abs(math.log2(option / 2))
+    return 1.5 + shape - 2 * GAIN.get(topology.name, 0.0) + 0.004 * abs(math.log2(option / 2))
 
 
 def rugged(architecture: Architecture, count: Count) -> float:
@@ -156,7 +156,7 @@ LOSSES: Mapping[str, tuple[Loss, float]] = {
 
 def _gain(architecture: Architecture) -> float:
     topology = Spec.parse(architecture.topology)
-    gain, option = _GAIN.get(topology.name, 0.0), _option(topology)
+    gain, option = GAIN.get(topology.name, 0.0), _option(topology)
     match topology.name:
         case "dca":
             return gain * (1 - 0.25 * abs(math.log2(option / 2)))

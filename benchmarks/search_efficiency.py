@@ -6,6 +6,10 @@ The reference point is the worst loss and the worst flops inside the budget. The
 the `interacting` loss; the others have no target and guard against a sampler made for one loss. Shares are means over
 seeds, hypervolumes medians.
 
+`_per_block` is a space that cannot be listed (per_block.py), under two bounds at once. Its true front is not known:
+there a hypervolume is a share of that of all that these searches found together, and the target is NSGA-II's that is
+made true to the budget.
+
 Peers: `nas-...` are the other samplers of this project; `optuna-...` is what one would write without it, the budget a
 constraint and a trial outside the budget, or repeated, a trial; `reject` draws at random until inside and new.
 """
@@ -20,10 +24,13 @@ from optuna.samplers import BaseSampler, NSGAIISampler, RandomSampler, TPESample
 from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
+from benchmarks import per_block
 from benchmarks.form import Figure, main
 from benchmarks.landscapes import LOSSES, Landscape, landscapes
+from benchmarks.per_block import LargeLandscape
 from nas.sampling import DEFAULT, BudgetSampler
 from search_spaces.architecture import Architecture
+from search_spaces.space import option_of
 
 BUDGETS = {"band": "21M<=params<=23M", "cap": "params<=18500k"}  # hold 3 % and 30 % of the space
 TRIALS = 100
@@ -33,15 +40,20 @@ TARGETS = {"band": 0.99, "cap": 0.98}
 Found = Sequence[Architecture | None]
 """The architecture of each trial; None where there is no such network."""
 
+Searched = Landscape | LargeLandscape
 
-def ours(inner: str) -> Callable[[Landscape, int], Found]:
+Search = Callable[..., Found]
+"""(landscape, seed, trials, or TRIALS where there are none given) -> what is found."""
+
+
+def ours(inner: str) -> Search:
     """This project's search with one of its samplers."""
 
-    def run(landscape: Landscape, seed: int) -> Found:
+    def run(landscape: Searched, seed: int, trials: int | None = None) -> Found:
         sampler = BudgetSampler(landscape.feasible, inner, seed)
         study = optuna.create_study(directions=DIRECTIONS, sampler=sampler)
         found = []
-        for _ in range(TRIALS):
+        for _ in range(trials or TRIALS):
             trial = study.ask()
             found.append(sampler.propose(trial).architecture)
             study.tell(trial, landscape.measure(found[-1], seed))
@@ -50,13 +62,13 @@ def ours(inner: str) -> Callable[[Landscape, int], Found]:
     return run
 
 
-def plain(make: Callable[[int], BaseSampler]) -> Callable[[Landscape, int], Found]:
+def plain(make: Callable[[int], BaseSampler]) -> Search:
     """Optuna by its documentation: suggest each field, give the budget as a constraint."""
 
-    def run(landscape: Landscape, seed: int) -> Found:
+    def run(landscape: Searched, seed: int, trials: int | None = None) -> Found:
         study = optuna.create_study(directions=DIRECTIONS, sampler=make(seed))
         inside, found = landscape.inside, list[Architecture | None]()
-        for _ in range(TRIALS):
+        for _ in range(trials or TRIALS):
             trial = study.ask()
             architecture = suggested(trial, landscape)
             found.append(architecture)
@@ -70,24 +82,27 @@ def plain(make: Callable[[int], BaseSampler]) -> Callable[[Landscape, int], Foun
     return run
 
 
-def suggested(trial: optuna.Trial, landscape: Landscape) -> Architecture | None:
+def suggested(trial: optuna.Trial, landscape: Searched) -> Architecture | None:
     """One architecture of the space as Optuna suggests it, None where it cannot be built."""
     space = landscape.feasible.space
     axes = space.axes
     point: dict[str, Any] = {
-        name: trial.suggest_int(name, int(axes[name][0]), int(axes[name][-1])) for name in ("depth", "heads")
+        name: trial.suggest_int(name, int(values[0]), int(values[-1]))
+        if name in ("depth", "heads")
+        else trial.suggest_categorical(name, values)
+        for name, values in axes.items()
+        if option_of(name) is None
     }
-    point |= {name: trial.suggest_categorical(name, axes[name]) for name in ("head_dim", "topology")}
     point |= {name: trial.suggest_categorical(name, axes[name]) for name in space.options(point)}
     candidate = space.candidate(point)
     return candidate.architecture if candidate in space else None
 
 
-def reject(landscape: Landscape, seed: int) -> Found:
+def reject(landscape: Searched, seed: int, trials: int | None = None) -> Found:
     """Random values for every axis, until they are inside the budget and new."""
     space, inside, draw = landscape.feasible.space, landscape.inside, random.Random(seed)
     found = list[Architecture]()
-    while len(found) < min(TRIALS, len(inside)):
+    while len(found) < min(trials or TRIALS, landscape.feasible.number):
         point = {name: draw.choice(values) for name, values in space.axes.items()}
         options = {name: point[name] for name in space.options(point)}
         architecture = space.candidate({name: v for name, v in point.items() if "." not in name} | options).architecture
@@ -96,7 +111,7 @@ def reject(landscape: Landscape, seed: int) -> Found:
     return found
 
 
-PEERS: dict[str, Callable[[Landscape, int], Found]] = {
+PEERS: dict[str, Search] = {
     "nas-tpe": ours("tpe"),
     "nas-nsga2": ours("nsga2"),
     "nas-random": ours("random"),
@@ -130,12 +145,32 @@ def figures(quick: bool) -> dict[str, Figure]:
             share[f"useful_share_{budget}"] = Figure(useful.pop(""), "share", "higher", 1.0, useful)
         name = f"hypervolume_{budget}" if first else f"hypervolume_{budget}_{loss}"
         front[name] = Figure(volume.pop(""), "share", "higher", TARGETS[budget] if first else None, volume)
-    return share | front
+    return share | front | per_block_figures(quick)
 
 
-def within(landscape: Landscape, found: Found) -> set[Architecture]:
+def per_block_figures(quick: bool) -> dict[str, Figure]:
+    """The same where the space cannot be listed; hypervolumes are shares of what all these searches found together."""
+    made = per_block.landscape()
+    names = ("nas-nsga2", "nas-random", "optuna-nsga2", "reject")
+    runs = {"": ours(DEFAULT), **{name: PEERS[name] for name in names}}
+    trials, useful, volume = TRIALS // (5 if quick else 1), dict[str, list[float]](), dict[str, list[float]]()
+    for seed in range(1 if quick else 5):
+        found = {name: within(made, run(made, seed, trials)) for name, run in runs.items()}
+        for name, share in zip(runs, per_block.shares(found.values()), strict=True):
+            useful.setdefault(name, []).append(len(found[name]) / trials)
+            volume.setdefault(name, []).append(share)
+    useful_share, front = (
+        {name: statistics.median(values) for name, values in each.items()} for each in (useful, volume)
+    )
+    return {
+        "useful_share_per_block": Figure(useful_share.pop(""), "share", "higher", 1.0, useful_share),
+        "hypervolume_per_block": Figure(front.pop(""), "share", "higher", front["nas-nsga2"], front),
+    }
+
+
+def within(landscape: Searched, found: Found) -> set[Architecture]:
     """The distinct architectures inside the budget."""
-    return {architecture for architecture in found if architecture is not None} & landscape.inside
+    return {architecture for architecture in found if architecture is not None and architecture in landscape.inside}
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,13 @@ from typing import Any
 import torch
 
 from nas import conditioning
-from nas.budget import Feasible, feasible, parse_budget
+from nas.budget import Budget, Feasible, feasible, parse_budget
 from nas.counting import cheap_counts, meta_device
 from nas.jobs import fresh_task, recipe_of, text_of
 from nas.objectives import MEASURES, names_in, resolve
 from nas.places import slug
+from nas.programme import Programme
+from nas.progress import say
 from nas.sampling import DEFAULT, proposer
 from nas.search_config import SearchConfig
 from results.row import Direction
@@ -24,13 +27,16 @@ from search_spaces.catalog import space_named
 from search_spaces.errors import UserError, unknown
 from search_spaces.parsing import parse_architecture, parse_axes
 from search_spaces.space import SearchSpace
-from search_spaces.spec import Scalar, split_top_level
+from search_spaces.spec import MOST_INTEGER, Scalar, split_top_level
 from search_spaces.topologies.registry import refusal
 from tasks.base import Task
 from tasks.settings import values_of
 
-LEAST = {"trials": 1, "seed": 0, "seeds": 0, "workers": 1, "threads": 1, "until": 1, "batch": 1}
+LEAST = {"trials": 1, "seed": 0, "seeds": 0, "threads": 1, "until": 1, "batch": 1}
 """The least that a parameter of a door may be."""
+
+MOST = {"trials": 10**6, "seeds": 10**4, "threads": 10**4}
+"""The most; of any other it is MOST_INTEGER, which a Row can hold."""
 
 WORDS = {"keep": ("front", "all", "none"), "by": ("layer", "operator")}
 """The words that a parameter of a door may be."""
@@ -130,7 +136,7 @@ class Asked:
     """
 
     config: SearchConfig
-    members: Feasible
+    members: Feasible | Programme
     line: str
 
     @property
@@ -141,13 +147,13 @@ class Asked:
 
 
 def ask_search(
-    *,
     task: str,
     space: str,
     arch: str,
     axis: str | Sequence[str],
     budget: str | Sequence[str],
     objectives: str | Sequence[str] | None,
+    *,
     preset: str,
     settings: str | Mapping[str, Any],
     seed: int,
@@ -167,8 +173,7 @@ def ask_search(
     check_device({*bounds.bounds, *wanted})
     chosen = sampler or DEFAULT
     proposer(chosen)  # which raises where there is no such sampler
-    members = feasible(laid_out, lambda architecture: cheap_counts(of, architecture), bounds)
-    line = f"{len(members)} of {len(laid_out)} architectures of space {laid_out.name!r} are within {bounds}"
+    members = _within(laid_out, of, bounds)
     return Asked(
         config=SearchConfig(
             task=task,
@@ -188,8 +193,38 @@ def ask_search(
             baselines=of.baselines(recipe_of(of, preset, changes)),
         ),
         members=members,
-        line=line if str(bounds) else f"{len(laid_out)} architectures in space {laid_out.name!r}",
+        line=_line(members, bounds),
     )
+
+
+def _within(space: SearchSpace, task: Task, budget: Budget) -> Feasible | Programme:
+    """The candidates within a budget, listed where they can be."""
+
+    def counts(architecture: Architecture) -> dict[str, int]:
+        return cheap_counts(task, architecture)
+
+    if space.is_listed:
+        return feasible(space, counts, budget)
+    if task.closed_form(space.base) is None:
+        say(f"counting what blocks of space {space.name!r} cost on {task.name}")
+    return Programme(space, counts, budget)
+
+
+def _line(members: Feasible | Programme, budget: Budget) -> str:
+    """How many candidates there are, in words."""
+    space = members.space
+    if not str(budget):
+        return f"{readable(members.number)} architectures in space {space.name!r}"
+    everything = (
+        Programme(space, lambda architecture: {}, Budget()).number if isinstance(members, Programme) else len(space)
+    )
+    share = f"{readable(members.number)} of {readable(everything)}"
+    return f"{share} architectures of space {space.name!r} are within {budget}"
+
+
+def readable(number: int) -> str:
+    """A number to its last digit, and where it is long, its size in front: "1.5e+33 (1484...)"."""
+    return str(number) if number < 10**9 else f"{Decimal(number):.2e} ({number:,})"
 
 
 def check_measures(measures: str | Sequence[str], task: Task, architecture: Architecture) -> tuple[str, ...]:
@@ -223,5 +258,7 @@ def check_asked(**asked: Any) -> None:
         whole = isinstance(value, Integral) and not isinstance(value, bool)
         if name in LEAST and not (whole and value >= LEAST[name]):
             raise UserError(f"{name} must be a whole number of at least {LEAST[name]}, got {value!r}.")
+        if name in LEAST and value > MOST.get(name, MOST_INTEGER):
+            raise UserError(f"{name} must be at most {MOST.get(name, MOST_INTEGER)}, got {value!r:.40}.")
         if name in WORDS and value not in WORDS[name]:
             raise unknown(name, str(value), WORDS[name])

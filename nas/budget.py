@@ -90,6 +90,11 @@ class Feasible:
     space: SearchSpace
     candidates: tuple[Candidate, ...]
 
+    @property
+    def number(self) -> int:
+        """How many there are."""
+        return len(self.candidates)
+
     def __len__(self) -> int:
         return len(self.candidates)
 

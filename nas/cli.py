@@ -18,7 +18,8 @@ from nas.doors.profile import profile
 from nas.doors.retrofit import retrofit
 from nas.doors.search import search
 from nas.options import command
-from search_spaces.errors import UserError, place_of, reason_of, show_notices
+from nas.signals import end_when_asked
+from search_spaces.errors import UserError, place_of, printable, reason_of, show_notices
 
 app = typer.Typer(
     name="nas",
@@ -32,17 +33,18 @@ app = typer.Typer(
 def main() -> None:
     """Run the command line; a user's error, or one in a plug-in's code, is one line and exit status 2."""
     show_notices()
+    end_when_asked()
     try:
         app()
     except UserError as error:
         show_traceback(error)
-        print(f"nas: {error}", file=sys.stderr)
+        print(printable(f"nas: {error}"), file=sys.stderr)
         sys.exit(2)
     except Exception as error:
         if place_of(error) is None:  # ours to trace
             raise
         show_traceback(error)
-        print(f"nas: {reason_of(error)}. `nas --debug` has the traceback.", file=sys.stderr)
+        print(printable(f"nas: {reason_of(error)}. `nas --debug` has the traceback."), file=sys.stderr)
         sys.exit(2)
 
 

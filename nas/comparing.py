@@ -5,7 +5,7 @@ import math
 import statistics
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -146,14 +146,14 @@ def jobs_of(
 
 
 def matched(architecture: Architecture, target: int, cost: Callable[[Architecture], int]) -> Architecture:
-    """The architecture with the number of hidden features that brings its cost nearest to the target.
+    """The architecture with the number of hidden features in all blocks that brings its cost nearest to the target.
 
     `cost` must not fall as hidden features are added. Where the target is below what one hidden feature costs, or
     above what 2**24 do, that is the nearest.
     """
 
     def of(hidden: int) -> int:
-        return cost(replace(architecture, hidden=hidden))
+        return cost(architecture.changed({"hidden": hidden}))
 
     low, high = 1, 2
     while high < _WIDEST and of(high) < target:
@@ -161,7 +161,7 @@ def matched(architecture: Architecture, target: int, cost: Callable[[Architectur
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if of(middle) < target else (low, middle)
-    return replace(architecture, hidden=min((low, high), key=lambda hidden: abs(of(hidden) - target)))
+    return architecture.changed({"hidden": min((low, high), key=lambda hidden: abs(of(hidden) - target))})
 
 
 def summary(architecture: Architecture, rows: Sequence[Row], metrics: Sequence[str]) -> dict[str, Any]:

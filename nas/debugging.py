@@ -1,7 +1,10 @@
 """`nas --debug`: tracebacks of what is otherwise told in a line. In the environment, so that workers have it too."""
 
 import os
+import sys
 import traceback
+
+from search_spaces.errors import printable
 
 DEBUG = "NAS_DEBUG"
 
@@ -9,4 +12,4 @@ DEBUG = "NAS_DEBUG"
 def show_traceback(error: BaseException) -> None:
     """Print where an error came from, on standard error, if that was asked for."""
     if os.environ.get(DEBUG):
-        traceback.print_exception(error)
+        print(printable("".join(traceback.format_exception(error))), end="", file=sys.stderr)

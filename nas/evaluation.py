@@ -11,27 +11,27 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from nas import conditioning, counting
 from nas.budget import parse_budget
 from nas.debugging import show_traceback
 from nas.device import lent_device
+from nas.failures import clean_up, reason_of_failure
 from nas.jobs import EvaluationJob, blank_row, first_process, identity, lacks_network, recipe_of, task_of
 from nas.locks import held
 from nas.networks import copy_network, keep_network, load_network
 from nas.objectives import MEASURES
+from nas.outages import patient
 from nas.profiling.profile import profile
 from nas.profiling.steps import threads_on_the_cpu
 from nas.store import Store
 from results.row import BadRow, CurvePoint, Row
 from search_spaces.checkpoint import read_weights
 from search_spaces.errors import Notice, reason_of
-from search_spaces.files import atomic_write
-from tasks.base import Diverged, Fitted, Task
+from search_spaces.files import keep, kept
+from tasks.base import Diverged, Fitted, Task, plain_numbers
 from tasks.processes import processes
 from tasks.run import CONTINUE, STOP, Decision, Run
 
@@ -72,9 +72,10 @@ def evaluate(job: EvaluationJob) -> Row:
                     row = replace(known, space=job.space, preset=job.preset, profile=row.profile or known.profile)
                 if network is not None and row.status == "complete":
                     row = _observed(task, job, row, network)
-        except Exception as error:  # a trial may fail in any way; the search goes on
+        except (Exception, SystemExit) as error:  # a trial may fail in any way; the search goes on
             show_traceback(error)
-            row = replace(row, error=reason_of(error))
+            row = replace(row, error=reason_of_failure(error))
+    clean_up(row)
     return _kept(job, row, began)
 
 
@@ -82,9 +83,10 @@ def kept_row(job: EvaluationJob, folder: str | Path | None) -> Row | None:
     """The Row that an evaluation of the same job left in a folder, or None; what cannot be read is none."""
     if folder is None:
         return None
-    with suppress(OSError, UnicodeDecodeError, BadRow):
-        row = Row.from_json(Path(folder, KEPT).read_text(encoding="utf-8"))
-        return row if row.identity() == identity(job) and row.status == "complete" else None
+    content = kept(Path(folder, KEPT))
+    with suppress(UnicodeDecodeError, BadRow):
+        row = None if content is None else Row.from_json(content.decode())
+        return row if row and row.identity() == identity(job) and row.status == "complete" else None
     return None
 
 
@@ -98,7 +100,8 @@ def _known(task: Task, job: EvaluationJob) -> tuple[Row | None, nn.Module | None
         warnings.warn("the trained network was not kept: it is trained again.", Notice, 2)
         return None, None
     if job.save is not None:
-        copy_network(Path(str(job.network)), Path(job.save))
+        with _not_fatal(f"the trained network could not be kept in {job.save}"):
+            copy_network(Path(str(job.network)), Path(job.save))
     return known, network
 
 
@@ -107,7 +110,7 @@ def _found_by_another(job: EvaluationJob) -> Row | None:
     kept = kept_row(job, job.folder)
     if kept is not None or job.store is None:
         return kept or job.known
-    stored = Store(job.store).known(job.identity)
+    stored = patient(Store(job.store).known)(job.identity)
     return stored[1] if stored else job.known
 
 
@@ -117,7 +120,7 @@ def _trained(task: Task, job: EvaluationJob, row: Row) -> tuple[Row, nn.Module |
     stopped: list[int] = []
 
     def report(step: int, metrics: Mapping[str, float]) -> Decision:
-        curve.append({"step": int(step), "metrics": _floats(metrics)})
+        curve.append({"step": int(step), "metrics": plain_numbers(metrics, "what is reported")})
         if job.until is None or step < job.until:
             return CONTINUE
         stopped.append(step)
@@ -136,19 +139,19 @@ def _trained(task: Task, job: EvaluationJob, row: Row) -> tuple[Row, nn.Module |
     try:
         fitted = task.fit(run)
         _check(task, fitted)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         show_traceback(error)
-        return replace(row, curve=_finite(curve), error=reason_of(error)), None
-    pruned = stopped[:1] == [int(fitted.steps)]
+        return replace(row, curve=_finite(curve), error=reason_of_failure(error)), None
+    pruned = stopped[:1] == [fitted.steps]
     row = replace(
         row,
         status="pruned" if pruned else "complete",
         error=None,
-        steps=int(fitted.steps),
-        metrics=_floats(fitted.metrics),
-        test=_floats(fitted.test),
-        measures=_numbers(fitted.measures),
-        speeds=_numbers(fitted.speeds),
+        steps=fitted.steps,
+        metrics=fitted.metrics,
+        test=fitted.test,
+        measures=_known_numbers(fitted.measures),
+        speeds=_known_numbers(fitted.speeds),
         curve=_finite(curve),
     )
     if not pruned:
@@ -178,19 +181,16 @@ def _observed(task: Task, job: EvaluationJob, row: Row, network: nn.Module) -> R
 def _not_fatal(what: str) -> Iterator[None]:
     try:
         yield
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         show_traceback(error)
         warnings.warn(f"{what}: {reason_of(error)}", Notice, 2)
 
 
 def _profiled(task: Task, job: EvaluationJob, row: Row) -> Row:
-    """The Row with its profile; over budget where a limit is not kept, or there is no memory for a step."""
+    """The Row with its profile; over budget where a limit is not kept."""
     limits = parse_budget([job.limits])
     recipe = recipe_of(task, job.preset, job.settings)
-    try:
-        found = profile(task, job.architecture, recipe, None, Path(job.trace) if job.trace else None, job.threads)
-    except torch.OutOfMemoryError as error:
-        return replace(row, status="over-budget", error=f"there is no memory for a step: {reason_of(error)}")
+    found = profile(task, job.architecture, recipe, None, Path(job.trace) if job.trace else None, job.threads)
     for quantity in limits.bounds:
         if quantity not in found:
             raise RuntimeError(f"{quantity} is bounded and was not measured: {found.get('profile_note')}")
@@ -202,7 +202,9 @@ def _profiled(task: Task, job: EvaluationJob, row: Row) -> Row:
 
 
 def _check(task: Task, fitted: Fitted) -> None:
-    """Raise where a metric is missing or not finite."""
+    """Raise where a metric is missing or not finite, or `fit` gave something else."""
+    if not isinstance(fitted, Fitted):
+        raise TypeError(f"fit of task {task.name!r} must return a Fitted, got {type(fitted).__name__}")
     for metric in task.metrics:
         if metric.name not in fitted.metrics:
             raise RuntimeError(f"fit of task {task.name!r} gave no {metric.name!r}")
@@ -211,18 +213,9 @@ def _check(task: Task, fitted: Fitted) -> None:
             raise Diverged(f"{name} is {float(value)}")
 
 
-def _floats(metrics: Mapping[str, Any]) -> dict[str, float]:
-    """Plain numbers: a task may give tensors or numpy's."""
-    return {name: float(value) for name, value in metrics.items()}
-
-
-def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
-    """Those that are finite numbers: what is told beside the metrics must not take a Row with it."""
-    numbers = {}
-    for name, value in values.items():
-        with suppress(TypeError, ValueError):
-            numbers[name] = float(value)
-    return {name: number for name, number in numbers.items() if math.isfinite(number)}
+def _known_numbers(values: Mapping[str, float]) -> dict[str, float]:
+    """Those that are finite: what is told beside the metrics must not take a Row with it."""
+    return {name: number for name, number in values.items() if math.isfinite(number)}
 
 
 def _finite(curve: list[CurvePoint]) -> tuple[CurvePoint, ...]:
@@ -236,7 +229,7 @@ def _kept(job: EvaluationJob, row: Row, began: float) -> Row:
     if job.folder is not None and row.status in ("complete", "over-budget") and first_process():
         path = Path(job.folder, KEPT)
         try:
-            atomic_write(path, row.to_json().encode())
+            keep(path, row.to_json().encode())
         except OSError as error:
             warnings.warn(f"{path} could not be kept: {error.strerror}.", Notice, 2)
     return row

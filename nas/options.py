@@ -8,9 +8,12 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from inspect import Parameter, Signature, getdoc, signature
 from pathlib import Path
+from signal import SIGINT
 from typing import Annotated, Any
 
 import typer
+
+from nas.signals import Terminated
 
 
 class Format(StrEnum):
@@ -69,8 +72,10 @@ OPTIONS: Mapping[str, Any] = {
     "seed": _option("--seed", "Seed of the search and of every training run.", int),
     "workers": _option(
         "--workers",
-        "Evaluations at once; above 1 in own processes. Default: one for each GPU, or each core without one.",
-        _NUMBER,
+        "Evaluations at once, above 1 in own processes; or a Ray cluster: ray, ray://HOST:PORT. Default: one for each "
+        "GPU, or each core without one.",
+        _TEXT,
+        "N|ray",
         envvar="NAS_WORKERS",
     ),
     "threads": _option("--threads", "Threads of the CPU that each training, or each measurement, has.", int),
@@ -106,6 +111,14 @@ OPTIONS: Mapping[str, Any] = {
     ),
     "objectives": _option("--objectives", "What to search for. Default: the task's metric, flops.", _TEXT, "A,B"),
     "trials": _option("--trials", "Architectures the study is to hold in all.", int),
+    "timeout": _option("--timeout", "End after that time; the same command goes on: 90s, 30m, 2h.", _TEXT, "TIME"),
+    "trial_timeout": _option("--trial-timeout", "Fail an evaluation that takes longer: 90s, 30m, 2h.", _TEXT, "TIME"),
+    "trial_memory": _option(
+        "--trial-memory", "Memory that an evaluation may take beyond what its process begins with: 4G.", _TEXT, "BYTES"
+    ),
+    "trial_gpus": _option(
+        "--trial-gpus", "GPUs that an evaluation has: 0.5 is half of one, 2 train together.", float | None, "N"
+    ),
     "where": _option("--where", 'Condition on columns: "flops < 2e6 and depth > 2".', _TEXT, "SQL"),
     "pareto": _option("--pareto", "Keep the rows that nothing beats in these columns.", _TEXT, "A,B"),
     "columns": _option("--columns", "Columns to print, or `all`.", _TEXT, "A,B"),
@@ -139,9 +152,10 @@ def command(
         try:
             found = door(**{one.name: given[one.name] for one in own})
             show(found, **{one.name: given[one.name] for one in shown})
-        except KeyboardInterrupt:
-            print("nas: interrupted; the same command goes on from here.", file=sys.stderr)
-            raise typer.Exit(130) from None
+        except KeyboardInterrupt as interrupt:
+            signal = interrupt.number if isinstance(interrupt, Terminated) else SIGINT
+            print(f"nas: ended by {signal.name}; the same command goes on from here.", file=sys.stderr)
+            raise typer.Exit(128 + signal) from None
 
     options = [_typed(one, OPTIONS[called.get(one.name, one.name)]) for one in (*own, *shown)]
     run.__signature__ = Signature(options)  # type: ignore[attr-defined]  # what typer reads

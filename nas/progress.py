@@ -8,8 +8,10 @@ from typing import Self
 
 import rich.progress
 from rich.console import Console
+from rich.markup import escape
 
 from results.row import Row
+from search_spaces.errors import printable
 
 SILENCE_S = 2.0
 """Seconds after which something is said."""
@@ -31,7 +33,7 @@ class Progress:
             disable=not self._console.is_terminal,
         )
         self._scores, self._total, self._number = scores, total, done
-        self._task = self._bar.add_task(title, total=total, completed=done, last="")
+        self._task = self._bar.add_task(printable(title), total=total, completed=done, last="")
 
     def add(self, row: Row) -> None:
         """Show that an evaluation has ended and how."""
@@ -39,11 +41,11 @@ class Progress:
         columns = row.columns()
         scores = " ".join(f"{name} {columns[name]:.4g}" for name in self._scores if columns.get(name) is not None)
         last = f"{row.architecture.topology} {scores if row.status == 'complete' else row.error}"
-        self._bar.update(self._task, completed=self._number, last=last)
+        self._bar.update(self._task, completed=self._number, last=printable(last))
         if row.status == "failed" or not self._console.is_terminal:
             state = "" if row.status == "complete" else f"{row.status}: "
             shown = f"{self._number}/{self._total} {state}{row.architecture} seed={row.seed} {scores} {row.error or ''}"
-            self._console.print(shown.rstrip(), highlight=False, soft_wrap=True, markup=False)
+            self._console.print(printable(shown.rstrip()), highlight=False, soft_wrap=True, markup=False)
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -57,7 +59,7 @@ class Progress:
 
 def say(line: str) -> None:
     """Tell what is being done, on standard error."""
-    Console(stderr=True).print(line, soft_wrap=True, highlight=False, markup=False)
+    Console(stderr=True).print(printable(line), soft_wrap=True, highlight=False, markup=False)
 
 
 @contextmanager
@@ -66,7 +68,7 @@ def said_if_slow(message: str) -> Iterator[None]:
 
     It moves once a second, for what is done meanwhile may be timed.
     """
-    console, over = Console(stderr=True), Event()
+    message, console, over = printable(message), Console(stderr=True), Event()
 
     def speak() -> None:
         if over.wait(SILENCE_S):
@@ -74,7 +76,7 @@ def said_if_slow(message: str) -> Iterator[None]:
         if not console.is_terminal:
             console.print(message, highlight=False, markup=False, soft_wrap=True)
             return
-        with console.status(message, refresh_per_second=1):
+        with console.status(escape(message), refresh_per_second=1):
             over.wait()
 
     speaker = Thread(target=speak, daemon=True)

@@ -1,7 +1,6 @@
 """Where a Row is from: packages, commit, command, device, and when."""
 
 import platform
-import re
 import shlex
 import subprocess
 import sys
@@ -11,6 +10,8 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+
+from nas.passwords import without_passwords
 
 _PACKAGES = ("nas-bench-wiring", "torch", "lightning", "timm", "optuna", "fvcore", "gymnasium", "mujoco")
 
@@ -55,13 +56,7 @@ def commit() -> str | None:
 def command() -> str:
     """The command line of this process, the program without its folder."""
     words = [Path(sys.argv[0]).name, *sys.argv[1:]] if sys.argv and sys.argv[0] else ["python"]
-    return without_passwords(shlex.join(words))
-
-
-def without_passwords(text: str) -> str:
-    """A text with three stars for the passwords of its URLs."""
-    text = re.sub(r"(://[^\s:/@]*):[^\s@]+@", r"\1:***@", text)
-    return re.sub(r"([?&]password=)[^\s&'\"]+", r"\1***", text)
+    return shlex.join(map(without_passwords, words))
 
 
 def _git(root: Path, *words: str) -> str:

@@ -12,7 +12,8 @@ from rich.table import Table
 from nas.objectives import COSTS
 from nas.options import Format
 from results.row import Direction
-from search_spaces.errors import UserError
+from search_spaces.errors import UserError, printable
+from search_spaces.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,7 +36,7 @@ def screen(*, stderr: bool = False) -> Console:
 
 def say(console: Console, line: str) -> None:
     """Print a line as it is."""
-    console.print(line, soft_wrap=True, highlight=False, markup=False)
+    console.print(printable(line), soft_wrap=True, highlight=False, markup=False)
 
 
 def say_bad(lines: Sequence[str]) -> None:
@@ -95,19 +96,22 @@ def front_columns(objectives: Sequence[str], metrics: Sequence[str]) -> list[str
 def print_records(console: Console, records: Sequence[Mapping[str, Any]], columns: Sequence[str], title: str) -> None:
     """Print records as a table; a metric and its standard error share a cell."""
     shown = [column for column in columns if not column.endswith("_se")]
-    console.print(title, soft_wrap=True, highlight=False, markup=False)
+    say(console, title)
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), collapse_padding=True)
     for column in shown:
         numbers = all(isinstance(record.get(column), int | float | None) for record in records)
-        heading = column.replace("_", "\n", 1)  # two short lines leave room for the numbers
+        heading = escape(printable(column.replace("_", "\n", 1)))  # two short lines leave room for the numbers
         table.add_column(heading, justify="right" if numbers else "left", no_wrap=True)
     for record in records:
-        table.add_row(*(escape(_cell(record, column)) for column in shown))
+        table.add_row(*(escape(printable(_cell(record, column))) for column in shown))
     console.print(table)
 
 
 def _cell(record: Mapping[str, Any], column: str) -> str:
     value, error = record.get(column), record.get(f"{column}_se")
+    for field, _, runs in (part.partition("=") for part in (record.get("blocks") or "").split(",")):
+        if field == column:
+            return runs
     if value is None:
         return "-"
     if isinstance(value, float):
@@ -132,7 +136,7 @@ def print_record(console: Console, record: Mapping[str, Any]) -> None:
     table.add_column(overflow="fold")
     for column in record:
         if not column.endswith("_se") and record[column] not in (None, ""):
-            table.add_row(column, escape(_cell(record, column)))
+            table.add_row(*(escape(printable(text)) for text in (column, _cell(record, column))))
     console.print(table)
 
 
@@ -209,6 +213,7 @@ def save_figure(figure: "Figure", path: Path) -> None:
     check_picture(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, dpi=150)
+        with replacing(path) as file:
+            figure.savefig(file, format=path.suffix[1:].lower(), dpi=150)
     except OSError as error:
         raise UserError(f"the picture cannot be written to {path}: {error.strerror}. Give another --plot.") from error

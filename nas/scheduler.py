@@ -1,25 +1,50 @@
 """The loop of all evaluations: what a plan wants next, what is known already, who computes, where Rows go."""
 
 import shutil
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import final
+from enum import Enum
+from typing import Final, final
 
+from nas.database import clear_errors
 from nas.jobs import EvaluationJob, first_process, identity, lacks_network, task_of
+from nas.leases import Claims, claims_in
+from nas.outages import patient
 from nas.places import EVALUATIONS
-from nas.progress import Progress, said_if_slow
+from nas.progress import Progress, said_if_slow, say
+from nas.resources import Resources
 from nas.store import Store, check_name
-from nas.workers import Workers, pool_of, usual
+from nas.workers import Workers, pool_of
 from results.row import Row
 from search_spaces.errors import UserError
 
 
+class OutOfTime(Exception):
+    """What was wanted was not all done in time; what is stored stays, and the rest can be gone on with."""
+
+
+class Later(Enum):
+    """What a plan says that has nothing to begin, and may have while other coordinators are at what is left."""
+
+    LATER = "later"
+
+
+LATER: Final = Later.LATER
+
+POLL_S = 2.0
+"""Seconds after which it is asked again what other coordinators have left or found."""
+
+
 class Plan(ABC):
-    """What is to be evaluated, in which order. It keeps no Rows: the store does."""
+    """What is to be evaluated, in which order. It keeps no Rows: the store does.
+
+    Both may be called again where a server was away and it is not known how much of the first call it has kept.
+    """
 
     @abstractmethod
-    def next(self) -> EvaluationJob | None:
+    def next(self) -> EvaluationJob | Later | None:
         """The next evaluation to begin; None where there is none before another one has ended, or none any more."""
 
     @abstractmethod
@@ -55,62 +80,121 @@ class Scheduler:
     Attributes:
         store: Where Rows go; an evaluation that it holds complete is not done again.
         study: The name that they are written under.
+        claims: What this coordinator has taken upon itself: no evaluation is begun that another one is at.
         workers: Where evaluations run.
         on_row: Told of each Row once it is stored.
         keep: Whether trained networks are kept, beside the store.
+        until: When the time is up, on the clock of time.monotonic, or None.
     """
 
     store: Store
     study: str
+    claims: Claims
     workers: Workers
     on_row: Callable[[Row], None]
     keep: bool = True
+    until: float | None = None
 
     def run(self, plan: Plan) -> None:
-        """Go on until the plan wants nothing more. A UserError or Ctrl-C ends it; what is stored stays."""
-        running = 0
-        while True:
-            while running < self.workers.capacity and (wanted := plan.next()) is not None:
-                job = self._placed(wanted)
-                profiled = job.profiled or job.limits or job.trace
-                if job.known is not None and not profiled and not lacks_network(job, job.known):
-                    self._end(plan, job, job.known)
-                else:
-                    self.workers.submit(job)
-                    running += 1
-            if not running:
-                return
-            for job, row in self.workers.collect():
-                running -= 1
-                self._end(plan, job, row)
+        """Go on until the plan wants nothing more. A UserError or Ctrl-C ends it; what is stored stays.
 
-    def _placed(self, job: EvaluationJob) -> EvaluationJob:
-        """The job with what is known of it, and with the folders that are its own."""
+        Raises:
+            OutOfTime: The time is up; what was running then is dropped with the workers.
+        """
+        running, told = 0, False
+        held: list[EvaluationJob] = []  # what another coordinator is evaluating: its Row will be known
+        while True:
+            running, later = self._begin_what_can_be(plan, running, held)
+            others = later or bool(held)
+            if running:
+                free = others and running < self.workers.capacity
+                for job, row in self.workers.collect(self._patience() if free else self._left()):
+                    running -= 1
+                    self._end(plan, job, row)
+            elif others:
+                if not told:
+                    say("what is left is being evaluated by other coordinators: waiting for them")
+                    told = True
+                time.sleep(self._patience())
+            else:
+                return
+            if self._left() == 0:
+                raise OutOfTime
+
+    def _begin_what_can_be(self, plan: Plan, running: int, held: list[EvaluationJob]) -> tuple[int, bool]:
+        """Fill the workers; how many evaluations run then, and whether the plan may want more of its own accord."""
+        for job in tuple(held):
+            if running < self.workers.capacity and (claimed := self._claimed(job)) is not None:
+                held.remove(job)
+                running += self._begin(plan, claimed)
+        while running < self.workers.capacity and len(held) < self.workers.capacity:
+            wanted = patient(plan.next)()
+            if wanted is None or wanted is LATER:
+                return running, wanted is LATER
+            if (claimed := self._claimed(wanted)) is None:
+                held.append(wanted)
+            else:
+                running += self._begin(plan, claimed)
+        return running, False
+
+    def _begin(self, plan: Plan, job: EvaluationJob) -> int:
+        """Have a job evaluated, unless all of it is known: how many evaluations were begun."""
+        profiled = job.profiled or job.limits or job.trace
+        if job.known is None or profiled or lacks_network(job, job.known):
+            self.workers.submit(job)
+            return 1
+        self._end(plan, job, job.known)
+        return 0
+
+    def _left(self) -> float | None:
+        return None if self.until is None else max(0.0, self.until - time.monotonic())
+
+    def _patience(self) -> float:
+        return POLL_S if self.until is None else min(POLL_S, max(0.0, self.until - time.monotonic()))
+
+    @patient
+    def _claimed(self, job: EvaluationJob) -> EvaluationJob | None:
+        """The job with what is known of it and the folders that are its own; None while another coordinator is at it.
+
+        It is asked what is known once nobody else can find it any more.
+        """
         name = identity(job)
+        if not self.claims.claim(_evaluation(name)):
+            return None
         found = self.store.known(name)
-        network = self.store.network(name)
+        network = self.store.network(name).absolute()  # as all folders that are told to other processes
         return replace(
             job,
             identity=name,
             store=self.store.url,
             known=None if found is None else replace(found[1], space=job.space, preset=job.preset),
-            folder=str(self.store.unfinished(name)),
+            folder=str(self.store.unfinished(name).absolute()),
             network=str(network) if self.keep or network.exists() else None,
         )
 
     def _end(self, plan: Plan, job: EvaluationJob, row: Row) -> None:
-        fresh = job.number is not None or self.store.known(job.identity) != (self.study, row)
-        if fresh and first_process():
-            self.store.add(row, self.study, job.number)
-        plan.ended(job, row)
+        row = self._stored(plan, job, row)
         if row.status in ("complete", "over-budget") and first_process():  # another may go on from its checkpoint
             shutil.rmtree(self.store.unfinished(job.identity), ignore_errors=True)
         self.on_row(row)
 
+    @patient
+    def _stored(self, plan: Plan, job: EvaluationJob, row: Row) -> Row:
+        """The Row that counts, stored and told to the plan."""
+        fresh = job.number is not None or self.store.known(job.identity) != (self.study, row)
+        if fresh and first_process():
+            row = self.store.add(row, self.study, job.number)
+        plan.ended(job, row)
+        self.claims.release(_evaluation(job.identity))
+        return row
 
-def evaluate_all(
-    jobs: Sequence[EvaluationJob], storage: str, study: str | None = None, workers: int | None = None
-) -> list[Row]:
+
+def _evaluation(identity: str) -> str:
+    """What an evaluation is claimed as."""
+    return f"evaluation {identity}"
+
+
+def evaluate_all(jobs: Sequence[EvaluationJob], storage: str, study: str | None, resources: Resources) -> list[Row]:
     """The Row of every job, in their order, each written to the store as it comes, in the study of that name.
 
     Raises UserError where the store cannot be used, or the task has no data.
@@ -122,11 +206,11 @@ def evaluate_all(
     task = task_of(jobs[0].task, jobs[0].data)
     task.prepare()
     plan = InOrder(jobs)
-    with pool_of(workers or min(usual(), len(jobs))) as pool:
+    with clear_errors(storage), claims_in(store) as claims, pool_of(resources, len(jobs)) as pool:
         if len(jobs) > 1:
             with Progress(task.name, [task.metrics[0].name], 0, len(jobs)) as progress:
-                Scheduler(store, study, pool, progress.add).run(plan)
+                Scheduler(store, study, claims, pool, progress.add).run(plan)
         else:
             with said_if_slow(f"evaluating {jobs[0].architecture}, preset {jobs[0].preset} ..."):
-                Scheduler(store, study, pool, lambda row: None).run(plan)
+                Scheduler(store, study, claims, pool, lambda row: None).run(plan)
     return [plan.rows[identity(job)] for job in jobs]

@@ -1,8 +1,7 @@
 """A search as a plan: ask for a candidate, have it evaluated, tell what came out; one coordinator's side of it."""
 
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import time
 from pathlib import Path
 from typing import Literal, final
 
@@ -12,24 +11,33 @@ from optuna.trial import FrozenTrial, TrialState
 
 from nas.asking import Asked
 from nas.budget import parse_budget
-from nas.evaluation import kept_row
-from nas.jobs import EvaluationJob, blank_row, identity, task_of
+from nas.jobs import EvaluationJob, task_of
+from nas.leases import Claims, claims_in
 from nas.locks import only_writer
 from nas.objectives import PROFILED, measures_for
-from nas.optuna_study import clear_storage_errors, conclude, note, open_storage, open_study, taken_up
+from nas.optuna_study import (
+    clear_storage_errors,
+    conclude,
+    is_under_way,
+    new_trial,
+    open_storage,
+    open_study,
+    record,
+    trials_of,
+    turn_at,
+)
+from nas.outages import patient
 from nas.places import slug
 from nas.progress import Progress, say
+from nas.resources import Resources
 from nas.sampling import BudgetSampler
-from nas.scheduler import Plan, Scheduler
+from nas.scheduler import LATER, Later, OutOfTime, Plan, Scheduler
 from nas.search_config import SearchConfig
 from nas.store import Store
-from nas.workers import pool_of, usual
+from nas.workers import pool_of
 from results.pareto import non_dominated
 from results.row import Row
-from search_spaces.space import Candidate
-
-INTERRUPTED, LOST = "interrupted", "lost"  # attributes of a study and of a trial
-MOST_LOSSES = 2
+from search_spaces.space import Point
 
 Keep = Literal["front", "all", "none"]
 """Which trained networks a search keeps."""
@@ -40,17 +48,20 @@ class SearchPlan(Plan):
     """The trials of a study, one after another, until it holds as many as were asked for.
 
     A study that was interrupted, or whose coordinator died, goes on with the trials that were under way: they keep
-    their numbers and candidates, so that the study is the one it would have been.
+    their numbers and candidates, so that the study is the one it would have been. Where several coordinators are at it,
+    each takes over what another one has lost.
 
     Attributes:
         study: Optuna's, with its trials.
         store: Where the Rows are.
         config: What the study is about.
+        claims: What this coordinator has taken upon itself.
         sampler: What proposes candidates.
         trials: How many the study is to hold.
         keep: Which trained networks stay.
         threads: Of the CPU, for each evaluation.
         traces: Where each network's trace is kept, or None where none is made.
+        goes_on: Whether another process has left trials under way.
     """
 
     def __init__(
@@ -58,6 +69,7 @@ class SearchPlan(Plan):
         study: optuna.Study,
         store: Store,
         config: SearchConfig,
+        claims: Claims,
         sampler: BudgetSampler,
         trials: int,
         keep: Keep = "front",
@@ -65,41 +77,85 @@ class SearchPlan(Plan):
         traces: Path | None = None,
     ) -> None:
         self.study, self.store, self.config, self.sampler = study, store, config, sampler
-        self.trials, self.keep, self.threads, self.traces = trials, keep, threads, traces
-        self._left = list(reversed(_under_way(study, store, config)))
+        self.claims, self.trials, self.keep, self.threads, self.traces = claims, trials, keep, threads, traces
+        self._begun: set[int] = set()  # numbers of the trials that this coordinator has begun or taken over
         self._networks: set[str] = set()  # identities of the study's Rows whose networks may still be there
-        self._values: dict[str, list[float]] = {}  # of complete rows, turned so that less is better
-        for row in store.numbered(study.study_name).values():
-            self._take_note(row)
+        self._front: dict[str, list[float]] = {}  # of complete rows not known to be beaten; less is better
+        self._noted: set[int] = set()
+        self.goes_on = bool(self._left_by_others())
+        self._take_notes()
 
-    def next(self) -> EvaluationJob | None:
-        """A trial that an earlier coordinator left, or a new one while there is room for more."""
-        while self._left:
-            left = self._left.pop()
-            # Of a trial that died while it was proposed, what it had recorded is kept and the rest proposed again.
-            job = self._job(left.number, self.sampler.propose(taken_up(self.study, left)))
-            if left.user_attrs.get(LOST, 0) <= MOST_LOSSES or self._is_finished(job):
-                return job
-            row = blank_row(job, f"its process died {MOST_LOSSES + 1} times")
-            self.store.add(row, self.study.study_name, left.number)
-            conclude(self.study, left.number, row, self.config.objectives)
-        if len(self.study.get_trials(deepcopy=False)) >= self.trials or not self.sampler.remaining(self.study):
-            return None
-        trial = self.study.ask()
-        return self._job(trial.number, self.sampler.propose(trial))
+    def next(self) -> EvaluationJob | Later | None:
+        """A trial that another coordinator has left, or a new one while there is room for more."""
+        with turn_at(self.study):
+            left = self._left_by_others()
+            mine = next(filter(self._takes_over, left), None)
+            # Of a trial that died while it was proposed, what it had recorded is kept, and the rest proposed again.
+            trial = self._new() if mine is None else mine
+            job = None if trial is None else self._job(trial)
+        if trial is None:
+            return LATER if left else None
+        self._begun.add(trial.number)  # now that the turn was not lost
+        return job
 
     def ended(self, job: EvaluationJob, row: Row) -> None:
         """Tell Optuna, and let go of the networks that are no longer wanted."""
         assert job.number is not None
         conclude(self.study, job.number, row, self.config.objectives)
+        self.claims.release(self._lease(job.number))
+        self._noted.add(job.number)
         self._take_note(row)
         if self.keep == "front":
-            values = np.array(list(self._values.values())).reshape(-1, len(self.config.objectives))
-            best = {name for name, stays in zip(self._values, non_dominated(values), strict=True) if stays}
-            for name in self._networks - best:
-                if self.store.holders(name) <= {self.study.study_name}:  # others may still want it
-                    shutil.rmtree(self.store.network(name), ignore_errors=True)
-            self._networks &= best
+            self._take_notes()
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Remove the networks that are not of the front any more."""
+        values = np.array(list(self._front.values())).reshape(-1, len(self.config.objectives))
+        best = {name for name, stays in zip(self._front, non_dominated(values), strict=True) if stays}
+        self._front = {name: self._front[name] for name in best}  # what is beaten once stays beaten
+        for name in self._networks - best:
+            network = self.store.network(name)
+            if network.exists() and self.store.holders(name) <= {self.study.study_name}:  # others may still want it
+                shutil.rmtree(network, ignore_errors=True)
+        self._networks &= best
+
+    def _new(self) -> FrozenTrial | None:
+        """A new trial, which is nobody else's; None where the study is to hold no more."""
+        if len(trials_of(self.study)) >= self.trials or not self.sampler.remaining(self.study):
+            return None
+        trial = new_trial(self.study)
+        self.claims.claim(self._lease(trial.number))
+        return trial
+
+    def _takes_over(self, trial: FrozenTrial) -> bool:
+        """Whether a trial that somebody else began is now this coordinator's."""
+        lease = self._lease(trial.number)
+        if not self.claims.claim(lease):
+            return False
+        if is_under_way(self.study, trial):
+            return True
+        self.claims.release(lease)  # it was concluded, and its lease given back, since this turn began
+        return False
+
+    def _left_by_others(self) -> list[FrozenTrial]:
+        """Trials under way that others have begun; those that have a Row are concluded, and are not among them."""
+        running = [trial for trial in trials_of(self.study) if trial.state == TrialState.RUNNING]
+        running = [trial for trial in running if trial.number not in self._begun]
+        rows = self.store.numbered(self.study.study_name, [trial.number for trial in running]) if running else {}
+        for number, row in rows.items():
+            conclude(self.study, number, row, self.config.objectives)
+        return [trial for trial in running if trial.number not in rows]
+
+    def _lease(self, number: int) -> str:
+        return f"trial {number} of {self.study.study_name}"
+
+    def _take_notes(self) -> None:
+        """Look at the Rows of all trials that have ended since, whoever has evaluated them."""
+        ended = {trial.number for trial in trials_of(self.study) if trial.state.is_finished()} - self._noted
+        for row in self.store.numbered(self.study.study_name, ended).values() if ended else ():
+            self._take_note(row)
+        self._noted |= ended
 
     def _take_note(self, row: Row) -> None:
         columns = row.columns()
@@ -107,14 +163,18 @@ class SearchPlan(Plan):
         values = [columns.get(name) for name, _ in ways]
         if row.status == "complete" and None not in values:
             signs = [-1.0 if way == "max" else 1.0 for _, way in ways]
-            self._values[row.identity()] = (np.array(values, dtype=float) * signs).tolist()
+            self._front[row.identity()] = (np.array(values, dtype=float) * signs).tolist()
         self._networks.add(row.identity())
 
-    def _is_finished(self, job: EvaluationJob) -> bool:
-        folder = self.store.unfinished(identity(job))
-        return kept_row(job, folder) is not None
+    def _proposed(self, trial: FrozenTrial) -> Point:
+        """What a trial is to try; it is recorded, and what an earlier process recorded is kept."""
+        axes = self.sampler.infer_relative_search_space(self.study, trial)
+        point = self.sampler.sample_relative(self.study, trial, axes)
+        record(self.study, trial, point, axes)
+        return point
 
-    def _job(self, number: int, candidate: Candidate) -> EvaluationJob:
+    def _job(self, trial: FrozenTrial) -> EvaluationJob:
+        candidate = self.sampler.candidate(self._proposed(trial))
         config, budget = self.config, parse_budget([self.config.budget])
         return EvaluationJob(
             task=config.task,
@@ -124,7 +184,7 @@ class SearchPlan(Plan):
             seed=config.seed,
             data=config.data,
             space=config.space,
-            number=number,
+            number=trial.number,
             limits=str(budget.profiled),
             profiled=any(name in PROFILED for name in config.objectives),
             trace=str(self.traces / candidate.key) if self.traces else None,
@@ -133,62 +193,44 @@ class SearchPlan(Plan):
         )
 
 
-def _under_way(study: optuna.Study, store: Store, config: SearchConfig) -> list[FrozenTrial]:
-    """Trials that an earlier coordinator left: those with a Row are concluded, the others are returned."""
-    clean = study.user_attrs.get(INTERRUPTED, False)
-    running = study.get_trials(states=(TrialState.RUNNING,))
-    rows = store.numbered(study.study_name) if running else {}
-    left = []
-    for trial in running:
-        if trial.number in rows:
-            conclude(study, trial.number, rows[trial.number], config.objectives)
-            continue
-        if not clean:
-            trial.user_attrs[LOST] = trial.user_attrs.get(LOST, 0) + 1
-            note(study, trial, LOST, trial.user_attrs[LOST])
-        left.append(trial)
-    study.set_user_attr(INTERRUPTED, False)
-    return left
-
-
-@contextmanager
-def mark_interruption(study: optuna.Study) -> Iterator[None]:
-    """Tell an end that Python saw (Ctrl-C, a UserError) from a death: only that counts against an evaluation."""
-    try:
-        yield
-    except BaseException:
-        with suppress(Exception):  # where the store itself is what failed, its own error is the one to show
-            study.set_user_attr(INTERRUPTED, True)
-        raise
-
-
 def carry_out(
     asked: Asked,
     name: str,
     storage: str,
     *,
     trials: int,
-    workers: int | None,
-    threads: int,
+    resources: Resources,
+    seconds: float | None,
     keep: Keep,
     traced: bool,
 ) -> None:
-    """Search until the study holds so many trials, or all candidates have been tried. Raises UserError."""
-    config = asked.config
+    """Search until the study holds so many trials, all candidates have been tried, or the time is up.
+
+    Raises UserError.
+    """
+    config, began = asked.config, time.monotonic()
     say(f"study {name}: {asked.line}")
     task_of(config.task, config.data).prepare()
     sampler = BudgetSampler(asked.members, inner=config.sampler, seed=config.seed)
     store = Store(storage, make=True)
-    with only_writer(storage, name), clear_storage_errors(storage):
-        study = open_study(open_storage(storage), name, config, sampler)
-        done = len(store.numbered(name))
-        with (
-            Progress(config.task, list(config.objectives), done, trials) as progress,
-            pool_of(workers or min(usual(), trials)) as pool,
-            mark_interruption(study),
-        ):
-            traces = store.folder / f"{slug(name)}-traces" if traced else None
-            plan = SearchPlan(study, store, config, sampler, trials, keep, threads, traces)
-            Scheduler(store, name, pool, progress.add, keep != "none").run(plan)
-        if not sampler.remaining(study):
+    with only_writer(storage, name), clear_storage_errors(storage), claims_in(store) as claims:
+        study = patient(open_study)(patient(open_storage)(storage), name, config, sampler)
+        traces = store.folder.absolute() / f"{slug(name)}-traces" if traced else None
+        plan = patient(SearchPlan)(study, store, config, claims, sampler, trials, keep, resources.threads, traces)
+        done = len(patient(store.numbered)(name))
+        # Whether a process that died did so for its evaluation is seen from outside. What kills one coordinator would
+        # kill those that take over from it.
+        apart = store.shared or plan.goes_on or seconds is not None
+        try:
+            with (
+                Progress(config.task, list(config.objectives), done, trials) as progress,
+                pool_of(resources, trials, apart=apart) as pool,
+            ):
+                until = None if seconds is None else began + seconds
+                Scheduler(store, name, claims, pool, progress.add, keep != "none", until).run(plan)
+        except OutOfTime:
+            ended = len(patient(store.numbered)(name))
+            say(f"the time is up (--timeout) after {ended} of {trials} trials; the same command goes on from here")
+            return
+        if not patient(sampler.remaining)(study):
             say("every architecture within the budget has been tried")

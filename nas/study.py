@@ -1,13 +1,14 @@
 """A study as people hold it: its Rows, its front, a data frame, a picture. Loads no torch."""
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 from nas import report
 from nas.objectives import names_in, resolve
-from nas.provenance import without_passwords
+from nas.passwords import without_passwords
 from nas.search_config import SearchConfig
 from results import table
 from results.pareto import front
@@ -16,6 +17,7 @@ from search_spaces.errors import UserError
 
 if TYPE_CHECKING:
     import pandas
+    import pyarrow
     from matplotlib.figure import Figure
 
 
@@ -45,11 +47,13 @@ class Study:
         """Every Row, failures included, in the order of trials."""
         return list(self._rows)
 
-    @property
+    @cached_property
     def directions(self) -> dict[str, Direction]:
         """Every metric of the Rows -> "max" or "min"."""
         known = dict(self.config.metrics) if self.config else {}
-        return known | {name: way for row in self._rows for name, way in row.directions.items()}
+        for row in self._rows:
+            known.update(row.directions)
+        return known
 
     @property
     def objectives(self) -> dict[str, Direction]:
@@ -71,11 +75,17 @@ class Study:
         Raises:
             UserError: An unknown objective.
         """
-        return front_of(self._rows, self._asked(objectives))
+        best = self._front(self._asked(objectives))
+        return [row for row in self._rows if row.identity() in best]
+
+    @cached_property
+    def table(self) -> "pyarrow.Table":
+        """A line a Row, a column a number: see results/README.md."""
+        return table.from_rows(self._rows)
 
     def to_pandas(self) -> "pandas.DataFrame":
         """A line a Row, a column a number: see results/README.md."""
-        return table.from_rows(self._rows).to_pandas()
+        return self.table.to_pandas()
 
     def plot(self, path: str | Path | None = None, objectives: str | Sequence[str] | None = None) -> "Figure":
         """Draw every architecture and the front, as a matplotlib figure, and into a file where one is named.
@@ -84,8 +94,10 @@ class Study:
             UserError: An unknown objective, or a file that cannot be written.
         """
         asked = self._asked(objectives)
-        best = {row.identity() for row in front_of(self._rows, asked)}
-        records = [{**row.columns(), "stands": row.identity() in best} for row in self._rows]
+        best = self._front(asked)
+        drawn = {"identity", "topology", *asked, *(f"{name}_se" for name in asked)}
+        records = self.table.select([name for name in self.table.column_names if name in drawn]).to_pylist()
+        records = [{**record, "stands": record["identity"] in best} for record in records]
         figure = report.draw_front(records, asked, self.title(asked, len(best)))
         if path is not None:
             report.save_figure(figure, Path(path))
@@ -105,6 +117,18 @@ class Study:
         objectives = list(self.objectives) if self.directions else []
         return [*report.front_columns(objectives, list(self.directions)), *recipe, *seeds]
 
+    def nothing_complete(self) -> str:
+        """That it has no complete Row, and the first reason, in a line."""
+        first = next((row.error for row in self._rows if row.error), None)
+        why = f", the first with: {first}" if first else ""
+        return f"study {self.name!r} has no complete row yet: {len(self)} ended{why}. See `nas results`."
+
+    def _front(self, objectives: Mapping[str, Direction]) -> set[str]:
+        """The identities of the Rows on the front. See `results.pareto.front`."""
+        if not objectives.keys() <= set(self.table.column_names):  # where all failed, no metric is a column
+            return set()
+        return set(front(self.table, objectives)["identity"].to_pylist())
+
     def _asked(self, objectives: str | Sequence[str] | None) -> dict[str, Direction]:
         if objectives is None:
             return self.objectives
@@ -123,10 +147,3 @@ class Study:
         best = table.from_rows(self.front())
         shown = best.select([name for name in self.telling_columns() if name in best.column_names])
         return f"<p>{escape(self.title(self.objectives, len(best)))}</p>{shown.to_pandas().to_html(index=False)}"
-
-
-def front_of(rows: Sequence[Row], objectives: Mapping[str, Direction]) -> list[Row]:
-    """The Rows on the front. See `results.pareto.front`."""
-    records: list[dict[str, Any]] = [{**row.columns(), "place": place} for place, row in enumerate(rows)]
-    stands = front(table.from_records(records), objectives)
-    return [rows[int(place)] for place in stands["place"].to_pylist()]

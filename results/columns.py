@@ -2,8 +2,9 @@
 
 import json
 import re
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import fields
+from functools import lru_cache
 from typing import Any
 
 from results.costs import Costs
@@ -31,7 +32,7 @@ _WHOLE = ("task_version", "seed", "steps", "threads", "step", *SHAPE, *COUNTS)
 TYPES: Mapping[str, type] = {
     **dict.fromkeys(FIXED, str),
     **dict.fromkeys(_WHOLE, int),
-    **dict.fromkeys(("topology", "model", "counter"), str),
+    **dict.fromkeys(("topology", "model", "blocks", "counter"), str),
     **dict.fromkeys(("wall_s", "seconds", *PROFILE), float),
     **dict.fromkeys(("trace", "profile_note"), str),
 }
@@ -83,24 +84,64 @@ def place(
     own: Container[str] = (),
     taken: Container[str] = (),
 ) -> None:
-    """Add values as columns, under their names where these are free, else (or `always`) with the prefix.
+    """Add values as columns, under the names that `places` gives them."""
+    names = places(columns, prefix, values, always=always, own=own, taken=taken)
+    columns.update(zip(names, map(cell, values.values()), strict=True))
+
+
+def places(
+    columns: Container[str],
+    prefix: str,
+    names: Iterable[str],
+    *,
+    always: bool = False,
+    own: Container[str] = (),
+    taken: Container[str] = (),
+) -> list[str]:
+    """The columns that values stand in: under their names where these are free, else (or `always`) with the prefix.
 
     Args:
-        columns: What there is already; nothing in it is replaced.
+        columns: What there is already; none of it is given again.
         prefix: Put before a name that is reserved, in `taken` or in `columns`, as often as it needs to be free.
-        values: Name -> value.
+        names: Of the values.
         always: Whether every name gets the prefix.
         own: Reserved names that these values may have.
         taken: Names in small letters that belong to others; letters have no case.
     """
-    for name, value in values.items():
+    found: list[str] = []
+    for name in names:
         free = name in own or not (always or is_reserved(name) or name.lower() in taken)
         column = name if free else prefix + name
-        while column in columns:
+        while column in columns or column in found:
             column = prefix + column
-        columns[column] = _cell(value)
+        found.append(column)
+    return found
 
 
-def _cell(value: Any) -> Any:
+def cell(value: Any) -> Any:
     """A list or an object as JSON, true and false as these words."""
     return json.dumps(value) if isinstance(value, bool | list | dict) else value
+
+
+@lru_cache(maxsize=1024)
+def names_of(
+    directions: tuple[str, ...],
+    metrics: tuple[str, ...],
+    test: tuple[str, ...],
+    measures: tuple[str, ...],
+    speeds: tuple[str, ...],
+    profile: tuple[str, ...],
+    recipe: tuple[str, ...],
+    versions: tuple[str, ...] = (),
+) -> tuple[str, ...]:
+    """The columns of Rows whose groups have these names, in order: many Rows are alike in that."""
+    own = {name.lower() for metric in (*directions, *metrics) for name in (metric, f"{metric}_se")}
+    columns = [*FIRST, "identity", "key", *SHAPE, *COUNTS, *LAST, *PROVENANCE]
+    columns += places(columns, "metric_", metrics)
+    columns += places(columns, "test_", test, always=True)
+    columns += places(columns, "measure_", measures, taken=own)
+    columns += places(columns, "speed_", speeds, always=True)
+    columns += places(columns, "profile_", profile, own=PROFILE, taken=own)
+    columns += places(columns, "recipe_", recipe, always=True)
+    columns += places(columns, "version_", [name.replace("-", "_") for name in versions], always=True)
+    return tuple(columns)

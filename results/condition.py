@@ -27,6 +27,14 @@ FUNCTIONS = (
     *("coalesce", "contains", "length", "lower", "regexp_matches", "starts_with", "upper"),
 )
 
+_NUMERIC = frozenset(("abs", "ceil", "exp", "floor", "ln", "log10", "log2", "pow", "round", "sqrt"))
+_ARITHMETIC = frozenset(("+", "-", "*", "/", "//", "%", "^", "**"))
+_COMPARISONS = frozenset(("<", "<=", "=", ">=", ">", "<>", "!=", ","))
+
+_DEFINED = """CREATE MACRO defined(x) AS
+    list_transform([x], lambda value: CASE WHEN isnan(value) THEN NULL ELSE value END)[1]"""
+"""A number, or null where it is none: DuckDB has NaN above all numbers. The list has x evaluated once."""
+
 _PIECE = re.compile(
     r"""(?P<space>\s+)
     | (?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
@@ -45,7 +53,7 @@ _CONFIG: Mapping[str, Any] = {
     "autoload_known_extensions": "false",
     "enable_external_access": "false",
     "lock_configuration": "true",
-    "max_expression_depth": "100",  # a sum of 500 terms takes seconds to plan, of 800 half a minute
+    "max_expression_depth": "200",  # a sum of 500 terms takes seconds to plan, of 800 half a minute
     "memory_limit": "1GB",
     "python_enable_replacements": "false",
     "temp_directory": "",
@@ -55,6 +63,8 @@ _CONFIG: Mapping[str, Any] = {
 
 def select(table: pa.Table, condition: str, seconds: float = 10) -> pa.Table:
     """The rows of a table that meet a condition; a row where it is null does not.
+
+    What is not defined is null: the logarithm or the root of a negative number, 0 / 0, infinity less infinity.
 
     Names of columns and functions have no case. A name that is no word stands in double quotes, text in single ones.
 
@@ -69,6 +79,7 @@ def select(table: pa.Table, condition: str, seconds: float = 10) -> pa.Table:
             connection.register("selected", table.select(used or table.column_names[:1]))
             connection.execute("CREATE TABLE rows AS FROM selected")
             connection.unregister("selected")
+            connection.execute(_DEFINED)
             return table.filter(_mask(connection, query, condition, seconds))
         except duckdb.InterruptException as error:
             raise _refusal(condition, f"it took longer than {seconds:g} s") from error
@@ -102,7 +113,37 @@ def _rewrite(condition: str, known: Sequence[str]) -> tuple[str, list[str]]:
             sql.append(piece)
     if nesting:
         raise _refusal(condition, "its brackets do not match")
-    return " ".join(sql), list(used)  # spaces, so that no two pieces become one
+    return " ".join(_guarded(sql)), list(used)  # spaces, so that no two pieces become one
+
+
+def _guarded(pieces: Sequence[str]) -> list[str]:
+    """The pieces with every number that is worked out (between comparisons, commas, brackets, words) in `defined`."""
+    guarded: list[str] = []
+    levels = [(0, False)]  # of open brackets: where the value now begins, and whether it is worked out
+
+    def end_value() -> None:
+        start, worked_out = levels[-1]
+        if worked_out:
+            guarded[start:] = ["defined(", *guarded[start:], ")"]
+
+    for piece in pieces:
+        if piece == "(":
+            guarded.append(piece)
+            levels.append((len(guarded), False))
+        elif piece == ")":
+            end_value()
+            levels.pop()
+            guarded.append(piece)
+        elif piece in _COMPARISONS or piece.lower() in KEYWORDS:
+            end_value()
+            guarded.append(piece)
+            levels[-1] = (len(guarded), False)
+        else:
+            guarded.append(piece)
+            start, worked_out = levels[-1]
+            levels[-1] = (start, worked_out or piece in _ARITHMETIC or piece in _NUMERIC)
+    end_value()
+    return guarded
 
 
 def _pieces(condition: str) -> Iterator[tuple[str, str]]:

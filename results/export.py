@@ -10,7 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import compute
 
-from search_spaces.errors import UserError, unknown
+from search_spaces.errors import UserError, printable, unknown
+from search_spaces.files import replacing
 
 _FORMULA = "^([=+@\t\r-])"
 """How text begins that a spreadsheet would run."""
@@ -29,11 +30,12 @@ def write(table: pa.Table, form: str, path: Path | None = None) -> None:
     content = FORMS[form](table)
     if path is None:
         sys.stdout.flush()  # what was printed before comes before
-        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.write(printable(content.decode()).encode() if sys.stdout.isatty() else content)
         sys.stdout.buffer.flush()
         return
     try:
-        path.write_bytes(content)
+        with replacing(path) as file:
+            file.write(content)
     except OSError as error:
         raise UserError(f"{str(path)!r} cannot be written: {error.strerror}.") from error
 

@@ -4,7 +4,6 @@ A file that ends in .gz is compressed. Reading names what is bad and gives the r
 """
 
 import gzip
-import stat
 import sys
 import zlib
 from collections.abc import Iterable, Iterator
@@ -14,12 +13,12 @@ from pathlib import Path
 from typing import IO
 
 from results.row import Row
-from results.strict_json import BadRow
+from results.strict_json import MOST_TEXT, BadRow
 from search_spaces.errors import UserError
-from search_spaces.files import atomic_replace, partial_file
+from search_spaces.files import regular, replacing
 
-MOST_LINE = 16 * 2**20
-"""Bytes of a line; a Row has a few thousand."""
+MOST_LINE = MOST_TEXT
+"""Bytes of a line."""
 
 MOST_FILE = 2**30
 """Bytes of a file, unpacked."""
@@ -45,11 +44,13 @@ def read(path: Path) -> tuple[list[Row], list[BadLine]]:
     """The Rows of a file in its order, and its bad lines; empty lines are neither.
 
     Raises:
-        UserError: There is no such file, or it cannot be opened.
+        UserError: There is no such file, it is no file but a pipe or a device, or it cannot be opened.
     """
     rows: list[Row] = []
     bad: list[BadLine] = []
     try:
+        if path.exists() and not path.is_dir():
+            regular(path)
         with _opened(path) as file:
             for number, line in _lines(file):
                 try:
@@ -74,18 +75,10 @@ def write(rows: Iterable[Row], path: str | Path | None = None) -> None:
         sys.stdout.buffer.write(text.encode())
         sys.stdout.buffer.flush()
         return
-    target = Path(path).resolve()  # of a link, what it points to is replaced
+    target = Path(path)
     try:
-        if target.exists() and not stat.S_ISREG(target.stat().st_mode):  # /dev/null must stay what it is
-            with target.open("wb") as file:
-                _write(rows, file, packed=target.suffix == ".gz")
-            return
-        if not target.parent.is_dir():  # a slip of the keyboard makes no folders
-            raise FileNotFoundError(2, "there is no such folder")
-        with partial_file(target) as partial:
-            with partial.open("wb") as file:
-                _write(rows, file, packed=target.suffix == ".gz")
-            atomic_replace(partial, target)
+        with replacing(target) as file:
+            _write(rows, file, packed=target.resolve().suffix == ".gz")
     except OSError as error:
         raise UserError(f"{str(path)!r} cannot be written: {error.strerror or error}.") from error
 

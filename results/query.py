@@ -44,7 +44,7 @@ def query(
         table = front(table, objectives)
     if order:
         table = table.sort_by(order)
-    table = table.slice(0, limit)
+    table = table.slice(0, None if limit is None else min(limit, len(table)))
     return table.select(list(dict.fromkeys(columns))) if columns else table
 
 

@@ -1,17 +1,19 @@
 """What one evaluation found: a record that outlives the code that made it, lossless as a line of JSON."""
 
-import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
+from functools import cached_property
 from html import escape
+from operator import attrgetter
 from typing import Any, Literal, NotRequired, TypedDict
 
-from results.columns import COUNTS, FIRST, LAST, PROFILE, PROVENANCE, SHAPE, place
+from results.columns import COUNTS, FIRST, LAST, PROVENANCE, SHAPE, cell, names_of, place
 from results.columns import PREFIXES as PREFIXES
 from results.columns import RESERVED as RESERVED
 from results.columns import is_reserved as is_reserved
 from results.costs import Costs as Costs
+from results.identity import identity_of as identity_of
 from results.strict_json import (
     INTEGER,
     JSON,
@@ -27,6 +29,7 @@ from results.strict_json import (
     TEXT,
     TEXTS,
     Kind,
+    is_shallow,
     parse,
     plain,
     shaped,
@@ -53,7 +56,7 @@ class CurvePoint(TypedDict):
     seconds: NotRequired[float]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Row:
     """One architecture on one task. No group of values can hide another: see `columns`.
 
@@ -120,6 +123,10 @@ class Row:
         Of a Row that was upgraded the whole recipe is not known; the preset stands for it, and the identity is no
         other's.
         """
+        return self._identity
+
+    @cached_property
+    def _identity(self) -> str:
         recipe, code = self.recipe, self.provenance.get("code")
         if self.provenance.get("recipe_known") is False:
             recipe = {**recipe, "preset": self.preset, "recipe_known": False}
@@ -142,13 +149,15 @@ class Row:
                 or beyond 64 bits.
         """
         values = {one.name: getattr(self, one.name) for one in fields(self)}
-        values |= {"architecture": asdict(self.architecture), "costs": asdict(self.costs)}
+        values |= {"architecture": self.architecture.record(), "costs": asdict(self.costs)}
         record = _checked(plain(values, "row", levels=MOST_LEVELS + 1))  # a recipe alone may have MOST_LEVELS
         return json.dumps(record, allow_nan=False)
 
     @classmethod
-    def from_json(cls, text: str) -> "Row":
+    def from_json(cls, text: str, identity: str | None = None) -> "Row":
         """Read what `to_json` wrote, now or in an earlier version; whether it may be is not asked.
+
+        A store knows the identity of what it holds, which takes as long to make as all the rest.
 
         Raises:
             BadRow: It cannot be a Row: it is no JSON, a field is missing, unknown or not of its type, or it was written
@@ -157,14 +166,19 @@ class Row:
         record = _checked(upgraded(parse(text)))
         try:
             record["architecture"] = Architecture.from_record(record["architecture"])
-            for name in ("recipe", "provenance"):  # not so deep that they cannot be written again
-                record[name] = plain(record.get(name, {}), name)
+            costs = record.get("costs", {})
+            record["costs"] = Costs(**costs | {"uncounted": tuple(costs.get("uncounted", ()))})
+            record["curve"] = tuple(record.get("curve", ()))
+            for name in ("recipe", "provenance"):
+                if not is_shallow(record.get(name, {})):  # so deep, perhaps, that it cannot be written again
+                    plain(record[name], name)
         except ValueError as error:
             raise BadRow(str(error)) from None
-        costs = record.get("costs", {})
-        record["costs"] = Costs(**costs | {"uncounted": tuple(costs.get("uncounted", ()))})
-        record["curve"] = tuple(record.get("curve", ()))
-        return cls(**record)
+        row = object.__new__(cls)  # what was parsed is plain already
+        row.__dict__.update({name: make() for name, make in _EMPTY.items() if name not in record}, **record)
+        if identity is not None and row.provenance.get("recipe_known") is not False:
+            row.__dict__["_identity"] = identity
+        return row
 
     def _repr_html_(self) -> str:
         """What a notebook shows: its columns, a line each."""
@@ -198,69 +212,29 @@ class Row:
         theirs where these are free, and else as `metric_<name>`, `profile_<name>` and `measure_<name>`. The others
         always have a prefix: `test_`, `speed_`, `recipe_`, and `version_` of a package.
         """
-        columns = {name: getattr(self, name) for name in FIRST}
-        columns |= {"identity": self.identity(), "key": self.architecture.key}
-        columns |= {name: getattr(self.architecture, name) for name in SHAPE}
-        columns |= {name: getattr(self.costs, name) for name in COUNTS}
-        columns |= {name: getattr(self, name) for name in LAST}
-        columns |= {name: self.provenance.get(name) for name in PROVENANCE}
-        metrics = {name.lower() for metric in (*self.directions, *self.metrics) for name in (metric, f"{metric}_se")}
-        place(columns, "metric_", self.metrics)
-        place(columns, "test_", self.test, always=True)
-        place(columns, "measure_", self.measures, taken=metrics)
-        place(columns, "speed_", self.speeds, always=True)
-        place(columns, "profile_", self.profile, own=PROFILE, taken=metrics)
-        place(columns, "recipe_", self.recipe, always=True)
         versions = self.provenance.get("versions")
+        groups: list[Mapping[str, Any]] = [
+            self.metrics,
+            self.test,
+            self.measures,
+            self.speeds,
+            self.profile,
+            self.recipe,
+        ]
         if isinstance(versions, Mapping):
-            place(columns, "version_", {name.replace("-", "_"): versions[name] for name in versions}, always=True)
-        return columns
-
-
-def identity_of(
-    *,
-    task: str,
-    task_version: int,
-    data: str | None,
-    architecture: Architecture,
-    recipe: Mapping[str, JSON],
-    seed: int,
-    start: str | None,
-    code: str | None = None,
-) -> str:
-    """What is trained and how, as 16 hex digits, on every machine: equal things have equal digits, others others.
-
-    The order of the recipe's settings says nothing; 1 and 1.0 are one number. A field of the architecture that has its
-    default is left out, so that a new field leaves the identities that there are.
-
-    Raises:
-        TypeError, ValueError: The recipe holds what is not of JSON.
-    """
-    shape = {one.name: getattr(architecture, one.name) for one in fields(architecture)}
-    shape = {one.name: shape[one.name] for one in fields(architecture) if shape[one.name] != one.default}
-    said = {
-        "task": task,
-        "task_version": task_version,
-        "data": data,
-        "architecture": shape,
-        "recipe": recipe,
-        "seed": seed,
-        "start": start,
-    }
-    if code is not None:  # of a task in a file of its own; of an installed one its version stands for the code
-        said["code"] = code
-    whole = plain(said, "identity", infinite=True, levels=MOST_LEVELS + 1)
-    text = json.dumps(_canonical(whole), sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _canonical(value: Any) -> Any:
-    """Numbers that are equal spelt alike."""
-    if isinstance(value, dict):
-        return {name: _canonical(one) for name, one in value.items()}
-    if isinstance(value, list):
-        return [_canonical(one) for one in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+            groups.append(versions)
+        shape = self.architecture
+        values = (
+            *_first(self),
+            self.identity(),
+            shape.key,
+            *_shape(shape),
+            *_counts(self.costs),
+            *_last(self),
+            *map(self.provenance.get, PROVENANCE),
+            *(value if type(value) in _SCALARS else cell(value) for group in groups for value in group.values()),
+        )
+        return dict(zip(names_of(tuple(self.directions), *map(tuple, groups)), values, strict=True))
 
 
 def _checked(record: object) -> dict[str, Any]:
@@ -282,6 +256,13 @@ _KINDS: Mapping[str, Kind] = {
     "profile": SCALARS,
     "curve": POINTS,
 }
+_first, _shape, _counts, _last = (attrgetter(*names) for names in (FIRST, SHAPE, COUNTS, LAST))
+_SCALARS = frozenset({int, float, str, type(None)})
+_EMPTY: Mapping[str, Callable[[], Any]] = {
+    one.name: one.default_factory for one in fields(Row) if one.default_factory is not MISSING
+}
+"""What a field has that was not recorded; those with a plain default have it by the class."""
+
 _NEEDED = [one.name for one in fields(Row) if one.default is MISSING and one.default_factory is MISSING]
 _COSTS: Mapping[str, Kind] = {**dict.fromkeys(COUNTS, MAYBE_INTEGER), "counter": MAYBE_TEXT, "uncounted": NAMES}
 _PROVENANCE: Mapping[str, Kind] = {

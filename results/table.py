@@ -1,25 +1,27 @@
 """Rows as one flat table (pyarrow): a line a row, a column a scalar, null where nothing was measured."""
 
 import json
-import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from io import BytesIO
+from functools import lru_cache
 from pathlib import Path
 from types import NoneType
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.json
 from numpy.typing import NDArray
 from pyarrow import compute
 
+from results.arrays import array
 from results.columns import CURVE, FIXED, TYPES
 from results.row import Row
-from results.strict_json import MOST_INTEGER, is_number
+from results.strict_json import is_number
 from search_spaces.errors import Notice, UserError, unknown
+from search_spaces.files import regular
+from search_spaces.spec import MOST_INTEGER
 
+_NUMBERS = frozenset({int, float})
 _TYPES = {int: pa.int64(), float: pa.float64(), str: pa.string()}
 _KINDS: Mapping[type, tuple[type, ...]] = {int: (int,), float: (int, float), str: (str,)}
 """What a column holds -> what may be put into it."""
@@ -60,11 +62,11 @@ def from_records(records: Iterable[Mapping[str, Any]], first: Iterable[str] = ()
     return _table(map(_fitted, records), first)
 
 
-def _sound(rows: Iterable[Row], records: Callable[[Row], Sequence[Mapping[str, Any]]]) -> Iterator[dict[str, Any]]:
+def _sound(rows: Iterable[Row], records: Callable[[Row], Sequence[Mapping[str, Any]]]) -> Iterator[Mapping[str, Any]]:
     for row in rows:
         try:
             _check_numbers(row)
-            fitted = [_fitted(record) for record in records(row)]
+            fitted = [*map(_fitted, records(row))]
         except (TypeError, ValueError, AttributeError) as error:
             named = f"a row of task {row.task!r:.60} with seed {row.seed!r:.60}"
             warnings.warn(f"{named} is not in the table: {error}.", Notice, 3)
@@ -75,48 +77,63 @@ def _sound(rows: Iterable[Row], records: Callable[[Row], Sequence[Mapping[str, A
 def _check_numbers(row: Row) -> None:
     """Raise where what is measured is no number: a column of text would hide the numbers of all other rows."""
     for group in (row.metrics, row.test, row.measures, row.speeds, *(point["metrics"] for point in row.curve)):
+        if _NUMBERS.issuperset(map(type, group.values())):
+            continue
         for name, value in group.items():
             if not is_number(value):
                 raise TypeError(f"{name!r:.60} is no number, got {value!r:.60}")
 
 
-def _fitted(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The record as its columns take it. Raises ValueError where a value does not fit its column."""
-    clean = {}
-    for name, value in record.items():
-        name.encode()  # a column's name is Unicode
-        kinds = _KINDS[TYPES[name]] if name in TYPES else (int, float, str)
-        if isinstance(value, bool) or not isinstance(value, (*kinds, NoneType)):
-            words = " or ".join(kind.__name__ for kind in kinds)
-            raise ValueError(f"column {name!r} holds {words}, got {value!r:.60}")  # noqa: TRY004
-        if isinstance(value, int) and not -MOST_INTEGER - 1 <= value <= MOST_INTEGER:
-            raise ValueError(f"column {name!r} holds 64 bits, got {value!r:.60}")
-        clean[name] = _clean(value)
-    return clean
-
-
-def _table(records: Iterable[dict[str, Any]], first: Iterable[str]) -> pa.Table:
-    names: dict[str, set[type]] = {name: set() for name in first}
-    lines = list(records)
-    for record in lines:
+def _fitted(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The record, whose values fit their columns. Raises ValueError where one does not."""
+    if not _fit(tuple(record), tuple(map(type, record.values()))):
         for name, value in record.items():
-            names.setdefault(name, set()).add(type(value))
-    types = {name: TYPES.get(name, _common(kinds)) for name, kinds in names.items()}
-    texts = {name for name, kind in types.items() if kind is str}
-    for record in lines:
-        record.update({name: _text(record[name]) for name in texts & record.keys()})
-    # By way of JSON because pa.array imports pandas, which takes longer than all the rest of a query.
-    content = [json.dumps(record).encode() for record in lines]
-    schema = pa.schema([(name, _TYPES[kind]) for name, kind in types.items()])
-    parse = pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
-    blocks = pyarrow.json.ReadOptions(block_size=max(2**20, 2 * max(map(len, content), default=0)))
-    file = BytesIO(b"\n".join(content or [b"{}"]))
-    return pyarrow.json.read_json(file, read_options=blocks, parse_options=parse).slice(0, len(lines))
+            if not _fits(name, type(value)):
+                words = " or ".join(kind.__name__ for kind in _kinds(name))
+                raise ValueError(f"column {name!r} holds {words}, got {value!r:.60}")
+    for name, value in record.items():
+        if type(value) is int and not -MOST_INTEGER - 1 <= value <= MOST_INTEGER:
+            raise ValueError(f"column {name!r} holds 64 bits, got {value!r:.60}")
+    return record
+
+
+@lru_cache(maxsize=1024)
+def _fit(names: tuple[str, ...], kinds: tuple[type, ...]) -> bool:
+    """Whether values of these kinds fit their columns: most records are alike in that."""
+    return all(map(_fits, names, kinds))
+
+
+def _fits(name: str, kind: type) -> bool:
+    name.encode()  # a column's name is Unicode
+    return issubclass(kind, (*_kinds(name), NoneType)) and not issubclass(kind, bool)
+
+
+def _kinds(name: str) -> tuple[type, ...]:
+    return _KINDS[TYPES[name]] if name in TYPES else (int, float, str)
+
+
+def _table(records: Iterable[Mapping[str, Any]], first: Iterable[str]) -> pa.Table:
+    lines = list(records)
+    names = dict.fromkeys(first)
+    for signature in dict.fromkeys(map(tuple, lines)):
+        names.update(dict.fromkeys(signature))
+    arrays = {}
+    for name in names:
+        values = [line.get(name) for line in lines]
+        kind = TYPES[name] if name in TYPES else _common(set(map(type, values)))
+        arrays[name] = array([*map(_text, values)] if kind is str else values, kind)
+    return pa.table(arrays)
 
 
 def _common(kinds: set[type]) -> type:
     """What a column of values of these types holds."""
-    return str if str in kinds else int if int in kinds and float not in kinds else float
+    if any(issubclass(kind, str) for kind in kinds):
+        return str
+    return int if any(issubclass(kind, int) for kind in kinds) and not any(map(_is_float, kinds)) else float
+
+
+def _is_float(kind: type) -> bool:
+    return issubclass(kind, float)
 
 
 def _text(value: Any) -> str | None:
@@ -132,7 +149,7 @@ def read(path: Path) -> pa.Table:
     from pyarrow import parquet
 
     try:
-        with parquet.ParquetFile(path) as file:  # parquet.read_table takes ten times as long to import
+        with parquet.ParquetFile(regular(path)) as file:  # parquet.read_table takes ten times as long to import
             table = file.read()
     except (OSError, pa.ArrowException) as error:
         reason = str(error).partition("\n")[0].rstrip(".")
@@ -221,11 +238,3 @@ def _finite(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if not pa.types.is_floating(column.type):
         return column
     return compute.if_else(compute.is_finite(column), column, pa.nulls(len(column), column.type))
-
-
-def _clean(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, str) and not value.isascii():
-        return value.encode("utf-8", "replace").decode()  # a file name in an error may not be Unicode
-    return value

@@ -2,14 +2,25 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, replace
+from typing import Any, TypeVar
 
 from search_spaces.errors import UserError
-from search_spaces.spec import Spec
+from search_spaces.spec import MOST_INTEGER, Spec
 
 _LEAST = {"depth": 1, "width": 1, "heads": 0, "head_dim": 0, "hidden": 1}
+_MOST = {"depth": 10**4}  # of any other, what a Row can hold
 _KINDS = {int: "an integer", str: "text"}
+_TEXTS = ("topology", "model", "blocks")
+_LEFT_OUT = ("model", "blocks")  # where they are empty: keys are older than they
+
+BY_BLOCK = ("heads", "head_dim", "hidden")
+"""The fields in which blocks may differ."""
+
+_ONE_RUN = ("resnet", "none")  # what such a run closes to, the next one opens with: so many runs of it are one
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,14 +34,17 @@ class Architecture:
         head_dim: Features of one head; heads * head_dim need not be the width. 0 where there are no heads, and for a
             `model`, whose heads share the width.
         hidden: Features inside a feed-forward layer, or between the dense layers of a block.
-        topology: How the blocks are wired, a name with options: "resnet", "dca(k=2)".
+        topology: How the blocks are wired, a name with options: "resnet", "dca(k=2)". "dca(k=2)/resnet" wires two runs
+            of as many blocks; what the first closes to, the second opens with.
+        blocks: What blocks differ in, "" where they are alike: "heads=8/4,hidden=64/32" says that the first half has 8
+            heads and the second 4, and so on. The field itself then has the first block's value.
         model: A model of timm's, "xcit_medium_24_p16_224", of which depth and heads are changed; "" for the network
             that the task has.
 
     Raises:
-        UserError: A number is too small or not an integer, only one of heads and head_dim is 0, a `model` with a
-            head_dim or another topology than "resnet", or the topology's text cannot be read. Whether that topology
-            exists is not asked here.
+        UserError: A number is too small, too large or not an integer, only one of heads and head_dim is 0, a `model`
+            with a head_dim, another topology than "resnet" or blocks that differ, a text that cannot be read, or runs
+            whose number does not divide the depth. Whether that topology exists is not asked here.
     """
 
     depth: int
@@ -40,18 +54,49 @@ class Architecture:
     head_dim: int = 0
     topology: str = "resnet"
     model: str = ""
+    blocks: str = ""
 
     def __post_init__(self) -> None:
         for name, least in _LEAST.items():
             value = getattr(self, name)
             if type(value) is not int or value < least:
                 raise UserError(f"{name} must be an integer of at least {least}, got {value!r}.")
+            if value > _MOST.get(name, MOST_INTEGER):
+                raise UserError(f"{name} must be at most {_MOST.get(name, MOST_INTEGER)}, got {value}.")
         if self.model and (self.heads == 0 or self.head_dim or self.topology != "resnet"):
             got = f"heads={self.heads},head_dim={self.head_dim},topology={self.topology}"
             raise UserError(f"{self.model!r} has heads that share its width: head_dim=0, topology=resnet, got {got}.")
         if not self.model and (self.heads == 0) != (self.head_dim == 0):
             raise UserError(f"heads and head_dim are both 0 or neither is, got {self.heads} and {self.head_dim}.")
-        object.__setattr__(self, "topology", str(Spec.parse(self.topology)))
+        runs = [str(Spec.parse(run)) for run in self.topology.split("/")]
+        self._divide("topology", runs)
+        alike = runs[0] in _ONE_RUN and len(set(runs)) == 1
+        object.__setattr__(self, "topology", runs[0] if alike else "/".join(runs))
+        object.__setattr__(self, "blocks", self._checked_blocks())
+
+    def _checked_blocks(self) -> str:
+        """The canonical text of what blocks differ in."""
+        differing = _read_blocks(self.blocks)
+        if differing and self.model:
+            raise UserError(f"blocks of timm's {self.model} are alike, got {self.blocks}. Give each field one number.")
+        said = []
+        for name in (name for name in BY_BLOCK if name in differing):
+            values = differing[name]
+            if any(value < 1 for value in values):
+                raise UserError(f"{name} of each block must be at least 1, got {_joined(values)}.")
+            if values[0] != getattr(self, name):
+                raise UserError(f"{name} must be the first block's of {_joined(values)}, got {getattr(self, name)}.")
+            self._divide(name, values)
+            if len(shortest := _shortest(values)) > 1:
+                said.append(f"{name}={_joined(shortest)}")
+        return ",".join(said)
+
+    def _divide(self, name: str, runs: Sequence[object]) -> None:
+        if self.depth % len(runs):
+            raise UserError(
+                f"{name} has {len(runs)} runs of blocks, {_joined(runs)}, which must divide the depth, got "
+                f"depth={self.depth}. Give another number of them."
+            )
 
     @classmethod
     def from_record(cls, values: Mapping[str, object]) -> "Architecture":
@@ -64,7 +109,7 @@ class Architecture:
         for name, value in values.items():
             if name not in known:
                 raise ValueError(f"an architecture has no field {name!r:.60}")
-            kind = str if name in ("topology", "model") else int
+            kind = str if name in _TEXTS else int
             if type(value) is not kind:
                 raise ValueError(f"{name!r} of an architecture must be {_KINDS[kind]}, got {value!r:.60}")
         architecture = object.__new__(cls)
@@ -74,15 +119,99 @@ class Architecture:
             object.__setattr__(architecture, name, values.get(name, field.default))
         return architecture
 
+    def record(self) -> dict[str, int | str]:
+        """Its fields as JSON, which `from_record` reads: without what blocks differ in where they do not."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in values.items() if name != "blocks" or value}
+
     @property
     def key(self) -> str:
         """Ten hex digits, equal for equal architectures on every machine and in every version."""
         text = json.dumps(self._said(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:10]
 
+    def each(self, field: str) -> tuple[int, ...]:
+        """What a field of BY_BLOCK is in each block."""
+        values = _read_blocks(self.blocks).get(field, (getattr(self, field),))
+        return tuple(value for value in values for _ in range(self.depth // len(values)))
+
+    @property
+    def runs(self) -> tuple["Architecture", ...]:
+        """Each run of blocks that one topology wires, as an architecture of as many blocks."""
+        topologies = self.topology.split("/")
+        if len(topologies) == 1:
+            return (self,)
+        depth = self.depth // len(topologies)
+        return tuple(self._part(slice(r * depth, (r + 1) * depth), depth, text) for r, text in enumerate(topologies))
+
+    def at(self, block: int) -> "Architecture":
+        """The architecture of the same depth whose blocks are all like that one, counted from 0."""
+        if not self.blocks and "/" not in self.topology:
+            return self
+        topologies = self.topology.split("/")
+        topology = topologies[block * len(topologies) // self.depth]
+        return self._part(slice(block, block + 1), self.depth, topology)
+
+    def changed(self, changes: Mapping[str, Any]) -> "Architecture":
+        """The architecture with other fields; one of BY_BLOCK is a number, or a sequence of those of equal runs.
+
+        Raises:
+            UserError: As the class does.
+        """
+        differing: dict[str, Sequence[int]] = dict(_read_blocks(self.blocks))
+        plain = dict(changes)
+        for name in BY_BLOCK:
+            if name in plain:
+                differing.pop(name, None)
+                if isinstance(plain[name], Sequence):
+                    differing[name] = plain[name]
+                    plain[name] = plain[name][0]
+        blocks = ",".join(f"{name}={_joined(values)}" for name, values in differing.items())
+        return replace(self, **plain, blocks=blocks)
+
     def __str__(self) -> str:
-        return ",".join(f"{name}={value}" for name, value in self._said().items())
+        runs = _read_blocks(self.blocks)
+        said = {name: _joined(runs[name]) if name in runs else value for name, value in self._said().items()}
+        return ",".join(f"{name}={value}" for name, value in said.items() if name != "blocks")
+
+    def _part(self, blocks: slice, depth: int, topology: str) -> "Architecture":
+        """So many blocks with the fields of some of these."""
+        changes = {name: self.each(name)[blocks] for name in _read_blocks(self.blocks)}
+        return self.changed({**changes, "depth": depth, "topology": topology})
 
     def _said(self) -> dict[str, int | str]:
-        """All fields, but for a model where there is none: keys are older than models."""
-        return {name: value for name, value in asdict(self).items() if name != "model" or value}
+        """All fields, but for those that keys are older than, where there is nothing in them."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in values.items() if name not in _LEFT_OUT or value}
+
+
+def _read_blocks(text: str) -> dict[str, tuple[int, ...]]:
+    """ "heads=8/4,hidden=64/32" as numbers."""
+    differing: dict[str, tuple[int, ...]] = {}
+    for part in text.split(",") if text else ():
+        name, _, values = part.partition("=")
+        if name not in BY_BLOCK or name in differing:
+            raise UserError(f"blocks may differ in each of {', '.join(BY_BLOCK)}, got {text!r}.")
+        differing[name] = read_runs(name, values)
+    return differing
+
+
+def read_runs(name: str, text: str) -> tuple[int, ...]:
+    """The numbers of "8/4", one or several. Raises UserError where there is anything else."""
+    try:
+        return tuple(int(value) for value in text.split("/"))
+    except ValueError:
+        raise UserError(f"{name} must be an integer, or several as in 8/4, got {text!r}.") from None
+
+
+def _shortest(values: Sequence[Value]) -> Sequence[Value]:
+    """The fewest values of equal runs that say the same."""
+    for length in (length for length in range(1, len(values)) if len(values) % length == 0):
+        run = len(values) // length
+        if all(value == values[index - index % run] for index, value in enumerate(values)):
+            return values[::run]
+    return values
+
+
+def _joined(values: Sequence[object]) -> str:
+    return "/".join(map(str, values))

@@ -6,13 +6,14 @@ from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError, reason_of
 from search_spaces.registry import Registry
 from search_spaces.space import SearchSpace
-from search_spaces.spec import Axes
-from search_spaces.topologies.registry import searched
+from search_spaces.spec import Axes, Scalar
+from search_spaces.topologies.registry import load, searched
 
 SPACES = Registry("nas.spaces", "space")
 
 _DEPTHS = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4), Fraction(1), Fraction(3, 2), Fraction(2))
 _HEADS = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4), Fraction(1), Fraction(3, 2), Fraction(2))
+_HIDDEN = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4), Fraction(1), Fraction(3, 2), Fraction(2), Fraction(4))
 _HEAD_DIMS = (Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4))
 
 
@@ -35,6 +36,27 @@ def joint(base: Architecture) -> SearchSpace:
     """Depth, heads, head dim and every installed topology together."""
     shape = {"depth": _scaled(base.depth, _DEPTHS), **_heads(base), **_head_dims(base)}
     return SearchSpace("joint", base, {**shape, **_wirings(base)})
+
+
+def per_block(base: Architecture) -> SearchSpace:
+    """Heads, head dim and hidden of each block, and the topology of each group of blocks, at a fixed depth.
+
+    A group has at least two blocks, and there are at most four. Topologies that deliver in head space take one head dim
+    in all their blocks and are left out, but for the base's own.
+    """
+    if base.model:
+        raise UserError(f"space 'per-block' is of networks that a task has, got model={base.model}. Leave it out.")
+    blocks = [base.at(block) for block in range(base.depth)]
+    axes: dict[str, tuple[Scalar, ...]] = {}
+    for field, factors in (("heads", _HEADS), ("head_dim", _HEAD_DIMS), ("hidden", _HIDDEN)):
+        for number, block in enumerate(blocks if getattr(base, field) else (), 1):
+            axes[f"{field}:{number}"] = _scaled(getattr(block, field), factors)
+    groups = max(n for n in range(1, 5) if base.depth % n == 0 and (n == 1 or base.depth >= 2 * n))
+    starts = [block.topology for block in blocks[:: base.depth // groups]]
+    names = [name for name in searched(base) if load(name)[0].delivers != "heads"]
+    for number, start in enumerate(starts, 1):
+        axes[f"topology:{number}"] = tuple(dict.fromkeys((*names, start)))
+    return SearchSpace("per-block", base.changed({"topology": "/".join(starts)}), axes)
 
 
 def space_named(name: str, base: Architecture) -> SearchSpace:

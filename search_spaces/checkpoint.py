@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from errno import ENOSPC
 from pathlib import Path
 
 import torch
@@ -14,8 +15,11 @@ from torch.distributed.tensor import DTensor
 
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
-from search_spaces.files import atomic_replace, atomic_write, partial_file
+from search_spaces.files import atomic_replace, atomic_write, partial_file, regular
 from search_spaces.spec import Scalar
+
+_MOST_RECORD = 2**20
+"""Bytes of a record; it has a few hundred."""
 
 WEIGHTS, RECORD = "weights.safetensors", "architecture.json"
 
@@ -89,10 +93,17 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], source: str) -
 
 
 def save_checkpoint(folder: Path, weights: Mapping[str, Tensor], record: Record) -> None:
-    """Write a checkpoint; an earlier one there is replaced, each of its files whole or not at all."""
+    """Write a checkpoint; an earlier one there is replaced, each of its files whole or not at all.
+
+    Raises:
+        OSError: It cannot be written.
+    """
     written = {name: tensor.contiguous() for name, tensor in weights.items()}
     with partial_file(folder / WEIGHTS) as partial:
-        save_file(written, partial, metadata={"record": _digest(record), "weights": fingerprint(written)})
+        try:
+            save_file(written, partial, metadata={"record": _digest(record), "weights": fingerprint(written)})
+        except SafetensorError as error:  # its word for a full disk
+            raise OSError(ENOSPC, f"{error}") from error
         atomic_replace(partial, folder / WEIGHTS)
     atomic_write(folder / RECORD, record.to_json().encode())
 
@@ -101,11 +112,11 @@ def read_record(folder: Path) -> Record:
     """What a checkpoint says of itself. Raises UserError where there is none that can be read."""
     path = folder / RECORD
     try:
-        return Record.from_json(path.read_text())
+        return Record.from_json(regular(path, _MOST_RECORD).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UserError(f"a checkpoint is a folder of {WEIGHTS} and {RECORD}; {folder} has no {RECORD}.") from None
-    except (KeyError, TypeError, ValueError, OSError) as error:
-        raise UserError(f"{path} cannot be read as a checkpoint's record: {error!r}.") from error
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError, OSError) as error:
+        raise UserError(f"{path} cannot be read as a checkpoint's record: {error!r:.200}.") from error
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
@@ -116,7 +127,7 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     """
     path, record = folder / WEIGHTS, read_record(folder)
     try:
-        with safe_open(path, framework="pt") as file:
+        with safe_open(regular(path), framework="pt") as file:
             stamp, weights = file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise UserError(f"{path} cannot be read: {error}. Take another checkpoint.") from error

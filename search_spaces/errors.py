@@ -1,5 +1,6 @@
 """What users are told in one line, without a traceback: mistakes that they can mend, and notices."""
 
+import re
 import sys
 import sysconfig
 import traceback
@@ -15,10 +16,15 @@ _OURS = tuple(_ROOT / package for package in ("nas", "results", "search_spaces",
 _STANDARD = tuple({Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")})
 _INSTALLED = ("site-packages", "dist-packages")
 _LIBRARIES = frozenset(
-    "datasets duckdb fvcore lightning lightning_fabric lightning_utilities numpy optuna pandas pyarrow safetensors "
-    "scipy sklearn tensorboard timm tokenizers torch torchvision transformers".split()
+    "click datasets duckdb fvcore lightning lightning_fabric lightning_utilities numpy optuna pandas psycopg pyarrow "
+    "safetensors scipy sklearn sqlalchemy tenacity tensorboard timm tokenizers torch torchvision transformers "
+    "typer".split()
 )
 """What everybody builds on: an error that comes up there was made by whoever called it."""
+
+
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Controls of terminals (C0 but for tab and line feed, DEL, C1), what turns the direction of text, half characters."""
 
 
 class UserError(ValueError):
@@ -35,11 +41,19 @@ def show_notices() -> None:
 
     def line(message: Warning | str, category: type[Warning], *place: Any, **rest: Any) -> None:
         if issubclass(category, Notice):
-            print(f"nas: {message}", file=sys.stderr)
+            print(printable(f"nas: {message}"), file=sys.stderr)
         else:
             show(message, category, *place, **rest)
 
     warnings.showwarning = line
+
+
+def printable(text: str) -> str:
+    """The text as a terminal may have it: what would move its cursor, colour it or turn words round stands as \\u001b.
+
+    Whatever is printed goes through here: rows, errors and names may come from anywhere.
+    """
+    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
 
 
 def unknown(kind: str, got: str, known: Iterable[str]) -> UserError:

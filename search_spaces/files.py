@@ -1,13 +1,30 @@
-"""Files that stand there whole or not at all: a machine may stop, and a disk fill up, at any moment."""
+"""Files that stand there whole or not at all, and are those that were written, or are set aside.
 
+A machine may stop, and a disk fill up, at any moment; disks and copies flip bits. What is kept to be read again (the
+Row of an evaluation, caches, checkpoints) is written and read by these functions.
+"""
+
+import hashlib
 import os
+import stat
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from errno import ENOENT
 from pathlib import Path
+from typing import IO
 from uuid import uuid4
+
+from search_spaces.errors import Notice, UserError
 
 PARTIAL = ".partial"
 """What the name of a file ends in that is being written."""
+
+BAD = ".bad"
+"""What the name of a file ends in that was set aside."""
+
+_DIGITS = 64
+"""Of a SHA-256 in hex, which a kept file begins with, and a line end."""
 
 
 def atomic_replace(partial: Path, path: Path) -> None:
@@ -40,3 +57,75 @@ def atomic_write(path: Path, content: bytes) -> None:
     with partial_file(path) as partial:
         partial.write_bytes(content)
         atomic_replace(partial, path)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """An open file, whose bytes take the place of what stands at `path` once all are written; no folder is made.
+
+    Of a link, what it points to is replaced. What is no file (/dev/null, a pipe) is written to, and stays what it is.
+
+    Raises:
+        OSError: It cannot be written; what stood there still does.
+    """
+    target = path.resolve()
+    if target.exists() and not target.is_file():
+        with target.open("wb") as file:
+            yield file
+        return
+    if not target.parent.is_dir():  # a slip of the keyboard makes no folders
+        raise FileNotFoundError(ENOENT, "there is no such folder")
+    with partial_file(target) as partial:
+        with partial.open("wb") as file:
+            yield file
+        atomic_replace(partial, target)
+
+
+def keep(path: Path, content: bytes) -> None:
+    """Write bytes with their SHA-256 in a line before them, for `kept`. Raises OSError where they cannot be written."""
+    atomic_write(path, hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
+
+
+def kept(path: Path) -> bytes | None:
+    """What `keep` wrote, or None where nothing was; a file of which a bit is another is set aside, and is None."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    digest, rest = content[: _DIGITS + 1], content[_DIGITS + 1 :]
+    if digest == hashlib.sha256(rest).hexdigest().encode() + b"\n":
+        return rest
+    set_aside(path, "its bytes are not those that were written")
+    return None
+
+
+def digest_of(path: Path) -> str:
+    """The SHA-256 of a file's bytes, in hex, of a file of any size. Raises OSError where it cannot be read."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def set_aside(path: Path, problem: str) -> None:
+    """Give a file that cannot be used another name, in place of the one set aside before; a Notice says so and why."""
+    warnings.warn(f"{path} is set aside, and made again: {problem}.", Notice, 3)
+    with suppress(OSError):
+        path.replace(path.with_suffix(BAD))
+
+
+def regular(path: Path, most: int | None = None) -> Path:
+    """The path, where it leads to a file of at most so many bytes.
+
+    Whatever is read of a folder of data or of a checkpoint is asked so before it is opened: a pipe would be waited for
+    without end, a device read without end. Links may lead anywhere, as they do in the hub's cache and where data lie on
+    another disk: what is there is read, and never run.
+
+    Raises:
+        OSError: There is nothing.
+        UserError: It is no file (a pipe, a socket, a device, a folder), or larger.
+    """
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise UserError(f"data must be in files, got {str(path)!r}, which is none. Take it out of the folder.")
+    if most is not None and found.st_size > most:
+        raise UserError(f"{str(path)!r} has {found.st_size} bytes, and may have {most}. Is it what it should be?")
+    return path

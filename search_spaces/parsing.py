@@ -1,9 +1,9 @@
 """From what people type to architectures and to axes: "depth=7,heads=16", "recipe.lr=1e-4,1e-3"."""
 
 from collections.abc import Iterable
-from dataclasses import fields, replace
+from dataclasses import fields
 
-from search_spaces.architecture import Architecture
+from search_spaces.architecture import BY_BLOCK, Architecture, read_runs
 from search_spaces.errors import UserError, unknown
 from search_spaces.spec import Scalar, Spec, parse_scalar, split_top_level
 
@@ -11,11 +11,13 @@ from search_spaces.spec import Scalar, Spec, parse_scalar, split_top_level
 def parse_architecture(text: str, base: Architecture) -> Architecture:
     """Read "depth=7,heads=16,topology=dca(k=2)"; what is not named is taken from `base`, or from a `model` that is.
 
+    "heads=8/4" are those of each half of the blocks, and "topology=dca/resnet" what wires each half.
+
     Raises:
         UserError: An unknown field, a field named twice, or a value that a field cannot have.
     """
-    known = [field.name for field in fields(Architecture)]
-    changes: dict[str, int | str] = {}
+    known = [field.name for field in fields(Architecture) if field.name != "blocks"]
+    changes: dict[str, int | str | tuple[int, ...]] = {}
     for part in split_top_level(text):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals:
@@ -24,13 +26,13 @@ def parse_architecture(text: str, base: Architecture) -> Architecture:
             raise unknown("architecture field", name, known)
         if name in changes:
             raise UserError(f"field {name!r} stands twice in {text!r}.")
-        changes[name] = value if name in ("topology", "model") else _integer(name, value)
+        changes[name] = _field_value(name, value)
     model = changes.get("model")
     if model and model != base.model:
         from search_spaces.models.families import base_of  # timm takes three seconds
 
         base = base_of(str(model))
-    return replace(base, **changes)  # type: ignore[arg-type]  # a mapping of mixed field types
+    return base.changed(changes)
 
 
 def parse_axis(text: str) -> tuple[str, tuple[Scalar, ...]]:
@@ -66,8 +68,8 @@ def parse_axes(texts: Iterable[str]) -> dict[str, tuple[Scalar, ...]]:
 
 
 def _axis_value(name: str, text: str) -> Scalar:
-    if name == "topology":
-        return str(Spec.parse(text))
+    if name.partition(":")[0] == "topology":
+        return "/".join(str(Spec.parse(run)) for run in text.split("/"))
     if name == "model":
         return text
     try:
@@ -76,6 +78,12 @@ def _axis_value(name: str, text: str) -> Scalar:
         if not name.startswith("recipe."):
             raise
         return text  # "0.9:0.95", "32-true": the recipe's field knows what that is, and refuses what is nothing
+
+
+def _field_value(name: str, text: str) -> int | str | tuple[int, ...]:
+    if name in ("topology", "model"):
+        return text
+    return read_runs(name, text) if name in BY_BLOCK and "/" in text else _integer(name, text)
 
 
 def _integer(name: str, text: str) -> int:

@@ -48,12 +48,12 @@ def retrofit_checkpoint(source: Path, topology: str, build: Build, target: Path)
 
 def refusal(architecture: Architecture, topology: str) -> str | None:
     """Why a network cannot be retrofitted, None where it can. Raises UserError for a topology that does not exist."""
-    kind, _ = load(topology)
+    kinds = [load(run)[0] for run in topology.split("/")]
     if architecture.topology != "resnet":
         return f"only a residual network can be retrofitted, got topology {architecture.topology!r}."
-    if kind.delivers == "heads":
+    if any(kind.delivers == "heads" for kind in kinds):
         return f"{topology!r} reads and writes in head space: its layers have no projections to take the weights of."
-    if not kind.equals_resnet:
+    if not all(kind.equals_resnet for kind in kinds):
         return f"{topology!r} does not start as the residual network, whatever weights its layers have."
     return None
 

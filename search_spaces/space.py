@@ -3,18 +3,23 @@
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
+from decimal import Decimal
 from functools import cached_property
 from itertools import product
+from math import prod
 from typing import Any
 
-from search_spaces.architecture import Architecture
+from search_spaces.architecture import BY_BLOCK, Architecture
 from search_spaces.errors import UserError
 from search_spaces.spec import Axes, Scalar, Spec, format_scalar
-from search_spaces.topologies.registry import refusal
+from search_spaces.topologies.registry import load, refusal
 
 Point = dict[str, Scalar]
 """Where a candidate stands in a space: a value for each axis that applies to it."""
+
+LISTED = 200_000
+"""The most combinations of values that a space is listed with: all its members, one after the other."""
 
 RECIPE = "recipe"
 """What stands before the dot in the name of an axis of the recipe: "recipe.lr"."""
@@ -51,13 +56,21 @@ def option_of(axis: str) -> tuple[str, str] | None:
     return (owner, option) if owner and owner != RECIPE else None
 
 
+def run_of(axis: str) -> tuple[str, int] | None:
+    """The field and the run of blocks that an axis is of: "heads:3" -> ("heads", 3). None of any other axis."""
+    field, colon, number = axis.partition(":")
+    return (field, int(number)) if colon and field in (*BY_BLOCK, "topology") and number.isdecimal() else None
+
+
 @dataclass(frozen=True)
 class SearchSpace:
     """Every architecture made of `base` and one value of each axis that can be built, with every recipe.
 
-    An axis is a field of Architecture ("depth", "topology"), an option of one topology ("dca.k"), which exists only
-    where that topology is chosen, or a field of the training's recipe ("recipe.lr"). Whether the recipe has that
-    field is not asked here: a space knows no task.
+    An axis is a field of Architecture ("depth", "topology"), a field of one of equal runs of blocks ("heads:3", counted
+    from 1; there is an axis for each run), an option of one topology ("dca.k"), which exists only where that topology
+    is chosen, or a field of the training's recipe ("recipe.lr"). Whether the recipe has that field is not asked here: a
+    space knows no task. What is in a space is told by its axes; nothing is listed until it is asked for, and a space
+    of more than LISTED combinations cannot be.
 
     Attributes:
         name: What the space is called in rows.
@@ -65,7 +78,8 @@ class SearchSpace:
         axes: Axis -> its values, without repetition, numbers in increasing order.
 
     Raises:
-        UserError: An axis that is none of these, a repeated value, or a base outside the space.
+        UserError: An axis that is none of these, runs that are incomplete or do not divide the depth, a repeated value
+            or one that cannot be, or a base outside the space.
     """
 
     name: str
@@ -73,23 +87,27 @@ class SearchSpace:
     axes: Axes
 
     def __post_init__(self) -> None:
-        known = {field.name for field in fields(Architecture)}
+        known = {field.name for field in fields(Architecture)} - {"blocks"}
         names = {_topology_of({"topology": text}) for text in self.axes.get("topology", (self.base.topology,))}
         for axis, values in self.axes.items():
             option = option_of(axis)
             exists = option[0] in names if option else axis in known or axis.rpartition(".")[0] == RECIPE
-            if not exists or axis.endswith("."):
-                rule = "is no architecture field, TOPOLOGY.OPTION of a topology in it or recipe.FIELD"
+            if not (exists or run_of(axis)) or axis.endswith("."):
+                rule = "is no architecture field, FIELD:RUN, TOPOLOGY.OPTION of a topology in it or recipe.FIELD"
                 fitting = ", ".join(sorted(known - {"model"}))
                 raise UserError(f"axis {axis!r} of space {self.name!r} {rule}. Fields: {fitting}.")
             if not values or len(set(values)) < len(values):
                 raise UserError(f"axis {axis!r} of space {self.name!r} must have distinct values, got {values}.")
-        if self.base not in self.architectures:
+        self._check_runs()
+        self._check_values()
+        if Candidate(self.base, self.first.settings) not in self:
             has = "; ".join(f"{axis} {', '.join(map(str, values))}" for axis, values in self.axes.items())
-            raise UserError(f"{self.base} is not in space {self.name!r}, which has {has}. {self._remedy(known)}")
+            raise UserError(f"{self.base} is not in space {self.name!r}, which has {has}. {self._remedy()}")
 
     def with_axes(self, axes: Axes) -> "SearchSpace":
         """The space with these axes added, or in place of its own; its name says so.
+
+        A field's axis stands in place of those of its runs, and the other way round.
 
         Raises:
             UserError: As the class does.
@@ -97,24 +115,56 @@ class SearchSpace:
         if not axes:
             return self
         said = [f"{axis}={','.join(map(format_scalar, values))}" for axis, values in axes.items()]
-        return SearchSpace(" ".join((self.name, *said)), self.base, {**self.axes, **axes})
+        kept = {axis: values for axis, values in self.axes.items() if not any(_replaces(new, axis) for new in axes)}
+        return SearchSpace(" ".join((self.name, *said)), self.base, {**kept, **axes})
+
+    @cached_property
+    def combinations(self) -> int:
+        """How many combinations of values there are; those that can be built are members."""
+        plain = {axis: values for axis, values in self.axes.items() if option_of(axis) is None and axis != "topology"}
+        topologies = self.axes.get("topology", (self.base.topology,))
+        ways = sum(prod(len(self.axes[axis]) for axis in self.options({"topology": text})) for text in topologies)
+        return ways * prod(map(len, plain.values()))
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether its members can be gone through."""
+        return self.combinations <= LISTED
+
+    @cached_property
+    def runs(self) -> Mapping[str, tuple[str, ...]]:
+        """The fields that have an axis for each run of blocks, and these axes in order."""
+        found: dict[str, dict[int, str]] = {}
+        for axis in self.axes:
+            if run := run_of(axis):
+                found.setdefault(run[0], {})[run[1]] = axis
+        return {field: tuple(numbered[number] for number in sorted(numbered)) for field, numbered in found.items()}
 
     @cached_property
     def architectures(self) -> Mapping[Architecture, Point]:
-        """Every architecture that can be built, with its point without the recipe's axes, in the axes' order."""
+        """Every architecture that can be built, with its point without the recipe's axes.."""
+        if not self.is_listed:
+            raise UserError(
+                f"space {self.name!r} has {Decimal(self.combinations):.1e} combinations, and only {LISTED:,} can be "
+                "listed. Take fewer values with --axis."
+            )
         points = {self.candidate(point).architecture: point for point in self._points()}
         return {architecture: point for architecture, point in points.items() if refusal(architecture) is None}
 
     @cached_property
     def members(self) -> Mapping[Candidate, Point]:
-        """Every candidate with its point: each architecture in turn, with each of the recipes."""
-        axes = {axis: values for axis, values in self.axes.items() if _is_recipe(axis)}
-        recipes = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
+        """Every candidate with its point: each architecture with each recipe. Raises as `architectures` does."""
+        recipes = list(self.recipes())
         return {
             Candidate(architecture, _settings(recipe)): point | recipe
             for architecture, point in self.architectures.items()
             for recipe in recipes
         }
+
+    def recipes(self) -> Iterator[Point]:
+        """Every combination of the recipe's axes."""
+        axes = {axis: values for axis, values in self.axes.items() if is_recipe(axis)}
+        return (dict(zip(axes, values, strict=True)) for values in product(*axes.values()))
 
     @property
     def first(self) -> Candidate:
@@ -122,18 +172,12 @@ class SearchSpace:
         recipe = {
             axis: values[0 if isinstance(values[0], str | bool) else (len(values) - 1) // 2]
             for axis, values in self.axes.items()
-            if _is_recipe(axis)
+            if is_recipe(axis)
         }
         return Candidate(self.base, _settings(recipe))
 
-    def _remedy(self, known: set[str]) -> str:
-        """What to do about a base outside the space."""
-        off = [axis for axis, values in self.axes.items() if axis in known and getattr(self.base, axis) not in values]
-        said = ", ".join(f"{axis}={getattr(self.base, axis)}" for axis in off)
-        return f"The base has {said}: add it to that axis, or change the base." if off else "Choose from these."
-
     def __contains__(self, candidate: Candidate) -> bool:
-        return candidate in self.members
+        return self.point(candidate) is not None and refusal(candidate.architecture) is None
 
     def __iter__(self) -> Iterator[Candidate]:
         return iter(self.members)
@@ -143,33 +187,114 @@ class SearchSpace:
 
     def candidate(self, point: Mapping[str, Scalar]) -> Candidate:
         """Build what stands at a point."""
-        changes: dict[str, Any] = {axis: value for axis, value in point.items() if "." not in axis}
-        topology = Spec.parse(changes.get("topology", self.base.topology))
+        changes: dict[str, Any] = {axis: value for axis, value in point.items() if axis.isidentifier()}
+        changes |= {field: tuple(point[axis] for axis in axes) for field, axes in self.runs.items()}
+        if "topology" in self.runs:
+            changes["topology"] = "/".join(changes["topology"])
         options = {option[1]: value for axis, value in point.items() if (option := option_of(axis))}
-        changes["topology"] = str(Spec(topology.name, {**topology.options, **options}))
-        return Candidate(replace(self.base, **changes), _settings(point))
+        if options:
+            topology = Spec.parse(changes.get("topology", self.base.topology))
+            changes["topology"] = str(Spec(topology.name, {**topology.options, **options}))
+        return Candidate(self.base.changed(changes), _settings(point))
+
+    def point(self, candidate: Candidate) -> Point | None:
+        """Where a candidate stands, None where it is at no point; whether it can be built is not asked."""
+        architecture = candidate.architecture
+        if any(architecture.depth % len(axes) for axes in self.runs.values()):
+            return None
+        place = self._fields(architecture) | {f"{RECIPE}.{name}": value for name, value in candidate.settings}
+        if set(filter(is_recipe, place)) != set(filter(is_recipe, self.axes)):
+            return None
+        said = Spec.parse(architecture.topology).options if "/" not in architecture.topology else {}
+        for topology in reversed(self.axes.get("topology", (self.base.topology,))):
+            point = place | ({"topology": topology} if "topology" in self.axes else {})
+            point |= {axis: said.get(axis.rpartition(".")[2], "") for axis in self.options(point)}
+            inside = all(value in self.axes.get(axis, ()) for axis, value in point.items())
+            if inside and self.candidate(point) == candidate:
+                return point
+        return None
 
     def options(self, point: Mapping[str, Scalar]) -> list[str]:
         """The axes that are options of the topology at a point, and so apply there."""
         topology = _topology_of({"topology": self.base.topology, **point})
         return [axis for axis in self.axes if (option := option_of(axis)) and option[0] == topology]
 
-    def _points(self) -> Iterator[Point]:
-        plain = {axis: values for axis, values in self.axes.items() if "." not in axis}
+    def shapes(self) -> Iterator[Point]:
+        """Every combination of what all blocks have alike: of the fields' axes and those of topologies' options."""
+        plain = {axis: values for axis, values in self.axes.items() if axis.isidentifier()}
         for values in product(*plain.values()):
             point = dict(zip(plain, values, strict=True))
             options = self.options(point)
             for chosen in product(*(self.axes[axis] for axis in options)):
                 yield point | dict(zip(options, chosen, strict=True))
 
+    def _fields(self, architecture: Architecture) -> Point:
+        """What an architecture has on the axes of fields and of their runs."""
+        place: Point = {axis: getattr(architecture, axis) for axis in self.axes if axis.isidentifier()}
+        for field, axes in self.runs.items():
+            runs = [architecture.at(r * architecture.depth // len(axes)) for r in range(len(axes))]
+            place |= {axis: getattr(run, field) for axis, run in zip(axes, runs, strict=True)}
+        return place
 
-def _topology_of(point: Mapping[str, Scalar]) -> str:
-    return Spec.parse(str(point["topology"])).name
+    def _points(self) -> Iterator[Point]:
+        runs = {axis: self.axes[axis] for axes in self.runs.values() for axis in axes}
+        for point in self.shapes():
+            for values in product(*runs.values()):
+                yield point | dict(zip(runs, values, strict=True))
+
+    def _check_runs(self) -> None:
+        """Raise UserError where a field has not an axis for each of its runs, or the depth has not so many runs."""
+        for field, axes in self.runs.items():
+            wanted = [f"{field}:{number}" for number in range(1, len(axes) + 1)]
+            of = f"of space {self.name!r}"
+            if list(axes) != wanted:
+                raise UserError(f"runs of blocks {of} are {', '.join(wanted)}, got {', '.join(axes)}. Name them all.")
+            for depth in self.axes.get("depth", (self.base.depth,)):
+                if int(depth) % len(axes):
+                    raise UserError(
+                        f"{len(axes)} runs with axes {axes[0]} ... {of} must divide the depth, got {depth}."
+                    )
+            if field in self.axes:
+                raise UserError(f"axes {field!r} and {axes[0]!r} {of} say the same twice. Leave one of them out.")
+            if field == "topology" and (option := next(filter(option_of, self.axes), None)):
+                raise UserError(
+                    f"axis {option!r} {of} is not one run's. Write {axes[0]}=NAME(OPTION=VALUE),... instead."
+                )
+
+    def _check_values(self) -> None:
+        """Raise UserError for a value that no architecture can have, or a topology that does not exist."""
+        for axis, values in self.axes.items():
+            field, option = axis.partition(":")[0], option_of(axis)
+            for value in () if is_recipe(axis) else values:
+                if option:
+                    load(str(Spec(option[0], {option[1]: value})))
+                    continue
+                changed = self.base.changed({field: value})
+                for run in changed.topology.split("/") if field == "topology" else ():
+                    load(run)
+
+    def _remedy(self) -> str:
+        """What to do about a base outside the space."""
+        off = {axis: value for axis, value in self._fields(self.base).items() if value not in self.axes[axis]}
+        said = ", ".join(f"{axis}={value}" for axis, value in off.items())
+        return f"The base has {said}: add it to that axis, or change the base." if off else "Choose from these."
 
 
-def _is_recipe(axis: str) -> bool:
+def is_recipe(axis: str) -> bool:
+    """Whether an axis is of the training's recipe."""
     return axis.startswith(f"{RECIPE}.")
 
 
+def _replaces(new: str, axis: str) -> bool:
+    """Whether a field's axis and one of its runs' stand for the same."""
+    return axis != new and axis.partition(":")[0] == new.partition(":")[0] and (":" in axis) != (":" in new)
+
+
+def _topology_of(point: Mapping[str, Scalar]) -> str:
+    """The name of the one topology at a point; "" where runs have their own."""
+    text = str(point["topology"])
+    return "" if "/" in text else Spec.parse(text).name
+
+
 def _settings(point: Mapping[str, Scalar]) -> tuple[tuple[str, Scalar], ...]:
-    return tuple(sorted((axis.removeprefix(f"{RECIPE}."), value) for axis, value in point.items() if _is_recipe(axis)))
+    return tuple(sorted((axis.removeprefix(f"{RECIPE}."), value) for axis, value in point.items() if is_recipe(axis)))

@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 
 from search_spaces.errors import UserError
 
+MOST_INTEGER = 2**63 - 1
+"""What a Row, a table and a database can hold; the least is -MOST_INTEGER - 1."""
+
 Scalar = bool | int | float | str
 
 Axes = Mapping[str, tuple[Scalar, ...]]
@@ -67,6 +70,8 @@ def parse_scalar(text: str) -> Scalar:
             continue
         if number - number != 0:
             raise UserError(f"expected a finite number, got {text!r}.")
+        if isinstance(number, int) and abs(number) > MOST_INTEGER:
+            raise UserError(f"expected a number of at most 64 bits, got {text!r:.60}.")
         return number
     if not _WORD.fullmatch(text):
         raise UserError(f"expected a number, true, false or a word, got {text!r}.")

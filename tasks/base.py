@@ -1,19 +1,25 @@
 """What a task is: the contract between the search and whatever is learnt."""
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from reprlib import Repr
 from typing import Any, ClassVar, Literal
 
 from torch import nn
 
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count, Handlers
-from search_spaces.errors import UserError
+from search_spaces.errors import Notice, UserError
 from search_spaces.registry import Registry
 from tasks.batches import Inputs
 from tasks.run import Run
+
+_SHORT = Repr()
+_SHORT.maxother = _SHORT.maxstring = 80
 
 TASKS = Registry("nas.tasks", "task")
 
@@ -47,6 +53,12 @@ class Fitted:
         measures: What else was learnt of data or network (skipped_documents, env_steps), which is no metric.
         speeds: What the training did in a second; they differ each time, and two Fitted may be equal.
         network: The trained network, with the parameters of `Task.build`'s; None where the task does not give it.
+
+    Numbers may be tensors or NumPy's of one element: they become plain ones. Of `measures` and `speeds`, what is no
+    number is left out with a Notice: what is told beside the metrics takes no training with it.
+
+    Raises:
+        TypeError, ValueError: A field is not of its kind; names it and its value.
     """
 
     steps: int
@@ -55,6 +67,47 @@ class Fitted:
     measures: Mapping[str, float] = field(default_factory=dict)
     speeds: Mapping[str, float] = field(default_factory=dict, compare=False)
     network: nn.Module | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.network is not None and not isinstance(self.network, nn.Module):
+            raise TypeError(f"Fitted.network must be a torch.nn.Module or None, got {_SHORT.repr(self.network)}")
+        steps = _number(self.steps, "Fitted.steps")
+        if not (steps.is_integer() and 0 <= steps < 2**63):
+            raise ValueError(f"Fitted.steps must be a whole number of at most 64 bits, got {_SHORT.repr(self.steps)}")
+        object.__setattr__(self, "steps", int(self.steps))
+        for name in ("metrics", "test"):
+            object.__setattr__(self, name, plain_numbers(getattr(self, name), f"Fitted.{name}"))
+        for name in ("measures", "speeds"):
+            object.__setattr__(self, name, plain_numbers(getattr(self, name), f"Fitted.{name}", left_out=True))
+
+
+def plain_numbers(values: Any, name: str, *, left_out: bool = False) -> dict[str, float]:
+    """Text -> plain number. What is no number raises, or is left out with a Notice."""
+    if not isinstance(values, Mapping):
+        raise TypeError(f"{name} must be a mapping from names to numbers, got {_SHORT.repr(values)}")
+    numbers = {}
+    for key, value in values.items():
+        try:
+            numbers[_name(key, name)] = _number(value, f"{name}[{key!r}]")
+        except TypeError as error:
+            if not left_out:
+                raise
+            warnings.warn(f"{error}; it is left out.", Notice, 3)
+    return numbers
+
+
+def _name(key: Any, name: str) -> str:
+    if not isinstance(key, str):
+        raise TypeError(f"names in {name} must be text, got {_SHORT.repr(key)}")
+    return key
+
+
+def _number(value: Any, name: str) -> float:
+    """A plain number. Raises TypeError naming what is none: text, or an array of more elements than one."""
+    if not isinstance(value, str | bytes):
+        with suppress(TypeError, ValueError, OverflowError, RuntimeError):
+            return float(value)
+    raise TypeError(f"{name} must be one number, got {_SHORT.repr(value)}")
 
 
 class Diverged(RuntimeError):

@@ -1,6 +1,5 @@
 """What is made once and read again, with a checksum: what was damaged is made anew."""
 
-import hashlib
 import os
 import sys
 import warnings
@@ -11,12 +10,9 @@ from typing import Any
 import numpy as np
 
 from search_spaces.errors import Notice
-from search_spaces.files import atomic_write
+from search_spaces.files import keep, kept
 
 Arrays = dict[str, np.ndarray[Any, Any]]
-
-_DIGEST = 32
-"""Bytes of the SHA-256 that a file begins with, of all that follows."""
 
 
 def cache_folder() -> Path:
@@ -38,7 +34,7 @@ def cached(name: str, make: Callable[[], bytes]) -> bytes:
     that want the same, one makes it and the others wait. A cache that cannot be written to costs time, not the run.
     """
     path = cache_folder() / name
-    found = _read(path)
+    found = kept(path)
     if found is not None:
         return found
     from filelock import FileLock  # what is there already is read without it
@@ -51,13 +47,11 @@ def cached(name: str, make: Callable[[], bytes]) -> bytes:
         _not_kept(path, error)
         return make()
     try:
-        found = _read(path)  # somebody else may have made it meanwhile
+        found = kept(path)  # somebody else may have made it meanwhile
         if found is None:
-            if path.exists():
-                warnings.warn(f"{path} is damaged: its checksum is another. It is made again.", Notice, 2)
             found = make()
             try:
-                atomic_write(path, hashlib.sha256(found).digest() + found)
+                keep(path, found)
             except OSError as error:
                 _not_kept(path, error)
         return found
@@ -70,15 +64,6 @@ def cached_arrays(name: str, make: Callable[[], Arrays]) -> Arrays:
     from safetensors.numpy import load, save
 
     return dict(load(cached(name, lambda: save(make()))))
-
-
-def _read(path: Path) -> bytes | None:
-    try:
-        content = path.read_bytes()
-    except OSError:
-        return None
-    digest, found = content[:_DIGEST], content[_DIGEST:]
-    return found if hashlib.sha256(found).digest() == digest else None
 
 
 def _not_kept(path: Path, error: Exception) -> None:

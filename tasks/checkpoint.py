@@ -13,14 +13,14 @@ from typing import Any, final
 import torch
 
 from search_spaces.errors import Notice
-from search_spaces.files import PARTIAL, atomic_replace, partial_file
+from search_spaces.files import BAD, PARTIAL, atomic_replace, digest_of, partial_file, set_aside
 
 SECONDS = 60.0
 """At least so long is between two checkpoints that nobody asked for."""
 
 _SHARE = 0.02  # of the time may go into writing: a full replay of the paper's size takes a while
 _KEPT = 2
-_ENDING, _BAD = ".ckpt", ".bad"
+_ENDING = ".ckpt"
 
 
 @final
@@ -51,7 +51,7 @@ class Checkpoint:
         try:
             with partial_file(self.folder / self._name) as partial:
                 torch.save({"run": self.identity, "state": state}, partial)
-                name = f"{self._name}.{number:06}.{_digest(partial)}{_ENDING}"
+                name = f"{self._name}.{number:06}.{digest_of(partial)}{_ENDING}"
                 atomic_replace(partial, self.folder / name)
             for old in earlier[: 1 - _KEPT]:
                 old.unlink(missing_ok=True)
@@ -67,7 +67,7 @@ class Checkpoint:
         """The newest state that is whole, its tensors on the CPU; None where there is none."""
         for path in reversed(self._files()):
             try:
-                if _digest(path) == path.name.split(".")[2]:
+                if digest_of(path) == path.name.split(".")[2]:
                     kept: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
                     if kept["run"] == self.identity:
                         return kept["state"]
@@ -76,17 +76,13 @@ class Checkpoint:
                 continue
             except Exception as error:  # whatever torch makes of bytes that are as they were written
                 problem = f"{type(error).__name__}"
-            warnings.warn(f"{path} cannot be read ({problem}): it is set aside and not continued.", Notice, 2)
-            _set_aside(path)
+            set_aside(path, problem)
         return None
 
     def set_aside(self, problem: str) -> None:
         """Continue none of this training's: a state was read, and does not fit. A Notice says why."""
-        warnings.warn(
-            f"a checkpoint in {self.folder} does not fit ({problem}): it is set aside and not continued.", Notice, 2
-        )
         for path in self._files():
-            _set_aside(path)
+            set_aside(path, f"it does not fit: {problem}")
 
     def clear(self) -> None:
         """Remove all of this training's."""
@@ -102,17 +98,5 @@ class Checkpoint:
         """Everything of this training, what was set aside or left half-written included."""
         if self.folder is None or not self.folder.is_dir():
             return []
-        endings = (_ENDING, _BAD, PARTIAL)
+        endings = (_ENDING, BAD, PARTIAL)
         return [path for path in self.folder.glob(f"{self._name}.*") if path.name.endswith(endings)]
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _set_aside(path: Path) -> None:
-    try:
-        path.replace(path.with_suffix(_BAD))
-    except OSError:
-        return

@@ -8,6 +8,7 @@ from torchvision.datasets import CIFAR10
 
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
+from search_spaces.files import regular
 from tasks.batches import Batch
 from tasks.splits import TensorSplits
 from tasks.vision import MixRecipe, ViTTask, crop_and_flip, mix, stratified
@@ -75,6 +76,8 @@ def read_cifar10(task: str, data: Path | None) -> tuple[Batch, Batch, Batch]:
         raise UserError(f"task {task!r} reads {layout}. Give it with --data FOLDER; {CIFAR10.url} has them.")
     if not (data / CIFAR10.base_folder).is_dir():
         raise UserError(f"--data of task {task!r} must be {layout}, got {str(data)!r}.")
+    for path in (data / CIFAR10.base_folder).iterdir():
+        regular(path)
     try:
         learnt, test = (CIFAR10(data, train=train) for train in (True, False))
     except RuntimeError as error:

@@ -5,6 +5,7 @@ Shapes: C = channels, H and W = height and width of an image.
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +20,7 @@ from torch import Generator
 from torch.utils.data import DataLoader
 
 from search_spaces.errors import UserError
+from search_spaces.files import regular
 from tasks.batches import Batch
 from tasks.image_sources import state_of
 from tasks.images import Transform
@@ -27,6 +29,11 @@ from tasks.splits import Augment, DataPosition, Part, Splits, derived_seed
 
 LISTING = "_info.json"
 """What such a folder has: for each split its shards, and how many images are in each."""
+
+
+_NAME = re.compile(r"[\w.-][\w./-]*")
+_MOST_LISTING = 2**26
+"""Bytes."""
 
 
 @dataclass(frozen=True)
@@ -154,15 +161,24 @@ def shards(folder: Path, splits: tuple[str, ...]) -> tuple[ImageShard, ...]:
         UserError: It has none of them, or it or a shard cannot be read.
     """
     try:
-        listed: Mapping[str, Any] = json.loads((folder / LISTING).read_text())["splits"]
+        listed: Mapping[str, Any] = json.loads(regular(folder / LISTING, _MOST_LISTING).read_text())["splits"]
         found = next(listed[split] for split in splits if split in listed)
-        names: list[str] = found["filenames"]
+        names: list[str] = list(map(_file_name, found["filenames"]))
         return tuple(map(ImageShard, names, found["shard_lengths"], [state_of(folder / name) for name in names]))
-    except (OSError, ValueError, KeyError, TypeError, StopIteration) as error:
+    except UserError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, StopIteration) as error:
         raise UserError(
             f"{str(folder / LISTING)!r} must list the filenames and shard_lengths of splits.{splits[0]}, "
             f"as timm's webdataset reader has it: {type(error).__name__} {error}"
         ) from error
+
+
+def _file_name(name: str) -> str:
+    """A shard's name as it is listed: of a file below the folder, and nothing that webdataset reads as a command."""
+    if not _NAME.fullmatch(name) or ".." in name.split("/"):
+        raise UserError(f"a shard is a file below its folder, of letters, digits, . _ - and /, got {name!r:.80}.")
+    return name
 
 
 def _first(shards: tuple[ImageShard, ...], limit: int, share: Share) -> tuple[tuple[ImageShard, ...], int]:

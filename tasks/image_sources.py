@@ -1,5 +1,6 @@
 """Where images come from: folders, tar files and Hugging Face data sets, through timm."""
 
+import tarfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
@@ -9,6 +10,7 @@ from typing import Any
 from timm.data import create_dataset
 
 from search_spaces.errors import UserError
+from search_spaces.files import regular
 
 NAMES = {"train": ("train", "training"), "validation": ("validation", "val", "valid")}
 """What splits are called."""
@@ -45,13 +47,19 @@ def source(data: Path, split: str) -> ImageSource:
         raise UserError(f"a folder of images must hold one of {wanted}, got {str(data)!r}. Give it with --data FOLDER.")
     try:
         return _tar(place) if place.suffix == ".tar" else _folder(place)
+    except UserError:
+        raise
     except (RuntimeError, ValueError, OSError) as error:
         raise UserError(f"{str(place)!r} must hold a folder of images for each class: {error}") from error
 
 
 def state_of(path: Path) -> str:
-    """A file's size in bytes and when it was changed: files that hold something else have another."""
-    found = path.stat()
+    """A file's size in bytes and when it was changed: files that hold something else have another.
+
+    Raises:
+        UserError: It is no file, but a pipe or a device.
+    """
+    found = regular(path).stat()
     return f"{found.st_size} {found.st_mtime_ns}"
 
 
@@ -64,10 +72,23 @@ def _folder(place: Path) -> ImageSource:
 
 
 def _tar(place: Path) -> ImageSource:
+    _check_members(place)
     # Processes that read the same open file would move each other's place in it.
     images = create_dataset("", root=str(place), cache_tarfiles=False)
     reader = images.reader
     return ImageSource(images, reader.class_name_to_idx, [state_of(place), *reader.filenames()])
+
+
+def _check_members(place: Path) -> None:
+    """Refuse a tar file that holds anything but files and folders. Nothing of it is ever unpacked to the disk."""
+    with tarfile.open(regular(place)) as tar:
+        for member in tar:
+            outside = member.name.startswith("/") or ".." in Path(member.name).parts
+            if outside or member.issparse() or not (member.isreg() or member.isdir()):
+                raise UserError(
+                    f"a tar file of images holds files and folders below its own, got {member.name!r} in "
+                    f"{str(place)!r}: a link, a device, a file with holes or one outside. Pack it again."
+                )
 
 
 def _hugging_face(name: Path, split: str) -> ImageSource:

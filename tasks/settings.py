@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from search_spaces.errors import UserError, unknown
+from search_spaces.spec import MOST_INTEGER
 
 Recipe = TypeVar("Recipe")
 
@@ -48,9 +49,6 @@ Whole = Annotated[int, Between(0)]
 ShareOfOne = Annotated[float, Between(0, 1)]
 Positive = Annotated[float, Between(0, open_low=True)]
 NotNegative = Annotated[float, Between(0)]
-
-_MOST_INTEGER = 2**63 - 1
-"""What a Row can hold; the least is -_MOST_INTEGER - 1."""
 
 
 def changed(recipe: Recipe, settings: Mapping[str, object], owner: str = "the recipe") -> Recipe:
@@ -224,7 +222,7 @@ def _problem_of_number(value: object, kind: type) -> str:
     if isinstance(value, bool) or not isinstance(value, int if kind is int else int | float):
         return "a whole number" if kind is int else "a finite number"
     if isinstance(value, int):
-        return "" if -_MOST_INTEGER - 1 <= value <= _MOST_INTEGER else "a number of at most 64 bits"
+        return "" if -MOST_INTEGER - 1 <= value <= MOST_INTEGER else "a number of at most 64 bits"
     return "" if math.isfinite(value) else "a finite number"
 
 

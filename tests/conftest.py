@@ -1,8 +1,9 @@
 """What every test has: one thread, the toy tasks by import, and the three ways to count."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import torch
@@ -12,6 +13,9 @@ from torch.utils.flop_counter import FlopCounterMode
 from nas.counting import count_macs
 from search_spaces.count import Count
 
+if TYPE_CHECKING:
+    from postgres_server import Server
+
 sys.path.insert(0, str(Path(__file__).parent / "nas"))
 torch.set_num_threads(1)
 
@@ -20,6 +24,17 @@ torch.set_num_threads(1)
 def one_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     """Searches evaluate in the test's own process unless they say otherwise: it is quick to start."""
     monkeypatch.setenv("NAS_WORKERS", "1")
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator["Server"]:
+    """A PostgreSQL server of the tests' own, for as long as they run."""
+    from postgres_server import a_server, programs, required
+
+    if programs() is None and not required():
+        pytest.skip("PostgreSQL is not installed")
+    with a_server() as server:
+        yield server
 
 
 @pytest.fixture

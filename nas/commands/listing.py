@@ -42,13 +42,14 @@ def show(listed: dict[Kind, list[tuple[str, str]]]) -> None:
     from rich.table import Table
 
     from nas import report
+    from search_spaces.errors import printable
 
     for kind, lines in listed.items():
         table = Table(title=kind.value, title_justify="left", box=None, show_header=False, padding=(0, 2, 0, 0))
         table.add_column(no_wrap=True)
         table.add_column(overflow="fold")
         for name, line in lines:
-            table.add_row(escape(name), escape(line))
+            table.add_row(*(escape(printable(text)) for text in (name, line)))
         report.screen().print(table)
 
 

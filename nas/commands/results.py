@@ -24,10 +24,13 @@ def query_rows(
     from nas.objectives import names_in, resolve
     from results import export, table
     from results.query import query
+    from search_spaces.errors import UserError
 
     report.say_bad(study.bad)
-    every = table.from_rows(study.rows())
+    every = study.table
     objectives = None if pareto is None else resolve(names_in(pareto), study.directions)
+    if objectives is not None and not any(row.status == "complete" for row in study.rows()):
+        raise UserError(study.nothing_complete())
     chosen = query(every, where=where, objectives=objectives, order_by=names_in(order_by or ""), limit=limit)
     for line in table.mixtures(chosen):
         report.say(report.screen(stderr=True), f"note: {line}")

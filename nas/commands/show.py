@@ -47,9 +47,7 @@ def front(study: "Study", plot: Path | None = None) -> None:
     objectives = study.objectives
     best = [row.columns() for row in study.front()]
     if not best:
-        first = next((row.error for row in study.rows() if row.error), None)
-        why = f", the first with: {first}" if first else ""
-        raise UserError(f"study {study.name!r} has no complete row yet: {len(study)} ended{why}. See `nas results`.")
+        raise UserError(study.nothing_complete())
     console, last = report.screen(), list(objectives)[-1]
     best.sort(key=lambda record: float(record[last]))
     report.print_records(console, best, study.telling_columns(), study.title(objectives, len(best)))
@@ -128,6 +126,8 @@ def profile(record: Mapping[str, Any], format: Format = Format.TABLE) -> None:
         return
     console = report.screen()
     report.print_record(console, record)
+    if "trace" not in record:
+        return  # the record's note says why
     trace = Path(str(record["trace"]))
     try:
         slowest = operators(trace, report.MOST_OPERATORS)

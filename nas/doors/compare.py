@@ -19,12 +19,15 @@ def compare(
     preset: str = "proxy",
     settings: str | Mapping[str, Any] = "",
     seeds: int = 0,
-    workers: int | None = None,
+    workers: int | str | None = None,
     threads: int = 1,
     data: str | Path | None = None,
     study: str | None = None,
     storage: str = DEFAULT_STORE,
     profile: bool = False,
+    trial_timeout: str | float | None = None,
+    trial_memory: str | float | None = None,
+    trial_gpus: float | None = None,
 ) -> "Comparison":
     """Set architectures side by side: what they cost and, with seeds, what they reach.
 
@@ -34,16 +37,18 @@ def compare(
     from nas.asking import check_asked, listed, settings_of
     from nas.comparing import Comparison, candidates, costs_of, jobs_of, side_by_side
     from nas.jobs import fresh_task, recipe_of
+    from nas.resources import resources_of
     from nas.scheduler import evaluate_all
 
-    check_asked(seeds=seeds, workers=workers, threads=threads)
+    check_asked(seeds=seeds, threads=threads)
+    resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
     of = fresh_task(task, data)
     changes = settings_of(of, preset, settings)
     recipe = recipe_of(of, preset, changes)
     architectures = candidates(of, listed(arch), topology, match, preset)
     costs = costs_of(of, architectures, recipe, threads, profile=profile)
     jobs = jobs_of(task, data, architectures, range(seeds), preset, changes, threads)
-    rows = evaluate_all(jobs, storage, study, workers) if jobs else []
+    rows = evaluate_all(jobs, storage, study, resources) if jobs else []
     return Comparison(
         title=f"{of.name}, preset {preset}, {seeds or 'no'} seeds",
         records=side_by_side(of, architectures, costs, rows, match),

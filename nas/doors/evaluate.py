@@ -36,6 +36,7 @@ def evaluate(
     from nas.asking import architecture_of, check_asked, check_measures, made_folder, settings_of
     from nas.jobs import EvaluationJob, fresh_task, text_of
     from nas.profiling.profile import trace_of
+    from nas.resources import Resources
     from nas.scheduler import evaluate_all
 
     check_asked(seed=seed, threads=threads, until=until)
@@ -58,4 +59,4 @@ def evaluate(
         save=made_folder(save),
         threads=threads,
     )
-    return evaluate_all([job], storage, study)[0]
+    return evaluate_all([job], storage, study, Resources(workers=1, threads=threads))[0]

@@ -28,7 +28,7 @@ def load(study: str | None = None, *, storage: str = DEFAULT_STORE, source: str 
 
         rows, bad = lines.read(Path(source))
         once = {row.identity(): row for row in rows}  # of an evaluation, the last that was written
-        return Study(str(source), str(source), list(once.values()), bad=list(map(str, bad)))
+        return Study(str(source), str(source), list(once.values()), bad=[f"{source}, {line}" for line in bad])
     store = Store(storage)
     searched, known = store.searches(), store.studies()
     names = [*(name for name in searched if name not in known), *known]

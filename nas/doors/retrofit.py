@@ -34,6 +34,7 @@ def retrofit(
     """
     from nas.asking import check_asked, pairs_of, settings_of
     from nas.jobs import EvaluationJob, text_of
+    from nas.resources import Resources
     from nas.retrofitting import origin_of, rewired
     from nas.scheduler import evaluate_all
 
@@ -51,4 +52,4 @@ def retrofit(
         save=str(kept),
         threads=threads,
     )
-    return evaluate_all([job], storage, study)[0]
+    return evaluate_all([job], storage, study, Resources(workers=1, threads=threads))[0]

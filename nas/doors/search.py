@@ -23,13 +23,17 @@ def search(
     settings: str | Mapping[str, Any] = "",
     seed: int = 0,
     sampler: str = "",
-    workers: int | None = None,
+    workers: int | str | None = None,
     threads: int = 1,
     data: str | Path | None = None,
     study: str | None = None,
     storage: str = DEFAULT_STORE,
     keep: Literal["front", "all", "none"] = "front",
     profile: bool = False,
+    timeout: str | float | None = None,
+    trial_timeout: str | float | None = None,
+    trial_memory: str | float | None = None,
+    trial_gpus: float | None = None,
 ) -> "Study":
     """Search TASK for the Pareto front of its objectives inside a budget; the same command continues a search.
 
@@ -38,23 +42,17 @@ def search(
     """
     from nas.asking import ask_search, check_asked
     from nas.doors.load import load
+    from nas.resources import resources_of, seconds_of
     from nas.searching import carry_out
     from nas.store import check_name
 
-    check_asked(trials=trials, seed=seed, workers=workers, threads=threads, keep=keep)
+    check_asked(trials=trials, seed=seed, threads=threads, keep=keep)
+    resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
+    seconds = seconds_of("timeout", timeout)
     asked = ask_search(
-        task=task,
-        space=space,
-        arch=arch,
-        axis=axis,
-        budget=budget,
-        objectives=objectives,
-        preset=preset,
-        settings=settings,
-        seed=seed,
-        sampler=sampler,
+        task, space, arch, axis, budget, objectives, preset=preset, settings=settings, seed=seed, sampler=sampler,
         data=data,
-    )
+    )  # fmt: skip
     name = check_name(study or asked.name)
-    carry_out(asked, name, storage, trials=trials, workers=workers, threads=threads, keep=keep, traced=profile)
+    carry_out(asked, name, storage, trials=trials, resources=resources, seconds=seconds, keep=keep, traced=profile)
     return load(name, storage=storage)

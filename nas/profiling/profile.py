@@ -26,7 +26,7 @@ from nas.profiling.steps import (
 from nas.profiling.timing import LEAST_CALLS, Times, timed
 from nas.progress import said_if_slow
 from search_spaces.architecture import Architecture
-from search_spaces.errors import UserError
+from search_spaces.errors import UserError, reason_of
 from tasks.base import Task
 from tasks.run import Run
 
@@ -169,7 +169,12 @@ def _with_peak(make: Callable[[], Call], device: torch.device) -> tuple[Call, in
 
 
 def _traced(train: Callable[[], None], path: Path, device: torch.device, notes: list[str]) -> dict[str, Any]:
-    trace.record(train, path, device)
+    try:
+        trace.record(train, path, device)
+    except (OSError, RuntimeError) as error:  # a full disk costs the trace, and not what was measured
+        path.unlink(missing_ok=True)
+        notes.append(f"no trace could be kept: {reason_of(error)}")
+        return {}
     try:
         return {"trace": str(path), **trace.summary(path)}
     except ValueError as error:

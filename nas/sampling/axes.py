@@ -15,7 +15,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from nas.budget import Feasible
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
-from search_spaces.space import Point, option_of
+from search_spaces.space import Candidate, Point, SearchSpace, option_of
 from search_spaces.spec import Scalar
 
 Array = NDArray[np.float64]
@@ -105,16 +105,42 @@ class Words(Axis):
 class Coordinates:
     """Where the feasible candidates of a space stand.
 
+    An axis of one of n runs of blocks is worth 1 / sqrt(n) of an axis of all blocks: blocks that all move by as much
+    have moved as far.
+
     Attributes:
-        feasible: The candidates, in the order of all indices.
+        space: The space.
         axes: The space's axes by name.
+        candidates: The candidates, in the order of all indices.
+
+    Args:
+        space: The space.
+        members: The candidates and their points, in the order of all indices.
     """
 
-    def __init__(self, feasible: Feasible) -> None:
-        self.feasible = feasible
-        self.axes = {name: _axis(name, values) for name, values in feasible.space.axes.items()}
-        self._points = [feasible.space.members[candidate] for candidate in feasible]
+    def __init__(self, space: SearchSpace, members: Mapping[Candidate, Point]) -> None:
+        self.space = space
+        self.candidates = list(members)
+        self.axes = {name: _axis(name, values) for name, values in space.axes.items()}
+        self._points = list(members.values())
         self._index = {self._names(point): index for index, point in enumerate(self._points)}
+        self._weights = {axis: len(axes) ** -0.5 for axes in space.runs.values() for axis in axes}
+
+    def __len__(self) -> int:
+        return len(self._points)
+
+    @classmethod
+    def of(cls, feasible: Feasible) -> "Coordinates":
+        """Those of all feasible candidates of a space that is listed."""
+        return cls(feasible.space, {candidate: feasible.space.members[candidate] for candidate in feasible})
+
+    def drawn(self, indices: Indices) -> Indices:
+        """Those that came here with the same chance as any other feasible candidate: all, where all are here."""
+        return indices
+
+    def is_new(self, index: int) -> bool:
+        """Whether a candidate was added while one was being proposed."""
+        return False
 
     @property
     def everywhere(self) -> Mapping[str, Axis]:
@@ -137,26 +163,30 @@ class Coordinates:
     def walk(self, value_of: Callable[[Axis], Scalar]) -> Point:
         """Make a point axis by axis; which options apply follows from the topology."""
         point: Point = {name: value_of(axis) for name, axis in self.everywhere.items()}
-        return {**point, **{name: value_of(self.axes[name]) for name in self.feasible.space.options(point)}}
+        return {**point, **{name: value_of(self.axes[name]) for name in self.space.options(point)}}
 
     def place(self, point: Mapping[str, Scalar]) -> Array:
         """Coordinates of any point, a member or not: [F]."""
-        return np.concatenate([axis.place(point.get(name)) for name, axis in self.axes.items()] or [np.zeros(1)])
+        return np.concatenate([self.along(name, point.get(name)) for name in self.axes] or [np.zeros(1)])
+
+    def along(self, name: str, value: Scalar | None) -> Array:
+        """Coordinates of a value on one axis."""
+        return np.asarray(self.axes[name].place(value) * self._weights.get(name, 1.0))
 
     @cached_property
     def sizes(self) -> Array:
         """The logarithm of every feasible candidate's size, from 0 to 1: [M, 1]."""
-        logs = np.log([size(candidate.architecture) for candidate in self.feasible])
+        logs = np.log([size(candidate.architecture) for candidate in self.candidates])
         return np.asarray((logs - logs.min()) / max(float(np.ptp(logs)), 1e-9))[:, None]
 
     @cached_property
     def places(self) -> Array:
         """Coordinates of every feasible candidate: [M, F]."""
         columns = []
-        for name, axis in self.axes.items():
-            known = {value: axis.place(value) for value in (*self.feasible.space.axes[name], None)}
+        for name in self.axes:
+            known = {value: self.along(name, value) for value in (*self.space.axes[name], None)}
             columns.append(np.array([known[point.get(name)] for point in self._points]))
-        return np.concatenate(columns or [np.zeros((len(self.feasible), 1))], axis=1)
+        return np.concatenate(columns or [np.zeros((len(self), 1))], axis=1)
 
     def nearest(self, place: Array, among: Indices, random: np.random.Generator) -> int:
         """The index nearest to a place, one of the nearest at random."""
@@ -173,8 +203,8 @@ class Coordinates:
 
 def size(architecture: Architecture) -> float:
     """Roughly the weights of a transformer's blocks: what most objectives follow, whatever the task."""
-    attention = 4 * architecture.width * architecture.heads * architecture.head_dim
-    return float(architecture.depth * (attention + 2 * architecture.width * architecture.hidden))
+    blocks = zip(*map(architecture.each, ("heads", "head_dim", "hidden")), strict=True)
+    return float(architecture.width * sum(4 * heads * head_dim + 2 * hidden for heads, head_dim, hidden in blocks))
 
 
 def _axis(name: str, values: Sequence[Scalar]) -> Axis:

@@ -32,7 +32,7 @@ class Borrowed(Proposer):
 
         def value_of(axis: Axis) -> Scalar:
             if axis.distribution.single():
-                return coordinates.feasible.space.axes[axis.name][0]
+                return coordinates.space.axes[axis.name][0]
             if axis.name not in together:
                 together[axis.name] = sampler.sample_independent(study, trial, axis.name, axis.distribution)
             value: Scalar = together[axis.name]
@@ -55,7 +55,7 @@ class Random(Proposer):
 
     def propose(self, situation: Situation) -> int:
         """Draw one."""
-        return int(np.random.default_rng(situation.seed).choice(situation.untried))
+        return int(np.random.default_rng(situation.seed).choice(situation.drawn))
 
 
 def tpe() -> Proposer:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from nas.optuna_study import same_study
+from nas.optuna_study import same_study, trials_of
 from nas.sampling.axes import Array, Coordinates, Indices
 
 
@@ -64,7 +64,7 @@ class History:
 
         A trial stands for the parameters it has recorded or, while it waits, was enqueued with.
         """
-        trials = self._study.get_trials(deepcopy=False)
+        trials = trials_of(self._study)
         end = self._finished
         while end < len(trials) and trials[end].state.is_finished():
             end += 1

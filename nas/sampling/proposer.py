@@ -15,7 +15,7 @@ class Situation:
     """All that a proposal may depend on.
 
     Attributes:
-        coordinates: The feasible candidates.
+        coordinates: The feasible candidates; of a space that cannot be listed, those tried and some that may be next.
         tried: What was tried.
         untried: The indices to choose from, at least one.
         seed: Drawn from the search's seed and the trial's number.
@@ -29,6 +29,12 @@ class Situation:
     seed: int
     study: optuna.Study
     trial: FrozenTrial
+
+    @property
+    def drawn(self) -> Indices:
+        """The untried candidates that are here with the same chance as any other: all of them in a listed space."""
+        drawn = self.coordinates.drawn(self.untried)
+        return drawn if len(drawn) else self.untried
 
 
 class Proposer(ABC):

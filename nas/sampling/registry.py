@@ -58,7 +58,7 @@ class Foreign(Proposer):
             raise UserError(
                 f"sampler {self._text!r} failed: {reason_of(error).rstrip('.')}. Choose another one."
             ) from error
-        if index not in situation.untried:
+        if index not in situation.untried and not situation.coordinates.is_new(index):
             raise UserError(f"sampler {self._text!r} must propose one of the untried candidates, got {index!r}.")
         return index
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,11 @@ from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial
 
 from nas.budget import Feasible
+from nas.programme import Programme
 from nas.sampling.axes import Coordinates, Indices
-from nas.sampling.history import History, Tried, params_of
+from nas.sampling.history import params_of
+from nas.sampling.members import Listed, Members
+from nas.sampling.pool import Unlisted
 from nas.sampling.proposer import Situation
 from nas.sampling.registry import DEFAULT, proposer
 from search_spaces.errors import UserError
@@ -42,12 +44,12 @@ class BudgetSampler(BaseSampler):
         UserError: An unknown name, or an import path that leads to no sampler.
     """
 
-    def __init__(self, feasible: Feasible, inner: str = DEFAULT, seed: int = 0) -> None:
+    def __init__(self, feasible: Feasible | Programme, inner: str = DEFAULT, seed: int = 0) -> None:
         self.feasible = feasible
-        self._coordinates = Coordinates(feasible)
+        self._axes = Coordinates(feasible.space, {})
+        self._members: Members = Unlisted(feasible) if isinstance(feasible, Programme) else Listed(feasible)
         self._proposer = proposer(inner)
         self._seed = seed
-        self._history: History | None = None
 
     def propose(self, trial: optuna.Trial) -> Candidate:
         """The candidate of a trial just asked for, which is recorded in it; of an older one, what it has.
@@ -55,37 +57,40 @@ class BudgetSampler(BaseSampler):
         Raises:
             Exhausted: There is none left. `remaining` tells beforehand.
         """
-        return self.candidate(self._coordinates.walk(lambda axis: axis.suggest(trial)))
+        return self.candidate(self._axes.walk(lambda axis: axis.suggest(trial)))
 
     def candidate(self, params: Mapping[str, Scalar]) -> Candidate:
         """The candidate of a trial's recorded parameters. Raises UserError where they are incomplete or outside."""
-        index = self._coordinates.index(params)
-        if index is None:
+        candidate = self._members.candidate(params)
+        if candidate is None:
             raise UserError(f"parameters {_listed(params) or '(none)'} are no candidate within the budget.")
-        return self.feasible.candidates[index]
+        return candidate
 
     def remaining(self, study: optuna.Study) -> int:
         """How many feasible candidates no trial has."""
-        return len(self._tried(study).untried(len(self.feasible)))
+        return self._members.remaining(study)
 
     def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """Every axis, those that apply to some topologies only included."""
-        return {name: axis.distribution for name, axis in self._coordinates.axes.items()}
+        return {name: axis.distribution for name, axis in self._axes.axes.items()}
 
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """The point of one candidate. What the trial has recorded already, or was enqueued with, is kept."""
-        tried = self._tried(study, without=trial.number)
-        untried = tried.untried(len(self.feasible))
-        allowed = self._allowed(params_of(trial), untried)
+        given, seed = params_of(trial), self._seed_of(trial)
+        coordinates, tried = self._members.around(study, trial.number, seed)
+        untried = tried.untried(len(coordinates))
+        allowed = _allowed(coordinates, given, untried)
         if not len(allowed):
             raise Exhausted("every candidate within the budget has been tried.")
-        situation = Situation(self._coordinates, tried, untried, self._seed_of(trial), study, trial)
+        situation = Situation(coordinates, tried, untried, seed, study, trial)
         index = self._choose(situation) if len(untried) else -1
-        if index not in allowed:
+        if index not in allowed and not (
+            coordinates.is_new(index) and given.items() <= coordinates.point(index).items()
+        ):
             index = self._choose(replace(situation, untried=allowed))
-        return dict(self._coordinates.point(index))
+        return dict(coordinates.point(index))
 
     def sample_independent(
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
@@ -93,31 +98,23 @@ class BudgetSampler(BaseSampler):
         """Never called by `propose`: an axis is only asked for where it applies."""
         raise ValueError(f"axis {param_name!r} does not apply to trial {trial.number}. Use BudgetSampler.propose.")
 
-    def _allowed(self, given: Mapping[str, Scalar], untried: Indices) -> Indices:
-        """The untried candidates with the values given; where all of those were tried, somebody wants one again."""
-        if not given:
-            return untried
-        fitting = self._coordinates.fitting(given)
-        if not len(fitting):
-            raise UserError(f"no candidate within the budget has {_listed(given)}. Enqueue one that is.")
-        return fitting[np.isin(fitting, untried)] if np.isin(fitting, untried).any() else fitting
-
-    def _tried(self, study: optuna.Study, without: int | None = None) -> Tried:
-        if self._history is None or not self._history.belongs_to(study):
-            self._history = History(study, self._coordinates)
-        return self._history.tried(without)
-
     def _seed_of(self, trial: FrozenTrial) -> int:
         return int(np.random.SeedSequence([self._seed, trial.number]).generate_state(1)[0])
 
     def _choose(self, situation: Situation) -> int:
-        return self._start if self._start in situation.untried else self._proposer.propose(situation)
+        start = self._members.start(situation.coordinates, self._seed)
+        return start if start in situation.untried else self._proposer.propose(situation)
 
-    @cached_property
-    def _start(self) -> int:
-        """The first of the space, or the feasible candidate nearest to it."""
-        first = self._coordinates.place(self.feasible.space.members[self.feasible.space.first])
-        return self._coordinates.nearest(first, np.arange(len(self.feasible)), np.random.default_rng(self._seed))
+
+def _allowed(coordinates: Coordinates, given: Mapping[str, Scalar], untried: Indices) -> Indices:
+    """The untried candidates with the values given; where all of those were tried, somebody wants one again."""
+    if not given:
+        return untried
+    fitting = coordinates.fitting(given)
+    if not len(fitting):
+        raise UserError(f"no candidate within the budget has {_listed(given)}. Enqueue one that is.")
+    new = np.isin(fitting, untried) | [coordinates.is_new(int(index)) for index in fitting]
+    return fitting[new] if new.any() else fitting
 
 
 def _listed(params: Mapping[str, Scalar]) -> str:

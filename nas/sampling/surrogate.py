@@ -40,7 +40,7 @@ class Surrogate(Proposer):
         tried, coordinates = situation.tried, situation.coordinates
         valued = np.isfinite(tried.values).all(axis=1)
         if valued.sum() < START:
-            return int(random.choice(situation.untried))
+            return int(random.choice(situation.drawn))
         seen, values = tried.indices[valued], _standard(tried.values[valued])
         hypervolume = Hypervolume(values, random)
         rows = _at_random(len(seen), OBSERVED, random, first=hypervolume.leaders)

@@ -11,7 +11,7 @@ from search_spaces.count import Count
 from search_spaces.errors import UserError
 from search_spaces.layers.norm import Norm
 from search_spaces.topologies import build as topologies
-from search_spaces.topologies.base import Site, Topology, Wiring
+from search_spaces.topologies.base import Site, Topology
 from search_spaces.topologies.registry import load, refusal
 
 
@@ -55,11 +55,9 @@ def build_stack(architecture: Architecture, layers: Sequence[nn.Module], norm: N
     reason = refusal(architecture)
     if reason is not None:
         raise UserError(reason)
-    kind, _ = load(architecture.topology)
-    sites = tuple(_site(layer) for layer in layers)
-    topology = topologies.build(architecture.topology, Wiring(sites, architecture.width, architecture.head_dim, parts))
+    topology = topologies.build(architecture, [_site(layer) for layer in layers], parts)
     # A topology that delivers in head space norms what it returns: it works on a matrix, not on features.
-    final = nn.Identity() if norm is None or kind.delivers == "heads" else norm.build(architecture.width)
+    final = nn.Identity() if norm is None or _ends_normed(architecture) else norm.build(architecture.width)
     return Stack(layers, topology, final)
 
 
@@ -67,10 +65,13 @@ def count_stack(
     architecture: Architecture, sites: Sequence[Site], layers: Count, norm: Norm | None, *, positions: int, parts: int
 ) -> Count:
     """Closed form of a Stack: `layers` is the count of all its layers at all positions."""
-    kind, _ = load(architecture.topology)
-    wiring = Wiring(tuple(sites), architecture.width, architecture.head_dim, parts)
-    final = Count(params=0 if norm is None or kind.delivers == "heads" else norm.params(architecture.width))
-    return layers + topologies.count(architecture.topology, wiring).times(positions) + final
+    final = Count(params=0 if norm is None or _ends_normed(architecture) else norm.params(architecture.width))
+    return layers + topologies.count(architecture, sites, parts).times(positions) + final
+
+
+def _ends_normed(architecture: Architecture) -> bool:
+    """Whether what the last run closes to is normed already."""
+    return load(architecture.runs[-1].topology)[0].delivers == "heads"
 
 
 def _beside(site: Site, mask: Tensor | None, condition: Tensor | None) -> dict[str, Tensor]:

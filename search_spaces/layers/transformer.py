@@ -3,6 +3,7 @@
 Shapes: N = tokens, D = width.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,7 +16,7 @@ from search_spaces.layers.attention import Attention, count_attention, count_sof
 from search_spaces.layers.feed_forward import Activation, FeedForward, count_feed_forward
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import Stack, build_stack, count_stack
-from search_spaces.topologies.base import Site, Topology
+from search_spaces.topologies.base import Site
 from search_spaces.topologies.registry import load
 
 
@@ -48,25 +49,27 @@ def build_transformer(architecture: Architecture, style: TransformerStyle, atten
     Raises:
         UserError: An architecture without heads, or one that its topology cannot wire.
     """
-    kind = _wiring(architecture)
+    _check(architecture)
     layers = []
-    for block in range(architecture.depth):
+    for number in range(architecture.depth):
+        block = architecture.at(number)
+        delivers = load(block.topology)[0].delivers
         attention = Attention(
-            architecture.width,
-            architecture.heads,
-            architecture.head_dim,
-            attend(block),
+            block.width,
+            block.heads,
+            block.head_dim,
+            attend(number),
             style.norm,
-            kind.delivers,
+            delivers,
             bias=style.attention_bias,
             dropout=style.dropout,
         )
         feed_forward = FeedForward(
-            architecture.width,
-            architecture.hidden,
+            block.width,
+            block.hidden,
             style.activation,
             style.norm,
-            kind.delivers,
+            delivers,
             bias=style.feed_forward_bias,
             dropout=style.dropout,
         )
@@ -74,30 +77,47 @@ def build_transformer(architecture: Architecture, style: TransformerStyle, atten
     return build_stack(architecture, layers, style.norm, parts=style.parts)
 
 
-def _wiring(architecture: Architecture) -> type[Topology]:
-    """The topology, for an architecture that a transformer can have."""
+def _check(architecture: Architecture) -> None:
+    """Raise UserError for an architecture that no transformer can have."""
     if architecture.model:
         raise UserError(f"this task has a network of its own and takes none of timm's, got model={architecture.model}.")
     if architecture.head_dim == 0:
         raise UserError(f"a transformer needs heads and head_dim of at least 1, got {architecture}.")
-    return load(architecture.topology)[0]
 
 
 def count_transformer(
-    architecture: Architecture, style: TransformerStyle, tokens: int, attend: Count | None = None
+    architecture: Architecture,
+    style: TransformerStyle,
+    tokens: int,
+    attend: Callable[[int, int, int], Count] = count_softmax,
 ) -> Count:
     """Closed form of that stack for one sequence of `tokens`.
 
-    `attend` is the count of what attends in one block: without it, exact softmax attention.
+    `attend` counts what attends in one block, given its heads, head dim and the tokens: exact softmax attention.
     """
-    kind = _wiring(architecture)
-    width, heads, head_dim = architecture.width, architecture.heads, architecture.head_dim
-    attention = count_attention(width, heads, head_dim, style.norm, kind.delivers, bias=style.attention_bias)
+    _check(architecture)
+    blocks = [architecture.at(number) for number in range(architecture.depth)]
+    layers = Count()
+    for block, number in Counter(blocks).items():
+        layers += _count_block(block, style, tokens, attend).repeated(number)
+    sites = [
+        site
+        for block in blocks
+        for site in (
+            Site(("q", "k", "v"), block.heads * block.head_dim, True),
+            Site(("x",), block.width, False),
+        )
+    ]
+    return count_stack(architecture, sites, layers, style.norm, positions=tokens, parts=style.parts)
+
+
+def _count_block(
+    block: Architecture, style: TransformerStyle, tokens: int, attend: Callable[[int, int, int], Count]
+) -> Count:
+    """One block of an architecture whose blocks are alike."""
+    width, delivers = block.width, load(block.topology)[0].delivers
+    attention = count_attention(width, block.heads, block.head_dim, style.norm, delivers, bias=style.attention_bias)
     feed_forward = count_feed_forward(
-        width, architecture.hidden, style.activation, style.norm, kind.delivers, bias=style.feed_forward_bias
+        width, block.hidden, style.activation, style.norm, delivers, bias=style.feed_forward_bias
     )
-    block = (attention + feed_forward).times(tokens) + (attend or count_softmax(heads, head_dim, tokens))
-    sites = [Site(("q", "k", "v"), heads * head_dim, True), Site(("x",), width, False)] * architecture.depth
-    return count_stack(
-        architecture, sites, block.repeated(architecture.depth), style.norm, positions=tokens, parts=style.parts
-    )
+    return (attention + feed_forward).times(tokens) + attend(block.heads, block.head_dim, tokens)

@@ -48,14 +48,14 @@ class DecoderStyle:
     Attributes:
         layers: The style of the transformer's layers.
         embedding: Made with vocabulary, context and width; gives as many embeddings as `layers` has parts.
-        attend: Given head dim and context, says what attends in each block.
+        attend: Given the architecture and context, says what attends in each block.
         head_bias: Whether the map to the vocabulary has a bias.
         initialise: Draws a decoder's weights, but not its topology's, which has drawn them itself.
     """
 
     layers: TransformerStyle
     embedding: Callable[[int, int, int], Embedding]
-    attend: Callable[[int, int], Attend]
+    attend: Callable[[Architecture, int], Attend]
     head_bias: bool
     initialise: Callable[[Decoder], None]
 
@@ -69,7 +69,7 @@ def build_decoder(
         UserError: An unknown style, an architecture without heads, or one that its topology cannot wire.
     """
     chosen = _style_named(style)
-    stack = build_transformer(architecture, chosen.layers, chosen.attend(architecture.head_dim, context))
+    stack = build_transformer(architecture, chosen.layers, chosen.attend(architecture, context))
     embedding = chosen.embedding(vocabulary, context, architecture.width)
     head = nn.Linear(architecture.width, vocabulary, bias=chosen.head_bias)
     model = Decoder(embedding, stack, head, context)
@@ -101,16 +101,17 @@ def _style_named(name: str) -> DecoderStyle:
     return DECODER_STYLES[name]
 
 
-def _softmax(head_dim: int, context: int) -> Attend:
+def _softmax(architecture: Architecture, context: int) -> Attend:
     return lambda block: SoftmaxAttention(causal=True)
 
 
-def _rotary(head_dim: int, context: int) -> Attend:
-    rotary = Rotary(head_dim, context)  # one table serves all blocks
-    return lambda block: RotaryAttention(rotary, SoftmaxAttention(causal=True))
+def _rotary(architecture: Architecture, context: int) -> Attend:
+    lengths = architecture.each("head_dim")
+    tables = {length: Rotary(length, context) for length in set(lengths)}  # one serves all blocks of that head dim
+    return lambda block: RotaryAttention(tables[lengths[block]], SoftmaxAttention(causal=True))
 
 
-def _cooled_by_depth(head_dim: int, context: int) -> Attend:
+def _cooled_by_depth(architecture: Architecture, context: int) -> Attend:
     return lambda block: SoftmaxAttention(causal=True, temperature=block + 1)
 
 
@@ -127,11 +128,12 @@ def _normal(model: Decoder) -> None:
 def _normal_by_depth(model: Decoder) -> None:
     """The same, and maps that write to the stream scaled by 1 / sqrt(layers) (Radford et al., 2019, section 2.3)."""
     _normal(model)
-    if model.stack.topology.delivers == "heads":
-        return  # what writes to the stream is the topology's, and the topology has scaled it
-    for name, module in model.stack.layers.named_modules():
-        if isinstance(module, nn.Linear) and name.endswith((".out", ".down")):
-            nn.init.normal_(module.weight, std=0.02 / math.sqrt(len(model.stack.layers)))
+    for t, layer in enumerate(model.stack.layers):
+        if model.stack.topology.delivery(t) == "heads":
+            continue  # what writes to the stream is the topology's, and the topology has scaled it
+        for name, module in layer.named_modules():
+            if isinstance(module, nn.Linear) and name in ("out", "down"):
+                nn.init.normal_(module.weight, std=0.02 / math.sqrt(len(model.stack.layers)))
 
 
 def _xavier(model: Decoder) -> None:

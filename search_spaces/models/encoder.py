@@ -109,13 +109,13 @@ def build_encoder(architecture: Architecture, sizes: EncoderSizes) -> Encoder:
     Raises:
         UserError: An architecture without heads, or one that its topology cannot wire.
     """
-    heads, nystrom = architecture.heads, sizes.attention
+    heads, nystrom = architecture.each("heads"), sizes.attention
     if nystrom is not None and nystrom.padding(sizes.context):
         _say_padded(nystrom.landmarks, sizes.context, nystrom.padding(sizes.context))
     stack = build_transformer(
         architecture,
         replace(LRA, dropout=sizes.dropout),
-        lambda block: SoftmaxAttention(causal=False) if nystrom is None else nystrom.build(heads),
+        lambda block: SoftmaxAttention(causal=False) if nystrom is None else nystrom.build(heads[block]),
     )
     embedding = TokensAndPositions(sizes.vocabulary, sizes.context, architecture.width)
     for table in embedding.parameters():
@@ -136,9 +136,9 @@ def count_encoder(architecture: Architecture, sizes: EncoderSizes, tokens: int) 
     Raises:
         UserError: The topology is unknown.
     """
-    width, heads, head_dim = architecture.width, architecture.heads, architecture.head_dim
+    width = architecture.width
     attend = count_softmax if sizes.attention is None else sizes.attention.count
-    tower = count_transformer(architecture, LRA, tokens, attend(heads, head_dim, tokens))
+    tower = count_transformer(architecture, LRA, tokens, attend)
     features = width * (1 if sizes.texts == 1 else 4)
     head = linear(features, sizes.hidden) + linear(sizes.hidden, sizes.classes)
     return Count(params=(sizes.vocabulary + sizes.context) * width) + tower.times(sizes.texts) + head

@@ -46,7 +46,7 @@ class ResidualMLP(nn.Module):
         super().__init__()
         if architecture.heads:
             raise UserError(f"a residual MLP has no heads, got heads={architecture.heads}. Set heads=0,head_dim=0.")
-        blocks = [DenseBlock(architecture.width, architecture.hidden) for _ in range(architecture.depth)]
+        blocks = [DenseBlock(architecture.width, hidden) for hidden in architecture.each("hidden")]
         self.first = DenseNormSwish(inputs, architecture.width)
         self.stack = build_stack(architecture, blocks, None, parts=1)
         self.head = initialised(nn.Linear(architecture.width, outputs))
@@ -94,7 +94,7 @@ class GoalAgent(nn.Module):
 def count_residual_mlp(architecture: Architecture, inputs: int, outputs: int) -> Count:
     """Closed form of a ResidualMLP for one example."""
     width, depth = architecture.width, architecture.depth
-    layers = count_dense_block(width, architecture.hidden).repeated(depth)
+    layers = sum((count_dense_block(width, hidden) for hidden in architecture.each("hidden")), Count())
     stack = count_stack(architecture, [Site(("x",), width, True)] * depth, layers, None, positions=1, parts=1)
     return count_dense(inputs, width) + stack + linear(width, outputs)
 

@@ -110,6 +110,10 @@ class Topology(nn.Module, ABC):
     handlers: ClassVar[Handlers] = {}
     """How operators of this topology are counted that `nas cost` does not know; None for those without matrix work."""
 
+    def delivery(self, t: int) -> Delivery:
+        """What is delivered to layer t: `delivers`, but where runs of layers are wired differently."""
+        return self.delivers
+
     @classmethod
     def refusal(cls, architecture: Architecture, options: Any) -> str | None:
         """Why this architecture cannot be wired so, or None where it can."""

@@ -1,26 +1,32 @@
 """From a topology's text to the wiring of a network, and to its closed form."""
 
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
+from search_spaces.architecture import Architecture
 from search_spaces.count import Count
-from search_spaces.topologies.base import Topology, Wiring
+from search_spaces.topologies.base import Site, Topology, Wiring
 from search_spaces.topologies.per_block import Inner, PerBlock
 from search_spaces.topologies.registry import load
+from search_spaces.topologies.runs import Run, Runs
 
 
-def build(text: str, wiring: Wiring) -> Topology:
-    """Wire a network as "dca(k=2)" or another topology's text says.
+def build(architecture: Architecture, sites: Sequence[Site], parts: int) -> Topology:
+    """Wire a network's layers, which make as many blocks as it is deep, as its topology says.
 
     Raises:
         UserError: An unknown topology or option, a value that the option cannot have, or a network that this
             topology cannot wire.
     """
-    return wire(*load(text), wiring)
+    topology, options = _topology(architecture, sites)
+    return topology(_wiring(architecture, sites, parts), options)
 
 
-def count(text: str, wiring: Wiring) -> Count:
+def count(architecture: Architecture, sites: Sequence[Site], parts: int) -> Count:
     """Closed form of what `build` makes: its parameters and, at one position, its work. Raises as `build` does."""
-    return wire_count(*load(text), wiring)
+    topology, options = _topology(architecture, sites)
+    return topology.count(_wiring(architecture, sites, parts), options)
 
 
 def wire(topology: type[Topology], options: Any, wiring: Wiring) -> Topology:
@@ -33,6 +39,24 @@ def wire_count(topology: type[Topology], options: Any, wiring: Wiring) -> Count:
     """Closed form of what `wire` makes."""
     topology, options = _with_granularity(topology, options)
     return topology.count(wiring, options)
+
+
+def _topology(architecture: Architecture, sites: Sequence[Site]) -> tuple[type[Topology], Any]:
+    """The class that wires the network, with its options: of several runs, that of runs."""
+    runs = architecture.runs
+    if len(runs) == 1:
+        return _with_granularity(*load(architecture.topology))
+    block = list(accumulate(site.opens_block for site in sites))  # the number of each layer's, from 1
+    ends = accumulate(run.depth for run in runs)
+    layers = [sum(end - run.depth < number <= end for number in block) for run, end in zip(runs, ends, strict=True)]
+    return Runs, tuple(
+        Run(*_with_granularity(*load(run.topology)), number, run.head_dim)
+        for run, number in zip(runs, layers, strict=True)
+    )
+
+
+def _wiring(architecture: Architecture, sites: Sequence[Site], parts: int) -> Wiring:
+    return Wiring(tuple(sites), architecture.width, architecture.head_dim, parts)
 
 
 def _with_granularity(topology: type[Topology], options: Any) -> tuple[type[Topology], Any]:

@@ -30,14 +30,24 @@ def load(text: str) -> "tuple[type[Topology], Any]":
 
 def refusal(architecture: Architecture) -> str | None:
     """Why this architecture's topology cannot wire it, or None where it can. Raises UserError as `load` does."""
-    topology, options = load(architecture.topology)
+    return next((reason for run in architecture.runs if (reason := _refusal_of_run(run)) is not None), None)
+
+
+def _refusal_of_run(run: Architecture) -> str | None:
+    """Why one topology cannot wire these blocks; each of those that differ is asked about."""
+    topology, options = load(run.topology)
+    name = Spec.parse(run.topology).name
+    different = {block: None for b in range(run.depth) if (block := run.at(b))} if run.blocks else {run: None}
+    if topology.delivers == "heads" and len({block.head_dim for block in different}) > 1:
+        lengths = "/".join(map(str, run.each("head_dim")))
+        return f"{name} delivers in head space: all blocks that it wires have one head_dim, got head_dim={lengths}."
     try:
-        return topology.refusal(architecture, options)
+        reasons = [topology.refusal(block, options) for block in different]
     except UserError:
         raise
     except Exception as error:  # a plug-in may fail in any way
-        name = Spec.parse(architecture.topology).name
         raise UserError(f"topology {name!r} could not be asked whether it can be wired: {reason_of(error)}") from error
+    return next((reason for reason in reasons if reason is not None), None)
 
 
 def searched(base: Architecture) -> dict[str, Axes]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from search_spaces.errors import UserError
+from search_spaces.files import regular
 from tasks.language.hub import hub_shards
 from tasks.language.shards import HashShare, JsonShard, MemoryShard, ParquetShard, TextShard
 from tasks.language.stdlib import stdlib_documents
@@ -73,7 +74,7 @@ def folder_corpus(folder: Path, column: str) -> Corpus:
     keep their checksums and statistics.
 
     Raises:
-        UserError: The folder has no file to train on.
+        UserError: The folder has no file to train on, or something of such a name that is no file.
     """
     files = sorted(path for path in folder.rglob("*") if path.name.endswith(_SUFFIXES) and path.name not in _NO_TEXT)
     digest = hashlib.sha256()
@@ -83,7 +84,7 @@ def folder_corpus(folder: Path, column: str) -> Corpus:
         kind = ParquetShard if path.suffix == ".parquet" else JsonShard
         split = _split(name)
         splits[split] = (*splits.get(split, ()), kind(path, column, name))
-        digest.update(f"{name} {path.stat().st_size}\n".encode() + _edges(path))
+        digest.update(f"{name} {regular(path).stat().st_size}\n".encode() + _edges(path))
     if "train" not in splits:
         kinds = ", ".join(f"*train*{suffix}" for suffix in _SUFFIXES)
         raise UserError(

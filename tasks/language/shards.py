@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from io import BufferedIOBase
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,12 @@ import pyarrow.parquet
 
 from search_spaces.errors import Notice, UserError
 from tasks.processes import ALONE, Share
+
+MOST_LINE = 2**26
+"""Bytes of a line: a document of more is none."""
+
+MOST_GROUP = 2**33
+"""Bytes of the texts of a parquet file's row group, unpacked."""
 
 
 class Damaged(Exception):
@@ -107,7 +114,10 @@ class MemoryShard(TextShard):
 
 @dataclass(frozen=True, slots=True)
 class JsonShard(TextShard):
-    """A file of JSON lines, gzip or plain: an object with its text in `column` a line."""
+    """A file of JSON lines, gzip or plain: an object with its text in `column` a line.
+
+    A line of more than MOST_LINE bytes, unpacked, is passed over like any other that has no text.
+    """
 
     path: Path
     column: str
@@ -117,8 +127,8 @@ class JsonShard(TextShard):
         """The texts; other lines are not parsed."""
         try:
             with gzip.open(self.path, "rb") if self.path.suffix == ".gz" else self.path.open("rb") as lines:
-                for line in islice(lines, start, None, stride):
-                    yield self._text(line)
+                for line in islice(_bounded(lines), start, None, stride):
+                    yield None if line is None else self._text(line)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise Damaged(str(error).rstrip(".")) from error
 
@@ -128,6 +138,17 @@ class JsonShard(TextShard):
         except (ValueError, RecursionError):
             return None
         return record.get(self.column) if isinstance(record, dict) else None
+
+
+def _bounded(file: BufferedIOBase) -> Iterator[bytes | None]:
+    """The lines of a file, None in place of one that is too long, of which no more is held than may be."""
+    while line := file.readline(MOST_LINE + 1):
+        if len(line) <= MOST_LINE:
+            yield line
+            continue
+        while line and not line.endswith(b"\n"):
+            line = file.readline(MOST_LINE)
+        yield None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +172,9 @@ class ParquetShard(TextShard):
                     raise UserError(f"{self.path} has no column {self.column!r}. Its columns: {', '.join(columns)}.")
                 for group in range(file.num_row_groups):
                     rows = file.metadata.row_group(group).num_rows
+                    size = file.metadata.row_group(group).column(columns.index(self.column)).total_uncompressed_size
+                    if size > MOST_GROUP:
+                        raise Damaged(f"a row group has {size} bytes of text, and may have {MOST_GROUP}")
                     if start < rows:
                         yield from file.read_row_group(group, [self.column]).column(0)[start::stride].to_pylist()
                         start += -(-(rows - start) // stride) * stride

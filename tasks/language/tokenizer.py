@@ -15,10 +15,14 @@ from numpy.typing import NDArray
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from search_spaces.errors import UserError
+from search_spaces.files import regular
 from tasks.cache import cached
 from tasks.language.hub import hub_file
 
 Tokens = NDArray[np.int32]
+
+_MOST = 2**28
+"""Bytes of a tokenizer.json; of 250,000 tokens it has 2**25."""
 
 BOUNDARIES = ("<|endoftext|>", "</s>", "<|end_of_text|>", "<eos>", "[SEP]")
 """What tokenizers call the end of a document, the first that a tokenizer has being taken."""
@@ -50,7 +54,7 @@ class Tokenizer:
         try:
             inner = tokenizers.Tokenizer.from_str(self.text)
         except Exception as error:  # the library raises plain Exception
-            raise UserError(f"{self.source} is no tokenizer.json: {error}.") from error
+            raise UserError(f"{self.source} is no tokenizer.json: {error!s:.200}.") from error
         inner.encode_special_tokens = True
         inner.no_truncation()
         inner.no_padding()
@@ -123,7 +127,7 @@ def tokenizer_at(path: Path) -> Tokenizer:
     """The tokenizer of a tokenizer.json, or of the folder that holds one."""
     file = path / "tokenizer.json" if path.is_dir() else path
     try:
-        return Tokenizer(file.read_text(encoding="utf-8"), str(file))
+        return Tokenizer(regular(file, _MOST).read_text(encoding="utf-8"), str(file))
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"the tokenizer {file} cannot be read: {error}.") from error
 

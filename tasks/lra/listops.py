@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from search_spaces.errors import UserError
+from search_spaces.files import regular
 from tasks.batches import Batch
 from tasks.cache import Arrays, cached_arrays
 from tasks.lra.lists import IDS, Grammar, generated, ids_of
@@ -79,7 +80,7 @@ def _arrays(grammar: Grammar, total: int) -> Arrays:
 def _table(path: Path, tokens: int) -> Batch:
     """Lists and answers of a file with a line "Source<TAB>Target" and one for each list."""
     rows, answers = [], []
-    with path.open(encoding="utf-8", errors="replace") as file:
+    with regular(path).open(encoding="utf-8", errors="replace") as file:
         if file.readline().split() != ["Source", "Target"]:
             raise UserError(f"{path} must begin with the columns Source and Target. Take the LRA release's file.")
         for number, line in enumerate(file, start=2):

@@ -11,6 +11,7 @@ from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
 from search_spaces.errors import UserError
+from search_spaces.files import regular
 from tasks.cache import Arrays, cached_arrays
 from tasks.lra import contours
 from tasks.lra.presets import PATHFINDER, PathfinderRecipe
@@ -60,7 +61,7 @@ class LRAPathfinder(GeneratedTask):
 def _listed(folder: Path, metadata: Path) -> list[tuple[Path, int]]:
     """Images and answers of a metadata file: text for all its name, a line "imgs/0 sample_0.png 0 ANSWER ..." each."""
     listed = []
-    for line in metadata.read_text(encoding="utf-8", errors="replace").splitlines():
+    for line in regular(metadata).read_text(encoding="utf-8", errors="replace").splitlines():
         words = line.split(" ")
         if len(words) < 4 or words[3] not in ("0", "1"):
             raise UserError(f"{metadata} must have lines like 'imgs/0 sample_0.png 0 1', got {line[:60]!r}.")
@@ -75,9 +76,9 @@ def _pixels(path: Path) -> contours.Array:
     """Bytes of a grey image, [32, 32]."""
     side = contours.SIDE
     try:
-        with Image.open(path) as image:
-            pixels = np.asarray(image)
-    except (UnidentifiedImageError, OSError):
+        with Image.open(regular(path)) as image:
+            pixels = np.asarray(image) if image.size == (side, side) else np.empty(image.size[::-1], dtype=np.uint8)
+    except (Image.DecompressionBombError, UnidentifiedImageError, OSError):
         raise UserError(f"{str(path)!r} is no image. Unpack the release again.") from None
     if pixels.shape != (side, side) or pixels.dtype != np.uint8:
         raise UserError(f"an image must be {side} x {side} grey bytes, got {pixels.shape} in {str(path)!r}.")

@@ -6,6 +6,7 @@ from typing import final
 import torch
 
 from search_spaces.errors import UserError
+from search_spaces.files import regular
 from tasks.batches import Batch
 from tasks.lra.presets import RETRIEVAL
 from tasks.lra.release import ReleaseFiles
@@ -48,7 +49,7 @@ def _table(path: Path, tokens: int) -> Batch:
     Quotation marks mean nothing, as in the official pipeline, and what its texts begin with ("b'") is part of them.
     """
     texts, answers = [], []
-    with path.open("rb") as file:
+    with regular(path).open("rb") as file:
         for number, line in enumerate(file, start=1):
             fields = line.rstrip(b"\r\n").split(b"\t")
             if len(fields) != 5 or fields[0] not in (b"0.0", b"1.0", b"0", b"1"):

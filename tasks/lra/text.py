@@ -6,6 +6,7 @@ from typing import final
 import torch
 
 from search_spaces.errors import UserError
+from search_spaces.files import regular
 from tasks.batches import Batch
 from tasks.lra.presets import TEXT
 from tasks.lra.release import ReleaseFiles
@@ -55,7 +56,12 @@ def _reviews(folder: Path) -> list[bytes]:
         if not number.isdecimal():
             raise UserError(f"a review's file is named NUMBER_STARS.txt, got {str(path)!r}. Unpack the release again.")
     paths = sorted(named, key=lambda path: int(named[path]))
-    return [path.read_bytes()[:_LONGEST] for path in paths]
+    return [_beginning(path) for path in paths]
+
+
+def _beginning(path: Path) -> bytes:
+    with regular(path).open("rb") as file:
+        return file.read(_LONGEST)
 
 
 def _batch(by_class: list[list[bytes]], tokens: int) -> Batch:

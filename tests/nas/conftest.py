@@ -10,24 +10,14 @@ import pytest
 import nas
 from nas.study import Study
 from toy_networks import needs_onnx
-from toy_searches import TOYS, Search
+from toy_searches import Search, a_search
 
 
 @pytest.fixture
 def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What a search asks for, each with a store of its own name: a store knows what was evaluated before."""
     monkeypatch.chdir(tmp_path)
-    return {
-        "task": f"{TOYS}:Toy",
-        "budget": "params<=3k",
-        "objectives": "accuracy,flops",
-        "trials": 8,
-        "preset": "smoke",
-        "sampler": "random",
-        "workers": 1,
-        "study": "s",
-        "storage": f"sqlite:///{tmp_path}/store/studies.db",
-    }
+    return a_search(tmp_path)
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ from nas.cli import app
 FLAGS = {
     "search": {
         "--arch", "--axis", "--budget", "--data", "--keep", "--objectives", "--plot", "--preset", "--profile",
-        "--sampler", "--seed", "--set", "--space", "--storage", "--study", "--threads", "--trials", "--workers",
+        "--sampler", "--seed", "--set", "--space", "--storage", "--study", "--threads", "--timeout",
+        "--trial-gpus", "--trial-memory", "--trial-timeout", "--trials", "--workers",
     },
     "evaluate": {
         "--arch", "--data", "--format", "--measure", "--output", "--preset", "--profile", "--render", "--save",
@@ -22,7 +23,8 @@ FLAGS = {
     "profile": {"--arch", "--batch", "--data", "--format", "--preset", "--set", "--threads", "--topology"},
     "compare": {
         "--arch", "--curves", "--data", "--format", "--match", "--output", "--preset", "--profile", "--seeds",
-        "--set", "--storage", "--study", "--threads", "--topology", "--workers",
+        "--set", "--storage", "--study", "--threads", "--topology", "--trial-gpus", "--trial-memory", "--trial-timeout",
+        "--workers",
     },
     "export": {"--data", "--storage", "--task", "--to"},
     "results": {

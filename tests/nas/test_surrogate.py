@@ -32,7 +32,7 @@ def kernel(x: list[float], y: list[float]) -> float:
 
 
 def test_the_model_is_gaussian_process_regression() -> None:
-    coordinates = Coordinates(ALL)
+    coordinates = Coordinates.of(ALL)
     points = np.concatenate([coordinates.places, coordinates.sizes], axis=1).tolist()
     seen, at = np.array([3, 50, 100, 200, 380]), np.array([0, 51, 383])
     values = np.random.default_rng(0).normal(size=(5, 2))

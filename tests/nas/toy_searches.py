@@ -12,6 +12,21 @@ TOYS = Path(__file__).parent / "toy_tasks.py"
 Search = Callable[..., Study]
 
 
+def a_search(folder: Path) -> dict[str, Any]:
+    """What a small search asks for, with its store in a folder."""
+    return {
+        "task": f"{TOYS}:Toy",
+        "budget": "params<=3k",
+        "objectives": "accuracy,flops",
+        "trials": 8,
+        "preset": "smoke",
+        "sampler": "random",
+        "workers": 1,
+        "study": "s",
+        "storage": f"sqlite:///{folder}/store/studies.db",
+    }
+
+
 def found(study: Study) -> list[tuple[object, ...]]:
     return [(row.architecture, row.status, dict(row.metrics), dict(row.test), row.costs) for row in study.rows()]
 

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -158,6 +159,19 @@ class FromFile(Toy):
         """Score the file."""
         score = int(self.fingerprint(run.recipe), 16) / 16**12
         return Fitted(steps=1, metrics={"accuracy": score, "loss": 1 - score})
+
+
+class Counted(Toy):
+    """Takes a while, and writes a line at each training into a file that all processes know."""
+
+    name = "counted"
+
+    def fit(self, run: Run) -> Fitted:
+        """Say who trains what, and wait."""
+        with Path(os.environ["TOYS_FITTED"]).open("a") as file:
+            file.write(f"{os.getpid()}\t{run.architecture}\n")
+        time.sleep(float(os.environ["TOYS_SECONDS"]))
+        return super().fit(run)
 
 
 class Stepping(Toy):

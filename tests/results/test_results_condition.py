@@ -157,3 +157,37 @@ def test_no_timer_is_left_running(table: pa.Table, text: str) -> None:
     with contextlib.suppress(UserError):
         select(table, text)
     assert threading.active_count() == before
+
+
+@pytest.mark.parametrize(
+    "undefined",
+    [
+        *("ln(0 - depth)", "sqrt(0 - depth)", "log10(0 - 1)", "pow(0 - depth, 0.5)", "(0 - depth) ** 0.5"),
+        *("(depth - depth) / 0", "1e308 * 10 - 1e308 * 10", "abs(ln(0 - 2))", "1 + sqrt(0 - depth) * 2"),
+    ],
+)
+def test_what_is_not_defined_meets_no_condition_and_not_its_contrary(table: pa.Table, undefined: str) -> None:
+    for condition in (
+        "{} > 0",
+        "{} <= 0",
+        "{} = {}",
+        "{} <> 1",
+        "not {} > 0",
+        "{} between 0 and 1",
+        "0 < {}",
+        "{} in (1, 2)",
+    ):
+        assert not len(select(table, condition.replace("{}", undefined))), condition
+    assert len(select(table, f"{undefined} is null")) == len(table)
+    assert len(select(table, f"coalesce({undefined}, 1) = 1")) == len(table)
+
+
+def test_what_is_defined_is_as_it_was(table: pa.Table) -> None:
+    for condition, holds in {
+        "ln(depth) >= 0": lambda depth: True,
+        "(depth + 1) * 2 > 6 and (depth - 1) / 2 < 3": lambda depth: (depth + 1) * 2 > 6 and (depth - 1) / 2 < 3,
+        "depth % 2 = 0 or -depth > 0 - 2": lambda depth: depth % 2 == 0 or -depth > -2,
+        "depth + 9007199254740993 > 9007199254740993": lambda depth: True,
+    }.items():
+        found = select(table, condition)["depth"].to_pylist()
+        assert found == [depth for depth in table["depth"].to_pylist() if holds(depth)], condition

@@ -25,7 +25,7 @@ def test_what_a_record_leaves_out_has_its_default() -> None:
 )
 def test_a_record_is_not_judged(change: dict[str, Any]) -> None:
     architecture = Architecture.from_record(RECORD | change)
-    assert asdict(architecture) == RECORD | {"model": ""} | change
+    assert asdict(architecture) == RECORD | {"model": "", "blocks": ""} | change
     assert len(architecture.key) == 10
     assert pickle.loads(pickle.dumps(architecture)) == architecture
     if change != {"topology": "dca( k = 2 )"}:  # which is only spelt otherwise

@@ -60,7 +60,7 @@ def test_a_damaged_file_is_found_by_its_checksum_and_made_again(cache: Path, dam
     if damage == "a bit":
         content[-7] ^= 4
     path.write_bytes({"a bit": content, "the end": content[:-10], "everything": b""}[damage])
-    with pytest.warns(UserWarning, match=r"a\.lists is damaged: its checksum is another\. It is made again"):
+    with pytest.warns(UserWarning, match=r"a\.lists is set aside, and made again: its bytes are not"):
         mended = cached_arrays("a.lists", make)
     assert make.made == 2
     assert all(np.array_equal(whole[name], mended[name]) for name in whole)

@@ -75,7 +75,7 @@ def test_metrics_that_are_numpys_are_kept_and_read_again(tmp_path: Path) -> None
 def test_a_state_that_does_not_fit_any_more_is_set_aside_and_the_training_begins_anew(tmp_path: Path) -> None:
     Sides().fit(run(tmp_path, STOP))
     task = Sides(hidden=9)  # somebody has changed build
-    with pytest.warns(Notice, match=r"does not fit \(RuntimeError: .*\): it is set aside and not continued"):
+    with pytest.warns(Notice, match=r"is set aside, and made again: it does not fit: RuntimeError: "):
         found = task.fit(run(tmp_path))
     assert found == Sides(hidden=9).fit(run(None))
     assert task.passes == found.steps

@@ -177,7 +177,7 @@ def test_a_checkpoint_that_cannot_be_read_is_set_aside(tmp_path: Path, damage: s
         content[len(content) // 2] ^= 4
         program = pickle.dumps(Program(tmp_path / "executed"))
         file.write_bytes({"cut": content[:3000], "empty": b"", "program": program, "a bit": content}[damage])
-    with pytest.warns(UserWarning, match="cannot be read") as warned:
+    with pytest.warns(UserWarning, match="is set aside, .*: its bytes are not those that were written") as warned:
         found = told(tmp_path)
     assert len(warned) == damaged
     assert found == straight

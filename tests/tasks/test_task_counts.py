@@ -49,6 +49,21 @@ def test_closed_form_and_both_counters_agree_on_a_task(
     agree(model, positional(model, example), task.closed_form(architecture))
 
 
+@pytest.mark.parametrize("topology", ["dca(k=1)/hyper", "resnet"])
+@pytest.mark.parametrize("name", TASKS.names())
+def test_blocks_that_differ_are_counted_each_with_its_own_numbers(
+    name: str, topology: str, agree: Callable[[nn.Module, tuple[Tensor, ...], Count | None], None]
+) -> None:
+    task, architecture = of(name, topology, depth=2)
+    own = {"hidden": (architecture.hidden, 24)}
+    if architecture.heads:
+        own |= {"heads": (architecture.heads, 3), "head_dim": (architecture.head_dim, 6)}
+    architecture = architecture.changed(own)
+    with meta_device():
+        model, example = task.build(architecture), task.example()
+    agree(model, positional(model, example), task.closed_form(architecture))
+
+
 @pytest.mark.parametrize(
     ("name", "topology"),
     [*((name, "resnet") for name in TASKS.names()), *(("digits-vit", topology) for topology in TOPOLOGIES.names())],

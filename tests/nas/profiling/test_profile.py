@@ -242,11 +242,11 @@ def test_a_network_within_a_limit_is_trained_and_keeps_its_profile() -> None:
     assert row.columns()["latency_ms"] == row.profile["latency_ms"]
 
 
-def test_no_memory_for_the_presets_batch_is_over_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_memory_for_the_presets_batch_is_a_failure_that_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(profiling, "_measured", without_memory_for(SMOKE.batch))
     row = evaluate(job(profiled=True))
-    assert row.status == "over-budget"
-    assert "no memory for a step" in str(row.error)
+    assert row.status == "failed"
+    assert str(row.error).startswith("out-of-memory: OutOfMemoryError")
 
 
 def test_no_memory_for_one_example_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from search_spaces.testing import (
     subject,
 )
 from search_spaces.topologies.base import Wiring
-from search_spaces.topologies.build import count
+from search_spaces.topologies.build import wire_count
 from search_spaces.topologies.registry import TOPOLOGIES, load
 
 CASES = [
@@ -50,7 +50,7 @@ def test_our_counter_and_the_docstring_agree_with_the_closed_form(case: str) -> 
     check_the_closed_form_is_what_is_counted(ours)
     for depth, width, heads, head_dim in ((3, 12, 5, 4), (1, 24, 2, 4)):
         wiring = Wiring(sites_of(depth, width, heads * head_dim), width, head_dim, parts=2)
-        assert documented(case, wiring) == count(case, wiring).params
+        assert documented(case, wiring) == wire_count(*load(case), wiring).params
 
 
 def documented(case: str, wiring: Wiring) -> int:

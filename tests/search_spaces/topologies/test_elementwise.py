@@ -11,7 +11,7 @@ import pytest
 
 from search_spaces.architecture import Architecture
 from search_spaces.topologies.base import Site, Wiring
-from search_spaces.topologies.build import count
+from search_spaces.topologies.build import wire_count
 from search_spaces.topologies.registry import TOPOLOGIES, load, refusal
 
 CASES = [
@@ -171,7 +171,7 @@ def tallied(case: str, wiring: Wiring, layers: int) -> int:
 def test_a_transformers_mixing_is_what_the_equation_does(case: str, depth: int) -> None:
     sites = (Site(("q", "k", "v"), 5 * 4, True), Site(("x",), 12, False)) * depth
     wiring = Wiring(sites, width=12, head_dim=4, parts=2)
-    assert count(case, wiring).elementwise == tallied(case, wiring, layers=2)
+    assert wire_count(*load(case), wiring).elementwise == tallied(case, wiring, layers=2)
 
 
 @pytest.mark.parametrize("depth", [1, 6])
@@ -180,4 +180,4 @@ def test_the_mixing_of_blocks_of_one_layer_is_what_the_equation_does(case: str, 
     if refusal(Architecture(depth=depth, width=12, hidden=12, topology=case)) is not None:
         pytest.skip("needs heads")
     wiring = Wiring((Site(("x",), 12, True),) * depth, width=12, head_dim=0)
-    assert count(case, wiring).elementwise == tallied(case, wiring, layers=1)
+    assert wire_count(*load(case), wiring).elementwise == tallied(case, wiring, layers=1)

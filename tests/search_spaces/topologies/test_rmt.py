@@ -12,7 +12,7 @@ from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
 from search_spaces.layers.stack import Stack
 from search_spaces.topologies.base import Site, Wiring
-from search_spaces.topologies.build import build, count
+from search_spaces.topologies.build import wire, wire_count
 from search_spaces.topologies.registry import load, refusal
 from search_spaces.topologies.rmt import RMT, Load, Store
 
@@ -72,13 +72,13 @@ def test_parameters_are_the_sum_of_appendix_a() -> None:
     width = rank * values
     wiring = Wiring((Site(("q", "k", "v"), width, True), Site(("x",), width, False)) * layers, width, values, parts=2)
     gains = (2 * layers + 1) * keys * values
-    ours = count(f"rmt(keys={keys})", wiring).params - gains
+    ours = wire_count(*load(f"rmt(keys={keys})"), wiring).params - gains
     assert ours == 3 * rank * keys + layers * 6 * rank * keys
 
 
 def test_keys_start_xavier_and_those_that_layers_store_by_smaller() -> None:
     wiring = Wiring((Site(("q", "k", "v"), 2048, True), Site(("x",), 2048, False)) * 2, 2048, 8, parts=1)
-    topology = build("rmt(keys=128)", wiring)
+    topology = wire(*load("rmt(keys=128)"), wiring)
     assert isinstance(topology, RMT)
     spread = {
         "load for attention": (topology.loads[0], 2 / (128 + 3 * 256)),
@@ -106,7 +106,7 @@ def test_what_cannot_be_wired_is_refused(topology: str, changes: dict[str, int],
 
 def test_building_what_is_refused_is_a_mistake() -> None:
     with pytest.raises(UserError, match="must divide the width"):
-        build("rmt", Wiring((Site(("x",), 18, True),), 18, 4))
+        wire(*load("rmt"), Wiring((Site(("x",), 18, True),), 18, 4))
 
 
 def test_a_key_without_length_is_refused() -> None:

@@ -1,0 +1,195 @@
+"""What a search's coordinator does for a trial, in CPU time, beside plain Optuna with the same sampler.
+
+A study of some trials is made at once in SQLite; then further trials are asked for, evaluated in no time and told: by
+`nas.scheduler` with Rows, and by Optuna as its documentation has it, the results in one attribute. Workers compute
+elsewhere, so this is what bounds how many of them one coordinator can keep busy. The memory is the whole process's.
+"""
+
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import optuna
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.samplers import BaseSampler, NSGAIISampler, RandomSampler, TPESampler
+from optuna.trial import create_trial
+
+from benchmarks.form import Figure, main
+from nas.asking import Asked, ask_search
+from nas.jobs import EvaluationJob, blank_row
+from nas.leases import claims_in
+from nas.optuna_study import open_storage, open_study
+from nas.sampling import DEFAULT, BudgetSampler
+from nas.scheduler import Scheduler
+from nas.searching import SearchPlan
+from nas.store import Store
+from results.row import Row
+from search_spaces.spec import Scalar
+
+SIZES = (100, 1000, 10_000)
+OPTUNAS: dict[str, type[BaseSampler]] = {"random": RandomSampler, "nsga2": NSGAIISampler, "tpe": TPESampler}
+
+
+class AtOnce:
+    """Workers that have found everything as soon as they are asked."""
+
+    capacity = 1
+
+    def __init__(self) -> None:
+        self._jobs: list[EvaluationJob] = []
+
+    def submit(self, job: EvaluationJob) -> None:
+        """Keep the job."""
+        self._jobs.append(job)
+
+    def collect(self, patience: float | None = None) -> list[tuple[EvaluationJob, Row]]:
+        """Give made-up Rows."""
+        jobs, self._jobs = self._jobs, []
+        return [(job, made_up(blank_row(job))) for job in jobs]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Nothing is held."""
+
+
+def made_up(row: Row) -> Row:
+    """The Row with results that follow from its architecture."""
+    draw = random.Random(row.architecture.key)
+    metrics = {"accuracy": draw.random(), "accuracy_se": 0.01, "loss": draw.random(), "loss_se": 0.01}
+    curve = tuple({"step": step, "metrics": metrics} for step in range(5))
+    costs = replace(row.costs, flops=draw.randrange(10**6, 10**9), params=draw.randrange(10**4, 10**6))
+    return replace(row, status="complete", error=None, metrics=metrics, test=metrics, curve=curve, costs=costs)
+
+
+def asked(sampler: str) -> Asked:
+    """A search in a space of more than 10,000 architectures."""
+    heads = ",".join(map(str, range(1, 25)))
+    return ask_search(
+        "digits-vit", "joint", "", [f"heads={heads}"], (), "accuracy,flops",
+        preset="smoke", settings="", seed=0, sampler=sampler, data=None,
+    )  # fmt: skip
+
+
+def fill(folder: Path, size: int, search: Asked) -> str:
+    """A store with a study of so many trials that have ended."""
+    url = f"sqlite:///{folder}/studies.db"
+    store = Store(url, make=True)
+    sampler = BudgetSampler(search.members, search.config.sampler)
+    study = open_study(open_storage(url), "s", search.config, sampler)
+    members = random.Random(0).sample(list(search.members), size)
+    axes = sampler.infer_relative_search_space(study, None)  # type: ignore[arg-type]  # it is not looked at
+    points = [search.members.space.members[member] for member in members]
+    for number, (member, point) in enumerate(zip(members, points, strict=True)):
+        job = EvaluationJob(task="digits-vit", architecture=member.architecture, preset="smoke", number=number)
+        row = made_up(blank_row(job))
+        store.add(row, "s", number)
+        values = [row.metrics["accuracy"], float(row.costs.flops or 0)]
+        distributions = {name: axes[name] for name in point}
+        study.add_trial(create_trial(params=point, distributions=distributions, values=values))
+    return url
+
+
+def ours(url: str, size: int, trials: int, search: Asked) -> float:
+    """CPU milliseconds a trial of this project's coordinator."""
+    store = Store(url, make=True)
+    sampler = BudgetSampler(search.members, search.config.sampler)
+    study = resumed(url, search, sampler)
+    with claims_in(store) as claims:
+        scheduler = Scheduler(store, "s", claims, AtOnce(), lambda row: None)
+        scheduler.run(SearchPlan(study, store, search.config, claims, sampler, size + 1))  # what is read once is read
+        plan = SearchPlan(study, store, search.config, claims, sampler, size + 1 + trials)
+        began = time.process_time()
+        scheduler.run(plan)
+        return (time.process_time() - began) / trials * 1000
+
+
+def resumed(url: str, search: Asked, sampler: BudgetSampler) -> optuna.Study:
+    """The study, which was made with another sampler: what it holds is the same."""
+    return optuna.load_study(study_name="s", storage=open_storage(url), sampler=sampler)
+
+
+def optunas(url: str, trials: int, search: Asked, sampler: BaseSampler) -> float:
+    """CPU milliseconds a trial of Optuna by itself, on a study of the same trials."""
+    study = optuna.load_study(study_name="s", storage=url, sampler=sampler)
+    space = search.members.space
+    axes = BudgetSampler(search.members).infer_relative_search_space(study, None)  # type: ignore[arg-type]
+
+    def one() -> None:
+        trial = study.ask()
+        point = {name: suggested(trial, name, axes[name]) for name in axes if "." not in name}
+        for name in space.options(point):
+            suggested(trial, name, axes[name])
+        trial.set_user_attr("results", {"accuracy": 0.5, "flops": 10**7, "curve": [0.1] * 20})
+        study.tell(trial, [0.5, 1e7])
+
+    one()
+    began = time.process_time()
+    for _ in range(trials):
+        one()
+    return (time.process_time() - began) / trials * 1000
+
+
+def suggested(trial: optuna.Trial, name: str, axis: BaseDistribution) -> Scalar:
+    """What Optuna suggests for an axis."""
+    if isinstance(axis, IntDistribution):
+        return trial.suggest_int(name, axis.low, axis.high, log=axis.log)
+    if isinstance(axis, FloatDistribution):
+        return trial.suggest_float(name, axis.low, axis.high, log=axis.log)
+    assert isinstance(axis, CategoricalDistribution)
+    return trial.suggest_categorical(name, axis.choices)  # type: ignore[return-value]  # none of them is None
+
+
+def copy(made: Path, to: Path) -> str:
+    """Another store with the same content."""
+    shutil.copytree(made, to)
+    return f"sqlite:///{to}/studies.db"
+
+
+def peak_mb(made: Path, size: int) -> float:
+    """Megabytes that a process of its own holds at most while it coordinates."""
+    program = (
+        "import resource; from pathlib import Path; from benchmarks.coordinator import *;"
+        f"ours({f'sqlite:///{made}/studies.db'!r}, {size}, 5, asked({DEFAULT!r}));"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    return float(said.split()[-1]) / 1000
+
+
+def figures(quick: bool) -> dict[str, Figure]:
+    """Twenty more trials at each size; five at the two smaller ones where it is to be quick."""
+    trials, found = 5 if quick else 20, dict[str, Figure]()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    warnings.simplefilter("ignore")
+    for size in SIZES[: 2 if quick else 3]:
+        with tempfile.TemporaryDirectory() as folder:
+            made, searches = Path(folder, "made"), {name: asked(name) for name in (DEFAULT, *OPTUNAS)}
+            made.mkdir()
+            fill(made, size, searches["random"])
+            for name, search in searches.items():
+                own = ours(copy(made, Path(folder, f"{name}-ours")), size, trials, search)
+                if name not in OPTUNAS:
+                    found[f"ms_per_trial_{name}_{size}"] = Figure(own, "ms", "lower")
+                    continue
+                other = optunas(copy(made, Path(folder, name)), trials, search, OPTUNAS[name](seed=0))
+                ratio, aim = f"ms_per_trial_over_optuna_{name}_{size}", 1.0 if size == 1000 else None
+                found[ratio] = Figure(own / other, "x", "lower", aim, {"nas_ms": own, "optuna_ms": other})
+            if size == SIZES[2]:
+                found[f"peak_mb_{size}"] = Figure(peak_mb(made, size), "MB", "lower", 1000)
+    return found
+
+
+if __name__ == "__main__":
+    main("coordinator", figures)

@@ -1,0 +1,104 @@
+"""A made-up loss over a space that cannot be listed: heads, head dim, hidden and topology of each block of ViT-S.
+
+The costs are real: the network's closed form at 224 pixels. The loss was fixed before any sampler was run on it. What
+is best in it is not known: a hypervolume is a share of that of everything that all searches of the run have found.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+
+from benchmarks.landscapes import BASE, GAIN
+from nas.budget import Budget, parse_budget
+from nas.programme import Programme
+from search_spaces.architecture import Architecture
+from search_spaces.catalog import per_block
+from search_spaces.models.vit import count_vit
+from search_spaces.spec import Spec
+
+BUDGET = "21M<=params<=23M,flops<=9500M"
+
+
+@dataclass(frozen=True)
+class Inside:
+    """The architectures within a budget, told one at a time."""
+
+    budget: Budget
+
+    def __contains__(self, architecture: Architecture) -> bool:
+        return self.budget.allows(counts(architecture))
+
+
+@dataclass(frozen=True)
+class LargeLandscape:
+    """A search whose answer is not known: both objectives, loss and flops, are to be small.
+
+    Attributes:
+        feasible: What is inside the budget.
+        inside: The same, of any architecture.
+    """
+
+    feasible: Programme
+    inside: Inside
+
+    def measure(self, architecture: Architecture, seed: int) -> tuple[float, float]:
+        """What a trial gives: the loss and the FLOPs."""
+        return loss(architecture), float(counts(architecture)["flops"])
+
+
+def landscape() -> LargeLandscape:
+    """`per-block` around ViT-S, with the topologies that losses are made up for, whatever else is installed."""
+    space = per_block(BASE)
+    topologies = tuple(name for name in ("resnet", *GAIN) if name in space.axes["topology:1"])
+    searched = space.with_axes(dict.fromkeys(space.runs["topology"], topologies))
+    budget = parse_budget([BUDGET])
+    return LargeLandscape(Programme(searched, counts, budget), Inside(budget))
+
+
+def counts(architecture: Architecture) -> dict[str, int]:
+    """What the network costs."""
+    form = count_vit(architecture, (3, 224, 224), 16, 1000)
+    return {"params": form.params, "macs": form.macs, "flops": 2 * form.macs}
+
+
+def loss(architecture: Architecture) -> float:
+    """A power law in what blocks can do: attention matters early and features late, in the same block more than apart.
+
+    A topology gains more the later its group, and more again where the group before has the same.
+    """
+    last, capacity, off = architecture.depth - 1, 0.0, 0.0
+    for number in range(architecture.depth):
+        block, late = architecture.at(number), number / last
+        attention = block.heads * block.head_dim / block.width
+        features = block.hidden / (4 * block.width)
+        capacity += (1.3 - 0.6 * late) * attention**0.5 + (0.7 + 0.6 * late) * features**0.5
+        capacity += 0.4 * (attention * features) ** 0.25
+        off += 0.06 * math.log(block.head_dim / 64) ** 2 / architecture.depth
+    names = [Spec.parse(run).name for run in architecture.topology.split("/")] * (
+        4 if "/" not in architecture.topology else 1
+    )
+    gain = sum(GAIN.get(name, 0.0) * (0.6 + 0.3 * group) / len(names) for group, name in enumerate(names))
+    gain += 0.01 * sum(a == b != "resnet" for a, b in pairwise(names))
+    return 0.9 + 0.55 * (capacity / (2.4 * architecture.depth)) ** -0.8 + off - gain
+
+
+def shares(found: Iterable[Iterable[Architecture]]) -> list[float]:
+    """The hypervolume of each search's architectures, all within the budget, as a share of all searches' together.
+
+    The reference point is the worst loss with the worst FLOPs of all.
+    """
+    each = [{(loss(one), float(counts(one)["flops"])) for one in architectures} for architectures in found]
+    everything = set.union(*each)
+    worst = max(loss for loss, _ in everything), max(flops for _, flops in everything)
+    return [hypervolume(points, worst) / hypervolume(everything, worst) for points in each]
+
+
+def hypervolume(points: Iterable[tuple[float, float]], worst: tuple[float, float]) -> float:
+    """The area between points and a reference point that is worse than all."""
+    total, best = 0.0, worst[1]
+    for value, flops in sorted(points):
+        if flops < best:
+            total += (worst[0] - value) * (best - flops)
+            best = flops
+    return total

@@ -1,0 +1,35 @@
+"""Why an evaluation failed, in the words that its Row has, and a process that is clean for the next one."""
+
+import errno
+import gc
+
+import torch
+
+from nas.resources import OUT_OF_MEMORY
+from results.row import Row
+from search_spaces.errors import reason_of
+
+_SAID = ("can't allocate memory", "cannot allocate memory", "out of memory", "bad_alloc", "alloc_failed")
+"""What torch, its libraries and the operating system say, in small letters, where memory is short."""
+
+
+def reason_of_failure(error: BaseException) -> str:
+    """An error as `search_spaces.errors.reason_of` has it, behind "out-of-memory:" where that is what it was."""
+    said = reason_of(error)
+    return f"{OUT_OF_MEMORY}: {said}" if _is_out_of_memory(error) else said
+
+
+def clean_up(row: Row) -> None:
+    """Give back what a training that ran out of memory has left, so that the next one has all there is."""
+    if (row.error or "").startswith(OUT_OF_MEMORY):
+        gc.collect()
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    return isinstance(error, RuntimeError) and any(words in str(error).lower() for words in _SAID)

@@ -1,0 +1,253 @@
+"""The multiple-choice knapsack, counted and sampled exactly: one option of each part, so that their costs' sum fits.
+
+Sums are integers of any size and so are the numbers of ways to reach them: nothing is rounded. Distinct sums are what
+it costs. Parts of one kind have few of them, so each kind is summed up by itself, and the last two groups of parts are
+never joined: for each sum of the one, the ways of the other that fit are looked up.
+
+Shapes: O = sums of the outer group, I = of the inner one, Q = quantities, L = limbs of a big number.
+"""
+
+from abc import ABC, abstractmethod
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from itertools import accumulate
+
+import numpy as np
+from numpy.typing import NDArray
+
+from search_spaces.errors import UserError
+
+Cost = tuple[int, ...]
+"""How much of each bounded quantity."""
+
+Part = Sequence[Cost]
+"""What each option costs."""
+
+Choice = dict[int, int]
+"""Number of a part -> number of its option."""
+
+MOST_PAIRS = 100_000_000
+"""The most pairs of sums that are looked at: some seconds."""
+
+_CHUNK = 2**22
+
+Amounts = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Sums(ABC):
+    """The sums that some parts can have.
+
+    Attributes:
+        ways: Sum, its quantities as the digits of one number -> how many choices have it.
+    """
+
+    ways: Mapping[int, int]
+
+    @abstractmethod
+    def choice(self, total: int, place: int) -> Choice:
+        """One of the choices that have a sum, by its place among them."""
+
+
+@dataclass(frozen=True)
+class Nothing(Sums):
+    """No part."""
+
+    def choice(self, total: int, place: int) -> Choice:
+        """Choose nothing."""
+        return {}
+
+
+@dataclass(frozen=True)
+class Leaf(Sums):
+    """One part.
+
+    Attributes:
+        part: Its number.
+        options: Cost -> the options that have it.
+    """
+
+    part: int
+    options: Mapping[int, Sequence[int]]
+
+    def choice(self, total: int, place: int) -> Choice:
+        """One of the options with that cost."""
+        return {self.part: self.options[total][place]}
+
+
+@dataclass(frozen=True)
+class Pair(Sums):
+    """Two groups of parts, the second with fewer sums."""
+
+    many: Sums
+    few: Sums
+
+    def choice(self, total: int, place: int) -> Choice:
+        """Choices stand in the order of how the groups share the sum, and then in that of each group."""
+        for share, few in self.few.ways.items():
+            many = self.many.ways.get(total - share, 0)
+            if place < few * many:
+                return self.many.choice(total - share, place // few) | self.few.choice(share, place % few)
+            place -= few * many
+        raise AssertionError("a sum's ways are those of its shares")
+
+
+class Knapsack:
+    """One option of each part, so that each quantity's sum is within its range, both ends included.
+
+    Args:
+        kinds: The parts in groups whose parts have costs alike. A part's number is its place in all groups on end.
+        low: The least of each quantity.
+        high: The most of each quantity.
+
+    Attributes:
+        least: What no choice has less of, of each quantity by itself.
+        most: What no choice has more of.
+
+    Raises:
+        UserError: There are too many distinct sums.
+    """
+
+    def __init__(self, kinds: Sequence[Sequence[Part]], low: Cost, high: Cost) -> None:
+        parts = [part for kind in kinds for part in kind]
+        quantities = range(len(low))
+        self.least = tuple(sum(min(cost[q] for cost in part) for part in parts) for q in quantities)
+        self.most = tuple(sum(max(cost[q] for cost in part) for part in parts) for q in quantities)
+        # Sums are counted from the least one, and ranges are cut to what there is.
+        self._spans = [most - least for least, most in zip(self.least, self.most, strict=True)]
+        self._low = [max(0, end - least) for end, least in zip(low, self.least, strict=True)]
+        self._high = [min(end - self.least[q], self._spans[q]) for q, end in enumerate(high)]
+        self._digits = list(accumulate((span + 1 for span in self._spans), lambda a, b: a * b, initial=1))
+        fits = all(low <= high for low, high in zip(self._low, self._high, strict=True))
+        self._outer, self._inner = self._groups(kinds) if fits else (Nothing({}), Nothing({}))
+        self._outer_sums, self._inner_sums = sorted(self._outer.ways), sorted(self._inner.ways)
+
+    @property
+    def number(self) -> int:
+        """How many choices fit."""
+        return self._until[-1] if self._until else 0
+
+    def draw(self, random: np.random.Generator) -> list[int]:
+        """Choose an option of each part, each choice that fits with the same chance. There must be one."""
+        place = below(self.number, random)
+        which = bisect_right(self._until, place)
+        outer = self._outer_sums[which]
+        place -= self._until[which - 1] if which else 0
+        place, beside = divmod(place, self._outer.ways[outer])
+        for index in self._fitting(which):
+            inner = self._inner_sums[index]
+            if place < self._inner.ways[inner]:
+                choice = self._outer.choice(outer, beside) | self._inner.choice(inner, place)
+                return [choice[part] for part in range(len(choice))]
+            place -= self._inner.ways[inner]
+        raise AssertionError("what fits is what was counted")
+
+    def _groups(self, kinds: Sequence[Sequence[Part]]) -> tuple[Sums, Sums]:
+        """All parts in two groups. For each sum of the outer one, those of the inner one that fit are looked up."""
+        numbers = iter(range(sum(map(len, kinds))))
+        groups = [reduce(_pair, [self._leaf(next(numbers), part) for part in kind]) for kind in kinds if kind]
+        groups += [Nothing({0: 1})] * (2 - len(groups))
+        while len(groups) > 2:
+            groups.sort(key=lambda sums: len(sums.ways))
+            groups[:2] = [_pair(groups[1], groups[0])]
+        inner, outer = sorted(groups, key=lambda sums: len(sums.ways))
+        swapped = _in_a_row(self._amounts(sorted(outer.ways))) and not _in_a_row(self._amounts(sorted(inner.ways)))
+        return (inner, outer) if swapped else (outer, inner)
+
+    def _leaf(self, number: int, part: Part) -> Sums:
+        least = [min(cost[q] for cost in part) for q in range(len(self.least))]
+        options: dict[int, list[int]] = {}
+        for index, cost in enumerate(part):
+            above = (amount - floor for amount, floor in zip(cost, least, strict=True))
+            total = sum(amount * digit for amount, digit in zip(above, self._digits, strict=False))
+            options.setdefault(total, []).append(index)
+        return Leaf({total: len(those) for total, those in options.items()}, number, options)
+
+    @cached_property
+    def _until(self) -> list[int]:
+        """How many choices there are up to each of the outer group's sums, it included."""
+        if not self._outer_sums:
+            return []
+        found = self._in_a_row() if _in_a_row(self._inner_amounts) else self._one_by_one()
+        return list(accumulate(self._outer.ways[s] * n for s, n in zip(self._outer_sums, found, strict=True)))
+
+    def _in_a_row(self) -> Iterator[int]:
+        """For each outer sum, the ways of the inner group that fit, where all quantities grow along its sums."""
+        until = list(accumulate((self._inner.ways[inner] for inner in self._inner_sums), initial=0))
+        outer, inner = self._outer_amounts, self._inner_amounts
+        start, end = np.zeros(len(outer), dtype=np.intp), np.full(len(outer), len(inner))
+        for q, (low, high) in enumerate(zip(self._low, self._high, strict=True)):
+            start = np.maximum(start, np.searchsorted(inner[:, q], low - outer[:, q], "left"))
+            end = np.minimum(end, np.searchsorted(inner[:, q], high - outer[:, q], "right"))
+        return (until[max(b, a)] - until[a] for a, b in zip(start.tolist(), end.tolist(), strict=True))
+
+    def _one_by_one(self) -> Iterator[int]:
+        """The same for any quantities: every pair of sums is looked at."""
+        outer, inner = self._outer_amounts, self._inner_amounts
+        if len(outer) * len(inner) > MOST_PAIRS:
+            raise _too_many(len(outer) * len(inner))
+        bits = 52 - len(inner).bit_length()  # so that a sum of limbs is exact in double precision
+        shifts = range(0, max(self._inner.ways.values()).bit_length(), bits)
+        ways = [[self._inner.ways[s] >> shift & (1 << bits) - 1 for shift in shifts] for s in self._inner_sums]
+        limbs, rows = np.array(ways, dtype=float), max(1, _CHUNK // len(inner))  # [I, L]
+        for first in range(0, len(outer), rows):
+            total = outer[first : first + rows, None] + inner  # [., I, Q]
+            inside = ((total >= self._low) & (total <= self._high)).all(axis=2)
+            for row in inside.astype(float) @ limbs:
+                yield sum(int(limb) << shift for limb, shift in zip(row, shifts, strict=True))
+
+    def _fitting(self, which: int) -> list[int]:
+        """Which of the inner group's sums fit beside one of the outer's."""
+        total = self._outer_amounts[which] + self._inner_amounts
+        inside = ((total >= self._low) & (total <= self._high)).all(axis=1)
+        fitting: list[int] = np.flatnonzero(inside).tolist()
+        return fitting
+
+    @cached_property
+    def _outer_amounts(self) -> Amounts:
+        return self._amounts(self._outer_sums)
+
+    @cached_property
+    def _inner_amounts(self) -> Amounts:
+        return self._amounts(self._inner_sums)
+
+    def _amounts(self, sums: Sequence[int]) -> Amounts:
+        """The quantities of sums: [., Q]."""
+        digits = list(zip(self._digits, self._spans, strict=False))
+        return np.array([[s // digit % (span + 1) for digit, span in digits] for s in sums], dtype=np.int64)
+
+
+def below(end: int, random: np.random.Generator) -> int:
+    """A whole number from 0 to below any end, each with the same chance."""
+    bits = (end - 1).bit_length()
+    if bits == 0:
+        return 0
+    while True:
+        drawn = int.from_bytes(random.bytes((bits + 7) // 8), "little") & (1 << bits) - 1
+        if drawn < end:
+            return drawn
+
+
+def _pair(one: Sums, other: Sums) -> Sums:
+    many, few = (one, other) if len(one.ways) >= len(other.ways) else (other, one)
+    if len(many.ways) * len(few.ways) > MOST_PAIRS // 10:
+        raise _too_many(len(many.ways) * len(few.ways))
+    ways: dict[int, int] = {}
+    for total, those in many.ways.items():
+        for share, more in few.ways.items():
+            ways[total + share] = ways.get(total + share, 0) + those * more
+    return Pair(ways, many, few)
+
+
+def _in_a_row(amounts: Amounts) -> bool:
+    """Whether no quantity becomes less from one sum to the next."""
+    return bool((np.diff(amounts, axis=0) >= 0).all())
+
+
+def _too_many(pairs: int) -> UserError:
+    return UserError(
+        f"the space has too many different costs to be counted under this budget, {pairs:.1e} pairs of sums of at most "
+        f"{MOST_PAIRS:.0e}. Bound one quantity, or take fewer values with --axis."
+    )

@@ -1,0 +1,40 @@
+"""What the processes that we begin have in common: they end with whoever began them, and import what is installed."""
+
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_PR_SET_PDEATHSIG = 1  # of linux/prctl.h
+_SAFE_PATH = "PYTHONSAFEPATH"
+
+
+@contextmanager
+def working_directory_not_imported() -> Iterator[None]:
+    """A process that begins here finds no copy.py or types.py of the working directory in the place of Python's own."""
+    before = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_SAFE_PATH]
+        else:
+            os.environ[_SAFE_PATH] = before
+
+
+def begun(parent: int) -> None:
+    """What a process does first that `parent` has begun."""
+    os.environ.pop(_SAFE_PATH, None)  # what a task begins is its own affair
+    end_with_parent(parent)
+    os.register_at_fork(after_in_child=lambda: end_with_parent(os.getppid()))  # what loads its data, for one
+
+
+def end_with_parent(parent: int) -> None:
+    """Have the kernel end this process with the one that began it: nobody would read what it finds. On Linux."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)  # it had ended already

@@ -1,0 +1,135 @@
+"""What evaluations may use: processes, threads, time, memory; and what is known when one took too much. No torch."""
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from search_spaces.errors import UserError
+
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_BYTES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_CLUSTER = re.compile(r"ray://[^\s/:]+:\d{1,5}")
+_QUANTITY = re.compile(r"(\d{1,15}(?:\.\d{0,9})?)\s*([a-zA-Z]?)")
+
+MOST_WORKERS = 10**3
+"""Of one machine."""
+
+OUT_OF_MEMORY, TIMED_OUT = "out-of-memory", "timed-out"
+"""What a failed Row's error begins with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What the evaluations of a command may use.
+
+    Attributes:
+        workers: Evaluations at once, None for what uses the machine well, or the Ray cluster that they run on:
+            "ray" or "ray://HOST:PORT".
+        threads: Of the CPU, for each.
+        seconds: After so many an evaluation is ended; None lets it run.
+        memory: Bytes that its process may allocate beyond those that it begins with; None takes what there is. Linux's.
+        gpus: For each: a whole number, or a share of one; None is one where there are any, shared by surplus workers.
+    """
+
+    workers: int | str | None = None
+    threads: int = 1
+    seconds: float | None = None
+    memory: int | None = None
+    gpus: float | None = None
+
+
+def resources_of(
+    workers: int | str | None,
+    threads: int,
+    trial_timeout: str | float | None = None,
+    trial_memory: str | float | None = None,
+    trial_gpus: float | None = None,
+) -> Resources:
+    """What was asked for: times are "90", "30m", "2h", memory is "4G". Raises UserError for what is neither."""
+    memory = None if trial_memory is None else int(_quantity("trial_memory", trial_memory, _BYTES, "4G", 1e15))
+    if memory is not None and sys.platform != "linux":
+        raise UserError(f"trial_memory is kept on Linux, and this is {sys.platform}. Leave it out.")
+    seconds = seconds_of("trial_timeout", trial_timeout)
+    return Resources(workers_of(workers), threads, seconds, memory, gpus_of(trial_gpus))
+
+
+def workers_of(asked: int | str | None) -> int | str | None:
+    """A number of workers, or the Ray cluster that they are on. Raises UserError for what is neither."""
+    text = str(asked).strip()
+    if asked is None:
+        return None
+    if text == "ray" or _CLUSTER.fullmatch(text):
+        return text
+    if isinstance(asked, bool) or not text.isdecimal() or text.strip("0") == "":
+        raise UserError(f"workers must be a whole number of at least 1, ray, or ray://HOST:PORT, got {asked!r:.40}.")
+    if len(text) > 9 or int(text) > MOST_WORKERS:
+        raise UserError(f"workers must be at most {MOST_WORKERS}, got {text:.40}. More than that are a cluster's: ray.")
+    return int(text)
+
+
+def gpus_of(asked: float | None) -> float | None:
+    """GPUs of an evaluation. Raises UserError where they are neither a whole number nor a share of one."""
+    if asked is None:
+        return None
+    if isinstance(asked, bool) or not (0 <= asked < 1 or (asked >= 1 and asked % 1 == 0)):
+        raise UserError(f"trial_gpus must be a whole number, or a share of a GPU such as 0.5, got {asked!r}.")
+    return float(asked)
+
+
+def processes_for(gpus: float | None) -> int:
+    """How many processes an evaluation is: one a GPU."""
+    return max(1, int(gpus or 1))
+
+
+def fitting(there: float, each: float) -> int:
+    """How many evaluations find room on so many GPUs, of which each takes a whole number, or a share of one."""
+    return int(there // each) if each >= 1 else int(there) * int(1 / each + 1e-9)
+
+
+def seconds_of(name: str, asked: str | float | None) -> float | None:
+    """A time in seconds: 90, "90", "30m", "2h", "1d". Raises UserError, naming the option, where it is none."""
+    return None if asked is None else _quantity(name, asked, _SECONDS, "90s, 30m, 2h or 1d", 1e9)
+
+
+def _quantity(name: str, asked: str | float, units: dict[str, int], example: str, most: float) -> float:
+    match = _QUANTITY.fullmatch(str(asked).strip())
+    if match is None or match[2] not in units or not 0 < float(match[1]) * units[match[2]] <= most:
+        raise UserError(f"{name} must be a positive number such as {example}, at most {most:.0e}, got {asked!r:.60}.")
+    return float(match[1]) * units[match[2]]
+
+
+def keep_memory_within(memory: int) -> None:
+    """Have this process's allocations fail once it has so many bytes more than now, in whatever library."""
+    import resource
+
+    held = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmData:"))
+    most = int(held.split()[1]) * 1024 + memory
+    resource.setrlimit(resource.RLIMIT_DATA, (most, resource.getrlimit(resource.RLIMIT_DATA)[1]))
+
+
+def kills_for_memory(root: Path = Path("/")) -> int | None:
+    """How many processes of this control group the kernel has ended for lack of memory; None where it does not say."""
+    for file in _accounts(root):
+        with suppress(OSError, ValueError):
+            for line in file.read_text().splitlines():
+                name, _, number = line.partition(" ")
+                if name == "oom_kill":
+                    return int(number)
+    return None
+
+
+def _accounts(root: Path) -> Iterator[Path]:
+    """The files in which the kernel counts: of this group or, in a container, at the top."""
+    groups = root / "sys/fs/cgroup"
+    with suppress(OSError):
+        for line in (root / "proc/self/cgroup").read_text().splitlines():
+            _, controllers, group = line.split(":", 2)
+            if not controllers:
+                yield groups / group.lstrip("/") / "memory.events"
+            elif controllers == "memory":
+                yield groups / "memory" / group.lstrip("/") / "memory.oom_control"
+    yield groups / "memory.events"
+    yield groups / "memory" / "memory.oom_control"

@@ -1,0 +1,60 @@
+"""From Python's values to Arrow's arrays without `pyarrow.array`: that imports pandas, longer than a query takes."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+
+def array(values: Sequence[Any], kind: type) -> pa.Array:
+    """Values of one kind (int, float or str), None being null, as an array.
+
+    A number that is not finite is null. What is no Unicode in a text becomes question marks.
+
+    Raises:
+        OverflowError: An integer beyond 64 bits.
+        pyarrow.ArrowCapacityError: Texts of more than 2 GiB in all.
+    """
+    if kind is str:
+        return _texts(values)
+    if kind is float:
+        numbers = np.array(values, dtype=np.float64)  # None becomes NaN
+        return _with_nulls(pa.float64(), np.isfinite(numbers), numbers)
+    known = np.array([value is not None for value in values], dtype=bool)
+    whole = np.array([0 if value is None else value for value in values], dtype=np.int64)
+    return _with_nulls(pa.int64(), known, whole)
+
+
+def _texts(values: Sequence[str | None]) -> pa.Array:
+    if len(set(values)) == 1:  # as most columns of one study are
+        return _repeated(values[0], len(values))
+    known = np.array([value is not None for value in values], dtype=bool)
+    texts = [value or "" for value in values]
+    joined = "".join(texts)
+    if joined.isascii():
+        content, sizes = joined.encode(), list(map(len, texts))
+    else:
+        encoded = [text.encode("utf-8", "replace") for text in texts]  # a file name in an error may not be Unicode
+        content, sizes = b"".join(encoded), list(map(len, encoded))
+    _check(len(content))
+    ends = np.concatenate([np.zeros(1, dtype=np.int32), np.cumsum(sizes, dtype=np.int32)])
+    return _with_nulls(pa.string(), known, ends, content)
+
+
+def _repeated(text: str | None, times: int) -> pa.Array:
+    content = (text or "").encode("utf-8", "replace")
+    _check(len(content) * times)
+    ends = np.arange(times + 1, dtype=np.int32) * np.int32(len(content))
+    return _with_nulls(pa.string(), np.full(times, text is not None), ends, content * times)
+
+
+def _check(size: int) -> None:
+    if size > np.iinfo(np.int32).max:
+        raise pa.ArrowCapacityError("a column of more than 2 GiB of text")
+
+
+def _with_nulls(kind: pa.DataType, known: NDArray[np.bool_], *content: NDArray[Any] | bytes) -> pa.Array:
+    bits = None if known.all() else pa.py_buffer(np.packbits(known, bitorder="little"))
+    return pa.Array.from_buffers(kind, len(known), [bits, *map(pa.py_buffer, content)])

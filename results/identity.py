@@ -1,0 +1,56 @@
+"""What tells one evaluation from all others, on every machine."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from results.strict_json import JSON, MOST_LEVELS, plain
+from search_spaces.architecture import Architecture
+
+
+def identity_of(
+    *,
+    task: str,
+    task_version: int,
+    data: str | None,
+    architecture: Architecture,
+    recipe: Mapping[str, JSON],
+    seed: int,
+    start: str | None,
+    code: str | None = None,
+) -> str:
+    """What is trained and how, as 16 hex digits, on every machine: equal things have equal digits, others others.
+
+    The order of the recipe's settings says nothing; 1 and 1.0 are one number. A field of the architecture that has its
+    default is left out, so that a new field leaves the identities that there are.
+
+    Raises:
+        TypeError, ValueError: The recipe holds what is not of JSON.
+    """
+    shape = {one.name: getattr(architecture, one.name) for one in fields(architecture)}
+    shape = {one.name: shape[one.name] for one in fields(architecture) if shape[one.name] != one.default}
+    said = {
+        "task": task,
+        "task_version": task_version,
+        "data": data,
+        "architecture": shape,
+        "recipe": recipe,
+        "seed": seed,
+        "start": start,
+    }
+    if code is not None:  # of a task in a file of its own; of an installed one its version stands for the code
+        said["code"] = code
+    whole = plain(said, "identity", infinite=True, levels=MOST_LEVELS + 1)
+    text = json.dumps(_canonical(whole), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _canonical(value: Any) -> Any:
+    """Numbers that are equal spelt alike."""
+    if isinstance(value, dict):
+        return {name: _canonical(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_canonical(one) for one in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value

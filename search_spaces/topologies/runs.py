@@ -1,0 +1,90 @@
+"""Runs of blocks, each wired by a topology of its own: what one closes to, the next one opens with."""
+
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any, ClassVar, final
+
+from torch import Tensor, nn
+
+from search_spaces.count import Count
+from search_spaces.topologies.base import Delivery, Topology, Wiring
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Some layers on end.
+
+    Attributes:
+        topology: The class that wires them.
+        options: Its options.
+        layers: How many there are.
+        head_dim: Features of one head there.
+    """
+
+    topology: type[Topology]
+    options: Any
+    layers: int
+    head_dim: int
+
+
+@final
+class Runs(Topology):
+    """Topologies one after another: y = close_R(...(open_2(close_1(...(open_1(embeddings)))))).
+
+    Each run is the network that it would be alone, of the layers that it has; only the first has more than one
+    embedding to open with. The state is that of the run in progress.
+    """
+
+    Options: ClassVar[type] = tuple
+
+    def __init__(self, wiring: Wiring, options: tuple[Run, ...]) -> None:
+        super().__init__()
+        self.runs = nn.ModuleList(
+            run.topology(part, run.options) for run, part in zip(options, wirings(wiring, options), strict=True)
+        )
+        self.place = [(r, t) for r, run in enumerate(options) for t in range(run.layers)]  # of each layer
+        self.delivers = self.runs[-1].delivers  # type: ignore[assignment]  # a Topology's
+
+    @classmethod
+    def count(cls, wiring: Wiring, options: tuple[Run, ...]) -> Count:
+        """The sum of the runs' counts."""
+        parts = zip(options, wirings(wiring, options), strict=True)
+        return sum((run.topology.count(part, run.options) for run, part in parts), Count())
+
+    def delivery(self, t: int) -> Delivery:
+        """What the run of layer t delivers."""
+        return self.runs[self.place[t][0]].delivery(t)  # type: ignore[operator, no-any-return]  # a Topology's
+
+    def open(self, *parts: Tensor) -> Any:
+        """Open the first run."""
+        return self.runs[0].open(*parts)  # type: ignore[operator]  # a Topology's
+
+    def read(self, t: int, state: Any) -> tuple[tuple[Tensor, ...], Any]:
+        """Read as the layer's run does; where it is the run's first, what the run before closes to is opened."""
+        run, inside = self.place[t]
+        if run and inside == 0:
+            state = self.runs[run].open(self.runs[run - 1].close(state))  # type: ignore[operator]  # Topologies'
+        return self.runs[run].read(inside, state)  # type: ignore[operator, no-any-return]  # a Topology's
+
+    def write(self, t: int, state: Any, y: Tensor) -> Any:
+        """Write as the layer's run does."""
+        run, inside = self.place[t]
+        return self.runs[run].write(inside, state, y)  # type: ignore[operator]  # a Topology's
+
+    def close(self, state: Any) -> Tensor:
+        """Close the last run."""
+        return self.runs[-1].close(state)  # type: ignore[operator, no-any-return]  # a Topology's
+
+
+def wirings(wiring: Wiring, runs: tuple[Run, ...]) -> list[Wiring]:
+    """The part of the network that each run wires."""
+    ends = list(accumulate(run.layers for run in runs))
+    return [
+        replace(
+            wiring,
+            sites=wiring.sites[end - run.layers : end],
+            head_dim=run.head_dim,
+            parts=wiring.parts if end == run.layers else 1,
+        )
+        for run, end in zip(runs, ends, strict=True)
+    ]

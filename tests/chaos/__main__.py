@@ -1,0 +1,134 @@
+"""The long form of the chaos tests: `python -m tests.chaos --runs 500` draws what happens to each search.
+
+Searches are forked from this process, which has loaded what they need: each begins in no time. Prints a line for each
+kind of failure; a run that found something wrong keeps its folder, and the exit status is 1.
+"""
+
+import argparse
+import contextlib
+import os
+import random
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import alembic.migration
+import torch._dynamo
+from optuna.storages import RDBStorage
+
+import nas.evaluation
+import nas.searching
+from nas import cli
+from real_searches import Place, found
+from scenarios import SCENARIOS, TRIALS
+
+LOADED = (alembic.migration, torch._dynamo, RDBStorage, nas.evaluation, nas.searching)
+"""What every search needs; a child of this process has it."""
+
+
+@dataclass
+class Forked:
+    """A search in a child of this process."""
+
+    pid: int
+    status: int | None = None
+
+    def send_signal(self, number: int, /) -> None:
+        """Send it a signal, if it has not been waited for."""
+        if self.status is None:
+            os.kill(self.pid, number)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit status."""
+        end = time.monotonic() + (timeout or 1e9)
+        while self.status is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.status = os.waitstatus_to_exitcode(status)
+            elif time.monotonic() > end:
+                raise AssertionError(f"the search did not end within {timeout} s")
+            else:
+                time.sleep(0.01)
+        return self.status
+
+
+def forked(words: list[str], said: Path, environment: dict[str, str]) -> Forked:
+    """Begin `nas` with these words."""
+    pid = os.fork()
+    if pid:
+        return Forked(pid)
+    status = 70
+    try:
+        os.chdir(said.parent)
+        os.environ.clear()
+        os.environ.update(environment)
+        for stream, file in ((2, said), (1, Path(os.devnull)), (0, Path(os.devnull))):
+            os.dup2(os.open(file, os.O_RDWR | os.O_CREAT | os.O_TRUNC), stream)
+        sys.argv = ["nas", *words]
+        try:
+            cli.main()
+        except SystemExit as end:
+            status = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+        except BaseException:
+            traceback.print_exc()
+            status = 1
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stderr.flush()
+        os._exit(status)
+
+
+@cache
+def reference(seed: int) -> list[tuple[Any, ...]]:
+    """What a search of that seed finds."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Place(Path(folder), forked)
+        status, said = place.searched("--trials", TRIALS, "--seed", str(seed))
+        assert status == 0, said
+        return found(place.rows())
+
+
+def main() -> int:
+    """Draw, run and count."""
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos")
+    parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--scenario", choices=SCENARIOS, action="append")
+    asked = parser.parse_args()
+    names = asked.scenario or list(SCENARIOS)
+    wrong, done, began = 0, Counter[str](), time.monotonic()
+    for number in range(asked.runs):
+        draw = random.Random(f"{asked.seed} {number}")
+        name = draw.choices(names, [SCENARIOS[one][0] for one in names])[0]
+        folder = Path(tempfile.mkdtemp(prefix=f"chaos-{number}-"))
+        place = Place(folder, forked)
+        try:
+            SCENARIOS[name][1](place, draw, reference)
+            shutil.rmtree(folder)
+        except Exception:
+            wrong += 1
+            done[f"{name}: WRONG"] += 1
+            print(f"run {number}, {name}, in {folder}:\n{traceback.format_exc()}", flush=True)
+        finally:
+            for search in place.begun:
+                search.send_signal(9)
+                search.wait()
+        done[name] += 1
+        print(f"{number + 1}/{asked.runs} {name}", file=sys.stderr, flush=True)
+    for name, times in sorted(done.items()):
+        print(f"{times:5} {name}")
+    print(f"{asked.runs} runs, {wrong} wrong, {time.monotonic() - began:.0f} s")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,135 @@
+"""A task that takes its time and keeps checkpoints at every step, for searches that are killed: FILE.py:CLASS.
+
+Environment: ENDURED_LOG, a file that each training adds a line to as it begins, and each step of one that goes on;
+ENDURED_STEP_S, seconds of a step; ENDURED_DEED, what it does to itself at depth 1, see `Endured`.
+"""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+import tasks.checkpoint
+from search_spaces.architecture import Architecture
+from search_spaces.count import Count, linear
+from tasks.base import Fitted, Metric, Task
+from tasks.run import Run
+from tasks.training import Training, apart, checkpoint_of, train
+
+tasks.checkpoint.SECONDS, tasks.checkpoint._SHARE = 0.0, 1.0  # a checkpoint at every step, or nearly
+STEPS = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nothing:
+    """There is nothing to set."""
+
+
+class Endured(Task):
+    """A linear map of random numbers, trained step by step; what it ends with depends on every step."""
+
+    name = "endured"
+    version = 1
+    metrics = (Metric("accuracy", "share", "max"), Metric("loss", "nats", "min"))
+    base = Architecture(depth=2, width=8, heads=2, head_dim=4, hidden=16)
+    presets = {"smoke": Nothing()}  # noqa: RUF012
+
+    def build(self, architecture: Architecture) -> nn.Module:
+        """As many maps as it is deep, as wide as its heads are many."""
+        inner = architecture.heads * architecture.head_dim
+        return nn.Sequential(
+            *[nn.Sequential(nn.Linear(8, inner), nn.Linear(inner, 8)) for _ in range(architecture.depth)]
+        )
+
+    def example(self) -> tuple[Tensor, ...]:
+        """One vector."""
+        return (torch.zeros(1, 8),)
+
+    def closed_form(self, architecture: Architecture) -> Count:
+        """The maps' weights, biases and products."""
+        inner = architecture.heads * architecture.head_dim
+        return (linear(8, inner) + linear(inner, 8)).repeated(architecture.depth)
+
+    def fingerprint(self, recipe: Any) -> str:
+        """There is no data."""
+        return "e0"
+
+    def fit(self, run: Run) -> Fitted:
+        """Train, and do the deed."""
+        note(f"began {run.architecture.key} {os.getpid()}")
+        with apart(run):
+            training = _Steps(self.build(run.architecture))
+            if run.architecture.depth == 1:
+                do(os.environ.get("ENDURED_DEED", ""))
+            return train(run, training, checkpoint_of(self, run))
+
+
+class _Steps(Training):
+    steps = STEPS
+    reports = frozenset({3})
+
+    def __init__(self, network: nn.Module) -> None:
+        self._network = network
+        self._step = 0
+
+    @property
+    def step(self) -> int:
+        return self._step
+
+    @property
+    def network(self) -> nn.Module:
+        return self._network
+
+    def advance(self) -> None:
+        time.sleep(float(os.environ.get("ENDURED_STEP_S", "0.02")))
+        with torch.no_grad():
+            for parameter in self._network.parameters():
+                parameter.add_(torch.randn_like(parameter), alpha=0.1)
+        self._step += 1
+        note(f"stepped {self._step} {os.getpid()}")
+
+    def check(self) -> None:
+        """It is always finite."""
+
+    def measure(self, part: Literal["validation", "test"]) -> Mapping[str, float]:
+        total = sum(float(parameter.detach().sum()) for parameter in self._network.parameters())
+        return {"accuracy": 1 / (1 + abs(total)), "loss": abs(total)}
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"step": self._step, "network": self._network.state_dict(), "random": torch.get_rng_state()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._step = state["step"]
+        self._network.load_state_dict(state["network"])
+        torch.set_rng_state(state["random"])
+
+
+def note(line: str) -> None:
+    """Add a line to the log, if there is one: by one write, so that processes do not mix theirs."""
+    log = os.environ.get("ENDURED_LOG")
+    if log:
+        with Path(log).open("ab", buffering=0) as file:
+            file.write(f"{line}\n".encode())
+
+
+def do(deed: str) -> None:
+    """What a trial does to its process."""
+    match deed:
+        case "exit":
+            sys.exit(0)
+        case "die":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "terminate":
+            os.kill(os.getpid(), signal.SIGTERM)
+        case "hang":
+            time.sleep(3600)
+        case "swell":
+            held = [torch.ones(2**27) for _ in range(200)]  # half a gigabyte each
+            note(f"held {len(held)}")

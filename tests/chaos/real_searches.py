@@ -1,0 +1,126 @@
+"""Real searches in processes of their own, to be killed, stopped, starved and asked what they left."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import nas
+from results.row import Row
+
+TASK = f"{Path(__file__).parent / 'endured.py'}:Endured"
+PATIENCE_S = 120
+"""How long is waited for what must happen: two cores may be busy with other things."""
+
+
+class Process(Protocol):
+    """A search under way, as subprocess.Popen has it."""
+
+    pid: int
+
+    def send_signal(self, number: int, /) -> None:
+        """Send it a signal."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit status; minus the signal where one has ended it."""
+
+
+def launched(words: list[str], said: Path, environment: dict[str, str]) -> Process:
+    """`nas` with these words; what it says on standard error is in a file of its working directory."""
+    command = [sys.executable, "-m", "nas", *words]
+    with said.open("w") as file:
+        return subprocess.Popen(command, cwd=said.parent, env=environment, stdout=subprocess.DEVNULL, stderr=file)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder with a store, and the searches that run there.
+
+    Attributes:
+        folder: It is the working directory of every search.
+        launch: How one is begun.
+        begun: Those that were begun.
+    """
+
+    folder: Path
+    launch: Callable[[list[str], Path, dict[str, str]], Process] = launched
+    begun: list[Process] = field(default_factory=list)
+
+    @property
+    def storage(self) -> str:
+        """The store's URL."""
+        return f"sqlite:///{self.folder}/store/studies.db"
+
+    @property
+    def log(self) -> list[list[str]]:
+        """What trainings said, a list of words each."""
+        file = self.folder / "log"
+        return [line.split() for line in file.read_text().splitlines()] if file.exists() else []
+
+    def began(self) -> list[tuple[str, int]]:
+        """The key and the process of each training, in the order in which they began or went on."""
+        return [(words[1], int(words[2])) for words in self.log if words[0] == "began"]
+
+    def stepped(self) -> list[tuple[int, int]]:
+        """The number and the process of each step."""
+        return [(int(words[1]), int(words[2])) for words in self.log if words[0] == "stepped"]
+
+    def pids(self) -> set[int]:
+        """Every process that has trained."""
+        return {int(words[-1]) for words in self.log}
+
+    def begin(self, *options: str, deed: str = "", step_s: float = 0.02) -> Process:
+        """Begin `nas search` of the task, with these options beside the usual ones."""
+        usual = {"--trials": "4", "--workers": "1", "--study": "s", "--preset": "smoke", "--sampler": "random"}
+        usual |= {"--storage": self.storage, "--keep": "none", "--budget": "params<=3k"}
+        usual |= dict(zip(options[::2], options[1::2], strict=True))
+        words = ["search", TASK, *(word for pair in usual.items() for word in pair)]
+        own = {"ENDURED_LOG": str(self.folder / "log"), "ENDURED_DEED": deed, "ENDURED_STEP_S": str(step_s)}
+        process = self.launch(words, self.folder / f"said-{len(self.begun)}", {**os.environ, **own})
+        self.begun.append(process)
+        return process
+
+    def ended(self, process: Process) -> tuple[int, str]:
+        """The exit status of a search, which is waited for, and what it said on standard error."""
+        return process.wait(PATIENCE_S), (self.folder / f"said-{self.begun.index(process)}").read_text()
+
+    def searched(self, *options: str, deed: str = "", step_s: float = 0.02) -> tuple[int, str]:
+        """Search from beginning to end: the exit status, and what was said."""
+        return self.ended(self.begin(*options, deed=deed, step_s=step_s))
+
+    def rows(self, study: str = "s") -> list[Row]:
+        """What the store holds of a study."""
+        return nas.load(study, storage=self.storage).rows()
+
+
+def until(condition: Callable[[], Any], what: str) -> Any:
+    """What a condition gives once that is something. Raises AssertionError where that takes too long."""
+    end = time.monotonic() + PATIENCE_S
+    while time.monotonic() < end:
+        if found := condition():
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"in {PATIENCE_S} s it did not happen that {what}")
+
+
+def is_alive(pid: int) -> bool:
+    """Whether there is such a process that has not ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def kill(pid: int) -> None:
+    """End a process as the kernel does where memory is short."""
+    os.kill(pid, signal.SIGKILL)
+
+
+def found(rows: list[Row]) -> list[tuple[Any, ...]]:
+    """All of rows that must not depend on what their search went through."""
+    return [(row.architecture, row.status, row.error, row.metrics, row.test, row.curve, row.steps) for row in rows]

@@ -1,0 +1,154 @@
+"""What happens to a search, drawn at random, and what must hold of it afterwards. Each raises AssertionError."""
+
+import random
+import signal
+import sqlite3
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from real_searches import Place, Process, found, is_alive, kill, until
+
+Reference = Callable[[int], list[tuple[Any, ...]]]
+"""The seed of a search -> what it finds where nothing happens to it."""
+
+Scenario = Callable[[Place, random.Random, Reference], None]
+
+TRIALS = "5"
+
+
+def coordinator_killed(place: Place, draw: random.Random, reference: Reference) -> None:
+    """One worker; the search is killed at any moment, up to six times."""
+    seed = draw.randrange(3)
+    for _ in range(draw.randint(1, 6)):
+        search = _begin(place, seed, "1")
+        time.sleep(draw.uniform(0, 1.5))
+        kill(search.pid)
+        search.wait()
+    _finish(place, seed, reference)
+
+
+def pool_killed(place: Place, draw: random.Random, reference: Reference) -> None:
+    """Two workers; the coordinator is killed, and its workers end."""
+    seed = draw.randrange(3)
+    search = _begin(place, seed, "2")
+    time.sleep(draw.uniform(0, 12))
+    kill(search.pid)
+    search.wait()
+    until(lambda: not any(map(is_alive, place.pids())), "the workers had ended")
+    _finish(place, seed, reference, "2")
+
+
+def worker_killed(place: Place, draw: random.Random, reference: Reference) -> None:
+    """Two workers, one of which is killed now and then; nobody is blamed."""
+    seed, killed = draw.randrange(3), 0
+    search = _begin(place, seed, "2", step_s=0.2)
+    until(lambda: place.stepped() or not is_alive(search.pid), "a training went on")
+    while killed < 2 and is_alive(search.pid):
+        time.sleep(draw.uniform(0, 2))
+        alive = sorted(filter(is_alive, place.pids()))
+        if alive:
+            kill(draw.choice(alive))
+            killed += 1
+    assert place.ended(search)[0] == 0
+    _holds(place, seed, reference, "2")
+
+
+def asked_to_end(place: Place, draw: random.Random, reference: Reference) -> None:
+    """A signal of those that ask, at any moment; the search says so, or had not begun to listen."""
+    seed, number = draw.randrange(3), draw.choice([signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+    search = _begin(place, seed, "1")
+    time.sleep(draw.uniform(0, 1.5))
+    search.send_signal(number)
+    status, said = place.ended(search)
+    assert status in (0, 128 + number, -number), said
+    assert "Traceback" not in said or status == -number, said
+    _finish(place, seed, reference)
+
+
+def damaged(place: Place, draw: random.Random, reference: Reference) -> None:
+    """The search is killed, and a file that an evaluation keeps is damaged meanwhile."""
+    seed = draw.randrange(3)
+    search = _begin(place, seed, "1", step_s=0.1)
+    until(lambda: place.stepped() or not is_alive(search.pid), "a training went on")
+    time.sleep(draw.uniform(0, 1))
+    kill(search.pid)
+    search.wait()
+    kept = [path for path in sorted(place.folder.glob("store/unfinished/**/*")) if path.is_file()]
+    for path in kept if draw.random() < 0.5 else draw.sample(kept, min(1, len(kept))):
+        _damage(path, draw)
+    _finish(place, seed, reference)
+
+
+def two_coordinators(place: Place, draw: random.Random, reference: Reference) -> None:
+    """Two searches of one study at once, and one of another study in the same store; one may be killed."""
+    seed = draw.randrange(3)
+    searches = [_begin(place, seed, "1"), _begin(place, seed, "1"), _begin(place, seed, "1", study="other")]
+    time.sleep(draw.uniform(0, 1))
+    if draw.random() < 0.5:
+        kill(draw.choice(searches).pid)
+    for search in searches:
+        status, said = place.ended(search)
+        assert status in (0, -9) or "is being written to by another process" in said, said
+    _finish(place, seed, reference)
+    assert len({row.identity() for row in place.rows("s")}) == len(place.rows("s"))
+
+
+def _begin(place: Place, seed: int, workers: str, *, study: str = "s", step_s: float = 0.02) -> Process:
+    options = ("--trials", TRIALS, "--seed", str(seed), "--workers", workers, "--study", study)
+    return place.begin(*options, step_s=step_s)
+
+
+def _finish(place: Place, seed: int, reference: Reference, workers: str = "1") -> None:
+    """The same command again ends well, and leaves what it would have found."""
+    status, said = place.ended(_begin(place, seed, workers))
+    assert status == 0, said
+    _holds(place, seed, reference, workers)
+
+
+def _holds(place: Place, seed: int, reference: Reference, workers: str) -> None:
+    rows, expected = found(place.rows()), reference(seed)
+    if workers == "1":
+        assert rows == expected
+    else:  # which trial ends first decides what is proposed next, but not what an architecture finds
+        known = {row[0]: row for row in expected}
+        assert len(rows) == len(expected)
+        assert all(known.get(row[0], row) == row for row in rows)
+        assert {row[1] for row in rows} == {"complete"}, rows
+    with sqlite3.connect(place.folder / "store" / "studies.db") as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        numbers = [number for (number,) in connection.execute("SELECT number FROM nas_rows WHERE study = 's'")]
+        states = {state for (state,) in connection.execute("SELECT state FROM trials")}
+    assert sorted(numbers) == list(range(len(expected)))
+    assert states <= {"COMPLETE", "RUNNING"}  # of the other study, where that was killed
+    if not place.folder.joinpath("store/unfinished").is_dir():
+        return
+    left = [path for path in place.folder.glob("store/unfinished/*/*") if path.suffix != ".bad"]
+    assert len(left) == 0 or "RUNNING" in states, left
+    assert not any(map(is_alive, place.pids()))
+
+
+def _damage(path: Path, draw: random.Random) -> None:
+    content = bytearray(path.read_bytes())
+    match draw.randrange(4):
+        case 0 if content:
+            content[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
+            path.write_bytes(content)
+        case 1:
+            path.write_bytes(content[: draw.randrange(len(content) + 1)])
+        case 2:
+            path.write_bytes(b"")
+        case _:
+            path.unlink()
+
+
+SCENARIOS: Mapping[str, tuple[int, Scenario]] = {
+    "coordinator-killed": (35, coordinator_killed),
+    "pool-killed": (8, pool_killed),
+    "worker-killed": (7, worker_killed),
+    "asked-to-end": (20, asked_to_end),
+    "damaged": (20, damaged),
+    "two-coordinators": (10, two_coordinators),
+}
+"""Name -> how often it is drawn among a hundred, and what happens."""

@@ -1,0 +1,75 @@
+"""Processes that are killed: nothing finished is lost, nothing is left running, and no evaluation is blamed for it."""
+
+import sqlite3
+
+from real_searches import Place, found, is_alive, kill, until
+
+
+def test_a_coordinator_that_dies_again_and_again_leaves_the_study_that_it_would_have_been(
+    place: Place, elsewhere: Place
+) -> None:
+    assert elsewhere.searched()[0] == 0
+    for _ in range(4):  # more often than an evaluation's own process may die
+        before = len(place.log)
+        search = place.begin(step_s=0.3)
+        until(lambda before=before: len(place.log) > before + 1, "a training went on")
+        kill(search.pid)
+        search.wait()
+    assert place.searched()[0] == 0
+    assert found(place.rows()) == found(elsewhere.rows())
+    assert not list(place.folder.glob("store/unfinished/*"))
+
+
+def test_workers_end_with_their_coordinator_and_what_they_did_is_not_done_again(place: Place, elsewhere: Place) -> None:
+    assert elsewhere.searched("--trials", "6")[0] == 0
+    search = place.begin("--trials", "6", "--workers", "2", step_s=0.3)
+    until(lambda: len({pid for _, pid in place.stepped()}) == 2, "both workers trained")
+    kill(search.pid)
+    workers = {pid for _, pid in place.began()}
+    until(lambda: not any(map(is_alive, workers)), "the workers had ended")
+    assert place.searched("--trials", "6", "--workers", "2")[0] == 0
+    assert {row.status for row in place.rows()} == {"complete"}
+    known = {row.architecture: row.metrics for row in elsewhere.rows()}
+    shared = [row for row in place.rows() if row.architecture in known]
+    assert shared
+    assert all(row.metrics == known[row.architecture] for row in shared)
+
+
+def test_a_worker_that_is_killed_goes_on_from_its_checkpoint(place: Place) -> None:
+    search = place.begin("--trials", "3", "--workers", "2", step_s=0.3)
+    _, victim = until(lambda: [one for one in place.stepped() if one[0] == 4], "a training was well on its way")[0]
+    kill(victim)
+    status, said = place.ended(search)
+    assert status == 0
+    assert "its process died (SIGKILL(-9)). It goes on from its last checkpoint." in said
+    assert [row.status for row in place.rows()] == ["complete"] * 3
+    key = next(key for key, pid in place.began() if pid == victim)
+    again = [pid for name, pid in place.began() if name == key and pid != victim]
+    assert min(number for number, pid in place.stepped() if pid in again) > 1
+
+
+def test_an_evaluation_that_takes_its_process_down_fails_truthfully_and_alone(place: Place) -> None:
+    assert place.searched("--workers", "2", "--trials", "8", deed="die")[0] == 0
+    for row in place.rows():
+        if row.architecture.depth == 1:
+            assert row.status == "failed"
+            assert row.error == "its process died (SIGKILL(-9)), 3 times without a new checkpoint in between"
+        else:
+            assert row.status == "complete"
+    assert {row.status for row in place.rows()} == {"failed", "complete"}
+
+
+def test_one_worker_that_takes_the_search_down_is_found_out_the_next_time(place: Place) -> None:
+    options = ("--trials", "2", "--space", "head-dim", "--arch", "depth=1")
+    assert place.searched(*options, deed="die")[0] == -9
+    assert place.searched(*options, deed="die")[0] == 2  # there is no complete row to show
+    assert {row.status for row in place.rows()} == {"failed"}
+
+
+def test_a_database_that_was_killed_at_any_moment_is_whole(place: Place) -> None:
+    search = place.begin("--trials", "40", step_s=0.0)
+    until(lambda: len(place.began()) > 5, "some trials were done")
+    kill(search.pid)
+    search.wait()
+    with sqlite3.connect(place.folder / "store" / "studies.db") as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)

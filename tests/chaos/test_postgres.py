@@ -1,0 +1,123 @@
+"""Several coordinators on a real PostgreSQL server: nothing is done twice, and nothing is lost."""
+
+import re
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from coordinators import Coordinator, begin, check, fitted, none_left_behind, until
+from postgres_server import Server
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TOYS_SECONDS", "0.2")
+    with none_left_behind():
+        yield
+
+
+@pytest.fixture
+def url(postgres: Server) -> str:
+    return postgres.database()
+
+
+def told_of(coordinators: list[Coordinator]) -> int:
+    """How many trials they have told of as theirs."""
+    return sum(len(re.findall(r"^\d+/\d+ ", each.said(), re.MULTILINE)) for each in coordinators)
+
+
+def front_of(coordinator: Coordinator) -> str:
+    said = coordinator.said()
+    return said[said.index("on the front of") :].partition("front drawn")[0]
+
+
+def test_four_coordinators_of_one_study(postgres: Server, url: str, tmp_path: Path) -> None:
+    four = [begin(tmp_path / "here", url, apart=number == 0, trials=12) for number in range(4)]
+    assert [coordinator.end() for coordinator in four] == [0, 0, 0, 0], "\n".join(each.said() for each in four)
+    check(postgres, url, trials=12)
+    assert set(Counter(fitted(tmp_path)).values()) == {1}
+    assert len(fitted(tmp_path)) == told_of(four) == 12
+    assert len({front_of(coordinator) for coordinator in four}) == 1
+
+
+def test_four_studies_that_overlap(postgres: Server, url: str, tmp_path: Path) -> None:
+    names = ["a", "b", "c", "d"]
+    four = [begin(tmp_path / name, url, study=name, budget="params<=1k") for name in names]  # no folder in common
+    assert [coordinator.end() for coordinator in four] == [0, 0, 0, 0], "\n".join(each.said() for each in four)
+    for name in names:
+        check(postgres, url, name)
+    assert set(Counter(fitted(tmp_path)).values()) == {1}
+    assert len(fitted(tmp_path)) < 4 * 8
+
+
+def test_a_killed_coordinator_is_taken_over(
+    postgres: Server, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOYS_SECONDS", "60")
+    killed = begin(tmp_path / "here", url)
+    until(lambda: fitted(tmp_path), "nothing was begun")
+    killed.signal(signal.SIGKILL)
+    monkeypatch.setenv("TOYS_SECONDS", "0.2")
+    assert begin(tmp_path / "here", url).end() == 0
+    check(postgres, url)
+    assert sorted(Counter(fitted(tmp_path)).values()) == [1] * 7 + [2]  # the killed one was not done
+
+
+def test_an_interrupted_coordinator_gives_its_leases_back(
+    postgres: Server, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOYS_SECONDS", "60")
+    ended = begin(tmp_path / "here", url)
+    until(lambda: fitted(tmp_path), "nothing was begun")
+    assert len(postgres.ask("SELECT name FROM nas_leases", url)) == 2
+    ended.signal(signal.SIGTERM)
+    assert ended.end() == 128 + signal.SIGTERM
+    assert postgres.ask("SELECT name FROM nas_leases", url) == []
+
+
+def test_a_halted_coordinator_comes_back_and_stores_nothing_twice(
+    postgres: Server, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOYS_SECONDS", "1")
+    halted = begin(tmp_path / "here", url)
+    until(lambda: fitted(tmp_path), "nothing was begun")
+    halted.signal(signal.SIGSTOP)
+    monkeypatch.setenv("TOYS_SECONDS", "0.1")
+    assert begin(tmp_path / "elsewhere", url).end() == 0  # in another folder, which the halted one does not hold
+    check(postgres, url)
+    halted.signal(signal.SIGCONT)
+    assert halted.end() == 0, halted.said()
+    check(postgres, url)
+
+
+def test_a_server_that_restarts_in_mid_search(postgres: Server, url: str, tmp_path: Path) -> None:
+    four = [begin(tmp_path / "here", url, trials=16) for _ in range(4)]
+    for done in (3, 8):
+        until(lambda done=done: len(fitted(tmp_path)) >= done, "nothing is trained")
+        postgres.restart()
+    assert [coordinator.end() for coordinator in four] == [0, 0, 0, 0], "\n".join(each.said() for each in four)
+    check(postgres, url, trials=16)
+    assert set(Counter(fitted(tmp_path)).values()) == {1}
+    said = "".join(each.said() for each in four)
+    assert "the store is away" in said
+    assert "the store is back" in said
+
+
+def test_a_server_that_does_not_come_back(postgres: Server, url: str, tmp_path: Path) -> None:
+    left = begin(tmp_path / "here", url, outage=1)
+    until(lambda: len(fitted(tmp_path)) >= 2, "nothing is trained")
+    postgres.stop()
+    try:
+        assert left.end() == 2
+    finally:
+        postgres.start()
+    last = left.said().splitlines()[-1]
+    assert last.startswith("nas: store postgresql://nas:***@127.0.0.1")
+    assert "kept" in last
+    assert "Traceback" not in left.said()
+    assert begin(tmp_path / "here", url).end() == 0
+    check(postgres, url)
+    assert set(Counter(fitted(tmp_path)).values()) == {1}  # what was finished was kept beside the server

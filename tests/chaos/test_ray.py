@@ -1,0 +1,143 @@
+"""Searches on real Ray clusters of this machine: nodes, processes, coordinators and heads that are killed."""
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from real_searches import Place, found, is_alive, kill, until
+
+pytest.importorskip("ray")
+
+SMALL = {"object_store_memory": 80 * 2**20, "include_dashboard": False}
+
+
+@pytest.fixture(autouse=True)
+def own_clusters(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Searches begin clusters of their own unless a test says otherwise, and nodes work here and log here."""
+    for name, value in {
+        "RAY_ADDRESS": "local",
+        "RAY_AUTH_MODE": "disabled",
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "ENDURED_LOG": str(tmp_path / "log"),
+        "ENDURED_STEP_S": "0.5",
+    }.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], bool]]:
+    """Two nodes with a CPU each, behind a head without; what is given ends the node that a process runs on."""
+    from ray.cluster_utils import Cluster
+
+    nodes = Cluster(True, head_node_args={**SMALL, "num_cpus": 0, "ray_client_server_port": 21301})
+    for _ in range(2):
+        nodes.add_node(num_cpus=1, object_store_memory=SMALL["object_store_memory"])
+    monkeypatch.setenv("RAY_ADDRESS", nodes.address)
+
+    def end_node_of(pid: int) -> bool:
+        for node in nodes.worker_nodes.copy():
+            if node.all_processes["raylet"][0].process.pid == parent(pid):
+                nodes.remove_node(node, allow_graceful=False)
+                return True
+        return False
+
+    yield end_node_of
+    nodes.shutdown()
+
+
+def parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def steps_of(place: Place, key: str) -> list[tuple[int, int]]:
+    """The number and the process of each step of an architecture: a process trains one after the other."""
+    trains: dict[str, str] = {}
+    steps = []
+    for what, which, pid in place.log:
+        if what == "began":
+            trains[pid] = which
+        elif trains[pid] == key:
+            steps.append((int(which), int(pid)))
+    return steps
+
+
+def descendants(pid: int) -> dict[int, str]:
+    """Every process that one has begun, and those have, with its name."""
+    said = subprocess.run(["ps", "-eo", "pid=,ppid=,comm="], capture_output=True, text=True, check=True).stdout
+    every = [(int(own), int(above), name) for own, above, name in (line.split(None, 2) for line in said.splitlines())]
+    below = {own: name for own, above, name in every if above == pid}
+    return below | {one: name for child in below for one, name in descendants(child).items()}
+
+
+def test_a_node_that_is_killed_costs_nothing_but_its_time(
+    place: Place, elsewhere: Place, cluster: Callable[[int], bool]
+) -> None:
+    search = place.begin("--trials", "6", "--workers", "ray")
+    until(lambda: len({pid for _, pid in place.stepped()}) == 2, "both nodes trained")
+    _, victim = until(lambda: [one for one in place.stepped() if one[0] == 3], "a training was on its way")[-1]
+    assert cluster(victim)
+    status, said = place.ended(search)
+    assert status == 0, said
+    assert "its node died. It goes on from its last checkpoint elsewhere." in said
+    assert "raylet" not in said
+    key = [key for key, pid in place.began() if pid == victim][-1]
+    assert min(number for number, pid in steps_of(place, key) if pid != victim) > 1
+    os.environ["ENDURED_LOG"] = str(elsewhere.folder / "log")
+    assert elsewhere.searched("--trials", "6")[0] == 0
+    assert sorted(found(place.rows()), key=str) == sorted(found(elsewhere.rows()), key=str)
+    assert not list(place.folder.glob("store/unfinished/*"))
+
+    status, said = place.searched("--trials", "8", "--workers", "ray://127.0.0.1:21301")
+    assert status == 0, said
+    assert [row.status for row in place.rows()] == ["complete"] * 8
+
+
+def test_an_evaluation_that_takes_its_process_down_fails_truthfully_and_alone(place: Place) -> None:
+    assert place.searched("--workers", "ray", "--trials", "4", deed="die")[0] == 0
+    for row in place.rows():
+        if row.architecture.depth == 1:
+            assert row.status == "failed"
+            assert row.error == "its process died, 3 times without a new checkpoint in between"
+        else:
+            assert row.status == "complete"
+    assert {row.status for row in place.rows()} == {"failed", "complete"}
+
+
+def test_an_evaluation_that_takes_too_long_is_ended_and_the_others_go_on(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONSAFEPATH", "1")  # as the installed command has it: workers import nothing from here
+    for name in ("copy", "difflib", "fractions", "statistics", "timeit"):
+        (place.folder / f"{name}.py").write_text("raise SystemExit(1)")
+    assert place.searched("--workers", "ray", "--trials", "4", "--trial-timeout", "8s", deed="hang")[0] == 0
+    for row in place.rows():
+        reason = "timed-out: it was not done after 8 s (--trial-timeout)" if row.architecture.depth == 1 else None
+        assert row.error == reason
+    assert {row.status for row in place.rows()} == {"failed", "complete"}
+    assert not any(map(is_alive, place.pids()))
+
+
+def test_nothing_outlives_a_coordinator_that_is_killed(place: Place) -> None:
+    search = place.begin("--workers", "ray", step_s=0.5)
+    until(place.stepped, "a training went on")
+    below = descendants(search.pid)
+    assert place.pids() <= set(below)
+    kill(search.pid)
+    # Ray's own agents for its dashboard and environments take a minute more, which is Ray's affair.
+    own = place.pids() | {pid for pid, name in below.items() if name in ("raylet", "gcs_server")}
+    until(lambda: not any(map(is_alive, own)), "the cluster had ended")
+
+
+def test_a_head_that_is_lost_is_told_in_a_line_and_the_same_command_goes_on(place: Place) -> None:
+    search = place.begin("--workers", "ray", "--trials", "4", step_s=0.5)
+    until(lambda: len(place.began()) > 2 and place.rows(), "a training had ended")
+    kill(next(pid for pid, name in descendants(search.pid).items() if name == "gcs_server"))
+    status, said = place.ended(search)
+    assert status == 2
+    assert said.splitlines()[-1].startswith("nas: the head of the Ray cluster")
+    until(lambda: not any(map(is_alive, place.pids())), "its trainings had ended")
+    assert place.searched("--trials", "4")[0] == 0
+    assert [row.status for row in place.rows()] == ["complete"] * 4

@@ -1,0 +1,142 @@
+"""Processes that search one store at once, as `nas search` does: begun, halted, killed and asked how they ended."""
+
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+import torch._dynamo  # noqa: F401  # what a search needs is imported once, and not by each of its processes
+
+import nas
+import nas.leases
+import nas.outages
+import nas.report
+import nas.scheduler
+import nas.searching
+from nas.cli import main
+from nas.workers import ThisProcess
+from postgres_server import Server
+from toy_searches import TOYS
+
+DEADLINE_S = 90.0
+
+
+@dataclass(frozen=True)
+class Coordinator:
+    """A process that searches.
+
+    Attributes:
+        process: The process.
+        log: What it has printed.
+    """
+
+    process: BaseProcess
+    log: Path
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send it a signal."""
+        assert self.process.pid is not None
+        os.kill(self.process.pid, number)
+
+    def end(self) -> int:
+        """Its exit status, once it has ended."""
+        self.process.join(DEADLINE_S)
+        assert self.process.exitcode is not None, f"it still runs: {self.log.read_text()}"
+        return self.process.exitcode
+
+    def said(self) -> str:
+        """What it has printed."""
+        return self.log.read_text()
+
+
+def begin(
+    folder: Path, url: str, *, study: str = "s", apart: bool = False, outage: float = 60, **options: Any
+) -> Coordinator:
+    """Have `nas search` of the counted toy run in a folder: with short leases, and with its evaluations in itself.
+
+    What it trains is noted in the file `fitted` of the folder above.
+
+    Args:
+        folder: Its working directory, where pictures and networks go.
+        url: The store.
+        study: The study.
+        apart: Its evaluations are in a process of their own, as outside of tests.
+        outage: Seconds after which a server is given up.
+        options: Further ones of `nas search`.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    asked: dict[str, Any] = {
+        "space": "depth-heads", "trials": 8, "objectives": "accuracy,flops", "preset": "smoke", "sampler": "random",
+        "workers": 1, "study": study, "storage": url, **options,
+    }  # fmt: skip
+    words = ["nas", "search", f"{TOYS}:Counted", *(f"--{name}={value}" for name, value in asked.items())]
+    log = folder / f"log-{time.monotonic_ns()}"
+    process = multiprocessing.get_context("fork").Process(target=_search, args=(words, folder, log, apart, outage))
+    process.start()
+    return Coordinator(process, log)
+
+
+def _search(words: list[str], folder: Path, log: Path, apart: bool, outage: float) -> None:
+    with log.open("w") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    sys.stdout, sys.stderr = os.fdopen(1, "w", buffering=1), os.fdopen(2, "w", buffering=1)
+    os.chdir(folder)
+    os.environ["TOYS_FITTED"] = str(folder.parent / "fitted")
+    nas.leases.LEASE_S, nas.leases.BEAT_S, nas.scheduler.POLL_S, nas.outages.OUTAGE_S = 2, 0.4, 0.3, outage
+    if not apart:
+        nas.searching.pool_of = lambda *_, **__: ThisProcess()
+    sys.argv = words
+    try:
+        main()
+    except SystemExit as error:
+        os._exit(error.code if isinstance(error.code, int) else 1)
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+
+
+@contextmanager
+def none_left_behind() -> Iterator[None]:
+    """Kill what still runs at the end."""
+    try:
+        yield
+    finally:
+        for child in multiprocessing.active_children():
+            child.kill()
+
+
+def until(what: Callable[[], object], why: str) -> None:
+    """Wait until something is so."""
+    end = time.monotonic() + DEADLINE_S
+    while not what():
+        assert time.monotonic() < end, why
+        time.sleep(0.05)
+
+
+def fitted(folder: Path) -> list[str]:
+    """What was trained below a folder, in order, each as often as it was."""
+    file = folder / "fitted"
+    return [line.split("\t")[1] for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def check(server: Server, url: str, study: str = "s", trials: int = 8) -> None:
+    """Every number once, every candidate once, everything complete and told, and no lease left."""
+    rows = nas.load(study, storage=url).rows()
+    assert len({row.architecture for row in rows}) == len(rows) == trials
+    assert {row.status for row in rows} == {"complete"}
+    numbers = server.ask(f"SELECT number FROM nas_rows WHERE study = '{study}' ORDER BY number", url)
+    assert numbers == [(number,) for number in range(trials)]
+    told = server.ask(
+        f"SELECT number, state FROM trials JOIN studies USING (study_id) WHERE study_name = '{study}' ORDER BY number",
+        url,
+    )
+    assert told == [(number, "COMPLETE") for number in range(trials)]
+    assert server.ask("SELECT name FROM nas_leases WHERE until > now()", url) == []

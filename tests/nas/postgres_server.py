@@ -1,0 +1,106 @@
+"""A PostgreSQL server of one's own, from Debian's binaries: on a free port of loopback, with passwords, in a folder."""
+
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal
+
+import sqlalchemy as sql
+
+_USER, _LOW = "nas", "nobody"
+_SETTINGS = ("-c fsync=off", "-c shared_buffers=16MB", "-c max_connections=60", "-c autovacuum=off")
+
+
+def programs() -> Path | None:
+    """The folder of initdb and pg_ctl, of the newest version that is installed."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: float(path.parts[-3]))
+    on_path = shutil.which("initdb")
+    return found[-1].parent if found else Path(on_path).parent if on_path else None
+
+
+def required() -> bool:
+    """Whether tests are to fail rather than to be skipped where there are no binaries."""
+    return os.environ.get("NAS_TEST_POSTGRES") == "required"
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server.
+
+    Attributes:
+        folder: Its data.
+        port: Of loopback.
+        password: Of its only user.
+    """
+
+    folder: Path
+    port: int
+    password: str
+
+    def url(self, database: str = "postgres") -> str:
+        """Of one of its databases, as users write it."""
+        return f"postgresql://{_USER}:{self.password}@127.0.0.1:{self.port}/{database}"
+
+    def database(self) -> str:
+        """The URL of a new one."""
+        name = f"d{secrets.token_hex(4)}"
+        self.ask(f"CREATE DATABASE {name}")
+        return self.url(name)
+
+    def ask(self, statement: str, url: str | None = None) -> list[tuple[object, ...]]:
+        """The rows that a statement gives."""
+        address = sql.make_url(url or self.url()).set(drivername="postgresql+psycopg")
+        engine = sql.create_engine(address, isolation_level="AUTOCOMMIT", poolclass=sql.NullPool)
+        with engine.connect() as connection:
+            answer = connection.execute(sql.text(statement))
+            return [tuple(row) for row in answer] if answer.returns_rows else []
+
+    def start(self) -> None:
+        """Have it answer."""
+        options = " ".join((*_SETTINGS, f"-c port={self.port}", "-c listen_addresses=127.0.0.1", "-k ''"))
+        _run("pg_ctl", "start", "-w", "-D", self.folder, "-l", self.folder / "log", "-o", options)
+
+    def stop(self, how: Literal["fast", "immediate"] = "immediate") -> None:
+        """End it; `immediate` is as if the machine had stopped."""
+        _run("pg_ctl", "stop", "-w", "-D", self.folder, "-m", how)
+
+    def restart(self) -> None:
+        """Stop it as a machine would, and start it again."""
+        self.stop()
+        self.start()
+
+
+@contextmanager
+def a_server() -> Iterator[Server]:
+    """One that runs for as long as the context."""
+    with TemporaryDirectory(prefix="nas-postgres-") as name, socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        folder, password = Path(name), secrets.token_hex(8)
+        server = Server(folder / "data", free.getsockname()[1], password)
+        (folder / "secret").write_text(password)
+        if os.getuid() == 0:  # whom the programs refuse
+            shutil.chown(folder, _LOW)
+            shutil.chown(folder / "secret", _LOW)
+        free.close()
+        _run("initdb", "-D", server.folder, "-U", _USER, "--auth=scram-sha-256", "-N", f"--pwfile={folder}/secret")
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
+def _run(program: str, *words: object) -> None:
+    low = {"user": _LOW, "extra_groups": []} if os.getuid() == 0 else {}
+    found = programs()
+    assert found is not None, "initdb is not installed"
+    command = [str(found / program), *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd="/", timeout=60, **low)
+    assert done.returncode == 0, f"{program}: {done.stdout}{done.stderr}"

@@ -1,0 +1,30 @@
+"""What is out of memory and what is another failure."""
+
+import errno
+
+import pytest
+import torch
+
+from nas.failures import reason_of_failure
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB"),
+        RuntimeError("[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory"),
+        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+        RuntimeError("std::bad_alloc"),
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+    ],
+)
+def test_memory_that_was_short_is_said(error: BaseException) -> None:
+    assert reason_of_failure(error).startswith(f"out-of-memory: {type(error).__name__}")
+
+
+@pytest.mark.parametrize(
+    "error", [RuntimeError("mat1 and mat2 cannot be multiplied"), OSError(errno.ENOSPC, "disk full"), SystemExit(3)]
+)
+def test_other_failures_are_not_blamed_on_memory(error: BaseException) -> None:
+    assert reason_of_failure(error).startswith(type(error).__name__)

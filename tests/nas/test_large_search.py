@@ -1,0 +1,49 @@
+"""A search of a space that cannot be listed, from the door to the Rows."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+import nas
+from nas.asking import readable
+from nas.report import print_records
+
+
+def test_a_search_says_how_many_there_are_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked: dict[str, Any] = {
+        "task": "digits-vit",
+        "space": "per-block",
+        "budget": "params<=36k",
+        "preset": "smoke",
+        "settings": "epochs=1",
+        "workers": 1,
+        "study": "s",
+    }
+    first = nas.search(**asked, trials=1)
+    said = capsys.readouterr()
+    everything = f"{(6 * 4 * 7) ** 4 * 8**2:,}"  # four blocks, and two groups of them
+    assert f") of 5.10e+10 ({everything}) architectures of space 'per-block' are within params<=36000" in said.err
+    study = nas.search(**asked, trials=3)
+    rows = {row.identity(): row for row in study.rows()}
+    assert [row.status for row in rows.values()] == ["complete"] * 3
+    assert {row.identity() for row in first.rows()} < set(rows)
+    assert all((row.costs.params or 0) <= 36_000 for row in rows.values())
+    assert sum(bool(row.architecture.blocks) for row in rows.values()) == 2  # all but the base
+    assert {row.architecture.depth for row in rows.values()} == {4}
+
+
+def test_a_long_number_says_its_size_first() -> None:
+    assert readable(12_345) == "12345"
+    assert readable(10**30) == f"1.00e+30 ({10**30:,})"
+    assert readable(10**400).startswith("1.00e+400 (")
+
+
+def test_a_table_shows_what_blocks_differ_in(capsys: pytest.CaptureFixture[str]) -> None:
+    record = {"key": "k", "heads": 8, "hidden": 64, "blocks": "heads=8/4"}
+    print_records(Console(width=80), [record], ["key", "heads", "hidden"], "t")
+    assert "8/4" in capsys.readouterr().out

@@ -1,0 +1,54 @@
+"""The loop of all evaluations: what is known is not done again, not written again, and called what it was asked as."""
+
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from filelock import FileLock
+
+import nas
+from nas import locks
+from nas.store import Store
+from search_spaces.errors import UserError
+from toy_searches import TOYS
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> dict[str, Any]:
+    return {"task": f"{TOYS}:Toy", "preset": "smoke", "storage": f"sqlite:///{tmp_path}/studies.db"}
+
+
+def lines(folder: Path) -> int:
+    with sqlite3.connect(folder / "studies.db") as connection:
+        return int(connection.execute("SELECT COUNT(*) FROM nas_rows").fetchone()[0])
+
+
+def test_what_is_asked_twice_is_written_once(asked: dict[str, Any], tmp_path: Path) -> None:
+    first = nas.evaluate(**asked)
+    assert nas.evaluate(**asked) == first
+    assert lines(tmp_path) == 1
+
+
+def test_a_row_is_called_by_the_preset_that_it_was_asked_by(asked: dict[str, Any]) -> None:
+    first = nas.evaluate(**asked)
+    again = nas.evaluate(**{**asked, "preset": "proxy"})  # the toy's two are one recipe
+    assert again == replace(first, preset="proxy")
+
+
+def test_a_later_failure_hides_no_complete_row(asked: dict[str, Any], tmp_path: Path) -> None:
+    row = nas.evaluate(**asked)
+    store = Store(asked["storage"], make=True)
+    store.add(replace(row, status="failed", error="no more luck", metrics={}, test={}), "evaluations")
+    assert lines(tmp_path) == 2
+    assert store.read(["evaluations"]).rows == (row,)
+
+
+def test_tables_that_another_process_makes_are_waited_for_and_no_longer(
+    asked: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locks, "PATIENCE_S", 0.1)
+    with FileLock(f"{tmp_path}/studies.db.lock"), pytest.raises(UserError, match="are being made by another process"):
+        nas.evaluate(**asked)
+    assert nas.evaluate(**asked).status == "complete"

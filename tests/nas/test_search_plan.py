@@ -1,0 +1,65 @@
+"""What a search wants next, where another coordinator is at the same study."""
+
+from typing import Any
+
+import optuna
+import pytest
+
+from nas.asking import Asked, ask_search
+from nas.leases import Alone, Claims
+from nas.optuna_study import open_storage, open_study
+from nas.sampling import BudgetSampler
+from nas.scheduler import LATER
+from nas.searching import SearchPlan
+from nas.store import Store
+from toy_searches import TOYS
+
+
+@pytest.fixture
+def asked() -> Asked:
+    return ask_search(
+        f"{TOYS}:Toy", "joint", "", (), "params<=3k", "accuracy,flops",
+        preset="smoke", settings="", seed=0, sampler="random", data=None,
+    )  # fmt: skip
+
+
+def plan_of(asked: Asked, url: str, claims: Claims, trials: int) -> SearchPlan:
+    sampler = BudgetSampler(asked.members, asked.config.sampler)
+    study = open_study(open_storage(url), "s", asked.config, sampler)
+    return SearchPlan(study, Store(url, make=True), asked.config, claims, sampler, trials)
+
+
+class Quick(Claims):
+    """Another coordinator concludes what it is at, and gives its lease back, just before it is asked for here."""
+
+    def __init__(self, study: optuna.Study) -> None:
+        self.study = study
+        self.released: list[str] = []
+
+    def claim(self, name: str) -> bool:
+        if name == "trial 0 of s" and not self.study.trials[0].state.is_finished():
+            self.study.tell(0, [0.5, 1.0])
+        return True
+
+    def release(self, name: str) -> None:
+        self.released.append(name)
+
+
+def url_in(folder: Any) -> str:
+    return f"sqlite:///{folder}/studies.db"
+
+
+def test_a_trial_left_under_way_is_taken_over_with_its_candidate(asked: Asked, tmp_path: Any) -> None:
+    first = plan_of(asked, url_in(tmp_path), Alone(), 2).next()
+    again = plan_of(asked, url_in(tmp_path), Alone(), 2).next()
+    assert first not in (None, LATER)
+    assert again == first
+
+
+def test_a_trial_that_was_concluded_meanwhile_is_not_begun_again(asked: Asked, tmp_path: Any) -> None:
+    plan_of(asked, url_in(tmp_path), Alone(), 1).next()
+    mine = plan_of(asked, url_in(tmp_path), Alone(), 1)
+    mine.claims = claims = Quick(optuna.load_study(study_name="s", storage=open_storage(url_in(tmp_path))))
+    assert mine.next() is LATER, "it may not be the last word: asked again, there is nothing"
+    assert mine.next() is None
+    assert claims.released == ["trial 0 of s"]

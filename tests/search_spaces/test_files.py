@@ -1,0 +1,132 @@
+"""Kept files: every bit that flips and every byte that is missing is noticed, and what is read is as if it had not."""
+
+import random
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from nas.evaluation import evaluate
+from nas.jobs import EvaluationJob
+from search_spaces.architecture import Architecture
+from search_spaces.checkpoint import RECORD, WEIGHTS, Record, read_record, read_weights, save_checkpoint
+from search_spaces.errors import UserError
+from search_spaces.files import keep, kept, replacing
+from tasks.cache import cached, cached_arrays
+from tasks.checkpoint import Checkpoint
+from toy_searches import TOYS
+
+LITTLE = Architecture(depth=1, width=8, heads=1, head_dim=8, hidden=16)
+RECORDED = Record(task="any", task_version=3, architecture=LITTLE, step=12, settings={"preset": "smoke"})
+
+
+def damaged(content: bytes) -> Iterator[bytes]:
+    """A file with each of some bits flipped, and cut short in some places."""
+    draw = random.Random(0)
+    for bit in {0, 8 * len(content) - 1, *(draw.randrange(8 * len(content)) for _ in range(60))}:
+        flipped = bytearray(content)
+        flipped[bit // 8] ^= 1 << bit % 8
+        yield bytes(flipped)
+    for size in {0, 1, len(content) - 1, *(draw.randrange(len(content)) for _ in range(20))}:
+        yield content[:size]
+
+
+def test_what_is_kept_is_read_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "file.txt"
+    assert kept(path) is None
+    keep(path, b"some bytes\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert kept(path) == b"some bytes\n"
+
+
+def test_every_damage_of_a_kept_file_is_noticed_said_and_set_aside(tmp_path: Path) -> None:
+    path = tmp_path / "file.txt"
+    keep(path, b"some bytes that are kept")
+    for content in damaged(path.read_bytes()):
+        path.write_bytes(content)
+        with pytest.warns(UserWarning, match=r"file\.txt is set aside, and made again") as told:
+            assert kept(path) is None
+        assert len(told) == 1
+        assert (path.exists(), path.with_suffix(".bad").read_bytes()) == (False, content)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: cached("a.texts", lambda: b'{"a": "some text"}').decode(),
+        lambda: cached_arrays("b.lists", lambda: {"ids": np.arange(9)})["ids"].tolist(),
+    ],
+    ids=("bytes", "arrays"),
+)
+def test_a_damaged_cache_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[], object]
+) -> None:
+    monkeypatch.setenv("NAS_CACHE", str(tmp_path))
+    whole = make()
+    (path,) = (path for path in tmp_path.iterdir() if path.suffix != ".lock")
+    for content in damaged(path.read_bytes()):
+        path.write_bytes(content)
+        with pytest.warns(UserWarning, match="is set aside"):
+            assert make() == whole
+
+
+def test_of_damaged_checkpoints_the_one_before_is_taken(tmp_path: Path) -> None:
+    training = Checkpoint(tmp_path, "a run")
+    for step in (1, 2):
+        training.save({"step": step, "weights": torch.full((30,), float(step))})
+    newest = max(tmp_path.iterdir())
+    for content in damaged(newest.read_bytes()):
+        newest.write_bytes(content)
+        with pytest.warns(UserWarning, match="is set aside"):
+            found = training.load()
+        assert found is not None
+        assert (found["step"], found["weights"].tolist()) == (1, [1.0] * 30)
+
+
+def test_a_damaged_row_is_evaluated_again(tmp_path: Path) -> None:
+    job = EvaluationJob(task=f"{TOYS}:Toy", architecture=LITTLE, preset="smoke", folder=str(tmp_path))
+    whole = evaluate(job)
+    path = tmp_path / "row.json"
+    for content in damaged(path.read_bytes()):
+        path.write_bytes(content)
+        with pytest.warns(UserWarning, match=r"row\.json is set aside"):
+            row = evaluate(job)
+        assert replace(row, provenance={}) == replace(whole, provenance={})
+
+
+@pytest.mark.parametrize("name", [WEIGHTS, RECORD])
+def test_a_damaged_network_is_refused(tmp_path: Path, name: str) -> None:
+    save_checkpoint(tmp_path, {"weight": torch.arange(30.0)}, RECORDED)
+    whole = (tmp_path / name).read_bytes()
+    for content in damaged(whole):
+        (tmp_path / name).write_bytes(content)
+        try:
+            weights, record = read_weights(tmp_path), read_record(tmp_path)
+        except UserError:
+            continue
+        # White space between words of JSON may be another white space: nothing that is read is another then.
+        assert record == RECORDED
+        assert torch.equal(weights["weight"], torch.arange(30.0))
+        assert len(content) == len(whole)
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "file.txt"
+    path.write_text("as it was")
+
+    def fails() -> None:
+        with replacing(path) as file:
+            file.write(b"half of wh")
+            raise OSError("the disk is full")
+
+    with pytest.raises(OSError, match="full"):
+        fails()
+    assert [one.read_text() for one in tmp_path.iterdir()] == ["as it was"]
+    with replacing(path) as file:
+        file.write(b"new")
+    assert [one.read_text() for one in tmp_path.iterdir()] == ["new"]

@@ -1,0 +1,144 @@
+"""Spaces whose blocks have axes of their own: what is in them is told by the axes, and nothing is listed."""
+
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+import search_spaces.space
+from search_spaces.architecture import Architecture
+from search_spaces.catalog import per_block
+from search_spaces.errors import UserError
+from search_spaces.parsing import parse_architecture
+from search_spaces.space import Candidate, SearchSpace, run_of
+from search_spaces.topologies.registry import refusal
+
+BASE = Architecture(depth=4, width=32, heads=4, head_dim=8, hidden=128)
+SMALL = SearchSpace(
+    "small",
+    BASE,
+    {
+        "heads:1": (2, 4),
+        "heads:2": (1, 4),
+        **{f"head_dim:{block}": (8, 16) for block in range(1, 5)},
+        "topology:1": ("resnet", "dca(k=1)", "rmt"),
+        "topology:2": ("resnet", "rmt(keys=8)"),
+        "recipe.lr": (0.1, 0.2),
+    },
+)
+
+
+def by_hand() -> set[Candidate]:
+    """Every member, by nested loops."""
+    found = set()
+    for h1, h2, *dims, t1, t2, lr in product(
+        (2, 4), (1, 4), *[(8, 16)] * 4, ("resnet", "dca(k=1)", "rmt"), ("resnet", "rmt(keys=8)"), (0.1, 0.2)
+    ):
+        text = f"heads={h1}/{h2},head_dim={'/'.join(map(str, dims))},topology={t1}/{t2}"
+        architecture = parse_architecture(text, BASE)
+        if refusal(architecture) is None:
+            found.add(Candidate(architecture, (("lr", lr),)))
+    return found
+
+
+def test_members_are_what_nested_loops_give_and_stand_at_their_points() -> None:
+    assert set(SMALL) == by_hand()
+    assert SMALL.combinations == 2 * 2 * 16 * 3 * 2 * 2 > len(SMALL)
+    for candidate, point in SMALL.members.items():
+        assert SMALL.candidate(point) == candidate
+        assert SMALL.point(candidate) == point
+        assert candidate in SMALL
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "heads=4/2",  # a value of the other run
+        "heads=4/4/4/1",  # runs that are none of the space's
+        "hidden=128/64",  # a field without an axis
+        "topology=dca(k=1)",  # one stack over both runs
+        "head_dim=8/16/8/8,topology=rmt/resnet",  # cannot be wired
+        "depth=8",
+        "width=64",
+    ],
+)
+def test_what_differs_elsewhere_is_no_member(text: str) -> None:
+    other = Candidate(parse_architecture(text, BASE), (("lr", 0.1),))
+    assert other not in SMALL
+    assert Candidate(BASE, (("lr", 0.3),)) not in SMALL
+    assert Candidate(BASE) not in SMALL
+    assert Candidate(BASE, (("lr", 0.1),)) in SMALL
+
+
+def test_nothing_is_listed_at_construction_and_a_large_space_never(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Architecture] = []
+    monkeypatch.setattr(search_spaces.space, "refusal", lambda architecture: asked.append(architecture))
+    space = per_block(replace(BASE, depth=48))
+    assert len(asked) == 1
+    assert space.combinations > 10**100
+    assert not space.is_listed
+    for listing in (len, list, lambda s: s.members, lambda s: s.architectures):
+        with pytest.raises(UserError, match=r"combinations, and only 200,000 can be listed\. .*--axis"):
+            listing(space)
+
+
+@pytest.mark.parametrize(("depth", "groups"), [(1, 1), (2, 1), (3, 1), (4, 2), (6, 3), (9, 3), (12, 4), (14, 2)])
+def test_a_group_has_two_blocks_at_least(depth: int, groups: int) -> None:
+    space = per_block(replace(BASE, depth=depth))
+    assert len(space.runs["topology"]) == groups
+    assert {len(space.runs[field]) for field in ("heads", "head_dim", "hidden")} == {depth}
+    assert space.axes["hidden:1"] == (32, 64, 96, 128, 192, 256, 512)
+    assert "rmt" not in space.axes["topology:1"]  # which takes one head dim
+    assert "dca" in space.axes["topology:1"]
+
+
+def test_a_network_without_heads_has_no_axes_of_heads() -> None:
+    space = per_block(Architecture(depth=4, width=32, hidden=32))
+    assert set(space.runs) == {"hidden", "topology"}
+
+
+def test_the_space_is_laid_out_around_bases_of_any_kind() -> None:
+    base = parse_architecture("heads=8/4,topology=rmt", BASE)
+    space = per_block(base)
+    assert space.base.topology == "rmt/rmt"  # a run for each group
+    assert Candidate(space.base) in space
+    assert (space.axes["heads:1"], space.axes["heads:4"]) == ((2, 4, 6, 8, 12, 16), (1, 2, 3, 4, 6, 8))
+    with pytest.raises(UserError, match="got model=deit"):
+        per_block(Architecture(depth=12, width=192, heads=3, hidden=768, model="deit_tiny_patch16_224"))
+
+
+def test_the_axis_of_a_field_stands_in_place_of_those_of_its_runs() -> None:
+    space = per_block(BASE)
+    alike = space.with_axes({"heads": (2, 4)})
+    assert [axis for axis in alike.axes if axis.startswith("heads")] == ["heads"]
+    back = alike.with_axes({"heads:1": (2, 4), "heads:2": (4,)})
+    assert [axis for axis in back.axes if axis.startswith("heads")] == ["heads:1", "heads:2"]
+    one = space.with_axes({"heads:3": (4,)})
+    assert (one.axes["heads:3"], one.axes["heads:2"]) == ((4,), (1, 2, 3, 4, 6, 8))
+
+
+@pytest.mark.parametrize(
+    ("axes", "says"),
+    [
+        ({"heads:2": (4,)}, "are heads:1, got heads:2"),
+        ({"heads:1": (4,), "heads:3": (4,)}, "are heads:1, heads:2, got heads:1, heads:3"),
+        ({f"heads:{n}": (4,) for n in (1, 2, 3)}, "3 runs with axes heads:1 .* must divide the depth, got 4"),
+        ({"depth": (3, 4), "heads:1": (4,), "heads:2": (4,)}, "must divide the depth, got 3"),
+        ({"heads": (4,), "heads:1": (4,)}, "say the same twice"),
+        ({"topology:1": ("dca", "resnet"), "topology:2": ("resnet",), "resnet.k": (1,)}, "is not one run's"),
+        ({"width:1": (32,)}, "axis 'width:1' .* FIELD:RUN"),
+        ({"heads:x": (4,)}, "axis 'heads:x'"),
+        ({"heads:1": (0, 4)}, "0 or neither"),
+        ({"topology:1": ("resnet", "resent")}, "resnet"),
+        ({"heads:1": (2,), "heads:2": (4,)}, "is not in space"),
+    ],
+)
+def test_wrong_runs_say_what_is_wrong(axes: dict[str, tuple[int | str, ...]], says: str) -> None:
+    with pytest.raises(UserError, match=says):
+        SearchSpace("s", BASE, axes)
+
+
+def test_an_axis_of_a_run_is_told_from_options() -> None:
+    assert run_of("heads:12") == ("heads", 12)
+    assert run_of("topology:1") == ("topology", 1)
+    assert [run_of(axis) for axis in ("heads", "dca.k", "recipe.lr", "width:1", "heads:", "heads:-1")] == [None] * 6

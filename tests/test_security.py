@@ -1,0 +1,204 @@
+"""What is promised of files and names that come from others, each with what tries it.
+
+Code is run that the command line names: FILE.py:CLASS, MODULE:CLASS, what is installed. All else is data.
+
+- Nothing is unpickled, but by torch with weights only: no checkpoint, no weights, no cache, whatever its digest says.
+- Nothing is imported because it lies in the working directory or in a folder of data.
+- What a checkpoint or a Row says of itself names no program.
+- Sizes are bounded: a line of rows, a document, a record, a tokenizer, an image.
+- In folders of data only files are read: no pipe, socket or device is waited for. Links are followed, to files.
+- Nothing is unpacked to the disk; archives hold files and folders below their own, without links.
+- Text reaches a terminal without its controls, a notebook as text, a spreadsheet without formulas.
+- A study's name makes no file outside the store's folder. A password is never shown: see tests/nas/test_passwords.py.
+"""
+
+import hashlib
+import json
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import nas
+from nas.store import Store
+from results.row import Row
+from search_spaces.architecture import Architecture
+from search_spaces.checkpoint import WEIGHTS, Record, read_weights, save_checkpoint
+from search_spaces.errors import UserError, printable
+from tasks.cache import cached, cached_arrays
+from tasks.checkpoint import Checkpoint
+from tasks.language.corpus import folder_corpus
+from toy_searches import TOYS, a_search
+
+LITTLE = Architecture(depth=1, width=8, heads=1, head_dim=8, hidden=16)
+SMALL = ["--space", "head-dim", "--sampler", "random"]
+HOSTILE = "\x1b[31mred\x1b]0;title\x07 \x9b31m\u202etxet\u2066 <b>bold</b>"
+
+
+class Bomb:
+    """Says, when it is unpickled, that it was."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, (str(self.mark),)
+
+
+@pytest.fixture
+def mark(tmp_path: Path) -> Path:
+    """What is there once hostile code has run."""
+    return tmp_path / "it-ran"
+
+
+def a_row(**changes: Any) -> Row:
+    values: dict[str, Any] = {
+        "task": "any",
+        "task_version": 1,
+        "architecture": LITTLE,
+        "preset": "smoke",
+        "seed": 0,
+        "status": "complete",
+        "directions": {"accuracy": "max"},
+        "metrics": {"accuracy": 0.5},
+    }
+    return Row(**{**values, **changes})
+
+
+def test_a_pickle_is_no_checkpoint_even_with_its_digest(tmp_path: Path, mark: Path) -> None:
+    training = Checkpoint(tmp_path / "run", "a run")
+    training.save({"step": 1})
+    (path,) = (tmp_path / "run").iterdir()
+    name = path.name.split(".")
+    path.unlink()
+    torch.save({"run": "a run", "state": Bomb(mark)}, tmp_path / "bomb")
+    for content in ((tmp_path / "bomb").read_bytes(), pickle.dumps(Bomb(mark))):
+        digest = hashlib.sha256(content).hexdigest()
+        (tmp_path / "run" / f"{name[0]}.000002.{digest}.ckpt").write_bytes(content)
+        with pytest.warns(UserWarning, match="is set aside"):
+            assert training.load() is None
+    assert not mark.exists()
+
+
+def test_a_pickle_is_neither_weights_nor_cache(tmp_path: Path, mark: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NAS_CACHE", str(tmp_path / "cache"))
+    bomb = pickle.dumps(Bomb(mark))
+    save_checkpoint(tmp_path / "network", {"w": torch.zeros(2)}, _record())
+    (tmp_path / "network" / WEIGHTS).write_bytes(bomb)
+    with pytest.raises(UserError, match="cannot be read"):
+        read_weights(tmp_path / "network")
+    cached("a", lambda: b"text")
+    (tmp_path / "cache" / "a").write_bytes(hashlib.sha256(bomb).hexdigest().encode() + b"\n" + bomb)
+    with pytest.raises(Exception, match=r"(?i)header|deserializ"):
+        cached_arrays("a", dict)
+    assert not mark.exists()
+
+
+def _record() -> Record:
+    return Record(task="any", task_version=1, architecture=LITTLE, step=1)
+
+
+@pytest.mark.parametrize("command", [["nas"], ["-m", "nas"]], ids=" ".join)
+def test_nothing_is_imported_from_the_working_directory(tmp_path: Path, mark: Path, command: list[str]) -> None:
+    for module in ("numpy", "torch", "optuna", "joblib", "typer", "rich", "duckdb", "sqlalchemy", "tasks"):
+        (tmp_path / f"{module}.py").write_text(f"import os\nos.makedirs({str(mark)!r}, exist_ok=True)\n")
+    start = [sys.executable, "-m", "nas"] if command[0] == "-m" else [str(Path(sys.executable).with_name("nas"))]
+    storage = ["--storage", f"sqlite:///{tmp_path}/s/s.db"]
+    words = ["search", f"{TOYS}:Toy", "--preset", "smoke", "--trials", "2", "--workers", "2", *storage, *SMALL]
+    done = subprocess.run([*start, *words], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert not mark.exists()
+
+
+def test_nothing_is_imported_from_a_folder_of_data(tmp_path: Path, mark: Path) -> None:
+    for module in ("torch", "dataset", "__init__", "loading_script", "tokenizer"):
+        (tmp_path / f"{module}.py").write_text(f"import os\nos.makedirs({str(mark)!r}, exist_ok=True)\n")
+    (tmp_path / "train.jsonl").write_text(json.dumps({"text": "some text"}) + "\n")
+    folder_corpus(tmp_path, "text")
+    assert not mark.exists()
+
+
+def test_what_a_checkpoint_says_of_itself_names_no_program(tmp_path: Path, mark: Path) -> None:
+    program = tmp_path / "mine.py"
+    program.write_text(f"import os\nos.makedirs({str(mark)!r}, exist_ok=True)\n")
+    settings = {"reference": f"{program}:Mine", "preset": "smoke"}
+    record = Record(task=f"{program}:Mine", task_version=1, architecture=LITTLE, step=1, settings=settings)
+    save_checkpoint(tmp_path / "network", {"w": torch.zeros(2)}, record)
+    with pytest.raises(UserError, match=r"not installed\. Name it"):
+        nas.retrofit(tmp_path / "network", "dca", storage=f"sqlite:///{tmp_path}/s.db")
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("name", ["../../outside", "a/b", "it's", 'a "b"', "'; DROP TABLE nas_rows; --", "..", "%s{0}"])
+def test_a_study_of_any_printable_name_stays_in_its_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked = {**a_search(tmp_path / "in"), "study": name, "trials": 2}
+    assert len(nas.search(**asked)) == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+    assert nas.load(name, storage=asked["storage"]).name == name
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\x1b[31m", "a\u202eb", " ", " a", "a,b", "all", "a" * 101, "\ud800"])
+def test_a_study_of_another_name_is_refused_in_a_line(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UserError, match="a study's name has") as refused:
+        nas.search(**{**a_search(tmp_path), "study": name})
+    assert printable(str(refused.value)) == str(refused.value)
+    assert not list(tmp_path.glob("*/*.db"))
+
+
+@pytest.fixture
+def hostile_store(tmp_path: Path) -> str:
+    """A store whose rows hold what terminals, browsers and spreadsheets would act on."""
+    url = f"sqlite:///{tmp_path}/studies.db"
+    store = Store(url, make=True)
+    for seed, text in enumerate((HOSTILE, "=1+1", "+1", "-1", "@SUM(A1)")):
+        failed = a_row(seed=seed, preset=text, recipe={f"note{seed}": text}, status="failed", error=text, metrics={})
+        store.add(failed, "evaluations")
+        store.add(a_row(seed=seed, preset=text, recipe={HOSTILE: text}), "evaluations")
+    return url
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["results", "--columns", "all", "--limit", "1"],
+        ["results", "--columns", "preset,error,status"],
+        ["front", "--plot", "front.png"],
+        ["list", "studies"],
+        ["results", "--columns", HOSTILE],
+    ],
+    ids=" ".join,
+)
+def test_no_control_of_a_row_reaches_the_terminal(tmp_path: Path, hostile_store: str, words: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "nas", *words, "--storage", hostile_store], cwd=tmp_path, capture_output=True
+    )
+    for printed in (done.stdout.decode(), done.stderr.decode()):
+        assert printable(printed) == printed
+    assert b"Traceback" not in done.stderr
+
+
+def test_what_is_printable_stays_and_what_is_not_is_shown() -> None:
+    assert printable("tab\tline\nÄ é 漢 🙂") == "tab\tline\nÄ é 漢 🙂"
+    assert (
+        printable("\x1b\x9b\u202a\u202e\u2066\u2069\x7f\r\0")
+        == r"\u001b\u009b\u202a\u202e\u2066\u2069\u007f\u000d\u0000"
+    )
+    assert json.loads(f'"{printable(chr(0x9B) + chr(0x202E))}"') == "\x9b\u202e"
+
+
+def test_a_notebook_shows_text_and_a_spreadsheet_runs_nothing(hostile_store: str, tmp_path: Path) -> None:
+    study = nas.load("evaluations", storage=hostile_store)
+    for shown in (study._repr_html_(), *(row._repr_html_() for row in study.rows())):
+        assert "<b>" not in shown
+    words = ["results", "--storage", hostile_store, "--format", "csv", "--columns", "preset,error"]
+    done = subprocess.run([sys.executable, "-m", "nas", *words], cwd=tmp_path, capture_output=True, text=True)
+    for line in done.stdout.splitlines():
+        assert not any(cell.lstrip('"').startswith(("=", "+", "-", "@")) for cell in line.split(","))
