@@ -15,12 +15,13 @@ from joblib.externals.loky import ProcessPoolExecutor
 from joblib.externals.loky.backend.context import get_context
 
 from nas.attempts import Deaths, no_deaths, timed_out
-from nas.jobs import EvaluationJob
+from nas.failures import reason_of_failure
+from nas.jobs import EvaluationJob, blank_row
 from nas.processes import begun, working_directory_not_imported
 from nas.resources import OUT_OF_MEMORY, keep_memory_within, kills_for_memory, processes_for
 from nas.together import evaluate_together
 from results.row import Row
-from search_spaces.errors import show_notices
+from search_spaces.errors import UserError, show_notices
 
 
 class LocalProcesses:
@@ -154,6 +155,10 @@ def _outcome(future: Future[Row], attempt: _Attempt) -> tuple[Row | None, _Attem
     except BrokenProcessPool as error:
         cause = _cause(error, attempt.kills)
         attempt = replace(attempt, process=attempt.process.replaced(), deaths=attempt.deaths.another())
+    except UserError:
+        raise
+    except Exception as error:  # before it came to train: its data did not fit into what it may allocate
+        return blank_row(attempt.job, reason_of_failure(error)), attempt
     return attempt.deaths.row(cause), attempt
 
 
@@ -162,7 +167,7 @@ def _cause(error: BrokenProcessPool, kills_before: int | None) -> str:
     ended = re.search(r"exit codes of the workers are \{(.+?)\}", str(error))  # loky says it in its message alone
     said = f"its process died ({ended[1]})" if ended else "its process died"
     kills = kills_for_memory()
-    if kills is None or kills_before is None or kills == kills_before:
+    if kills is None or kills_before is None or kills == kills_before or "SIGKILL" not in said:
         return said
     return f"{OUT_OF_MEMORY}: {said}, and the kernel ended {kills - kills_before} for lack of memory meanwhile"
 

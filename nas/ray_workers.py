@@ -25,7 +25,8 @@ from ray.exceptions import (
 
 from nas.attempts import Deaths, no_deaths, timed_out
 from nas.debugging import DEBUG
-from nas.jobs import EvaluationJob
+from nas.failures import reason_of_failure
+from nas.jobs import EvaluationJob, blank_row
 from nas.progress import say
 from nas.ray_cluster import RayCluster
 from nas.ray_task import STAMP, Assignment, begun, carry_out
@@ -101,11 +102,18 @@ class RayWorkers:
         return self._cluster.there() and self._cluster.room(self._request) > (self._room or 0)
 
     def _begin(self, attempt: "_Attempt") -> None:
+        while not self._cluster.there():  # Ray would wait for its head, and end this process in the end
+            time.sleep(_TICK_S)
         attempt = replace(attempt, name=uuid4().hex, until=None)
         job = _anywhere(attempt.job)
         folder = Path(str(job.folder))
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / STAMP).write_text(attempt.name, encoding="utf-8")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / STAMP).write_text(attempt.name, encoding="utf-8")
+        except OSError as error:
+            raise UserError(
+                f"{folder} cannot be written to: {error.strerror}. Make room there, or give another --storage."
+            ) from error
         request = self._request
         task = ray.remote(_travelling(self._folder)).options(
             name=f"nas {job.identity}",
@@ -141,7 +149,9 @@ class RayWorkers:
         try:
             row, notices = future.result()
         except RayTaskError as error:
-            raise _told(error.cause) from None
+            if isinstance(error.cause, UserError | ImportError):
+                raise _told(error.cause) from None
+            return blank_row(attempt.job, reason_of_failure(error.cause)), attempt  # before it came to train
         except (NodeDiedError, LocalRayletDiedError, ObjectLostError):
             say(f"{attempt.job.architecture}: its node died. It goes on from its last checkpoint elsewhere.")
             return None, attempt

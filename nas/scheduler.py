@@ -116,7 +116,7 @@ class Scheduler:
                     say("what is left is being evaluated by other coordinators: waiting for them")
                     told = True
                 time.sleep(self._patience())
-            else:
+            elif self._left() != 0:
                 return
             if self._left() == 0:
                 raise OutOfTime
@@ -127,7 +127,7 @@ class Scheduler:
             if running < self.workers.capacity and (claimed := self._claimed(job)) is not None:
                 held.remove(job)
                 running += self._begin(plan, claimed)
-        while running < self.workers.capacity and len(held) < self.workers.capacity:
+        while running < self.workers.capacity and len(held) < self.workers.capacity and self._left() != 0:
             wanted = patient(plan.next)()
             if wanted is None or wanted is LATER:
                 return running, wanted is LATER
@@ -181,6 +181,9 @@ class Scheduler:
     @patient
     def _stored(self, plan: Plan, job: EvaluationJob, row: Row) -> Row:
         """The Row that counts, stored and told to the plan."""
+        found = self.store.known(job.identity) if row.status == "failed" else None
+        if found is not None:  # somebody else's, whom it waited for too long
+            row = replace(found[1], space=job.space, preset=job.preset)
         fresh = job.number is not None or self.store.known(job.identity) != (self.study, row)
         if fresh and first_process():
             row = self.store.add(row, self.study, job.number)

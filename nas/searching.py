@@ -230,7 +230,8 @@ def carry_out(
                 Scheduler(store, name, claims, pool, progress.add, keep != "none", until).run(plan)
         except OutOfTime:
             ended = len(patient(store.numbered)(name))
-            say(f"the time is up (--timeout) after {ended} of {trials} trials; the same command goes on from here")
-            return
+            if ended < trials:
+                say(f"the time is up (--timeout) after {ended} of {trials} trials; the same command goes on from here")
+                return
         if not patient(sampler.remaining)(study):
             say("every architecture within the budget has been tried")

@@ -72,7 +72,7 @@ def parse(text: str) -> Any:
     if len(text) > MOST_TEXT:
         raise BadRow(f"it has {len(text)} characters, and may have {MOST_TEXT}")
     if not any(apart in text for apart in _APART):  # twice as fast, and as strict
-        with suppress(orjson.JSONDecodeError, OverflowError):
+        with suppress(orjson.JSONDecodeError, OverflowError, RecursionError):
             value = orjson.loads(text)
             if _names(value) == text.count('":'):
                 return value

@@ -277,3 +277,9 @@ def test_costs_that_were_not_measured_are_none(make_row: MakeRow) -> None:
     record = json.loads(make_row().to_json())
     del record["costs"]
     assert Row.from_json(json.dumps(record)).costs == Costs()
+
+
+@pytest.mark.parametrize("levels", [33, 900, 1010, 5000])
+def test_what_nests_without_end_is_no_row(levels: int) -> None:
+    with pytest.raises(BadRow):
+        Row.from_json("[" * levels + "]" * levels)
