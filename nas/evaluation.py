@@ -223,10 +223,10 @@ def _finite(curve: list[CurvePoint]) -> tuple[CurvePoint, ...]:
 
 
 def _kept(job: EvaluationJob, row: Row, began: float) -> Row:
-    """The Row with its time, and in the job's folder: a process that dies before the store has it loses nothing."""
+    """The Row with its time; a complete one is kept in the job's folder too, until the store has it."""
     if "wall_s" not in row.provenance:  # a known Row has that of its training
         row = replace(row, provenance={**row.provenance, "wall_s": time.perf_counter() - began})
-    if job.folder is not None and row.status in ("complete", "over-budget") and first_process():
+    if job.folder is not None and row.status == "complete" and first_process():
         path = Path(job.folder, KEPT)
         try:
             keep(path, row.to_json().encode())

@@ -37,10 +37,12 @@ def making_schema(url: str) -> Iterator[None]:
     """Hold a database while its tables are made: two first commands may come at once. Raises as `only_writer`."""
     if is_server(make_url(url)):
         engine = open_engine(make_url(url))
-        with engine.begin() as connection:
-            connection.execute(_LOCK_TABLES)
-            yield
-        engine.dispose()
+        try:
+            with engine.begin() as connection:
+                connection.execute(_LOCK_TABLES)
+                yield
+        finally:
+            engine.dispose()  # a server that refuses must not be left with what was asked in vain
         return
     with _file_lock(url, ".lock", PATIENCE_S, "its tables are being made by another process"):
         yield
