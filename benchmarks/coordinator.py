@@ -25,12 +25,12 @@ from optuna.trial import create_trial
 from benchmarks.form import Figure, main
 from nas.asking import Asked, ask_search
 from nas.jobs import EvaluationJob, blank_row
-from nas.leases import claims_in
-from nas.optuna_study import open_storage, open_study
 from nas.sampling import DEFAULT, BudgetSampler
 from nas.scheduler import Scheduler
 from nas.searching import SearchPlan
-from nas.store import Store
+from nas.storage.leases import claims_in
+from nas.storage.optuna_study import open_storage, open_study
+from nas.storage.store import Store
 from results.row import Row
 from search_spaces.spec import Scalar
 

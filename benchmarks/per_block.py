@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from benchmarks.landscapes import BASE, GAIN
 from nas.budget import Budget, parse_budget
-from nas.programme import Programme
+from nas.unlisted.programme import Programme
 from search_spaces.architecture import Architecture
 from search_spaces.catalog import per_block
 from search_spaces.models.vit import count_vit

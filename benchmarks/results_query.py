@@ -16,7 +16,7 @@ from pathlib import Path
 
 import nas
 from benchmarks.form import Figure, main
-from nas.store import _ROWS, Store
+from nas.storage.store import _ROWS, Store
 from results.row import Row
 
 STARTS = 5

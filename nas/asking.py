@@ -17,10 +17,10 @@ from nas.counting import cheap_counts, meta_device
 from nas.jobs import fresh_task, recipe_of, text_of
 from nas.objectives import MEASURES, names_in, resolve
 from nas.places import slug
-from nas.programme import Programme
 from nas.progress import say
 from nas.sampling import DEFAULT, proposer
-from nas.search_config import SearchConfig
+from nas.storage.search_config import SearchConfig
+from nas.unlisted.programme import Programme
 from results.row import Direction
 from search_spaces.architecture import Architecture
 from search_spaces.catalog import space_named

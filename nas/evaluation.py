@@ -20,13 +20,13 @@ from nas.debugging import show_traceback
 from nas.device import lent_device
 from nas.failures import clean_up, reason_of_failure
 from nas.jobs import EvaluationJob, blank_row, first_process, identity, lacks_network, recipe_of, task_of
-from nas.locks import held
 from nas.networks import copy_network, keep_network, load_network
 from nas.objectives import MEASURES
-from nas.outages import patient
 from nas.profiling.profile import profile
 from nas.profiling.steps import threads_on_the_cpu
-from nas.store import Store
+from nas.storage.locks import held
+from nas.storage.outages import patient
+from nas.storage.store import Store
 from results.row import BadRow, CurvePoint, Row
 from search_spaces.checkpoint import read_weights
 from search_spaces.errors import Notice, reason_of

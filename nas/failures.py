@@ -5,7 +5,7 @@ import gc
 
 import torch
 
-from nas.resources import OUT_OF_MEMORY
+from nas.workers.resources import OUT_OF_MEMORY
 from results.row import Row
 from search_spaces.errors import reason_of
 

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from nas.jobs import EvaluationJob, first_process, recipe_of
-from nas.store import Store
+from nas.storage.store import Store
 from nas.study import Study
 from results.row import Row
 from search_spaces.checkpoint import (

@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, final
 
-from nas.database import clear_errors
 from nas.jobs import EvaluationJob, first_process, identity, lacks_network, task_of
-from nas.leases import Claims, claims_in
-from nas.outages import patient
 from nas.places import EVALUATIONS
 from nas.progress import Progress, said_if_slow, say
-from nas.resources import Resources
-from nas.store import Store, check_name
-from nas.workers import Workers, pool_of
+from nas.storage.database import clear_errors
+from nas.storage.leases import Claims, claims_in
+from nas.storage.outages import patient
+from nas.storage.store import Store, check_name
+from nas.workers.resources import Resources
+from nas.workers.workers import Workers, pool_of
 from results.row import Row
 from search_spaces.errors import UserError
 

@@ -12,10 +12,14 @@ from optuna.trial import FrozenTrial, TrialState
 from nas.asking import Asked
 from nas.budget import parse_budget
 from nas.jobs import EvaluationJob, task_of
-from nas.leases import Claims, claims_in
-from nas.locks import only_writer
 from nas.objectives import PROFILED, measures_for
-from nas.optuna_study import (
+from nas.places import slug
+from nas.progress import Progress, say
+from nas.sampling import BudgetSampler
+from nas.scheduler import LATER, Later, OutOfTime, Plan, Scheduler
+from nas.storage.leases import Claims, claims_in
+from nas.storage.locks import only_writer
+from nas.storage.optuna_study import (
     clear_storage_errors,
     conclude,
     is_under_way,
@@ -26,15 +30,11 @@ from nas.optuna_study import (
     trials_of,
     turn_at,
 )
-from nas.outages import patient
-from nas.places import slug
-from nas.progress import Progress, say
-from nas.resources import Resources
-from nas.sampling import BudgetSampler
-from nas.scheduler import LATER, Later, OutOfTime, Plan, Scheduler
-from nas.search_config import SearchConfig
-from nas.store import Store
-from nas.workers import pool_of
+from nas.storage.outages import patient
+from nas.storage.search_config import SearchConfig
+from nas.storage.store import Store
+from nas.workers.resources import Resources
+from nas.workers.workers import pool_of
 from results.pareto import non_dominated
 from results.row import Row
 from search_spaces.space import Point

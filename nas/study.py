@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, final
 
 from nas import report
 from nas.objectives import names_in, resolve
-from nas.passwords import without_passwords
-from nas.search_config import SearchConfig
+from nas.storage.passwords import without_passwords
+from nas.storage.search_config import SearchConfig
 from results import table
 from results.pareto import front
 from results.row import Direction, Row

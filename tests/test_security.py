@@ -25,7 +25,7 @@ import pytest
 import torch
 
 import nas
-from nas.store import Store
+from nas.storage.store import Store
 from results.row import Row
 from search_spaces.architecture import Architecture
 from search_spaces.checkpoint import WEIGHTS, Record, read_weights, save_checkpoint

@@ -109,7 +109,7 @@ def _sheet(task: str) -> Lines:
 
 
 def _studies(url: str) -> Lines:
-    from nas.store import Store
+    from nas.storage.store import Store
 
     store = Store(url)
     searches = store.searches()

@@ -37,8 +37,8 @@ def compare(
     from nas.asking import check_asked, listed, settings_of
     from nas.comparing import Comparison, candidates, costs_of, jobs_of, side_by_side
     from nas.jobs import fresh_task, recipe_of
-    from nas.resources import resources_of
     from nas.scheduler import evaluate_all
+    from nas.workers.resources import resources_of
 
     check_asked(seeds=seeds, threads=threads)
     resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)

@@ -36,8 +36,8 @@ def evaluate(
     from nas.asking import architecture_of, check_asked, check_measures, made_folder, settings_of
     from nas.jobs import EvaluationJob, fresh_task, text_of
     from nas.profiling.profile import trace_of
-    from nas.resources import Resources
     from nas.scheduler import evaluate_all
+    from nas.workers.resources import Resources
 
     check_asked(seed=seed, threads=threads, until=until)
     of = fresh_task(task, data)

@@ -32,7 +32,7 @@ def export(
     from nas.networks import kept_folder
     from nas.progress import said_if_slow
     from nas.retrofitting import known_reference
-    from nas.store import Store
+    from nas.storage.store import Store
     from search_spaces.checkpoint import read_record
 
     folder = kept_folder(Store(storage), load(study, storage=storage), key)

@@ -34,9 +34,9 @@ def retrofit(
     """
     from nas.asking import check_asked, pairs_of, settings_of
     from nas.jobs import EvaluationJob, text_of
-    from nas.resources import Resources
     from nas.retrofitting import origin_of, rewired
     from nas.scheduler import evaluate_all
+    from nas.workers.resources import Resources
 
     check_asked(seed=seed, threads=threads)
     origin = origin_of(Path(checkpoint), task, preset, text_of(data))

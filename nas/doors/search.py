@@ -42,9 +42,9 @@ def search(
     """
     from nas.asking import ask_search, check_asked
     from nas.doors.load import load
-    from nas.resources import resources_of, seconds_of
     from nas.searching import carry_out
-    from nas.store import check_name
+    from nas.storage.store import check_name
+    from nas.workers.resources import resources_of, seconds_of
 
     check_asked(trials=trials, seed=seed, threads=threads, keep=keep)
     resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)

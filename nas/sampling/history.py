@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from nas.optuna_study import same_study, trials_of
 from nas.sampling.axes import Array, Coordinates, Indices
+from nas.storage.optuna_study import same_study, trials_of
 
 
 @dataclass(frozen=True)

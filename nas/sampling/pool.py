@@ -12,11 +12,11 @@ from typing import final
 import numpy as np
 import optuna
 
-from nas.optuna_study import trials_of
-from nas.programme import Programme
 from nas.sampling.axes import Array, Coordinates, Indices
 from nas.sampling.history import History, Tried, params_of
 from nas.sampling.members import Members
+from nas.storage.optuna_study import trials_of
+from nas.unlisted.programme import Programme
 from results.pareto import non_dominated
 from search_spaces.space import Candidate, Point
 from search_spaces.spec import Scalar

@@ -11,13 +11,13 @@ from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial
 
 from nas.budget import Feasible
-from nas.programme import Programme
 from nas.sampling.axes import Coordinates, Indices
 from nas.sampling.history import params_of
 from nas.sampling.members import Listed, Members
 from nas.sampling.pool import Unlisted
 from nas.sampling.proposer import Situation
 from nas.sampling.registry import DEFAULT, proposer
+from nas.unlisted.programme import Programme
 from search_spaces.errors import UserError
 from search_spaces.space import Candidate
 from search_spaces.spec import Scalar

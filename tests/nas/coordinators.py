@@ -15,13 +15,12 @@ from typing import Any
 import torch._dynamo  # noqa: F401  # what a search needs is imported once, and not by each of its processes
 
 import nas
-import nas.leases
-import nas.outages
 import nas.report
 import nas.scheduler
 import nas.searching
 from nas.cli import main
-from nas.workers import ThisProcess
+from nas.storage import leases, outages
+from nas.workers.workers import ThisProcess
 from postgres_server import Server
 from toy_searches import TOYS
 
@@ -90,7 +89,7 @@ def _search(words: list[str], folder: Path, log: Path, apart: bool, outage: floa
     sys.stdout, sys.stderr = os.fdopen(1, "w", buffering=1), os.fdopen(2, "w", buffering=1)
     os.chdir(folder)
     os.environ["TOYS_FITTED"] = str(folder.parent / "fitted")
-    nas.leases.LEASE_S, nas.leases.BEAT_S, nas.scheduler.POLL_S, nas.outages.OUTAGE_S = 2, 0.4, 0.3, outage
+    leases.LEASE_S, leases.BEAT_S, nas.scheduler.POLL_S, outages.OUTAGE_S = 2, 0.4, 0.3, outage
     if not apart:
         nas.searching.pool_of = lambda *_, **__: ThisProcess()
     sys.argv = words

@@ -12,7 +12,7 @@ import pytest
 import nas
 from nas.evaluation import evaluate
 from nas.jobs import EvaluationJob, code_of, fresh_task, identity
-from nas.store import Store
+from nas.storage.store import Store
 from results.row import Row
 from search_spaces.checkpoint import read_record
 from search_spaces.errors import Notice, UserError
@@ -73,7 +73,7 @@ def test_what_the_store_knows_is_shown_and_not_trained(
     ask: Callable[..., Row], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = ask()
-    monkeypatch.setattr("nas.workers.evaluate", lambda job: pytest.fail("it was evaluated"))
+    monkeypatch.setattr("nas.workers.workers.evaluate", lambda job: pytest.fail("it was evaluated"))
     assert ask() == first
     assert len(nas.load("evaluations")) == 1
 

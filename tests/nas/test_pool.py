@@ -11,10 +11,10 @@ from optuna.trial import TrialState
 from scipy.stats import chisquare
 
 from nas.budget import parse_budget
-from nas.programme import Programme
 from nas.sampling import BudgetSampler, Exhausted
 from nas.sampling.axes import Coordinates
 from nas.sampling.pool import Growing
+from nas.unlisted.programme import Programme
 from search_spaces.architecture import Architecture
 from search_spaces.catalog import per_block
 from search_spaces.errors import UserError

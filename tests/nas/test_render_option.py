@@ -31,7 +31,7 @@ def test_the_trained_network_is_shown(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_rendered_is_said_before_the_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nas.workers.evaluate", lambda job: pytest.fail("it was trained"))
+    monkeypatch.setattr("nas.workers.workers.evaluate", lambda job: pytest.fail("it was trained"))
     with pytest.raises(UserError, match=r"must end in \.txt"):
         run(SHOWING, "--render", str(tmp_path / "shown.gif"))
 

@@ -9,8 +9,8 @@ import pytest
 from filelock import FileLock
 
 import nas
-from nas import locks
-from nas.store import Store
+from nas.storage import locks
+from nas.storage.store import Store
 from search_spaces.errors import UserError
 from toy_searches import TOYS
 

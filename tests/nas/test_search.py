@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import nas
-from nas.optuna_study import open_storage
+from nas.storage.optuna_study import open_storage
 from toy_searches import TOYS, Search, found
 
 
@@ -39,7 +39,7 @@ def test_what_the_store_knows_is_not_evaluated_again(
     search: Search, asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = search()
-    monkeypatch.setattr("nas.workers.evaluate", lambda job: pytest.fail("it was evaluated"))
+    monkeypatch.setattr("nas.workers.workers.evaluate", lambda job: pytest.fail("it was evaluated"))
     again = search(study="again")
     assert again.rows() == whole.rows()
     assert len(nas.load("all", storage=asked["storage"])) == 8

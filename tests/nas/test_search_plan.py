@@ -6,12 +6,12 @@ import optuna
 import pytest
 
 from nas.asking import Asked, ask_search
-from nas.leases import Alone, Claims
-from nas.optuna_study import open_storage, open_study
 from nas.sampling import BudgetSampler
 from nas.scheduler import LATER
 from nas.searching import SearchPlan
-from nas.store import Store
+from nas.storage.leases import Alone, Claims
+from nas.storage.optuna_study import open_storage, open_study
+from nas.storage.store import Store
 from toy_searches import TOYS
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import nas
-from nas.locks import only_writer
+from nas.storage.locks import only_writer
 from search_spaces.errors import UserError
 from toy_searches import TOYS, Search, found, rows
 
@@ -61,7 +61,7 @@ def test_a_process_that_dies_fails_its_trial_and_not_the_search(search: Search) 
 
 def killed(asked: dict[str, Any], folder: Path, program: str) -> None:
     """Run a search in a process that ends itself in the middle."""
-    program = f"import os, optuna, nas, nas.store\n{program}\nnas.search(**{asked})"
+    program = f"import os, optuna, nas, nas.storage.store\n{program}\nnas.search(**{asked})"
     done = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True)
     assert done.returncode == 9, done.stderr
 
@@ -72,7 +72,7 @@ def test_a_killed_search_loses_no_finished_evaluation(
     whole = search()
     other = {"storage": elsewhere("killed")}
     dies = "    told.append(a)\n    if len(told) == 4: os._exit(9)\n    return add(*a)\n"
-    program = f"add, told = nas.store.Store.add, []\ndef once(*a):\n{dies}nas.store.Store.add = once"
+    program = f"add, told = nas.storage.store.Store.add, []\ndef once(*a):\n{dies}nas.storage.store.Store.add = once"
     killed({**asked, **other}, tmp_path, program)
     assert len(rows(asked, **other)) == 3
     assert len(list((tmp_path / "killed").glob("unfinished/*/row.json"))) == 1
@@ -105,8 +105,8 @@ def test_a_store_locked_by_somebody_else_loses_nothing(
     search: Search, asked: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = found(search(trials=3))
-    monkeypatch.setattr("nas.database.PATIENCE_S", 1)
-    monkeypatch.setattr("nas.optuna_study.PATIENCE_S", 1)
+    monkeypatch.setattr("nas.storage.database.PATIENCE_S", 1)
+    monkeypatch.setattr("nas.storage.optuna_study.PATIENCE_S", 1)
     with sqlite3.connect(tmp_path / "store" / "studies.db") as connection:
         connection.execute("BEGIN EXCLUSIVE")
         with pytest.raises(UserError, match="locked"):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import nas
-from nas.store import Store
+from nas.storage.store import Store
 from nas.study import Study
 from results import lines
 from search_spaces.errors import UserError
@@ -90,7 +90,7 @@ def test_a_bad_row_is_named_and_the_others_are_read(study: Study, tmp_path: Path
 
 def test_a_study_of_the_version_before_is_read(tmp_path: Path) -> None:
     """Rows were then attributes of Optuna's trials; the schema is Optuna's."""
-    from nas.optuna_study import open_storage
+    from nas.storage.optuna_study import open_storage
 
     old = Path(__file__).parents[1] / "results" / "data" / "study_of_version_1.jsonl"
     texts = old.read_text().splitlines()

@@ -1,0 +1,196 @@
+"""Evaluations in processes of this machine: one that dies or takes too much costs its evaluation, never the search."""
+
+import os
+import re
+import signal
+import time
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Self
+
+import torch
+from joblib.externals.loky import ProcessPoolExecutor
+from joblib.externals.loky.backend.context import get_context
+
+from nas.failures import reason_of_failure
+from nas.jobs import EvaluationJob, blank_row
+from nas.workers.attempts import Deaths, no_deaths, timed_out
+from nas.workers.processes import begun, working_directory_not_imported
+from nas.workers.resources import OUT_OF_MEMORY, keep_memory_within, kills_for_memory, processes_for
+from nas.workers.together import evaluate_together
+from results.row import Row
+from search_spaces.errors import UserError, show_notices
+
+
+class LocalProcesses:
+    """Several evaluations at once, each in a process of its own that serves one after the other.
+
+    Each process is a pool of one, because a pool of several that loses a process fails all their evaluations. Where a
+    process dies, its evaluation goes on from its checkpoint in another one.
+
+    Args:
+        processes: How many.
+        seconds: After so many an evaluation is ended, or None.
+        memory: Bytes that one may allocate beyond those that its process begins with, or None.
+        gpus: Of this machine, for each: a whole number or a share of one; None shares evenly what there is.
+    """
+
+    def __init__(
+        self, processes: int, seconds: float | None = None, memory: int | None = None, gpus: float | None = None
+    ) -> None:
+        self._seconds = seconds
+        self._idle = [_Process(place, memory, gpus) for place in range(processes)]
+        self._busy: dict[Future[Row], _Attempt] = {}
+
+    @property
+    def capacity(self) -> int:
+        """How many processes there are."""
+        return len(self._idle) + len(self._busy)
+
+    def submit(self, job: EvaluationJob) -> None:
+        """Hand the job to an idle process."""
+        until = None if self._seconds is None else time.monotonic() + self._seconds
+        self._begin(_Attempt(job, self._idle.pop(), no_deaths(job), until))
+
+    def collect(self, patience: float | None = None) -> list[tuple[EvaluationJob, Row]]:
+        """Wait for evaluations to end: by themselves, with their process too often, or because their time is up."""
+        until = None if patience is None else time.monotonic() + patience
+        while True:
+            now = time.monotonic()
+            ends = [attempt.until for attempt in self._busy.values() if attempt.until is not None]
+            soonest = min([*ends, *([] if until is None else [until])], default=None)
+            left = None if soonest is None else max(0.0, soonest - now)
+            wait(self._busy, timeout=left, return_when=FIRST_COMPLETED)
+            ended = self._ended()
+            if ended or (until is not None and time.monotonic() >= until):
+                return ended
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for process in (*self._idle, *(attempt.process for attempt in self._busy.values())):
+            # An interrupted evaluation is taken up again from its checkpoint.
+            process.pool.shutdown(wait=True, kill_workers=kind is not None)
+
+    def _begin(self, attempt: "_Attempt") -> None:
+        attempt = replace(attempt, kills=kills_for_memory())
+        try:
+            future = attempt.process.submit(attempt.job)
+        except BrokenProcessPool:  # it died while it had nothing to do
+            attempt = replace(attempt, process=attempt.process.replaced())
+            future = attempt.process.submit(attempt.job)
+        self._busy[future] = attempt
+
+    def _ended(self) -> list[tuple[EvaluationJob, Row]]:
+        ended = []
+        for future, attempt in list(self._busy.items()):
+            if future.done():
+                row, attempt = _outcome(future, attempt)
+            elif attempt.until is not None and time.monotonic() >= attempt.until:
+                row = timed_out(attempt.job, self._seconds or 0)
+                attempt = replace(attempt, process=attempt.process.replaced())
+            else:
+                continue
+            del self._busy[future]
+            if row is None:
+                self._begin(attempt)
+            else:
+                self._idle.append(attempt.process)
+                ended.append((attempt.job, row))
+        return ended
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """An evaluation under way.
+
+    Attributes:
+        job: What is evaluated.
+        process: Where.
+        deaths: How often its process has died.
+        until: When its time is up, on the clock of time.monotonic.
+        kills: How many processes the kernel had ended for lack of memory before.
+    """
+
+    job: EvaluationJob
+    process: "_Process"
+    deaths: Deaths
+    until: float | None
+    kills: int | None = None
+
+
+class _Process:
+    """A pool of one process, at one place among the workers: those share the GPUs evenly."""
+
+    def __init__(self, place: int, memory: int | None, gpus: float | None) -> None:
+        self.place, self.memory, self.gpus = place, memory, gpus
+        # Neither forked, which torch and CUDA do not survive, nor spawned by the standard library, which would
+        # run the script that called us once more: a notebook, or a file without `if __name__ == "__main__"`.
+        with working_directory_not_imported():
+            self.pool = ProcessPoolExecutor(
+                1, context=get_context("loky"), initializer=_prepare, initargs=(_gpus(place, gpus), memory, os.getpid())
+            )
+
+    def submit(self, job: EvaluationJob) -> Future[Row]:
+        """Begin an evaluation. Raises BrokenProcessPool where the process has died."""
+        with working_directory_not_imported():  # the process itself begins with its first evaluation
+            future: Future[Row] = self.pool.submit(evaluate_together, job, processes_for(self.gpus))
+            return future
+
+    def replaced(self) -> "_Process":
+        """Another at the same place, this one having died or being ended now."""
+        self.pool.shutdown(wait=True, kill_workers=True)
+        return _Process(self.place, self.memory, self.gpus)
+
+
+def _outcome(future: Future[Row], attempt: _Attempt) -> tuple[Row | None, _Attempt]:
+    """The Row of an evaluation that has ended; none where its process has died and it is to go on in another one."""
+    try:
+        return future.result(), attempt
+    except BrokenProcessPool as error:
+        cause = _cause(error, attempt.kills)
+        attempt = replace(attempt, process=attempt.process.replaced(), deaths=attempt.deaths.another())
+    except UserError:
+        raise
+    except Exception as error:  # before it came to train: its data did not fit into what it may allocate
+        return blank_row(attempt.job, reason_of_failure(error)), attempt
+    return attempt.deaths.row(cause), attempt
+
+
+def _cause(error: BrokenProcessPool, kills_before: int | None) -> str:
+    """What is known of a process's death, and no more: how it ended, and whether the kernel says it was for memory."""
+    ended = re.search(r"exit codes of the workers are \{(.+?)\}", str(error))  # loky says it in its message alone
+    said = f"its process died ({ended[1]})" if ended else "its process died"
+    kills = kills_for_memory()
+    if kills is None or kills_before is None or kills == kills_before or "SIGKILL" not in said:
+        return said
+    return f"{OUT_OF_MEMORY}: {said}, and the kernel ended {kills - kills_before} for lack of memory meanwhile"
+
+
+def _gpus(place: int, gpus: float | None) -> str | None:
+    """What CUDA_VISIBLE_DEVICES is to be at a place, None where there is nothing to choose from."""
+    if gpus == 0:
+        return ""
+    there = torch.cuda.device_count()
+    if there < 2:
+        return None
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", ",".join(map(str, range(there)))).split(",")
+    each = processes_for(gpus)
+    return ",".join(visible[(place * each + number) % there] for number in range(each))
+
+
+def _prepare(gpus: str | None, memory: int | None, parent: int) -> None:
+    """Before anything touches CUDA, which looks at its variable once."""
+    # Ctrl-C reaches every process of a terminal; what follows from it is the coordinator's to decide.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    begun(parent)
+    show_notices()
+    if gpus is not None:
+        os.environ["CUDA_VISIBLE_DEVICES"] = gpus
+    if memory is not None:
+        keep_memory_within(memory)

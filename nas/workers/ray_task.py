@@ -1,0 +1,128 @@
+"""What a Ray worker does: one evaluation, on a node that must see the same files as its coordinator."""
+
+import os
+import platform
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from nas.debugging import DEBUG
+from nas.jobs import EvaluationJob, identity
+from nas.workers.processes import end_with_parent
+from nas.workers.resources import keep_memory_within, processes_for
+from nas.workers.together import evaluate_together
+from results.row import Row
+from search_spaces.errors import Notice, UserError
+
+STAMP = "attempt"
+"""The file in an evaluation's folder that its coordinator writes an attempt's name to, and its worker that it began."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """An evaluation for a worker.
+
+    Attributes:
+        job: What to evaluate; its paths are absolute.
+        attempt: What its stamp says.
+        memory: Bytes that it may allocate beyond those that its process begins with, or None.
+        gpus: How many it has.
+        debug: Whether tracebacks are shown.
+    """
+
+    job: EvaluationJob
+    attempt: str
+    memory: int | None
+    gpus: float
+    debug: bool
+
+
+def carry_out(assignment: Assignment) -> tuple[Row, list[str]]:
+    """The Row of an evaluation, and the notices that were given on the way.
+
+    Raises:
+        UserError: This node does not see what the coordinator sees, or `nas.evaluation.evaluate` raised it.
+    """
+    _prepare(assignment.memory, assignment.gpus > 0, assignment.debug)
+    job = assignment.job
+    with _named(), _notices() as notices:
+        _begin(job, assignment.attempt)
+        if identity(job) != job.identity:
+            raise UserError(
+                f"task {job.task!r} or its data are others than the coordinator's. Give both the same files."
+            )
+        return evaluate_together(job, processes_for(assignment.gpus)), notices
+
+
+def begun(job: EvaluationJob, attempt: str) -> bool:
+    """Whether a worker has begun an attempt."""
+    try:
+        return Path(str(job.folder), STAMP).read_text(encoding="utf-8") == _began(attempt)
+    except OSError:
+        return False
+
+
+def _began(attempt: str) -> str:
+    return f"{attempt} began"
+
+
+def _begin(job: EvaluationJob, attempt: str) -> None:
+    """Say that the evaluation begins, in the storage that is to be shared."""
+    stamp = Path(str(job.folder), STAMP)
+    try:
+        shared = stamp.read_text(encoding="utf-8").startswith(attempt)
+        if shared:
+            stamp.write_text(_began(attempt), encoding="utf-8")
+    except OSError as error:
+        raise _not_shared(stamp.parent, error.strerror) from None
+    if not shared:
+        raise _not_shared(stamp.parent, "another attempt's stamp is there")
+
+
+def _not_shared(folder: Path, why: str | None) -> UserError:
+    return UserError(
+        f"{folder} is not the coordinator's ({why}): the store's folder must be on storage that all nodes share. "
+        "Give --storage there."
+    )
+
+
+@cache  # once a process: Ray gives it one evaluation after the other where there are no GPUs
+def _prepare(memory: int | None, has_gpus: bool, debug: bool) -> None:
+    """Before anything touches CUDA."""
+    os.register_at_fork(after_in_child=lambda: end_with_parent(os.getppid()))
+    if debug:
+        os.environ[DEBUG] = "1"
+    if not has_gpus:
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    if memory is not None:
+        keep_memory_within(memory)
+
+
+@contextmanager
+def _named() -> Iterator[None]:
+    """A user's error says on which node."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(f"on node {platform.node()}: {error}") from error
+
+
+@contextmanager
+def _notices() -> Iterator[list[str]]:
+    """What is noticed goes to the coordinator, which says it."""
+    notices: list[str] = []
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def keep(message: Warning | str, category: type[Warning], *place: Any, **rest: Any) -> None:
+            if issubclass(category, Notice):
+                notices.append(str(message))
+            else:
+                show(message, category, *place, **rest)
+
+        warnings.showwarning = keep
+        yield notices

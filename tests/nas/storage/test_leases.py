@@ -1,0 +1,162 @@
+"""Leases and turns on a real PostgreSQL server; a file has neither."""
+
+import time
+from collections.abc import Iterator
+from threading import Thread
+
+import pytest
+import sqlalchemy as sql
+
+import nas.storage.leases
+import nas.storage.locks
+from coordinators import until
+from nas.storage.database import open_engine
+from nas.storage.leases import Alone, Leases, claims_in
+from nas.storage.locks import turn
+from nas.storage.optuna_study import open_storage
+from nas.storage.outages import is_outage
+from nas.storage.store import Store
+from postgres_server import Server
+
+
+@pytest.fixture
+def store(postgres: Server) -> Iterator[Store]:
+    store = Store(postgres.database(), make=True)
+    yield store
+    store.engine.dispose()
+
+
+@pytest.fixture
+def two(store: Store, monkeypatch: pytest.MonkeyPatch) -> tuple[Leases, Leases]:
+    """Two coordinators, without a heart."""
+    monkeypatch.setattr(nas.storage.leases, "LEASE_S", 0.3)
+    with claims_in(store):
+        return Leases(store.engine), Leases(store.engine)
+
+
+def test_a_lease_has_one_holder_until_it_is_given_back(two: tuple[Leases, Leases]) -> None:
+    one, other = two
+    assert one.claim("a")
+    assert not other.claim("a")
+    assert one.claim("a"), "who holds it may ask again: an answer may have been lost"
+    other.release("a")
+    assert not other.claim("a"), "nobody gives back what another one has"
+    one.release("a")
+    assert other.claim("a")
+    assert other.claim("b")
+    other.release_all()
+    assert one.claim("a")
+    assert one.claim("b")
+
+
+def test_a_lease_that_nobody_prolongs_is_taken_over_and_stays_so(two: tuple[Leases, Leases]) -> None:
+    one, other = two
+    assert one.claim("a")
+    until(lambda: other.claim("a"), "the lease does not end")
+    one.prolong()
+    assert not one.claim("a")
+
+
+def test_of_many_claims_at_once_one_is_granted(store: Store) -> None:
+    with claims_in(store):
+        granted: list[bool] = []
+        threads = [Thread(target=lambda: granted.append(Leases(store.engine).claim("a"))) for _ in range(12)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert sorted(granted) == [False] * 11 + [True]
+
+
+def test_a_heart_prolongs_leases_and_the_end_gives_them_back(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nas.storage.leases, "LEASE_S", 0.8)
+    monkeypatch.setattr(nas.storage.leases, "BEAT_S", 0.1)
+    other = Leases(store.engine)
+    with claims_in(store) as claims:
+        assert claims.claim("a")
+        for _ in range(4):
+            time.sleep(0.4)  # twice its time in all
+            assert not other.claim("a")
+    assert other.claim("a")
+
+
+def test_a_server_that_was_away_leaves_leases_their_whole_time(
+    postgres: Server, two: tuple[Leases, Leases], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nas.storage.leases, "LEASE_S", 1.0)
+    one, other = two
+    assert one.claim("a")
+    postgres.stop()
+    time.sleep(1.1)  # longer than the lease
+    postgres.start()
+    assert not other.claim("a")
+    until(lambda: other.claim("a"), "the lease does not end")
+
+
+def test_a_file_and_processes_that_train_together_have_no_leases(
+    store: Store, tmp_path: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with claims_in(Store(f"sqlite:///{tmp_path}/studies.db", make=True)) as claims:
+        assert isinstance(claims, Alone)
+        assert claims.claim("a")
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "r")
+    with claims_in(store) as claims:
+        assert isinstance(claims, Alone)
+
+
+def test_turns_at_a_study_are_taken_one_after_the_other(store: Store) -> None:
+    at_once: list[int] = []
+    inside: list[int] = []
+
+    def take(number: int) -> None:
+        engine = open_engine(sql.make_url(store.url))
+        with turn(engine, "s"):
+            inside.append(number)
+            time.sleep(0.05)
+            at_once.append(len(inside))
+            inside.remove(number)
+        engine.dispose()
+
+    threads = [Thread(target=take, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert at_once == [1, 1, 1, 1]
+
+
+def test_who_loses_the_connection_loses_the_turn_and_can_write_nothing(postgres: Server, store: Store) -> None:
+    engine = open_storage(store.url).engine
+
+    def ask() -> object:
+        with engine.connect() as connection:
+            return connection.execute(sql.text("SELECT 1")).scalar()
+
+    def lose() -> None:
+        with turn(engine, "s"):
+            assert ask() == 1
+            postgres.restart()
+            for _ in range(3):  # however often it is tried: no other connection is made
+                with pytest.raises(sql.exc.SQLAlchemyError):
+                    ask()
+
+    for _ in range(2):
+        with pytest.raises(sql.exc.SQLAlchemyError) as lost:
+            lose()
+        assert is_outage(lost.value)
+    with turn(engine, "s"):
+        assert ask() == 1
+    engine.dispose()
+
+
+def test_who_says_nothing_in_a_turn_loses_it(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nas.storage.locks, "TURN_S", 0.3)
+    patience = sql.make_url(store.url).update_query_dict({"options": "-c lock_timeout=20s"})
+    halted, other = open_storage(store.url).engine, open_engine(patience)
+    taken = []
+    with pytest.raises(sql.exc.SQLAlchemyError) as lost, turn(halted, "s"), turn(other, "s"):
+        taken.append(True)
+    assert taken
+    assert is_outage(lost.value)
+    halted.dispose()
+    other.dispose()

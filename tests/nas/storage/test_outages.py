@@ -1,0 +1,93 @@
+"""Servers that are away: what is one, and how long it is asked again."""
+
+import pytest
+from sqlalchemy.exc import DisconnectionError, OperationalError, ProgrammingError
+
+import nas.storage.outages
+from nas.storage.outages import is_outage, patient
+from search_spaces.errors import UserError
+
+
+class Told(Exception):
+    """What a driver raises, with the server's code or without."""
+
+    def __init__(self, code: str | None) -> None:
+        super().__init__(f"code {code}\nand more")
+        self.sqlstate = code
+
+
+def wrapped(error: BaseException) -> UserError:
+    """As a store tells it."""
+    told = UserError("the store cannot be used")
+    told.__cause__ = error
+    return told
+
+
+def told(code: str | None) -> OperationalError:
+    """As SQLAlchemy raises it."""
+    error = OperationalError("SELECT 1", {}, Told(code))
+    error.__cause__ = error.orig
+    return error
+
+
+@pytest.mark.parametrize("code", [None, "08006", "57P01", "57P02", "57P03", "57P05", "53300", "40P01"])
+def test_a_server_that_stops_is_an_outage_however_it_is_told(code: str | None) -> None:
+    error = told(code)
+    assert is_outage(error)
+    assert is_outage(wrapped(error))
+
+
+def test_other_errors_are_none() -> None:
+    assert not is_outage(told("53100"))  # the disk is full
+    assert not is_outage(ProgrammingError("SELECT 1", {}, Told("42P01")))
+    assert not is_outage(OperationalError("SELECT 1", {}, Exception("database is locked")))  # a file's
+    assert not is_outage(wrapped(ValueError("no")))
+    assert not is_outage(None)
+
+
+def test_it_is_asked_again_and_said_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("tenacity.nap.time.sleep", lambda seconds: None)
+    calls = []
+
+    @patient
+    def ask(what: str) -> str:
+        calls.append(what)
+        if len(calls) < 4:
+            raise wrapped(told("57P01"))
+        return what
+
+    assert ask("a") == "a"
+    assert calls == ["a"] * 4
+    said = capsys.readouterr().err.splitlines()
+    assert said == [
+        "the store is away (code 57P01): it is asked again, for 5 minutes",
+        "the store is back",
+    ]
+
+
+def test_what_is_no_outage_is_raised_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nas.storage.outages, "OUTAGE_S", 0.01)
+    calls = []
+
+    @patient
+    def ask() -> None:
+        calls.append(1)
+        raise UserError("no")
+
+    with pytest.raises(UserError, match="no"):
+        ask()
+    assert calls == [1]
+
+
+def test_a_server_that_stays_away_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nas.storage.outages, "OUTAGE_S", 0.01)
+    calls = []
+
+    @patient
+    def ask() -> None:
+        calls.append(1)
+        raise DisconnectionError("away")
+
+    with pytest.raises(DisconnectionError):
+        ask()
+    assert len(calls) == 2

@@ -1,0 +1,59 @@
+"""Rows are stored once, whoever else has stored them."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nas.storage.store import Store
+from results.row import Row
+from toy_searches import Search
+
+
+@pytest.fixture
+def row(search: Search) -> Row:
+    return search(trials=1).rows()[0]
+
+
+@pytest.fixture(params=["file", "server"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    server: Any = request.getfixturevalue("postgres") if request.param == "server" else None
+    store = Store(server.database() if server else f"sqlite:///{tmp_path}/other.db", make=True)
+    yield store
+    store.engine.dispose()
+
+
+def test_of_a_trial_the_first_row_counts(store: Store, row: Row) -> None:
+    later = replace(row, metrics={**row.metrics, "accuracy": 0.25})
+    assert store.add(row, "s", 0) == row
+    assert store.add(later, "s", 0) == row
+    assert store.numbered("s") == {0: row}
+    assert store.read(["s"]).rows == (row,)
+    assert store.add(later, "other", 0) == later, "of another study"
+
+
+def test_a_complete_row_is_lost_in_no_case(store: Store, row: Row) -> None:
+    failed = replace(row, status="failed", error="its process died", metrics={}, test={})
+    assert store.add(failed, "s", 0) == failed
+    assert store.add(row, "s", 0) == row
+    assert store.numbered("s") == {0: failed}
+    assert store.read(["s"]).rows == (row,), "of one evaluation the complete one counts"
+    assert store.add(row, "s", 0) == failed, "it is there already"
+    assert store.add(failed, "s", 0) == failed
+    assert len(store.read(["s"]).rows) == 1
+
+
+def test_rows_that_are_no_trials_may_be_many(store: Store, row: Row) -> None:
+    for _ in range(2):
+        store.add(row, "evaluations")
+    assert store.read(["evaluations"]).rows == (row,)
+
+
+def test_rows_are_asked_for_by_the_numbers_of_their_trials(store: Store, row: Row) -> None:
+    for number in range(3):
+        store.add(row, "s", number)
+    assert set(store.numbered("s")) == {0, 1, 2}
+    assert set(store.numbered("s", [0, 2, 7])) == {0, 2}
+    assert store.numbered("s", []) == {}

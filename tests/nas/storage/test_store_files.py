@@ -1,0 +1,195 @@
+"""The store's file: read where nothing can be written, refused where it is another's or empty, missed where it goes."""
+
+import ctypes
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import optuna
+import pytest
+from optuna.trial import TrialState
+
+import nas
+from nas.storage.store import Store
+from results.row import Row
+from search_spaces.errors import UserError
+from toy_searches import Search, found
+
+_PR_CAPBSET_DROP, _CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH = 24, 1, 2
+
+
+def _heed_modes() -> None:
+    """Root heeds the modes of files as anybody does once it has not these."""
+    libc = ctypes.CDLL(None)
+    for capability in (_CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH):
+        libc.prctl(_PR_CAPBSET_DROP, capability)
+
+
+def ask(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run `nas` as somebody for whom what is read-only is so."""
+    return subprocess.run(
+        [sys.executable, "-m", "nas", *words],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        preexec_fn=_heed_modes if sys.platform == "linux" else None,  # no other thread is here
+    )
+
+
+@pytest.fixture
+def freeze() -> Iterator[Callable[[Path], None]]:
+    """Make a folder and what is in it read-only, until the test ends."""
+    frozen: list[tuple[Path, int]] = []
+
+    def run(folder: Path) -> None:
+        for path in (*folder.rglob("*"), folder):
+            frozen.append((path, path.stat().st_mode))
+            path.chmod(path.stat().st_mode & 0o555)
+
+    yield run
+    for path, mode in reversed(frozen):
+        path.chmod(mode)
+
+
+QUESTIONS = [
+    ["results", "--study", "s", "--format", "csv"],
+    ["front", "--study", "s", "--plot", "front.png"],
+    ["list", "studies"],
+    ["results", "--study", "s", "--format", "jsonl", "--output", "rows.jsonl"],
+]
+
+
+@pytest.mark.parametrize("words", QUESTIONS, ids=" ".join)
+def test_a_read_only_store_in_a_read_only_folder_answers(
+    asked: dict[str, Any], tmp_path: Path, freeze: Callable[[Path], None], words: list[str]
+) -> None:
+    made = [asked["task"], "--preset", "smoke", "--study", "s", "--trials", "3", "--storage", asked["storage"]]
+    assert ask("search", *made, cwd=tmp_path).returncode == 0  # which ends: no log of it is left beside the file
+    (tmp_path / "elsewhere").mkdir()
+    expected = ask(*words, "--storage", asked["storage"], cwd=tmp_path / "elsewhere")
+    freeze(tmp_path / "store")
+    before = sorted((tmp_path / "store").rglob("*"))
+    with pytest.raises(PermissionError) if os.getuid() else pytest.MonkeyPatch.context():
+        (tmp_path / "store" / "new").touch()
+        (tmp_path / "store" / "new").unlink()
+    answer = ask(*words, "--storage", asked["storage"], cwd=tmp_path / "elsewhere")
+    assert (answer.returncode, answer.stderr) == (0, expected.stderr), answer.stderr
+    assert answer.stdout == expected.stdout
+    assert sorted((tmp_path / "store").rglob("*")) == before
+
+
+def test_a_search_in_a_read_only_folder_is_refused_in_a_line(
+    search: Search, asked: dict[str, Any], tmp_path: Path, freeze: Callable[[Path], None]
+) -> None:
+    search(trials=1)
+    freeze(tmp_path / "store")
+    words = ["search", asked["task"], "--preset", "smoke", "--study", "s", "--storage", asked["storage"]]
+    done = ask(*words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "cannot be used" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_what_stands_in_the_log_alone_is_read_from_a_read_only_folder(
+    search: Search, asked: dict[str, Any], tmp_path: Path, freeze: Callable[[Path], None]
+) -> None:
+    search(trials=3)
+    file, copy = tmp_path / "store" / "studies.db", tmp_path / "copy"
+    copy.mkdir()
+    with sqlite3.connect(file) as connection:
+        connection.execute("UPDATE nas_rows SET study = 'renamed'")
+        connection.commit()
+        for ending in ("", "-wal"):  # of a writer that has not closed it
+            shutil.copy(f"{file}{ending}", copy)
+    assert (copy / "studies.db-wal").stat().st_size
+    freeze(copy)
+    words = ["results", "--study", "renamed", "--format", "csv", "--storage", f"sqlite:///{copy}/studies.db"]
+    answer = ask(*words, cwd=tmp_path)
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout.count("\n") == 4
+
+
+def test_a_question_changes_and_leaves_nothing(asked: dict[str, Any], tmp_path: Path) -> None:
+    words = [asked["task"], "--preset", "smoke", "--study", "s", "--trials", "2", "--storage", asked["storage"]]
+    assert ask("search", *words, cwd=tmp_path).returncode == 0
+    names, content = sorted((tmp_path / "store").iterdir()), (tmp_path / "store" / "studies.db").read_bytes()
+    assert ask("results", "--storage", asked["storage"], cwd=tmp_path).returncode == 0
+    assert sorted((tmp_path / "store").iterdir()) == names
+    assert (tmp_path / "store" / "studies.db").read_bytes() == content
+    with pytest.raises(UserError, match=r"readonly|query_only"):
+        Store(asked["storage"]).add(nas.load("s", storage=asked["storage"]).rows()[0], "s")
+
+
+def test_a_study_that_plain_optuna_made_is_left_alone(search: Search, asked: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
+    mine = optuna.create_study(storage=asked["storage"], study_name="s", directions=["maximize", "minimize"])
+    mine.add_trial(optuna.trial.create_trial(values=[0.5, 7.0], state=TrialState.COMPLETE))
+    with pytest.raises(UserError, match=r"study 's' is another program's: .*another --study"):
+        search()
+    again = optuna.load_study(storage=asked["storage"], study_name="s")
+    assert (len(again.trials), again.user_attrs) == (1, {})
+    assert len(search(study="other", trials=2)) == 2
+
+
+def test_a_study_that_plain_optuna_made_with_other_directions_is_left_alone(
+    search: Search, asked: dict[str, Any], tmp_path: Path
+) -> None:
+    (tmp_path / "store").mkdir()
+    optuna.create_study(storage=asked["storage"], study_name="s")
+    with pytest.raises(UserError, match="is another program's"):
+        search()
+
+
+@pytest.mark.parametrize("door", ["search", "load"])
+def test_an_emptied_store_is_refused_and_stays_empty(
+    search: Search, asked: dict[str, Any], tmp_path: Path, door: str
+) -> None:
+    search(trials=1)
+    file = tmp_path / "store" / "studies.db"
+    os.truncate(file, 0)
+    with pytest.raises(UserError, match=r"studies\.db is empty: what it held is gone\. Put a copy of it there"):
+        search() if door == "search" else nas.load("s", storage=asked["storage"])
+    assert file.stat().st_size == 0
+
+
+def test_a_pipe_is_no_store(search: Search, tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
+    os.mkfifo(tmp_path / "store" / "studies.db")
+    with pytest.raises(UserError, match="a store must be a file"):
+        search()
+
+
+@pytest.mark.parametrize("mishap", ["deleted", "replaced", "emptied"])
+def test_a_store_that_goes_in_mid_search_is_missed_at_the_next_row_and_nothing_is_lost(
+    search: Search, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mishap: str, elsewhere: Callable[[str], str]
+) -> None:
+    whole = found(search(storage=elsewhere("whole")))
+    file, add, told = tmp_path / "store" / "studies.db", Store.add, list[object]()
+
+    def once(store: Store, *given: Any) -> Row:
+        told.append(given)
+        if len(told) == 4:
+            if mishap == "replaced":
+                shutil.copy(file, tmp_path / "copy.db")
+                (tmp_path / "copy.db").replace(file)
+            elif mishap == "emptied":
+                os.truncate(file, 0)
+            else:
+                file.unlink()
+        return add(store, *given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "add", once)
+        with pytest.raises(UserError, match=r"studies\.db was deleted, emptied or replaced by another file"):
+            search()
+    assert len(told) == 4
+    assert len(list((tmp_path / "store" / "unfinished").glob("*/row.json"))) == 1
+    for path in (tmp_path / "store").glob("studies.db*"):
+        path.unlink()
+    assert found(search()) == whole
+    assert not list((tmp_path / "store" / "unfinished").iterdir())

@@ -1,0 +1,196 @@
+"""The members of a space that is not listed, held against all of them one by one, on real closed forms."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from nas.budget import Budget, feasible, parse_budget
+from nas.counting import cheap_counts, count
+from nas.unlisted.programme import Programme
+from search_spaces.architecture import Architecture
+from search_spaces.catalog import per_block
+from search_spaces.errors import UserError
+from search_spaces.parsing import parse_architecture
+from search_spaces.space import Point, SearchSpace
+from search_spaces.spec import Scalar
+from tasks.base import TASKS, Task
+from tasks.load import load_task
+
+SMALL: dict[str, tuple[Scalar, ...]] = {
+    "heads:1": (2, 4),
+    "heads:2": (1, 4),
+    **{f"head_dim:{block}": (8, 16) for block in range(1, 5)},
+    "hidden:1": (32, 64),
+    "hidden:2": (64, 96, 160),
+    "topology:1": ("resnet", "dca(k=1)", "rmt"),
+    "topology:2": ("resnet", "hyper", "rmt(keys=8)"),
+}
+
+
+def of(name: str, arch: str = "") -> tuple[Task, Architecture]:
+    if name.startswith("goal-"):
+        pytest.importorskip("gymnasium_robotics")
+    task = load_task(name)
+    return task, parse_architecture(arch, task.base)
+
+
+def digits(
+    axes: Mapping[str, tuple[Scalar, ...]] = SMALL,
+) -> tuple[SearchSpace, Callable[[Architecture], dict[str, int]]]:
+    task, base = of("digits-vit")
+    return SearchSpace("small", base, axes), lambda architecture: cheap_counts(task, architecture)
+
+
+def points_of(space: SearchSpace, counts: Callable[[Architecture], dict[str, int]], budget: Budget) -> list[Point]:
+    """Every member's point, by listing."""
+    return [space.members[candidate] for candidate in feasible(space, counts, budget)]
+
+
+def key(point: Mapping[str, Scalar]) -> frozenset[tuple[str, Scalar]]:
+    return frozenset(point.items())
+
+
+BUDGETS = [
+    "",
+    "params<=36k",
+    "34k<=params<=37k",
+    "macs<=620k",
+    "params<=36k,flops<=1.2M",
+    "33k<=params<=40k,600k<=macs<=800k",
+    "params>=45k",
+]
+
+
+@pytest.mark.parametrize("text", BUDGETS)
+def test_the_number_is_that_of_the_list(text: str) -> None:
+    space, counts = digits()
+    expected = points_of(space, counts, parse_budget([text]))
+    programme = Programme(space, counts, parse_budget([text]))
+    assert programme.number == len(expected) > 0
+    random, inside = np.random.default_rng(0), {key(point) for point in expected}
+    assert {key(programme.draw(random)) for _ in range(300)} <= inside
+    everything = [space.members[candidate] for candidate in space][::7]
+    assert [programme.allows(point) for point in everything] == [key(point) in inside for point in everything]
+    assert all((candidate in programme) == (key(space.members[candidate]) in inside) for candidate in list(space)[::97])
+
+
+def test_members_are_drawn_with_the_same_chance_recipes_among_them() -> None:
+    space, counts = digits({**SMALL, "recipe.lr": (0.1, 0.2, 0.4)})
+    budget = parse_budget(["25k<=params<=26k"])
+    inside = Counter({key(point): 0 for point in points_of(space, counts, budget)})
+    programme, random = Programme(space, counts, budget), np.random.default_rng(7)
+    assert programme.number == len(inside)
+    assert 50 < len(inside) < 1000
+    drawn = Counter(key(programme.draw(random)) for _ in range(20 * len(inside)))
+    assert set(drawn) <= set(inside)
+    assert chisquare([drawn[point] for point in inside]).pvalue > 0.001
+
+
+@pytest.mark.parametrize(
+    "axes",
+    [
+        {"depth": (2, 4, 8), "hidden:1": (32, 64), "hidden:2": (64, 96)},  # runs of blocks of several lengths
+        {"topology": ("resnet", "dca", "rmt"), "dca.k": (1, 2), "head_dim:1": (4, 8), "head_dim:2": (8, 16)},
+        {"heads": (2, 4), "head_dim:1": (8, 16), "head_dim:2": (8,), "topology:1": ("resnet", "rmt")},
+        {"depth": (2, 4), "heads": (2, 4, 8), "recipe.lr": (0.1, 0.2)},  # blocks that are all alike
+        {"topology:1": ("resnet", "ancre"), "topology:2": ("denseformer", "resnet")},
+    ],
+)
+@pytest.mark.parametrize("text", ["", "params<=36k", "30k<=params<=50k,macs<=1M"])
+def test_any_space_is_counted(axes: dict[str, tuple[Scalar, ...]], text: str) -> None:
+    space, counts = digits(axes)
+    expected = points_of(space, counts, parse_budget([text]))
+    programme = Programme(space, counts, parse_budget([text]))
+    assert programme.number == len(expected)
+    random = np.random.default_rng(0)
+    assert {key(programme.draw(random)) for _ in range(12 * len(expected))} == set(map(key, expected))  # all met
+
+
+@pytest.mark.parametrize("name", TASKS.names())
+def test_what_is_drawn_and_mutated_on_a_task_is_inside(name: str) -> None:
+    task, base = of(name)
+    space, own = per_block(base), cheap_counts(task, base)
+    budget = parse_budget([f"params<={int(own['params'] * 1.02)}", f"{own['flops'] // 2}<=flops<={own['flops']}"])
+    programme = Programme(space, lambda architecture: cheap_counts(task, architecture), budget)
+    random = np.random.default_rng(0)
+    for _ in range(5):
+        point = programme.draw(random)
+        mutated = programme.mutated(point, random)
+        assert mutated is not None
+        assert 1 <= sum(mutated[axis] != value for axis, value in point.items()) <= 2
+        for each in (point, mutated):
+            assert budget.allows(cheap_counts(task, space.candidate(each).architecture))
+    counted = count(task, space.candidate(point).architecture)  # which holds the counter against the closed form
+    assert budget.allows({"params": counted.params or 0, "flops": counted.flops or 0})
+
+
+def far_from(wanted: Point) -> Callable[[str, Scalar], float]:
+    def distance(axis: str, value: Scalar) -> float:
+        if isinstance(value, str):
+            return float(value != wanted[axis])
+        return abs(np.log(float(value) / float(wanted[axis]))) ** 2
+
+    return distance
+
+
+@pytest.mark.parametrize("text", BUDGETS[1:])
+def test_the_nearest_member_is_that_of_the_list(text: str) -> None:
+    space, counts = digits()
+    inside = points_of(space, counts, parse_budget([text]))
+    programme = Programme(space, counts, parse_budget([text]))
+    everything = [space.members[candidate] for candidate in space]
+    for wanted in everything[:: len(everything) // 12]:
+        distance = far_from(wanted)
+        found = programme.nearest(distance)
+        assert found is not None
+        assert key(found) in set(map(key, inside))
+        off = [sum(distance(axis, value) for axis, value in point.items()) for point in (found, *inside)]
+        assert off[0] == pytest.approx(min(off[1:]))
+
+
+def test_a_member_is_its_own_nearest_in_a_space_of_any_size() -> None:
+    task, base = of("stdlib-lm", "depth=16")
+    space, budget = per_block(base), parse_budget(["2M<=params<=2100k", "macs<=400M"])
+    programme = Programme(space, lambda architecture: cheap_counts(task, architecture), budget)
+    assert programme.number > 10**33
+    random = np.random.default_rng(0)
+    for _ in range(5):
+        point = programme.draw(random)
+        assert programme.nearest(far_from(point)) == point
+        assert programme.nearest(far_from(space.point(space.first) or {})) is not None
+
+
+def test_a_budget_nobody_keeps_says_what_there_is() -> None:
+    space, counts = digits()
+    amounts = [counts(architecture)["params"] for architecture in space.architectures]
+    with pytest.raises(
+        UserError, match=rf"within params<=1000: they have params from {min(amounts)} to {max(amounts)}"
+    ):
+        Programme(space, counts, parse_budget(["params<=1k"]))
+
+
+def test_costs_that_do_not_add_up_are_refused() -> None:
+    space, counts = digits()
+
+    def odd(architecture: Architecture) -> dict[str, int]:
+        return {"params": counts(architecture)["params"] + len(set(architecture.each("hidden")))}
+
+    with pytest.raises(UserError, match=r"do not add up over blocks: of depth=4.* it has params=\d+, not params=\d+"):
+        Programme(space, odd, parse_budget(["params<=40k"]))
+
+
+def test_counts_are_asked_only_where_something_is_bounded_and_seldom() -> None:
+    space, counts = digits()
+    asked: list[Architecture] = []
+
+    def noted(architecture: Architecture) -> dict[str, int]:
+        asked.append(architecture)
+        return counts(architecture)
+
+    assert Programme(space, noted, Budget()).number == len(space)
+    assert not asked
+    Programme(per_block(space.base), noted, parse_budget(["params<=36k"]))
+    assert len(asked) < 100

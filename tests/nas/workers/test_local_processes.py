@@ -1,0 +1,67 @@
+"""What is said of a process that died, and of an evaluation that could not begin to train."""
+
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from nas.jobs import EvaluationJob
+from nas.workers import local_processes
+from results.row import Row
+from search_spaces.architecture import Architecture
+from search_spaces.errors import UserError
+from toy_searches import TOYS
+
+JOB = EvaluationJob(
+    task=f"{TOYS}:Toy",
+    architecture=Architecture(depth=1, width=8, heads=1, head_dim=8, hidden=16),
+    preset="smoke",
+)
+
+
+@dataclass
+class Attempt:
+    """An evaluation under way, as far as it is looked at here."""
+
+    job: EvaluationJob = JOB
+
+
+def failed(error: BaseException) -> "Future[Row]":
+    future: Future[Row] = Future()
+    future.set_exception(error)
+    return future
+
+
+@pytest.mark.parametrize(
+    ("ended", "kills", "said"),
+    [
+        ("SIGKILL(-9)", 3, "out-of-memory: its process died (SIGKILL(-9)), and the kernel ended 1 for lack of memory"),
+        ("SIGKILL(-9)", 2, "its process died (SIGKILL(-9))"),
+        ("SIGKILL(-9)", None, "its process died (SIGKILL(-9))"),
+        ("SIGSEGV(-11)", 3, "its process died (SIGSEGV(-11))"),
+    ],
+)
+def test_only_a_kill_that_the_kernel_counted_is_blamed_on_memory(
+    ended: str, kills: int | None, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_processes, "kills_for_memory", lambda: kills)
+    error = BrokenProcessPool(f"A worker died.\nThe exit codes of the workers are {{{ended}}}")
+    cause = local_processes._cause(error, 2)
+    assert cause.startswith(said)
+    assert ("out-of-memory" in cause) == ("out-of-memory" in said)
+
+
+def test_data_that_do_not_fit_fail_their_trial_and_not_the_search() -> None:
+    attempt: Any = Attempt()
+    row, same = local_processes._outcome(failed(MemoryError()), attempt)
+    assert row is not None
+    assert (row.status, row.error) == ("failed", "out-of-memory: MemoryError")
+    assert same is attempt
+
+
+def test_what_is_the_users_to_mend_ends_the_search() -> None:
+    attempt: Any = Attempt()
+    with pytest.raises(UserError, match="no data"):
+        local_processes._outcome(failed(UserError("there is no data.")), attempt)
