@@ -16,7 +16,7 @@ from nas.budget import Budget, Feasible, feasible, parse_budget
 from nas.counting import cheap_counts, meta_device
 from nas.jobs import fresh_task, recipe_of, text_of
 from nas.objectives import MEASURES, names_in, resolve
-from nas.places import slug
+from nas.places import dashed
 from nas.progress import say
 from nas.sampling import DEFAULT, proposer
 from nas.storage.search_config import SearchConfig
@@ -143,7 +143,7 @@ class Asked:
     def name(self) -> str:
         """The task and a digest of what it is about: the same command finds its study again."""
         record = json.dumps({**self.config.record(), "baselines": {}}, sort_keys=True)
-        return f"{slug(Path(self.config.task).name)}-{hashlib.sha256(record.encode()).hexdigest()[:6]}"
+        return f"{dashed(Path(self.config.task).name)}-{hashlib.sha256(record.encode()).hexdigest()[:6]}"
 
 
 def ask_search(

@@ -47,15 +47,30 @@ def evaluate(job: EvaluationJob) -> Row:
     Raises:
         UserError: What was asked for cannot be done for any architecture (missing data, unknown task).
     """
+    if not first_process():
+        return evaluate_held(job)
+    with held_for(job, waits=processes() == 1) as job:  # those that train together must not be parted
+        return evaluate_held(job)
+
+
+@contextmanager
+def held_for(job: EvaluationJob, *, waits: bool = True) -> Iterator[EvaluationJob]:
+    """Hold the folder of a job: gives the job, with what another process has found that was waited for.
+
+    Raises:
+        UserError: Another process holds it, and it is not to be waited for.
+    """
+    with held(job.folder, waits=waits) as waited:
+        yield replace(job, known=_found_by_another(job)) if waited else job
+
+
+def evaluate_held(job: EvaluationJob) -> Row:
+    """Do as `evaluate`, where whoever calls holds the job's folder."""
     began = time.perf_counter()
     task = task_of(job.task, job.data)
     task.prepare()
     row = blank_row(job)
-    folder = job.folder if first_process() else None
-    waits = processes() == 1  # those that train together must not be parted: one would know what the others train
-    with held(folder, waits=waits) as waited, threads_on_the_cpu(job.threads):
-        if waited:
-            job = replace(job, known=_found_by_another(job))
+    with threads_on_the_cpu(job.threads):
         try:
             row = replace(row, costs=counting.count(task, job.architecture))
             if job.profiled or job.limits or job.trace:

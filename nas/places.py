@@ -1,5 +1,6 @@
 """Where things are kept unless somebody says otherwise."""
 
+import hashlib
 from pathlib import Path
 
 DEFAULT_STORE = "sqlite:///nas-runs/studies.db"
@@ -12,5 +13,11 @@ EVALUATIONS = "evaluations"
 
 
 def slug(name: str) -> str:
-    """A file name for a study: what is not a letter, digit, dot, dash or underscore becomes a dash."""
-    return "".join(character if character.isalnum() or character in "._-" else "-" for character in name).strip(".")
+    """A file name for a study, and for no other one."""
+    short = dashed(name)
+    return short if short == name else f"{short}-{hashlib.sha256(name.encode()).hexdigest()[:6]}"
+
+
+def dashed(text: str) -> str:
+    """Part of a file name: what is not a letter, digit, dot, dash or underscore becomes a dash."""
+    return "".join(character if character.isalnum() or character in "._-" else "-" for character in text).strip(".")

@@ -11,7 +11,7 @@ from torch import nn
 from nas.asking import made_folder
 from nas.jobs import first_process, fresh_task
 from nas.networks import network_of
-from nas.places import slug
+from nas.places import dashed
 from search_spaces.architecture import Architecture
 from search_spaces.checkpoint import Record, read_record
 from search_spaces.errors import UserError, unknown
@@ -78,7 +78,7 @@ def rewired(origin: Origin, topology: str, seed: int, save: Path | None) -> tupl
     Raises:
         UserError: The topology does not start as the residual network does, or the folder cannot be made.
     """
-    target = save or origin.folder.with_name(f"{origin.folder.name}-{slug(topology)}")
+    target = save or origin.folder.with_name(f"{origin.folder.name}-{dashed(topology)}")
     if target.resolve() == origin.folder:
         raise UserError(f"--save must be another folder than the checkpoint, got {target}.")
     made_folder(target)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
 from nas.budget import Feasible
+from nas.storage.optuna_study import other_choices
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
 from search_spaces.space import Candidate, Point, SearchSpace, option_of
@@ -90,10 +91,7 @@ class Words(Axis):
         except UserError:
             raise
         except ValueError as error:  # Optuna's, which takes no other choices than a study's first trial
-            choices = ", ".join(map(str, self._values))
-            raise UserError(
-                f"the study was begun with other values of axis {self.name!r} than {choices}. Give another --study."
-            ) from error
+            raise other_choices(self.name, self.distribution) from error
         assert value is not None  # it is one of the values, none of which is
         return value
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution as Axis
-from optuna.distributions import check_distribution_compatibility, distribution_to_json
+from optuna.distributions import CategoricalDistribution, check_distribution_compatibility, distribution_to_json
 from optuna.exceptions import StorageInternalError, UpdateFinishedTrialError
 from optuna.storages._rdb.models import TrialParamModel
 from optuna.storages._rdb.storage import _create_scoped_session
@@ -122,10 +122,14 @@ def record(study: optuna.Study, trial: FrozenTrial, params: Mapping[str, Any], a
                 else:  # this process has yet to see what the study's first trials had
                     cache._backend._set_trial_param_without_commit(session, trial._trial_id, name, value, axis)
             except ValueError as error:
-                raise UserError(
-                    f"the study was begun with other values of axis {name!r} than now. Give another --study."
-                ) from error
+                raise other_choices(name, axis) from error
     known.update({name: axes[name] for name in params})
+
+
+def other_choices(name: str, now: Axis) -> UserError:
+    """What is said where Optuna refuses an axis: it takes no other choices than a study's first trial."""
+    choices = ", ".join(map(str, now.choices)) if isinstance(now, CategoricalDistribution) else now
+    return UserError(f"the study was begun with other values of axis {name!r} than {choices}. Give another --study.")
 
 
 @contextmanager

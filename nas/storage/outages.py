@@ -5,7 +5,7 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from sqlalchemy.exc import DBAPIError, DisconnectionError, InterfaceError, OperationalError
-from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_delay, wait_exponential, wait_random
+from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponential, wait_random
 
 from nas.progress import say
 
@@ -44,7 +44,7 @@ def patient(function: Callable[_P, _T]) -> Callable[_P, _T]:
         attempts = Retrying(
             retry=retry_if_exception(is_outage),
             wait=wait_exponential(multiplier=0.5, max=10) + wait_random(0, 0.5),  # not all at once
-            stop=stop_after_delay(OUTAGE_S),
+            stop=_given_up(),
             before_sleep=_say_once,
             reraise=True,
         )
@@ -54,6 +54,18 @@ def patient(function: Callable[_P, _T]) -> Callable[_P, _T]:
         return result
 
     return call
+
+
+def _given_up() -> Callable[[RetryCallState], bool]:
+    """Whether a server has been away for too long since it was first found so: the call may have waited before."""
+    since: list[float] = []
+
+    def stop(state: RetryCallState) -> bool:
+        failed = state.outcome_timestamp or 0.0
+        since.append(failed)
+        return failed - since[0] >= OUTAGE_S
+
+    return stop
 
 
 def _say_once(state: RetryCallState) -> None:

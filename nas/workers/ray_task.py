@@ -18,9 +18,6 @@ from nas.workers.together import evaluate_together
 from results.row import Row
 from search_spaces.errors import Notice, UserError
 
-STAMP = "attempt"
-"""The file in an evaluation's folder that its coordinator writes an attempt's name to, and its worker that it began."""
-
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
@@ -28,7 +25,7 @@ class Assignment:
 
     Attributes:
         job: What to evaluate; its paths are absolute.
-        attempt: What its stamp says.
+        attempt: The name of this attempt at it.
         memory: Bytes that it may allocate beyond those that its process begins with, or None.
         gpus: How many it has.
         debug: Whether tracebacks are shown.
@@ -58,36 +55,33 @@ def carry_out(assignment: Assignment) -> tuple[Row, list[str]]:
         return evaluate_together(job, processes_for(assignment.gpus)), notices
 
 
+def stamp_of(job: EvaluationJob, attempt: str) -> Path:
+    """The file beside an evaluation's folder that its coordinator makes for an attempt, and its worker writes to."""
+    return Path(f"{job.folder}.{attempt}")
+
+
 def begun(job: EvaluationJob, attempt: str) -> bool:
     """Whether a worker has begun an attempt."""
     try:
-        return Path(str(job.folder), STAMP).read_text(encoding="utf-8") == _began(attempt)
+        return stamp_of(job, attempt).read_bytes() == _BEGUN
     except OSError:
         return False
 
 
-def _began(attempt: str) -> str:
-    return f"{attempt} began"
+_BEGUN = b"begun\n"
 
 
 def _begin(job: EvaluationJob, attempt: str) -> None:
     """Say that the evaluation begins, in the storage that is to be shared."""
-    stamp = Path(str(job.folder), STAMP)
+    stamp = stamp_of(job, attempt)
     try:
-        shared = stamp.read_text(encoding="utf-8").startswith(attempt)
-        if shared:
-            stamp.write_text(_began(attempt), encoding="utf-8")
+        with stamp.open("r+b") as file:  # it is there
+            file.write(_BEGUN)
     except OSError as error:
-        raise _not_shared(stamp.parent, error.strerror) from None
-    if not shared:
-        raise _not_shared(stamp.parent, "another attempt's stamp is there")
-
-
-def _not_shared(folder: Path, why: str | None) -> UserError:
-    return UserError(
-        f"{folder} is not the coordinator's ({why}): the store's folder must be on storage that all nodes share. "
-        "Give --storage there."
-    )
+        raise UserError(
+            f"{stamp.parent} is not the coordinator's ({error.strerror}): the store's folder must be on storage that "
+            "all nodes share. Give --storage there."
+        ) from None
 
 
 @cache  # once a process: Ray gives it one evaluation after the other where there are no GPUs

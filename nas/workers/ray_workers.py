@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -29,7 +30,7 @@ from nas.jobs import EvaluationJob, blank_row
 from nas.progress import say
 from nas.workers.attempts import Deaths, no_deaths, timed_out
 from nas.workers.ray_cluster import RayCluster
-from nas.workers.ray_task import STAMP, Assignment, begun, carry_out
+from nas.workers.ray_task import Assignment, begun, carry_out, stamp_of
 from nas.workers.resources import OUT_OF_MEMORY, Resources, processes_for
 from results.row import Row
 from search_spaces.errors import Notice, UserError, reason_of
@@ -90,6 +91,8 @@ class RayWorkers:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._cluster.close(attempt.task for attempt in self._running.values())
+        for attempt in self._running.values():
+            attempt.forgotten()
 
     @property
     def _request(self) -> dict[str, float]:
@@ -106,13 +109,13 @@ class RayWorkers:
             time.sleep(_TICK_S)
         attempt = replace(attempt, name=uuid4().hex, until=None)
         job = _anywhere(attempt.job)
-        folder = Path(str(job.folder))
+        stamp = stamp_of(job, attempt.name)
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / STAMP).write_text(attempt.name, encoding="utf-8")
+            stamp.parent.mkdir(parents=True, exist_ok=True)
+            stamp.touch()
         except OSError as error:
             raise UserError(
-                f"{folder} cannot be written to: {error.strerror}. Make room there, or give another --storage."
+                f"{stamp.parent} cannot be written to: {error.strerror}. Make room there, or give another --storage."
             ) from error
         request = self._request
         task = ray.remote(_travelling(self._folder)).options(
@@ -137,10 +140,10 @@ class RayWorkers:
             else:
                 continue
             del self._running[future]
+            attempt.forgotten()
             if row is None:
                 self._begin(attempt)
             else:
-                Path(str(attempt.job.folder), STAMP).unlink(missing_ok=True)
                 ended.append((attempt.job, row))
         return ended
 
@@ -197,6 +200,11 @@ class _Attempt:
     name: str = ""
     task: Any = None
     until: float | None = None
+
+    def forgotten(self) -> None:
+        """Remove what said that it was under way."""
+        with suppress(OSError):
+            stamp_of(self.job, self.name).unlink(missing_ok=True)
 
 
 def _told(error: BaseException) -> BaseException:

@@ -10,9 +10,8 @@ from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-from nas.evaluation import evaluate
+from nas.evaluation import evaluate, evaluate_held, held_for
 from nas.jobs import EvaluationJob
-from nas.storage.locks import held
 from nas.workers.processes import begun, working_directory_not_imported
 from results.row import Row
 from search_spaces.errors import UserError, show_notices
@@ -28,10 +27,9 @@ def evaluate_together(job: EvaluationJob, processes: int) -> Row:
     """
     if processes == 1:
         return evaluate(job)
-    with held(job.folder):  # they wait for nobody, as they must not be parted; so it is waited for here
-        pass
     try:
-        with TemporaryDirectory() as notes, working_directory_not_imported():
+        # They wait for nobody, as they must not be parted: so it is waited for here, and held for all of them.
+        with held_for(job) as job, TemporaryDirectory() as notes, working_directory_not_imported():
             config = LaunchConfig(
                 min_nodes=1,
                 max_nodes=1,
@@ -60,6 +58,6 @@ def _evaluated(job: EvaluationJob) -> Row | UserError:
     if os.environ["RANK"] != "0":
         warnings.simplefilter("ignore")
     try:
-        return evaluate(job)
+        return evaluate_held(job)
     except UserError as error:
         return error

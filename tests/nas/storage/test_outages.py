@@ -65,6 +65,25 @@ def test_it_is_asked_again_and_said_once(monkeypatch: pytest.MonkeyPatch, capsys
     ]
 
 
+def test_it_is_given_up_when_the_server_was_away_for_so_long_however_long_the_call_took(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, calls = [0.0], list[float]()
+    monkeypatch.setattr("tenacity.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("tenacity.nap.time.sleep", lambda seconds: now.append(now.pop() + seconds))
+
+    @patient
+    def ask() -> None:
+        calls.append(now[0])
+        now[0] += 0 if len(calls) > 1 else 1000  # another coordinator's turn
+        raise wrapped(told("57P01"))
+
+    with pytest.raises(UserError, match="cannot be used"):
+        ask()
+    assert len(calls) > 10
+    assert nas.storage.outages.OUTAGE_S <= calls[-1] - 1000 < nas.storage.outages.OUTAGE_S + 11
+
+
 def test_what_is_no_outage_is_raised_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nas.storage.outages, "OUTAGE_S", 0.01)
     calls = []

@@ -1,6 +1,7 @@
 """What a Ray worker does before and around an evaluation; real clusters are in tests/chaos."""
 
 import platform
+import shutil
 import subprocess
 import sys
 import warnings
@@ -13,7 +14,7 @@ import pytest
 from nas.evaluation import evaluate
 from nas.jobs import EvaluationJob, fresh_task, identity
 from nas.workers import ray_task
-from nas.workers.ray_task import STAMP, Assignment, begun, carry_out
+from nas.workers.ray_task import Assignment, begun, carry_out, stamp_of
 from results.row import Row
 from search_spaces.errors import Notice, UserError
 from toy_searches import TOYS
@@ -24,8 +25,8 @@ def assigned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Assignment:
     """An evaluation whose stamp is in the storage that is shared."""
     monkeypatch.setattr(ray_task, "_prepare", lambda *words: None)  # this process is not a worker's
     task = fresh_task(f"{TOYS}:Toy", None)
-    job = EvaluationJob(task=f"{TOYS}:Toy", architecture=task.base, preset="smoke", folder=str(tmp_path))
-    (tmp_path / STAMP).write_text("first")
+    job = EvaluationJob(task=f"{TOYS}:Toy", architecture=task.base, preset="smoke", folder=str(tmp_path / "one"))
+    stamp_of(job, "first").touch()
     return Assignment(replace(job, identity=identity(job)), "first", None, 0, False)
 
 
@@ -39,10 +40,18 @@ def test_an_evaluation_that_begins_says_so_and_gives_the_row_of_any_process(assi
 
 
 def test_a_node_that_sees_another_folder_is_named(assigned: Assignment, tmp_path: Path) -> None:
-    for stamp in ("another's", None):
-        (tmp_path / STAMP).unlink() if stamp is None else (tmp_path / STAMP).write_text(stamp)
-        with pytest.raises(UserError, match=f"on node {platform.node()}: {tmp_path} .*--storage"):
-            carry_out(assigned)
+    stamp_of(assigned.job, "first").rename(tmp_path / "elsewhere")
+    with pytest.raises(UserError, match=f"on node {platform.node()}: {tmp_path} .*--storage"):
+        carry_out(assigned)
+
+
+def test_another_attempt_at_the_same_evaluation_has_a_stamp_of_its_own(assigned: Assignment) -> None:
+    stamp_of(assigned.job, "second").touch()
+    carry_out(assigned)
+    shutil.rmtree(str(assigned.job.folder), ignore_errors=True)  # as where the first one's Row is stored
+    assert not begun(assigned.job, "second")
+    carry_out(replace(assigned, attempt="second"))
+    assert begun(assigned.job, "second")
 
 
 def test_a_node_that_has_another_file_of_the_task_is_named(assigned: Assignment, tmp_path: Path) -> None:
