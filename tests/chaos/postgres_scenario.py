@@ -12,7 +12,7 @@ from postgres_server import Server, a_server
 TRIALS = 24
 
 
-def scenario(random: Random, folder: Path) -> None:
+def several_coordinators(random: Random, folder: Path) -> None:
     """Search, disturb, and check that nothing was stored twice or lost; AssertionError where it was.
 
     Args:

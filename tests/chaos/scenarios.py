@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from postgres_scenario import several_coordinators
 from real_searches import Place, Process, found, is_alive, kill, until
 
 Reference = Callable[[int], list[tuple[Any, ...]]]
@@ -95,6 +96,11 @@ def two_coordinators(place: Place, draw: random.Random, reference: Reference) ->
     assert len({row.identity() for row in place.rows("s")}) == len(place.rows("s"))
 
 
+def on_a_server(place: Place, draw: random.Random, reference: Reference) -> None:
+    """Four coordinators on a PostgreSQL server; they are killed and halted, and the server stops."""
+    several_coordinators(draw, place.folder)
+
+
 def _begin(place: Place, seed: int, workers: str, *, study: str = "s", step_s: float = 0.02) -> Process:
     options = ("--trials", TRIALS, "--seed", str(seed), "--workers", workers, "--study", study)
     return place.begin(*options, step_s=step_s)
@@ -144,11 +150,12 @@ def _damage(path: Path, draw: random.Random) -> None:
 
 
 SCENARIOS: Mapping[str, tuple[int, Scenario]] = {
-    "coordinator-killed": (35, coordinator_killed),
+    "coordinator-killed": (30, coordinator_killed),
     "pool-killed": (8, pool_killed),
     "worker-killed": (7, worker_killed),
     "asked-to-end": (20, asked_to_end),
     "damaged": (20, damaged),
     "two-coordinators": (10, two_coordinators),
+    "on-a-server": (5, on_a_server),
 }
 """Name -> how often it is drawn among a hundred, and what happens."""

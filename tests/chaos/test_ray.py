@@ -1,9 +1,11 @@
 """Searches on real Ray clusters of this machine: nodes, processes, coordinators and heads that are killed."""
 
 import os
+import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,24 +30,26 @@ def own_clusters(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], bool]]:
-    """Two nodes with a CPU each, behind a head without; what is given ends the node that a process runs on."""
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Two nodes with a CPU each, behind a head without."""
     from ray.cluster_utils import Cluster
 
     nodes = Cluster(True, head_node_args={**SMALL, "num_cpus": 0, "ray_client_server_port": 21301})
     for _ in range(2):
-        nodes.add_node(num_cpus=1, object_store_memory=SMALL["object_store_memory"])
+        added(nodes)
     monkeypatch.setenv("RAY_ADDRESS", nodes.address)
-
-    def end_node_of(pid: int) -> bool:
-        for node in nodes.worker_nodes.copy():
-            if node.all_processes["raylet"][0].process.pid == parent(pid):
-                nodes.remove_node(node, allow_graceful=False)
-                return True
-        return False
-
-    yield end_node_of
+    yield nodes
     nodes.shutdown()
+
+
+def added(cluster: Any) -> Any:
+    """Another node, with one CPU."""
+    return cluster.add_node(num_cpus=1, object_store_memory=SMALL["object_store_memory"])
+
+
+def on(node: Any) -> int:
+    """The process of a node that has begun all that runs there."""
+    return int(node.all_processes["raylet"][0].process.pid)
 
 
 def parent(pid: int) -> int:
@@ -72,13 +76,14 @@ def descendants(pid: int) -> dict[int, str]:
     return below | {one: name for child in below for one, name in descendants(child).items()}
 
 
-def test_a_node_that_is_killed_costs_nothing_but_its_time(
-    place: Place, elsewhere: Place, cluster: Callable[[int], bool]
-) -> None:
-    search = place.begin("--trials", "6", "--workers", "ray")
+def test_a_node_that_is_killed_costs_nothing_but_its_time(place: Place, elsewhere: Place, cluster: Any) -> None:
+    search = place.begin("--trials", "8", "--workers", "ray")
     until(lambda: len({pid for _, pid in place.stepped()}) == 2, "both nodes trained")
     _, victim = until(lambda: [one for one in place.stepped() if one[0] == 3], "a training was on its way")[-1]
-    assert cluster(victim)
+    (lost,) = [node for node in cluster.worker_nodes if on(node) == parent(victim)]
+    cluster.remove_node(lost, allow_graceful=False)
+    new = on(added(cluster))
+    until(lambda: any(is_alive(pid) and parent(pid) == new for pid in place.pids()), "the new node trained")
     status, said = place.ended(search)
     assert status == 0, said
     assert "its node died. It goes on from its last checkpoint elsewhere." in said
@@ -86,13 +91,13 @@ def test_a_node_that_is_killed_costs_nothing_but_its_time(
     key = [key for key, pid in place.began() if pid == victim][-1]
     assert min(number for number, pid in steps_of(place, key) if pid != victim) > 1
     os.environ["ENDURED_LOG"] = str(elsewhere.folder / "log")
-    assert elsewhere.searched("--trials", "6")[0] == 0
+    assert elsewhere.searched("--trials", "8")[0] == 0
     assert sorted(found(place.rows()), key=str) == sorted(found(elsewhere.rows()), key=str)
     assert not list(place.folder.glob("store/unfinished/*"))
 
-    status, said = place.searched("--trials", "8", "--workers", "ray://127.0.0.1:21301")
+    status, said = place.searched("--trials", "10", "--workers", "ray://127.0.0.1:21301")
     assert status == 0, said
-    assert [row.status for row in place.rows()] == ["complete"] * 8
+    assert [row.status for row in place.rows()] == ["complete"] * 10
 
 
 def test_an_evaluation_that_takes_its_process_down_fails_truthfully_and_alone(place: Place) -> None:
@@ -120,12 +125,24 @@ def test_an_evaluation_that_takes_too_long_is_ended_and_the_others_go_on(
     assert not any(map(is_alive, place.pids()))
 
 
-def test_nothing_outlives_a_coordinator_that_is_killed(place: Place) -> None:
+def test_an_evaluation_that_its_node_has_no_memory_for_says_so(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_memory_usage_threshold", "0.001")  # of the machine's: it is always used
+    status, said = place.searched("--workers", "ray", "--trials", "1")
+    told = "out-of-memory: Ray ended its process, for its node was short of memory"
+    assert [row.error for row in place.rows()] == [f"{told}, 3 times without a new checkpoint in between"]
+    assert (status, "has no complete row yet" in said) == (2, True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_nothing_outlives_a_coordinator_that_ends(place: Place, number: signal.Signals) -> None:
     search = place.begin("--workers", "ray", step_s=0.5)
     until(place.stepped, "a training went on")
     below = descendants(search.pid)
     assert place.pids() <= set(below)
-    kill(search.pid)
+    search.send_signal(number)
+    status, said = place.ended(search)
+    assert status == (143 if number == signal.SIGTERM else -9), said
+    assert "Traceback" not in said
     # Ray's own agents for its dashboard and environments take a minute more, which is Ray's affair.
     own = place.pids() | {pid for pid, name in below.items() if name in ("raylet", "gcs_server")}
     until(lambda: not any(map(is_alive, own)), "the cluster had ended")

@@ -116,3 +116,11 @@ def test_without_the_extra_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(UserError, match=r'pip install "nas-bench-wiring\[ray\]"'):
         pool_of(Resources("ray"), 1)
+
+
+@pytest.mark.parametrize("address", ["ray://127.0.0.1:1", "ray"])
+def test_a_cluster_that_is_not_there_is_told_in_a_line(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    cluster: Any = pytest.importorskip("nas.workers.ray_cluster")
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
+    with pytest.raises(UserError, match=r"^the Ray cluster \S*127\.0\.0\.1:1 could not be joined: .*refused"):
+        cluster.RayCluster(address)
