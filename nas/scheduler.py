@@ -1,6 +1,5 @@
 """The loop of all evaluations: what a plan wants next, what is known already, who computes, where Rows go."""
 
-import shutil
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -173,10 +172,7 @@ class Scheduler:
         )
 
     def _end(self, plan: Plan, job: EvaluationJob, row: Row) -> None:
-        row = self._stored(plan, job, row)
-        if row.status in ("complete", "over-budget") and first_process():  # another may go on from its checkpoint
-            shutil.rmtree(self.store.unfinished(job.identity), ignore_errors=True)
-        self.on_row(row)
+        self.on_row(self._stored(plan, job, row))
 
     @patient
     def _stored(self, plan: Plan, job: EvaluationJob, row: Row) -> Row:
@@ -187,6 +183,8 @@ class Scheduler:
         fresh = job.number is not None or self.store.known(job.identity) != (self.study, row)
         if fresh and first_process():
             row = self.store.add(row, self.study, job.number)
+        if first_process():
+            self.store.clear(row)
         plan.ended(job, row)
         self.claims.release(_evaluation(job.identity))
         return row

@@ -144,6 +144,7 @@ class SearchPlan(Plan):
         running = [trial for trial in running if trial.number not in self._begun]
         rows = self.store.numbered(self.study.study_name, [trial.number for trial in running]) if running else {}
         for number, row in rows.items():
+            self.store.clear(row)
             conclude(self.study, number, row, self.config.objectives)
         return [trial for trial in running if trial.number not in rows]
 

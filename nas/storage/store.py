@@ -6,6 +6,7 @@ torch.
 
 import gc
 import json
+import shutil
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -103,6 +104,11 @@ class Store:
     def unfinished(self, identity: str) -> Path:
         """The folder of an evaluation under way."""
         return self.folder / "unfinished" / identity
+
+    def clear(self, row: Row) -> None:
+        """Remove the folder of an evaluation whose Row is stored; of a failed one another may go on from it."""
+        if row.status in ("complete", "over-budget"):
+            shutil.rmtree(self.unfinished(row.identity()), ignore_errors=True)
 
     def add(self, row: Row, study: str, number: int | None = None) -> Row:
         """Write a Row, and return the one that counts: of a trial the first, which may be another coordinator's.

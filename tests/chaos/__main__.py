@@ -9,6 +9,7 @@ import contextlib
 import os
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -63,8 +64,11 @@ class Forked:
 
 def forked(words: list[str], said: Path, environment: dict[str, str]) -> Forked:
     """Begin `nas` with these words."""
+    asking = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+    signal.pthread_sigmask(signal.SIG_BLOCK, asking)  # a child that is asked to end before it listens
     pid = os.fork()
     if pid:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, asking)
         return Forked(pid)
     status = 70
     try:
@@ -75,9 +79,12 @@ def forked(words: list[str], said: Path, environment: dict[str, str]) -> Forked:
             os.dup2(os.open(file, os.O_RDWR | os.O_CREAT | os.O_TRUNC), stream)
         sys.argv = ["nas", *words]
         try:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, asking)
             cli.main()
         except SystemExit as end:
             status = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+        except KeyboardInterrupt:  # before it listened
+            status = 128 + signal.SIGINT
         except BaseException:
             traceback.print_exc()
             status = 1

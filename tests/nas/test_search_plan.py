@@ -1,11 +1,13 @@
 """What a search wants next, where another coordinator is at the same study."""
 
+from dataclasses import replace
 from typing import Any
 
 import optuna
 import pytest
 
 from nas.asking import Asked, ask_search
+from nas.jobs import EvaluationJob, blank_row
 from nas.sampling import BudgetSampler
 from nas.scheduler import LATER
 from nas.searching import SearchPlan
@@ -63,3 +65,16 @@ def test_a_trial_that_was_concluded_meanwhile_is_not_begun_again(asked: Asked, t
     assert mine.next() is LATER, "it may not be the last word: asked again, there is nothing"
     assert mine.next() is None
     assert claims.released == ["trial 0 of s"]
+
+
+def test_what_a_process_that_died_left_of_a_row_that_it_had_stored_is_removed(asked: Asked, tmp_path: Any) -> None:
+    plan = plan_of(asked, url_in(tmp_path), Alone(), 1)
+    job = plan.next()
+    assert isinstance(job, EvaluationJob)
+    row = replace(blank_row(job), status="complete", error=None, metrics={"accuracy": 0.5, "loss": 1.0})
+    plan.store.unfinished(row.identity()).mkdir(parents=True)
+    plan.store.add(row, "s", job.number)
+    again = plan_of(asked, url_in(tmp_path), Alone(), 1)
+    assert again.next() is None
+    assert not plan.store.unfinished(row.identity()).exists()
+    assert again.study.trials[0].state.is_finished()

@@ -3,34 +3,52 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from nas.evaluation import evaluate
+from nas.evaluation import evaluate, evaluate_held, kept_row
 from nas.jobs import EvaluationJob, fresh_task
+from nas.storage.locks import held
+from nas.workers import together
 from nas.workers.together import evaluate_together
+from results.row import Row
 from search_spaces.errors import UserError
 from toy_searches import TOYS
 
 
-def digits(folder: Path) -> EvaluationJob:
-    task = fresh_task("digits-vit", None)
-    return EvaluationJob(task="digits-vit", architecture=task.base, preset="smoke", folder=str(folder))
+def smoke(folder: Path, task: str = f"{TOYS}:Toy") -> EvaluationJob:
+    base = fresh_task(task, None).base
+    return EvaluationJob(task=task, architecture=base, preset="smoke", folder=str(folder))
 
 
 def test_one_process_is_this_one(tmp_path: Path) -> None:
-    job = digits(tmp_path / "a")
-    assert evaluate_together(job, 1).metrics == evaluate(digits(tmp_path / "b")).metrics
+    assert evaluate_together(smoke(tmp_path / "a"), 1).metrics == evaluate(smoke(tmp_path / "b")).metrics
+
+
+def test_those_that_train_together_hold_their_folder_all_the_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def launched(config: Any, function: Any) -> Any:
+        def call(job: EvaluationJob) -> dict[int, Row]:
+            with pytest.raises(UserError, match="another process does this very"), held(job.folder, waits=False):
+                raise AssertionError("somebody else could have trained it at the same time")
+            return {0: evaluate_held(job)}
+
+        return call
+
+    monkeypatch.setattr(together, "elastic_launch", launched)
+    assert evaluate_together(smoke(tmp_path / "a"), 2).status == "complete"
 
 
 @pytest.mark.slow
 def test_two_processes_find_one_row_and_a_users_error_is_told_once(tmp_path: Path) -> None:
-    job = digits(tmp_path / "a")
+    job = smoke(tmp_path / "a", "digits-vit")
     row = evaluate_together(job, 2)
     assert row.status == "complete"
     assert row.metrics["accuracy"] > 0.5
     assert [file.name for file in (tmp_path / "a").iterdir()] == ["row.json"]
-    assert row.to_json().encode() == (tmp_path / "a" / "row.json").read_bytes()
+    assert kept_row(job, job.folder) == row
     task = fresh_task("imagenet-vit", str(tmp_path))
     lacking = EvaluationJob(task="imagenet-vit", architecture=task.base, preset="smoke", data=str(tmp_path))
     with pytest.raises(UserError, match="data"):
