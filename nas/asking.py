@@ -215,9 +215,7 @@ def _line(members: Feasible | Programme, budget: Budget) -> str:
     space = members.space
     if not str(budget):
         return f"{readable(members.number)} architectures in space {space.name!r}"
-    everything = (
-        Programme(space, lambda architecture: {}, Budget()).number if isinstance(members, Programme) else len(space)
-    )
+    everything = members.everything if isinstance(members, Programme) else len(space)
     share = f"{readable(members.number)} of {readable(everything)}"
     return f"{share} architectures of space {space.name!r} are within {budget}"
 

@@ -18,7 +18,6 @@ from nas.doors.profile import profile
 from nas.doors.retrofit import retrofit
 from nas.doors.search import search
 from nas.options import command
-from nas.signals import end_when_asked
 from search_spaces.errors import UserError, place_of, printable, reason_of, show_notices
 
 app = typer.Typer(
@@ -33,7 +32,6 @@ app = typer.Typer(
 def main() -> None:
     """Run the command line; a user's error, or one in a plug-in's code, is one line and exit status 2."""
     show_notices()
-    end_when_asked()
     try:
         app()
     except UserError as error:

@@ -5,9 +5,11 @@ import gc
 
 import torch
 
-from nas.workers.resources import OUT_OF_MEMORY
 from results.row import Row
 from search_spaces.errors import reason_of
+
+OUT_OF_MEMORY, TIMED_OUT = "out-of-memory", "timed-out"
+"""What the error of a failed Row begins with where it took too much."""
 
 _SAID = ("can't allocate memory", "cannot allocate memory", "out of memory", "bad_alloc", "alloc_failed")
 """What torch, its libraries and the operating system say, in small letters, where memory is short."""

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from nas.signals import Terminated
+from nas.signals import Terminated, end_when_asked
 
 
 class Format(StrEnum):
@@ -146,15 +146,18 @@ def command(
     """
     own, shown = _parameters(door), _parameters(show)[1:]
 
+    goes_on = "; the same command goes on from here" if {"preset", "storage"} <= {one.name for one in own} else ""
+
     def run(**given: Any) -> None:
-        if check is not None:
-            check(**given)
         try:
+            end_when_asked()
+            if check is not None:
+                check(**given)
             found = door(**{one.name: given[one.name] for one in own})
             show(found, **{one.name: given[one.name] for one in shown})
         except KeyboardInterrupt as interrupt:
             signal = interrupt.number if isinstance(interrupt, Terminated) else SIGINT
-            print(f"nas: ended by {signal.name}; the same command goes on from here.", file=sys.stderr)
+            print(f"nas: ended by {signal.name}{goes_on}.", file=sys.stderr)
             raise typer.Exit(128 + signal) from None
 
     options = [_typed(one, OPTIONS[called.get(one.name, one.name)]) for one in (*own, *shown)]

@@ -94,7 +94,10 @@ class SearchPlan(Plan):
             trial = self._new() if mine is None else mine
             job = None if trial is None else self._job(trial)
         if trial is None:
-            return LATER if left else None
+            if left:
+                return LATER
+            self._look_again()
+            return None
         self._begun.add(trial.number)  # now that the turn was not lost
         return job
 
@@ -105,12 +108,13 @@ class SearchPlan(Plan):
         self.claims.release(self._lease(job.number))
         self._noted.add(job.number)
         self._take_note(row)
-        if self.keep == "front":
-            self._take_notes()
-            self._let_go()
+        self._look_again()
 
-    def _let_go(self) -> None:
-        """Remove the networks that are not of the front any more."""
+    def _look_again(self) -> None:
+        """See what others have found, and remove the networks that are not of the front any more."""
+        if self.keep != "front":
+            return
+        self._take_notes()
         values = np.array(list(self._front.values())).reshape(-1, len(self.config.objectives))
         best = {name for name, stays in zip(self._front, non_dominated(values), strict=True) if stays}
         self._front = {name: self._front[name] for name in best}  # what is beaten once stays beaten

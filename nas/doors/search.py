@@ -38,11 +38,12 @@ def search(
     """Search TASK for the Pareto front of its objectives inside a budget; the same command continues a search.
 
     Raises:
-        UserError: What was asked for cannot be; nothing was trained.
+        UserError: What was asked for cannot be, or the search had to end: what is finished then is stored.
     """
     from nas.asking import ask_search, check_asked
     from nas.doors.load import load
     from nas.searching import carry_out
+    from nas.storage.outages import patient
     from nas.storage.store import check_name
     from nas.workers.resources import resources_of, seconds_of
 
@@ -55,4 +56,4 @@ def search(
     )  # fmt: skip
     name = check_name(study or asked.name)
     carry_out(asked, name, storage, trials=trials, resources=resources, seconds=seconds, keep=keep, traced=profile)
-    return load(name, storage=storage)
+    return patient(load)(name, storage=storage)

@@ -54,6 +54,8 @@ class Unlisted(Members):
         random = np.random.default_rng([seed, 1])
         points = {**tried, **self._named([self._start()])}
         points |= self._named(islice(self._drawn(random), DRAWN))
+        while len(points) == len(tried) < self._programme.number:  # few are left, which none of these is
+            points |= self._named([self._programme.draw(random)])
         drawn = len(points) - len(tried)
         points |= self._named(islice(self._mutated(list(tried.values()), history, random), MUTATED))
         return Growing(self._programme, points, len(tried) + drawn), history

@@ -127,6 +127,8 @@ def _reader(file: Path) -> partial[sqlite3.Connection]:
         if os.access(file.resolve().parent, os.W_OK):
             return opened  # whose error is told where it is used
         return partial(_opened_copy, _copied(file.resolve()))
+    except sqlite3.DatabaseError:  # it is no database, or a damaged one
+        return opened
     return opened
 
 
@@ -155,6 +157,30 @@ def _copied(file: Path) -> TemporaryDirectory[str]:
         if source.exists():
             shutil.copyfile(source, Path(folder.name, f"store.db{ending}"))
     return folder
+
+
+def begin_file(url: str) -> None:
+    """Make a SQLite file that is a database from its first moment on: an empty one was emptied. Others are let be.
+
+    Whoever calls holds it against others that would make it.
+
+    Raises:
+        UserError: It cannot be made.
+    """
+    file = file_of(url)
+    if file is None or file.exists():
+        return
+    fresh = file.with_name(f"{file.name}.new")
+    try:
+        fresh.unlink(missing_ok=True)
+        connection = sqlite3.connect(fresh)
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")  # which writes its first page
+        finally:
+            connection.close()
+        fresh.replace(file)
+    except (OSError, sqlite3.Error) as error:
+        raise unusable(url, error) from error
 
 
 def write_ahead(connection: Any, _: Any) -> None:

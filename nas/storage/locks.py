@@ -17,7 +17,7 @@ from sqlalchemy.exc import DisconnectionError, SQLAlchemyError
 
 from nas.places import slug
 from nas.progress import said_if_slow
-from nas.storage.database import PATIENCE_S, is_server, open_engine, unusable
+from nas.storage.database import PATIENCE_S, begin_file, is_server, open_engine, unusable
 from search_spaces.errors import Notice, UserError
 
 
@@ -45,6 +45,7 @@ def making_schema(url: str) -> Iterator[None]:
             engine.dispose()  # a server that refuses must not be left with what was asked in vain
         return
     with _file_lock(url, ".lock", PATIENCE_S, "its tables are being made by another process"):
+        begin_file(url)
         yield
 
 

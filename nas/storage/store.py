@@ -48,7 +48,7 @@ _ROWS = sql.Table(
     sql.Column("identity", sql.String(16), index=True, nullable=False),
     sql.Column("status", sql.String(16), nullable=False),
     sql.Column("row", sql.Text, nullable=False),
-    sql.Index("nas_rows_once", "study", "number", unique=True),  # stores made before have none
+    sql.Index("nas_rows_once", "study", "number", unique=True),  # SQLite stores made before have none
 )
 
 
@@ -224,6 +224,8 @@ class Store:
     def _make(self) -> None:
         with clear_errors(self.url), making_schema(self.url):
             _TABLES.create_all(self.engine)
+            for index in _ROWS.indexes if self.shared else ():  # of a table that was there it makes none
+                index.create(self.engine, checkfirst=True)
 
     def _has(self, table: str) -> bool:
         return sql.inspect(self.engine).has_table(table)

@@ -153,8 +153,8 @@ class Knapsack:
             groups.sort(key=lambda sums: len(sums.ways))
             groups[:2] = [_pair(groups[1], groups[0])]
         inner, outer = sorted(groups, key=lambda sums: len(sums.ways))
-        swapped = _in_a_row(self._amounts(sorted(outer.ways))) and not _in_a_row(self._amounts(sorted(inner.ways)))
-        return (inner, outer) if swapped else (outer, inner)
+        inner_grows, outer_grows = (_all_grow(self._amounts(sorted(sums.ways))) for sums in (inner, outer))
+        return (inner, outer) if outer_grows and not inner_grows else (outer, inner)
 
     def _leaf(self, number: int, part: Part) -> Sums:
         least = [min(cost[q] for cost in part) for q in range(len(self.least))]
@@ -170,10 +170,10 @@ class Knapsack:
         """How many choices there are up to each of the outer group's sums, it included."""
         if not self._outer_sums:
             return []
-        found = self._in_a_row() if _in_a_row(self._inner_amounts) else self._one_by_one()
+        found = self._counted_as_all_grow() if _all_grow(self._inner_amounts) else self._one_by_one()
         return list(accumulate(self._outer.ways[s] * n for s, n in zip(self._outer_sums, found, strict=True)))
 
-    def _in_a_row(self) -> Iterator[int]:
+    def _counted_as_all_grow(self) -> Iterator[int]:
         """For each outer sum, the ways of the inner group that fit, where all quantities grow along its sums."""
         until = list(accumulate((self._inner.ways[inner] for inner in self._inner_sums), initial=0))
         outer, inner = self._outer_amounts, self._inner_amounts
@@ -241,7 +241,7 @@ def _pair(one: Sums, other: Sums) -> Sums:
     return Pair(ways, many, few)
 
 
-def _in_a_row(amounts: Amounts) -> bool:
+def _all_grow(amounts: Amounts) -> bool:
     """Whether no quantity becomes less from one sum to the next."""
     return bool((np.diff(amounts, axis=0) >= 0).all())
 

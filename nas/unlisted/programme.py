@@ -18,7 +18,7 @@ from nas.unlisted.nearest import nearest_choice
 from nas.unlisted.slices import Slice, slices_of
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
-from search_spaces.space import Candidate, Point, SearchSpace, is_recipe
+from search_spaces.space import Candidate, Point, SearchSpace, is_recipe, option_of
 from search_spaces.spec import Scalar
 from search_spaces.topologies.registry import refusal
 
@@ -38,6 +38,7 @@ class Programme:
     Attributes:
         space: Where the members are from.
         number: How many there are, at least one.
+        everything: How many the space has, whatever they cost.
 
     Args:
         space: Any space; those whose blocks differ are what it is for.
@@ -60,7 +61,13 @@ class Programme:
             raise self._nothing(slices)
         self._until = list(accumulate(knapsack.number for _, knapsack in self._slices))
         self._recipe = {axis: values for axis, values in space.axes.items() if is_recipe(axis)}
-        self.number: int = self._until[-1] * prod(map(len, self._recipe.values()))
+        recipes = prod(map(len, self._recipe.values()))
+        self.number: int = self._until[-1] * recipes
+        self.everything: int = sum(prod(len(part.costs) for part in slice_.parts) for slice_ in slices) * recipes
+        self._shape = [axis for axis in space.axes if axis.isidentifier() or option_of(axis) is not None]
+        self._of_shape: dict[tuple[Scalar | None, ...], list[Slice]] = {}
+        for slice_, _ in self._slices:
+            self._of_shape.setdefault(self._shape_of(slice_.shape), []).append(slice_)
 
     def __contains__(self, candidate: Candidate) -> bool:
         point = self.space.point(candidate)
@@ -70,7 +77,7 @@ class Programme:
         """Whether a point is a member's."""
         if any(point.get(axis) not in values for axis, values in self._recipe.items()):
             return False
-        for slice_, _ in self._slices:
+        for slice_ in self._of_shape.get(self._shape_of(point), ()):
             cost = slice_.cost_of(point)
             if cost is not None:
                 return all(low <= amount <= high for low, amount, high in zip(self._low, cost, self._high, strict=True))
@@ -121,6 +128,10 @@ class Programme:
                 best = off + found[0], self._point(slice_, found[1])
         recipe = {axis: min(values, key=lambda value: distance(axis, value)) for axis, values in self._recipe.items()}
         return None if best is None else best[1] | recipe
+
+    def _shape_of(self, point: Point) -> tuple[Scalar | None, ...]:
+        """Its values on the axes that are no part's; what does not apply to it has none."""
+        return tuple(map(point.get, self._shape))
 
     def _cost(self, architecture: Architecture) -> Cost:
         if not self._budget.bounds:

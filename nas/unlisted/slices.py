@@ -9,17 +9,20 @@ options of other parts depend on it: each way of giving runs such topologies is 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
+from itertools import islice, product
 from math import gcd, prod
 
 from nas.unlisted.block_costs import Costs, Measured, Table, plus
 from nas.unlisted.knapsack import Cost
 from search_spaces.errors import UserError
-from search_spaces.space import Point, SearchSpace
+from search_spaces.space import LISTED, Point, SearchSpace
 from search_spaces.topologies.registry import load, refusal
 
 MOST_SLICES = 2_000
 """The most slices of spaces whose blocks differ; each is counted by itself."""
+
+MOST_SHAPES = 20_000
+"""The most combinations of what all blocks have alike, each of which has slices of its own."""
 
 MOST_OPTIONS = 10_000
 """The most options of one part."""
@@ -99,7 +102,13 @@ def slices_of(space: SearchSpace, costs: Costs) -> Iterator[Slice]:
     """
     start = space.point(space.first) or {}
     start = {axis: start[axis] for axes in space.runs.values() for axis in axes}
-    for shape in space.shapes():
+    shapes = list(islice(space.shapes(), MOST_SHAPES + 1))
+    if len(shapes) > MOST_SHAPES:
+        raise UserError(
+            f"space {space.name!r} has more than {LISTED:,} architectures, which are not listed, and more than "
+            f"{MOST_SHAPES:,} that differ in what all their blocks have alike. Give fewer values with --axis."
+        )
+    for shape in shapes:
         laid_out = _Layout(space, shape, start)
         yield from laid_out.slices(costs)
 

@@ -3,27 +3,32 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from nas.failures import TIMED_OUT
 from nas.jobs import EvaluationJob, blank_row
 from nas.progress import say
-from nas.workers.resources import TIMED_OUT
 from results.row import Row
 
 MOST_DEATHS = 3
 """So often an evaluation's own process may die, with no new checkpoint in between, before that fails it."""
 
+MOST_NODES = 10
+"""The same of nodes that it runs on, which die of other things, too."""
+
 
 @dataclass(frozen=True, slots=True)
 class Deaths:
-    """How often the own process of an evaluation has died since its last new checkpoint.
+    """How often what an evaluation runs on, its own process or its node, has died since its last new checkpoint.
 
     Attributes:
         job: What is evaluated.
         checkpoints: Names of those that it had when it began or last died.
+        most: So often fails it.
         number: How often.
     """
 
     job: EvaluationJob
     checkpoints: frozenset[str]
+    most: int
     number: int = 0
 
     def another(self) -> "Deaths":
@@ -34,15 +39,15 @@ class Deaths:
 
     def row(self, cause: str) -> Row | None:
         """The failed Row of an evaluation that has died too often; none where it is to go on, which is said."""
-        if self.number < MOST_DEATHS:
+        if self.number < self.most:
             say(f"{self.job.architecture}: {cause}. It goes on from its last checkpoint.")
             return None
-        return blank_row(self.job, f"{cause}, {MOST_DEATHS} times without a new checkpoint in between")
+        return blank_row(self.job, f"{cause}, {self.most} times without a new checkpoint in between")
 
 
-def no_deaths(job: EvaluationJob) -> Deaths:
+def no_deaths(job: EvaluationJob, most: int = MOST_DEATHS) -> Deaths:
     """Of an evaluation that begins."""
-    return Deaths(job, _checkpoints(job))
+    return Deaths(job, _checkpoints(job), most)
 
 
 def timed_out(job: EvaluationJob, seconds: float) -> Row:

@@ -14,11 +14,12 @@ import torch
 from joblib.externals.loky import ProcessPoolExecutor
 from joblib.externals.loky.backend.context import get_context
 
-from nas.failures import reason_of_failure
+from nas.failures import OUT_OF_MEMORY, reason_of_failure
 from nas.jobs import EvaluationJob, blank_row
 from nas.workers.attempts import Deaths, no_deaths, timed_out
-from nas.workers.processes import begun, working_directory_not_imported
-from nas.workers.resources import OUT_OF_MEMORY, keep_memory_within, kills_for_memory, processes_for
+from nas.workers.memory import keep_memory_within, kills_for_memory
+from nas.workers.processes import prepare_process, working_directory_not_imported
+from nas.workers.resources import processes_for
 from nas.workers.together import evaluate_together
 from results.row import Row
 from search_spaces.errors import UserError, show_notices
@@ -41,18 +42,20 @@ class LocalProcesses:
         self, processes: int, seconds: float | None = None, memory: int | None = None, gpus: float | None = None
     ) -> None:
         self._seconds = seconds
-        self._idle = [_Process(place, memory, gpus) for place in range(processes)]
+        self._processes = [_Process(place, memory, gpus) for place in range(processes)]
+        self._idle = list(self._processes)
         self._busy: dict[Future[Row], _Attempt] = {}
 
     @property
     def capacity(self) -> int:
         """How many processes there are."""
-        return len(self._idle) + len(self._busy)
+        return len(self._processes)
 
     def submit(self, job: EvaluationJob) -> None:
         """Hand the job to an idle process."""
         until = None if self._seconds is None else time.monotonic() + self._seconds
-        self._begin(_Attempt(job, self._idle.pop(), no_deaths(job), until))
+        self._begin(_Attempt(job, self._idle[-1], no_deaths(job), until))
+        self._idle.pop()
 
     def collect(self, patience: float | None = None) -> list[tuple[EvaluationJob, Row]]:
         """Wait for evaluations to end: by themselves, with their process too often, or because their time is up."""
@@ -73,7 +76,7 @@ class LocalProcesses:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for process in (*self._idle, *(attempt.process for attempt in self._busy.values())):
+        for process in self._processes:
             # An interrupted evaluation is taken up again from its checkpoint.
             process.pool.shutdown(wait=True, kill_workers=kind is not None)
 
@@ -82,7 +85,7 @@ class LocalProcesses:
         try:
             future = attempt.process.submit(attempt.job)
         except BrokenProcessPool:  # it died while it had nothing to do
-            attempt = replace(attempt, process=attempt.process.replaced())
+            attempt.process.replace()
             future = attempt.process.submit(attempt.job)
         self._busy[future] = attempt
 
@@ -93,7 +96,7 @@ class LocalProcesses:
                 row, attempt = _outcome(future, attempt)
             elif attempt.until is not None and time.monotonic() >= attempt.until:
                 row = timed_out(attempt.job, self._seconds or 0)
-                attempt = replace(attempt, process=attempt.process.replaced())
+                attempt.process.replace()
             else:
                 continue
             del self._busy[future]
@@ -128,24 +131,26 @@ class _Process:
     """A pool of one process, at one place among the workers: those share the GPUs evenly."""
 
     def __init__(self, place: int, memory: int | None, gpus: float | None) -> None:
-        self.place, self.memory, self.gpus = place, memory, gpus
-        # Neither forked, which torch and CUDA do not survive, nor spawned by the standard library, which would
-        # run the script that called us once more: a notebook, or a file without `if __name__ == "__main__"`.
-        with working_directory_not_imported():
-            self.pool = ProcessPoolExecutor(
-                1, context=get_context("loky"), initializer=_prepare, initargs=(_gpus(place, gpus), memory, os.getpid())
-            )
+        self._place, self._memory, self._gpus = place, memory, gpus
+        self.pool = self._new()
 
     def submit(self, job: EvaluationJob) -> Future[Row]:
         """Begin an evaluation. Raises BrokenProcessPool where the process has died."""
         with working_directory_not_imported():  # the process itself begins with its first evaluation
-            future: Future[Row] = self.pool.submit(evaluate_together, job, processes_for(self.gpus))
+            future: Future[Row] = self.pool.submit(evaluate_together, job, processes_for(self._gpus))
             return future
 
-    def replaced(self) -> "_Process":
-        """Another at the same place, this one having died or being ended now."""
+    def replace(self) -> None:
+        """Have another one, this one having died or being ended now."""
         self.pool.shutdown(wait=True, kill_workers=True)
-        return _Process(self.place, self.memory, self.gpus)
+        self.pool = self._new()
+
+    def _new(self) -> ProcessPoolExecutor:
+        # Neither forked, which torch and CUDA do not survive, nor spawned by the standard library, which would
+        # run the script that called us once more: a notebook, or a file without `if __name__ == "__main__"`.
+        with working_directory_not_imported():
+            prepared = (_gpus(self._place, self._gpus), self._memory, os.getpid())
+            return ProcessPoolExecutor(1, context=get_context("loky"), initializer=_prepare, initargs=prepared)
 
 
 def _outcome(future: Future[Row], attempt: _Attempt) -> tuple[Row | None, _Attempt]:
@@ -154,7 +159,8 @@ def _outcome(future: Future[Row], attempt: _Attempt) -> tuple[Row | None, _Attem
         return future.result(), attempt
     except BrokenProcessPool as error:
         cause = _cause(error, attempt.kills)
-        attempt = replace(attempt, process=attempt.process.replaced(), deaths=attempt.deaths.another())
+        attempt.process.replace()
+        attempt = replace(attempt, deaths=attempt.deaths.another())
     except UserError:
         raise
     except Exception as error:  # before it came to train: its data did not fit into what it may allocate
@@ -188,7 +194,7 @@ def _prepare(gpus: str | None, memory: int | None, parent: int) -> None:
     """Before anything touches CUDA, which looks at its variable once."""
     # Ctrl-C reaches every process of a terminal; what follows from it is the coordinator's to decide.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    begun(parent)
+    prepare_process(parent)
     show_notices()
     if gpus is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = gpus

@@ -25,11 +25,21 @@ def working_directory_not_imported() -> Iterator[None]:
             os.environ[_SAFE_PATH] = before
 
 
-def begun(parent: int) -> None:
+def prepare_process(parent: int) -> None:
     """What a process does first that `parent` has begun."""
     os.environ.pop(_SAFE_PATH, None)  # what a task begins is its own affair
     end_with_parent(parent)
-    os.register_at_fork(after_in_child=lambda: end_with_parent(os.getppid()))  # what loads its data, for one
+    end_forks_with_this()
+
+
+def end_forks_with_this() -> None:
+    """Have what this process forks, to load its data for one, end with it; and what that forks with that."""
+    forking = [os.getpid()]
+
+    def remember() -> None:
+        forking[0] = os.getpid()
+
+    os.register_at_fork(before=remember, after_in_child=lambda: end_with_parent(forking[0]))
 
 
 def end_with_parent(parent: int) -> None:

@@ -133,7 +133,9 @@ def _join(address: str | None) -> None:
 
 def _head(address: str) -> tuple[str, int]:
     """Where the head listens."""
-    return _host_and_port(ray.get_runtime_context().gcs_address if address == "ray" else address)
+    place = os.environ.get("RAY_ADDRESS", "") if address == "ray" else address
+    is_client = place.startswith("ray://") and _PLACE.fullmatch(place)  # which knows the head by an inner address
+    return _host_and_port(place if is_client else ray.get_runtime_context().gcs_address)
 
 
 def _host_and_port(place: str) -> tuple[str, int]:

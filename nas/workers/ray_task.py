@@ -12,8 +12,9 @@ from typing import Any
 
 from nas.debugging import DEBUG
 from nas.jobs import EvaluationJob, identity
-from nas.workers.processes import end_with_parent
-from nas.workers.resources import keep_memory_within, processes_for
+from nas.workers.memory import keep_memory_within
+from nas.workers.processes import end_forks_with_this
+from nas.workers.resources import processes_for
 from nas.workers.together import evaluate_together
 from results.row import Row
 from search_spaces.errors import Notice, UserError
@@ -38,7 +39,7 @@ class Assignment:
     debug: bool
 
 
-def carry_out(assignment: Assignment) -> tuple[Row, list[str]]:
+def evaluate_assignment(assignment: Assignment) -> tuple[Row, list[str]]:
     """The Row of an evaluation, and the notices that were given on the way.
 
     Raises:
@@ -87,7 +88,7 @@ def _begin(job: EvaluationJob, attempt: str) -> None:
 @cache  # once a process: Ray gives it one evaluation after the other where there are no GPUs
 def _prepare(memory: int | None, has_gpus: bool, debug: bool) -> None:
     """Before anything touches CUDA."""
-    os.register_at_fork(after_in_child=lambda: end_with_parent(os.getppid()))
+    end_forks_with_this()
     if debug:
         os.environ[DEBUG] = "1"
     if not has_gpus:

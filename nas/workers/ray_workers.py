@@ -25,13 +25,13 @@ from ray.exceptions import (
 )
 
 from nas.debugging import DEBUG
-from nas.failures import reason_of_failure
+from nas.failures import OUT_OF_MEMORY, reason_of_failure
 from nas.jobs import EvaluationJob, blank_row
 from nas.progress import say
-from nas.workers.attempts import Deaths, no_deaths, timed_out
+from nas.workers.attempts import MOST_NODES, Deaths, no_deaths, timed_out
 from nas.workers.ray_cluster import RayCluster
-from nas.workers.ray_task import Assignment, begun, carry_out, stamp_of
-from nas.workers.resources import OUT_OF_MEMORY, Resources, processes_for
+from nas.workers.ray_task import Assignment, begun, evaluate_assignment, stamp_of
+from nas.workers.resources import Resources, processes_for
 from results.row import Row
 from search_spaces.errors import Notice, UserError, reason_of
 
@@ -72,7 +72,7 @@ class RayWorkers:
 
     def submit(self, job: EvaluationJob) -> None:
         """Hand the job to Ray, which finds it a node."""
-        self._begin(_Attempt(job, no_deaths(job)))
+        self._begin(_Attempt(job, no_deaths(job), no_deaths(job, MOST_NODES)))
 
     def collect(self, patience: float | None = None) -> list[tuple[EvaluationJob, Row]]:
         """Wait for evaluations to end; none, too, once there is more room than there was."""
@@ -126,7 +126,7 @@ class RayWorkers:
             memory=request.get("memory"),
         )
         assignment = Assignment(job, attempt.name, self._resources.memory, request.get("GPU", 0), DEBUG in os.environ)
-        begun_task = task.remote(pickle.dumps((carry_out, assignment)))
+        begun_task = task.remote(pickle.dumps((evaluate_assignment, assignment)))
         self._running[begun_task.future()] = replace(attempt, task=begun_task)
 
     def _ended(self) -> list[tuple[EvaluationJob, Row]]:
@@ -156,8 +156,8 @@ class RayWorkers:
                 raise _told(error.cause) from None
             return blank_row(attempt.job, reason_of_failure(error.cause)), attempt  # before it came to train
         except (NodeDiedError, LocalRayletDiedError, ObjectLostError):
-            say(f"{attempt.job.architecture}: its node died. It goes on from its last checkpoint elsewhere.")
-            return None, attempt
+            attempt = replace(attempt, nodes=attempt.nodes.another())
+            return attempt.nodes.row("its node died"), attempt
         except OutOfMemoryError:
             cause = f"{OUT_OF_MEMORY}: Ray ended its process, for its node was short of memory"
         except WorkerCrashedError:
@@ -190,6 +190,7 @@ class _Attempt:
     Attributes:
         job: What is evaluated.
         deaths: How often its own process has died.
+        nodes: How often its node has.
         name: Of this attempt.
         task: Ray's.
         until: When its time is up, on the clock of time.monotonic; None before it has begun.
@@ -197,6 +198,7 @@ class _Attempt:
 
     job: EvaluationJob
     deaths: Deaths
+    nodes: Deaths
     name: str = ""
     task: Any = None
     until: float | None = None

@@ -1,11 +1,8 @@
-"""What evaluations may use: processes, threads, time, memory; and what is known when one took too much. No torch."""
+"""What evaluations may use: processes, threads, time, memory, GPUs; and what people type for that. No torch."""
 
 import re
 import sys
-from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from search_spaces.errors import UserError
 
@@ -16,9 +13,6 @@ _QUANTITY = re.compile(r"(\d{1,15}(?:\.\d{0,9})?)\s*([a-zA-Z]?)")
 
 MOST_WORKERS = 10**3
 """Of one machine."""
-
-OUT_OF_MEMORY, TIMED_OUT = "out-of-memory", "timed-out"
-"""What a failed Row's error begins with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,37 +93,3 @@ def _quantity(name: str, asked: str | float, units: dict[str, int], example: str
     if match is None or match[2] not in units or not 0 < float(match[1]) * units[match[2]] <= most:
         raise UserError(f"{name} must be a positive number such as {example}, at most {most:.0e}, got {asked!r:.60}.")
     return float(match[1]) * units[match[2]]
-
-
-def keep_memory_within(memory: int) -> None:
-    """Have this process's allocations fail once it has so many bytes more than now, in whatever library."""
-    import resource
-
-    held = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmData:"))
-    most = int(held.split()[1]) * 1024 + memory
-    resource.setrlimit(resource.RLIMIT_DATA, (most, resource.getrlimit(resource.RLIMIT_DATA)[1]))
-
-
-def kills_for_memory(root: Path = Path("/")) -> int | None:
-    """How many processes of this control group the kernel has ended for lack of memory; None where it does not say."""
-    for file in _accounts(root):
-        with suppress(OSError, ValueError):
-            for line in file.read_text().splitlines():
-                name, _, number = line.partition(" ")
-                if name == "oom_kill":
-                    return int(number)
-    return None
-
-
-def _accounts(root: Path) -> Iterator[Path]:
-    """The files in which the kernel counts: of this group or, in a container, at the top."""
-    groups = root / "sys/fs/cgroup"
-    with suppress(OSError):
-        for line in (root / "proc/self/cgroup").read_text().splitlines():
-            _, controllers, group = line.split(":", 2)
-            if not controllers:
-                yield groups / group.lstrip("/") / "memory.events"
-            elif controllers == "memory":
-                yield groups / "memory" / group.lstrip("/") / "memory.oom_control"
-    yield groups / "memory.events"
-    yield groups / "memory" / "memory.oom_control"

@@ -12,7 +12,7 @@ from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from nas.evaluation import evaluate, evaluate_held, held_for
 from nas.jobs import EvaluationJob
-from nas.workers.processes import begun, working_directory_not_imported
+from nas.workers.processes import prepare_process, working_directory_not_imported
 from results.row import Row
 from search_spaces.errors import UserError, show_notices
 
@@ -42,7 +42,7 @@ def evaluate_together(job: EvaluationJob, processes: int) -> Row:
                 start_method="spawn",
                 logs_specs=DefaultLogsSpecs(log_dir=notes),
             )
-            found: dict[int, Any] = elastic_launch(config, _evaluated)(job)
+            found: dict[int, Any] = elastic_launch(config, _evaluated)(job, os.getpid())
     except ChildFailedError:
         os._exit(1)
     if isinstance(found[0], UserError):
@@ -51,9 +51,9 @@ def evaluate_together(job: EvaluationJob, processes: int) -> Row:
     return row
 
 
-def _evaluated(job: EvaluationJob) -> Row | UserError:
+def _evaluated(job: EvaluationJob, parent: int) -> Row | UserError:
     """What one of them finds; the first one speaks for all."""
-    begun(os.getppid())
+    prepare_process(parent)
     show_notices()
     if os.environ["RANK"] != "0":
         warnings.simplefilter("ignore")

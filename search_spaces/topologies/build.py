@@ -9,7 +9,7 @@ from search_spaces.count import Count
 from search_spaces.topologies.base import Site, Topology, Wiring
 from search_spaces.topologies.per_block import Inner, PerBlock
 from search_spaces.topologies.registry import load
-from search_spaces.topologies.runs import Run, Runs
+from search_spaces.topologies.runs import LayerRun, Runs
 
 
 def build(architecture: Architecture, sites: Sequence[Site], parts: int) -> Topology:
@@ -50,7 +50,7 @@ def _topology(architecture: Architecture, sites: Sequence[Site]) -> tuple[type[T
     ends = accumulate(run.depth for run in runs)
     layers = [sum(end - run.depth < number <= end for number in block) for run, end in zip(runs, ends, strict=True)]
     return Runs, tuple(
-        Run(*_with_granularity(*load(run.topology)), number, run.head_dim)
+        LayerRun(*_with_granularity(*load(run.topology)), number, run.head_dim)
         for run, number in zip(runs, layers, strict=True)
     )
 

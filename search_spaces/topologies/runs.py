@@ -11,7 +11,7 @@ from search_spaces.topologies.base import Delivery, Topology, Wiring
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class LayerRun:
     """Some layers on end.
 
     Attributes:
@@ -37,7 +37,7 @@ class Runs(Topology):
 
     Options: ClassVar[type] = tuple
 
-    def __init__(self, wiring: Wiring, options: tuple[Run, ...]) -> None:
+    def __init__(self, wiring: Wiring, options: tuple[LayerRun, ...]) -> None:
         super().__init__()
         self.runs = nn.ModuleList(
             run.topology(part, run.options) for run, part in zip(options, wirings(wiring, options), strict=True)
@@ -46,7 +46,7 @@ class Runs(Topology):
         self.delivers = self.runs[-1].delivers  # type: ignore[assignment]  # a Topology's
 
     @classmethod
-    def count(cls, wiring: Wiring, options: tuple[Run, ...]) -> Count:
+    def count(cls, wiring: Wiring, options: tuple[LayerRun, ...]) -> Count:
         """The sum of the runs' counts."""
         parts = zip(options, wirings(wiring, options), strict=True)
         return sum((run.topology.count(part, run.options) for run, part in parts), Count())
@@ -76,7 +76,7 @@ class Runs(Topology):
         return self.runs[-1].close(state)  # type: ignore[operator, no-any-return]  # a Topology's
 
 
-def wirings(wiring: Wiring, runs: tuple[Run, ...]) -> list[Wiring]:
+def wirings(wiring: Wiring, runs: tuple[LayerRun, ...]) -> list[Wiring]:
     """The part of the network that each run wires."""
     ends = list(accumulate(run.layers for run in runs))
     return [

@@ -86,7 +86,7 @@ def test_a_node_that_is_killed_costs_nothing_but_its_time(place: Place, elsewher
     until(lambda: any(is_alive(pid) and parent(pid) == new for pid in place.pids()), "the new node trained")
     status, said = place.ended(search)
     assert status == 0, said
-    assert "its node died. It goes on from its last checkpoint elsewhere." in said
+    assert "its node died. It goes on from its last checkpoint." in said
     assert "raylet" not in said
     key = [key for key, pid in place.began() if pid == victim][-1]
     assert min(number for number, pid in steps_of(place, key) if pid != victim) > 1

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import optuna
 import pytest
-from optuna.trial import TrialState
+from optuna.trial import TrialState, create_trial
 from scipy.stats import chisquare
 
 from nas.budget import parse_budget
@@ -80,6 +80,21 @@ def test_a_space_is_searched_until_nothing_is_left(inner: str) -> None:
     assert sampler.remaining(study) == 0
     with pytest.raises(Exhausted):
         sampler.propose(study.ask())
+
+
+def test_the_last_of_many_members_is_found() -> None:
+    values = {"heads": (1, 2), "hidden": (8, 16, 32)}
+    axes_of_blocks = {f"{field}:{block}": values[field] for block in range(1, 4) for field in values}
+    many = within("params<=1M", SearchSpace("many", BASE, axes_of_blocks))
+    sampler = BudgetSampler(many, "random")
+    study = study_with(sampler)
+    axes = sampler.infer_relative_search_space(study, None)  # type: ignore[arg-type]  # it is not looked at
+    *others, last = (dict(zip(many.space.axes, values, strict=True)) for values in product(*many.space.axes.values()))
+    assert len(others) == many.number - 1 == 215
+    for point in others:
+        study.add_trial(create_trial(params=point, distributions=axes, values=[0.0, 0.0]))
+    assert search(study, sampler, 1) == [many.space.candidate(last)]
+    assert sampler.remaining(study) == 0
 
 
 @pytest.mark.parametrize("inner", QUICK)

@@ -12,6 +12,7 @@ from typing import Any
 
 import optuna
 import pytest
+import sqlalchemy as sql
 from optuna.trial import TrialState
 
 import nas
@@ -155,6 +156,25 @@ def test_an_emptied_store_is_refused_and_stays_empty(
     with pytest.raises(UserError, match=r"studies\.db is empty: what it held is gone\. Put a copy of it there"):
         search() if door == "search" else nas.load("s", storage=asked["storage"])
     assert file.stat().st_size == 0
+
+
+@pytest.mark.parametrize("content", [b"notes\n" * 200, b"SQLite format 3\0" + bytes(500)])
+def test_a_file_that_is_no_database_is_refused_in_a_line(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_bytes(content)
+    with pytest.raises(UserError, match=r"^store .*notes\.txt cannot be used: .*database.*--storage"):
+        nas.load("s", storage=f"sqlite:///{file}")
+    assert file.read_bytes() == content
+
+
+def test_a_store_is_a_database_from_its_first_moment_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"sqlite:///{tmp_path}/studies.db"
+    monkeypatch.setattr(sql.MetaData, "create_all", lambda *_: os.stat(tmp_path / "nothing"))
+    with pytest.raises(FileNotFoundError):  # as one that is killed before it has made the tables
+        Store(url, make=True)
+    monkeypatch.undo()
+    assert (tmp_path / "studies.db").stat().st_size > 0
+    assert Store(url, make=True).studies() == []
 
 
 def test_a_pipe_is_no_store(search: Search, tmp_path: Path) -> None:

@@ -194,3 +194,18 @@ def test_counts_are_asked_only_where_something_is_bounded_and_seldom() -> None:
     assert not asked
     Programme(per_block(space.base), noted, parse_budget(["params<=36k"]))
     assert len(asked) < 100
+
+
+def test_everything_is_counted_whatever_it_costs() -> None:
+    space, counts = digits()
+    small = Programme(space, counts, parse_budget(["params<=36k"]))
+    assert small.number < small.everything == len(space)
+    assert small.everything == Programme(space, lambda architecture: {}, Budget()).number
+
+
+def test_a_space_whose_blocks_are_alike_is_too_large_where_it_cannot_be_listed() -> None:
+    widths, hidden = tuple(range(16, 416, 4)), tuple(range(1, 301))
+    space, counts = digits({"width": widths, "hidden": hidden, "heads": (1, 2, 4, 8, 16, 32, 64)})
+    assert not space.is_listed
+    with pytest.raises(UserError, match=r"more than 20,000 that differ in what all their blocks have alike.*--axis"):
+        Programme(space, counts, Budget())

@@ -30,7 +30,7 @@ def test_those_that_train_together_hold_their_folder_all_the_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def launched(config: Any, function: Any) -> Any:
-        def call(job: EvaluationJob) -> dict[int, Row]:
+        def call(job: EvaluationJob, parent: int) -> dict[int, Row]:
             with pytest.raises(UserError, match="another process does this very"), held(job.folder, waits=False):
                 raise AssertionError("somebody else could have trained it at the same time")
             return {0: evaluate_held(job)}

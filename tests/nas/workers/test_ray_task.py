@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import warnings
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ import pytest
 from nas.evaluation import evaluate
 from nas.jobs import EvaluationJob, fresh_task, identity
 from nas.workers import ray_task
-from nas.workers.ray_task import Assignment, begun, carry_out, stamp_of
+from nas.workers.attempts import MOST_NODES, no_deaths
+from nas.workers.ray_task import Assignment, begun, evaluate_assignment, stamp_of
 from results.row import Row
 from search_spaces.errors import Notice, UserError
 from toy_searches import TOYS
@@ -32,7 +34,7 @@ def assigned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Assignment:
 
 def test_an_evaluation_that_begins_says_so_and_gives_the_row_of_any_process(assigned: Assignment) -> None:
     assert not begun(assigned.job, "first")
-    row, notices = carry_out(assigned)
+    row, notices = evaluate_assignment(assigned)
     assert row.metrics == evaluate(replace(assigned.job, folder=None)).metrics
     assert notices == []
     assert begun(assigned.job, "first")
@@ -42,15 +44,15 @@ def test_an_evaluation_that_begins_says_so_and_gives_the_row_of_any_process(assi
 def test_a_node_that_sees_another_folder_is_named(assigned: Assignment, tmp_path: Path) -> None:
     stamp_of(assigned.job, "first").rename(tmp_path / "elsewhere")
     with pytest.raises(UserError, match=f"on node {platform.node()}: {tmp_path} .*--storage"):
-        carry_out(assigned)
+        evaluate_assignment(assigned)
 
 
 def test_another_attempt_at_the_same_evaluation_has_a_stamp_of_its_own(assigned: Assignment) -> None:
     stamp_of(assigned.job, "second").touch()
-    carry_out(assigned)
+    evaluate_assignment(assigned)
     shutil.rmtree(str(assigned.job.folder), ignore_errors=True)  # as where the first one's Row is stored
     assert not begun(assigned.job, "second")
-    carry_out(replace(assigned, attempt="second"))
+    evaluate_assignment(replace(assigned, attempt="second"))
     assert begun(assigned.job, "second")
 
 
@@ -58,7 +60,7 @@ def test_a_node_that_has_another_file_of_the_task_is_named(assigned: Assignment,
     changed = tmp_path / "toy_tasks.py"
     changed.write_text(f"{TOYS.read_text()}\n# changed\n")
     with pytest.raises(UserError, match=f"on node {platform.node()}: task .* are others than the coordinator's"):
-        carry_out(replace(assigned, job=replace(assigned.job, task=f"{changed}:Toy")))
+        evaluate_assignment(replace(assigned, job=replace(assigned.job, task=f"{changed}:Toy")))
 
 
 def test_notices_travel_with_the_row(assigned: Assignment, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +69,7 @@ def test_notices_travel_with_the_row(assigned: Assignment, monkeypatch: pytest.M
         return evaluate(job)
 
     monkeypatch.setattr(ray_task, "evaluate_together", noticing)
-    assert carry_out(assigned)[1] == ["look here"]
+    assert evaluate_assignment(assigned)[1] == ["look here"]
 
 
 def test_paths_of_a_job_mean_the_same_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,3 +126,28 @@ def test_a_cluster_that_is_not_there_is_told_in_a_line(monkeypatch: pytest.Monke
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
     with pytest.raises(UserError, match=r"^the Ray cluster \S*127\.0\.0\.1:1 could not be joined: .*refused"):
         cluster.RayCluster(address)
+
+
+@pytest.mark.parametrize("address", ["ray", "ray://one:10001"])
+def test_a_clients_head_is_where_it_was_said_to_be(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    cluster: Any = pytest.importorskip("nas.workers.ray_cluster")
+    monkeypatch.setenv("RAY_ADDRESS", "ray://one:10001")
+    assert cluster._head(address) == ("one", 10001)
+
+
+def test_nodes_that_die_again_and_again_fail_what_they_evaluate(
+    assigned: Assignment, capsys: pytest.CaptureFixture[str]
+) -> None:
+    workers: Any = pytest.importorskip("nas.workers.ray_workers")
+    from ray.exceptions import NodeDiedError
+
+    lost: Future[Any] = Future()
+    lost.set_exception(NodeDiedError("gone"))
+    job = assigned.job
+    attempt = workers._Attempt(job, no_deaths(job), no_deaths(job, MOST_NODES))
+    for _ in range(MOST_NODES - 1):
+        row, attempt = workers.RayWorkers._outcome(None, lost, attempt)
+        assert row is None
+    assert capsys.readouterr().err.count("its node died. It goes on from its last checkpoint.") == MOST_NODES - 1
+    row, _ = workers.RayWorkers._outcome(None, lost, attempt)
+    assert row.error == "its node died, 10 times without a new checkpoint in between"

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nas.workers.resources import kills_for_memory, resources_of, seconds_of
+from nas.workers.memory import kills_for_memory
+from nas.workers.resources import resources_of, seconds_of
 from search_spaces.errors import UserError
 
 
@@ -38,7 +39,7 @@ def test_what_is_no_memory_is_refused_in_a_line(asked: str) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
 def test_a_process_may_allocate_so_much_more_and_no_more() -> None:
     program = (
-        "from nas.workers.resources import keep_memory_within\n"
+        "from nas.workers.memory import keep_memory_within\n"
         "keep_memory_within(100_000_000)\n"
         "held = bytearray(60_000_000)\n"
         "try:\n    bytearray(60_000_000)\nexcept MemoryError:\n    print('enough')\n"
