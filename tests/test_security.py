@@ -26,16 +26,14 @@ import torch
 
 import nas
 from nas.storage.store import Store
-from results.row import Row
-from search_spaces.architecture import Architecture
 from search_spaces.checkpoint import WEIGHTS, Record, read_weights, save_checkpoint
 from search_spaces.errors import UserError, printable
 from tasks.cache import cached, cached_arrays
 from tasks.checkpoint import Checkpoint
 from tasks.language.corpus import folder_corpus
+from toy_rows import LITTLE, a_row
 from toy_searches import TOYS, a_search
 
-LITTLE = Architecture(depth=1, width=8, heads=1, head_dim=8, hidden=16)
 SMALL = ["--space", "head-dim", "--sampler", "random"]
 HOSTILE = "\x1b[31mred\x1b]0;title\x07 \x9b31m\u202etxet\u2066 <b>bold</b>"
 
@@ -54,20 +52,6 @@ class Bomb:
 def mark(tmp_path: Path) -> Path:
     """What is there once hostile code has run."""
     return tmp_path / "it-ran"
-
-
-def a_row(**changes: Any) -> Row:
-    values: dict[str, Any] = {
-        "task": "any",
-        "task_version": 1,
-        "architecture": LITTLE,
-        "preset": "smoke",
-        "seed": 0,
-        "status": "complete",
-        "directions": {"accuracy": "max"},
-        "metrics": {"accuracy": 0.5},
-    }
-    return Row(**{**values, **changes})
 
 
 def test_a_pickle_is_no_checkpoint_even_with_its_digest(tmp_path: Path, mark: Path) -> None:

@@ -18,7 +18,6 @@ import nas
 from results import lines
 from results.row import Row
 from results.strict_json import BadRow, parse
-from search_spaces.architecture import Architecture
 from search_spaces.checkpoint import RECORD, read_record
 from search_spaces.errors import UserError
 from tasks.image_shards import shards
@@ -27,22 +26,7 @@ from tasks.language.corpus import folder_corpus
 from tasks.language.shards import MOST_LINE, JsonShard, read
 from tasks.language.tokenizer import tokenizer_at
 from tasks.lra.pathfinder import _pixels
-
-LITTLE = Architecture(depth=1, width=8, heads=1, head_dim=8, hidden=16)
-
-
-def a_row(**changes: Any) -> Row:
-    values: dict[str, Any] = {
-        "task": "any",
-        "task_version": 1,
-        "architecture": LITTLE,
-        "preset": "smoke",
-        "seed": 0,
-        "status": "complete",
-        "directions": {"accuracy": "max"},
-        "metrics": {"accuracy": 0.5},
-    }
-    return Row(**{**values, **changes})
+from toy_rows import a_row
 
 
 @pytest.mark.parametrize(

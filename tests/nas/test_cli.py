@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,8 +11,10 @@ from pathlib import Path
 
 import pyarrow.parquet
 import pytest
+import typer
 
 from nas.cli import main
+from nas.options import command
 from nas.provenance import without_passwords
 from search_spaces.catalog import SPACES
 from search_spaces.topologies.registry import TOPOLOGIES
@@ -265,3 +268,27 @@ def test_an_option_value_that_is_none_is_status_2_without_a_traceback(tmp_path: 
     assert done.returncode == 2
     assert "--trials" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_what_is_asked_to_end_says_so_and_only_what_trains_says_that_it_goes_on(
+    capsys: pytest.CaptureFixture[str], number: signal.Signals, status: int
+) -> None:
+    def asks(study: str, storage: str) -> None:
+        signal.raise_signal(number)
+
+    def trains(preset: str, storage: str) -> None:
+        signal.raise_signal(number)
+
+    def checks(**given: str) -> None:
+        signal.raise_signal(number)
+
+    for run, said in (
+        (command(asks, lambda found: None), "."),
+        (command(trains, lambda found: None), "; the same command goes on from here."),
+        (command(trains, lambda found: None, checks), "; the same command goes on from here."),
+    ):
+        with pytest.raises(typer.Exit) as end:
+            run(study="s", storage="x", preset="smoke")
+        assert end.value.exit_code == status
+        assert capsys.readouterr().err == f"nas: ended by {number.name}{said}\n"
