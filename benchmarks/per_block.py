@@ -5,9 +5,12 @@ is best in it is not known: a hypervolume is a share of that of everything that 
 """
 
 import math
+import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
+
+import numpy as np
 
 from benchmarks.landscapes import BASE, GAIN
 from nas.budget import Budget, parse_budget
@@ -15,9 +18,11 @@ from nas.unlisted.programme import Programme
 from search_spaces.architecture import Architecture
 from search_spaces.catalog import per_block
 from search_spaces.models.vit import count_vit
+from search_spaces.space import SearchSpace
 from search_spaces.spec import Spec
 
 BUDGET = "21M<=params<=23M,flops<=9500M"
+DEEP_BUDGET = "28M<=params<=31M,flops<=12500M"
 
 
 @dataclass(frozen=True)
@@ -49,11 +54,25 @@ class LargeLandscape:
 
 def landscape() -> LargeLandscape:
     """`per-block` around ViT-S, with the topologies that losses are made up for, whatever else is installed."""
-    space = per_block(BASE)
-    topologies = tuple(name for name in ("resnet", *GAIN) if name in space.axes["topology:1"])
-    searched = space.with_axes(dict.fromkeys(space.runs["topology"], topologies))
     budget = parse_budget([BUDGET])
-    return LargeLandscape(Programme(searched, counts, budget), Inside(budget))
+    return LargeLandscape(Programme(searched_space(BASE), counts, budget), Inside(budget))
+
+
+def searched_space(base: Architecture) -> SearchSpace:
+    """`per-block` around an architecture."""
+    space = per_block(base)
+    topologies = tuple(name for name in ("resnet", *GAIN) if name in space.axes["topology:1"])
+    return space.with_axes(dict.fromkeys(space.runs["topology"], topologies))
+
+
+def seconds_to_count() -> float:
+    """CPU seconds until 10^36 members within two bounds, of 16 blocks, are counted and ten of them drawn."""
+    random, began = np.random.default_rng(0), time.process_time()
+    members = Programme(searched_space(replace(BASE, depth=16)), counts, parse_budget([DEEP_BUDGET]))
+    for _ in range(10):
+        members.draw(random)
+    assert members.number > 10**36
+    return time.process_time() - began
 
 
 def counts(architecture: Architecture) -> dict[str, int]:

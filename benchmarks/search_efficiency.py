@@ -150,7 +150,7 @@ def figures(quick: bool) -> dict[str, Figure]:
 
 def per_block_figures(quick: bool) -> dict[str, Figure]:
     """The same where the space cannot be listed; hypervolumes are shares of what all these searches found together."""
-    made = per_block.landscape()
+    made, counted = per_block.landscape(), per_block.seconds_to_count()
     names = ("nas-nsga2", "nas-random", "optuna-nsga2", "reject")
     runs = {"": ours(DEFAULT), **{name: PEERS[name] for name in names}}
     trials, useful, volume = TRIALS // (5 if quick else 1), dict[str, list[float]](), dict[str, list[float]]()
@@ -163,6 +163,7 @@ def per_block_figures(quick: bool) -> dict[str, Figure]:
         {name: statistics.median(values) for name, values in each.items()} for each in (useful, volume)
     )
     return {
+        "count_1e36_members_cpu_s": Figure(counted, "s", "lower", 1.0),
         "useful_share_per_block": Figure(useful_share.pop(""), "share", "higher", 1.0, useful_share),
         "hypervolume_per_block": Figure(front.pop(""), "share", "higher", front["nas-nsga2"], front),
     }

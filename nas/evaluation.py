@@ -39,7 +39,7 @@ KEPT = "row.json"
 
 
 def evaluate(job: EvaluationJob) -> Row:
-    """Build, count, train and measure. A failure is a Row with its reason.
+    """Build, count, train and measure, where the job's folder is held (`held_for`). A failure is a Row with its reason.
 
     What is known of the job, by its `known` or by the Row in its folder that an earlier process left there, is not
     done again: measures and pictures are then of the network that was kept. Without one it is trained again.
@@ -47,25 +47,6 @@ def evaluate(job: EvaluationJob) -> Row:
     Raises:
         UserError: What was asked for cannot be done for any architecture (missing data, unknown task).
     """
-    if not first_process():
-        return evaluate_held(job)
-    with held_for(job, waits=processes() == 1) as job:  # those that train together must not be parted
-        return evaluate_held(job)
-
-
-@contextmanager
-def held_for(job: EvaluationJob, *, waits: bool = True) -> Iterator[EvaluationJob]:
-    """Hold the folder of a job: gives the job, with what another process has found that was waited for.
-
-    Raises:
-        UserError: Another process holds it, and it is not to be waited for.
-    """
-    with held(job.folder, waits=waits) as waited:
-        yield replace(job, known=_found_by_another(job)) if waited else job
-
-
-def evaluate_held(job: EvaluationJob) -> Row:
-    """Do as `evaluate`, where whoever calls holds the job's folder."""
     began = time.perf_counter()
     task = task_of(job.task, job.data)
     task.prepare()
@@ -92,6 +73,17 @@ def evaluate_held(job: EvaluationJob) -> Row:
             row = replace(row, error=reason_of_failure(error))
     clean_up(row)
     return _kept(job, row, began)
+
+
+@contextmanager
+def held_for(job: EvaluationJob) -> Iterator[EvaluationJob]:
+    """Hold the folder of a job while it is evaluated; gives the job, with what another process found of it meanwhile.
+
+    Raises:
+        UserError: Another process holds it, and those that train together must not be parted by waiting.
+    """
+    with held(job.folder if first_process() else None, waits=processes() == 1) as waited:
+        yield replace(job, known=_found_by_another(job)) if waited else job
 
 
 def kept_row(job: EvaluationJob, folder: str | Path | None) -> Row | None:

@@ -10,7 +10,7 @@ from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-from nas.evaluation import evaluate, evaluate_held, held_for
+from nas.evaluation import evaluate, held_for
 from nas.jobs import EvaluationJob
 from nas.workers.processes import prepare_process, working_directory_not_imported
 from results.row import Row
@@ -25,11 +25,13 @@ def evaluate_together(job: EvaluationJob, processes: int) -> Row:
     Raises:
         UserError: As `nas.evaluation.evaluate`.
     """
-    if processes == 1:
-        return evaluate(job)
+    with held_for(job) as job:
+        return evaluate(job) if processes == 1 else _launched(job, processes)
+
+
+def _launched(job: EvaluationJob, processes: int) -> Row:
     try:
-        # They wait for nobody, as they must not be parted: so it is waited for here, and held for all of them.
-        with held_for(job) as job, TemporaryDirectory() as notes, working_directory_not_imported():
+        with TemporaryDirectory() as notes, working_directory_not_imported():
             config = LaunchConfig(
                 min_nodes=1,
                 max_nodes=1,
@@ -58,6 +60,6 @@ def _evaluated(job: EvaluationJob, parent: int) -> Row | UserError:
     if os.environ["RANK"] != "0":
         warnings.simplefilter("ignore")
     try:
-        return evaluate_held(job)
+        return evaluate(job)
     except UserError as error:
         return error

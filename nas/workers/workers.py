@@ -6,7 +6,7 @@ from typing import Protocol, Self
 import joblib
 import torch
 
-from nas.evaluation import evaluate
+from nas.evaluation import evaluate, held_for
 from nas.jobs import EvaluationJob
 from nas.workers.local_processes import LocalProcesses
 from nas.workers.resources import Resources, fitting
@@ -50,7 +50,8 @@ class ThisProcess:
     def collect(self, patience: float | None = None) -> list[tuple[EvaluationJob, Row]]:
         """Evaluate what was submitted, however long it takes."""
         job = self._waiting.pop()
-        return [(job, evaluate(job))]
+        with held_for(job) as with_known:
+            return [(job, evaluate(with_known))]
 
     def __enter__(self) -> Self:
         return self

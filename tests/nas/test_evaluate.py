@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import nas
-from nas.evaluation import evaluate
+from nas.evaluation import evaluate, held_for
 from nas.jobs import EvaluationJob, code_of, fresh_task, identity
 from nas.storage.store import Store
 from results.row import Row
@@ -162,15 +162,15 @@ def test_what_another_process_does_is_waited_for_and_not_done_again(
 
     monkeypatch.setattr("nas.evaluation._trained", lambda *given: pytest.fail("it was trained"))
     Timer(0.5, ends).start()
-    with pytest.warns(Notice, match="waited for"):
-        assert evaluate(job) == first
+    with pytest.warns(Notice, match="waited for"), held_for(job) as with_known:
+        assert evaluate(with_known) == first
     assert not Path(f"{job.folder}.lock").exists()
 
 
 def test_a_folder_that_cannot_be_held_costs_the_lock_and_not_the_training(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.warns(Notice, match="cannot be"):
-        assert evaluate(replace(JOB, folder=str(tmp_path / "file" / "held"))).status == "complete"
+    with pytest.warns(Notice, match="cannot be"), held_for(replace(JOB, folder=str(tmp_path / "file" / "held"))) as job:
+        assert evaluate(job).status == "complete"
 
 
 def test_another_text_of_a_tasks_file_is_another_evaluation(ask: Callable[..., Row], tmp_path: Path) -> None:
@@ -209,8 +209,8 @@ def test_processes_that_train_together_do_not_wait(tmp_path: Path, monkeypatch: 
     job = replace(JOB, folder=str(tmp_path / "held"))
     with Path(f"{job.folder}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(UserError, match="another process"):
-            evaluate(job)
+        with pytest.raises(UserError, match="another process"), held_for(job):
+            pytest.fail("it was held by two")
 
 
 def test_a_file_that_is_edited_meanwhile_is_the_one_that_was_read(ask: Callable[..., Row], tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nas.evaluation import evaluate, evaluate_held, kept_row
+from nas.evaluation import evaluate, kept_row
 from nas.jobs import EvaluationJob, fresh_task
 from nas.storage.locks import held
 from nas.workers import together
@@ -33,7 +33,7 @@ def test_those_that_train_together_hold_their_folder_all_the_time(
         def call(job: EvaluationJob, parent: int) -> dict[int, Row]:
             with pytest.raises(UserError, match="another process does this very"), held(job.folder, waits=False):
                 raise AssertionError("somebody else could have trained it at the same time")
-            return {0: evaluate_held(job)}
+            return {0: evaluate(job)}
 
         return call
 
