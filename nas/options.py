@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from nas.signals import Terminated, end_when_asked
+from nas.signals import Terminated, ended_when_asked
 
 
 class Format(StrEnum):
@@ -150,15 +150,15 @@ def command(
 
     def run(**given: Any) -> None:
         try:
-            end_when_asked()
-            if check is not None:
-                check(**given)
-            found = door(**{one.name: given[one.name] for one in own})
-            show(found, **{one.name: given[one.name] for one in shown})
-        except KeyboardInterrupt as interrupt:
-            signal = interrupt.number if isinstance(interrupt, Terminated) else SIGINT
-            print(f"nas: ended by {signal.name}{goes_on}.", file=sys.stderr)
-            raise typer.Exit(128 + signal) from None
+            with ended_when_asked():
+                if check is not None:
+                    check(**given)
+                found = door(**{one.name: given[one.name] for one in own})
+                show(found, **{one.name: given[one.name] for one in shown})
+        except KeyboardInterrupt as asked:
+            number = asked.number if isinstance(asked, Terminated) else SIGINT
+            print(f"nas: ended by {number.name}{goes_on}.", file=sys.stderr)
+            raise typer.Exit(128 + number) from None
 
     options = [_typed(one, OPTIONS[called.get(one.name, one.name)]) for one in (*own, *shown)]
     run.__signature__ = Signature(options)  # type: ignore[attr-defined]  # what typer reads

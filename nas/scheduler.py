@@ -10,6 +10,7 @@ from typing import Final, final
 from nas.jobs import EvaluationJob, first_process, identity, lacks_network, task_of
 from nas.places import EVALUATIONS
 from nas.progress import Progress, said_if_slow, say
+from nas.signals import end_if_asked
 from nas.storage.database import clear_errors
 from nas.storage.leases import Claims, claims_in
 from nas.storage.outages import patient
@@ -103,6 +104,7 @@ class Scheduler:
         running, told = 0, False
         held: list[EvaluationJob] = []  # what another coordinator is evaluating: its Row will be known
         while True:
+            end_if_asked()
             running, later = self._begin_what_can_be(plan, running, held)
             others = later or bool(held)
             if running:

@@ -1,6 +1,9 @@
-"""What other programs ask of a command: to end, as Ctrl-C does. A scheduler that preempts jobs sends SIGTERM."""
+"""What people and other programs ask of a command: to end. A scheduler that preempts jobs sends SIGTERM."""
 
 import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 
@@ -12,14 +15,36 @@ class Terminated(KeyboardInterrupt):
         self.number = number
 
 
-def end_when_asked() -> None:
-    """Have SIGTERM and SIGHUP raise Terminated in the main thread, so that everything is closed; a second one kills."""
-    for name in ("SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)  # Windows has no SIGHUP
-        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
+_ASKED: list[signal.Signals] = []
+"""What this process was asked with, of which it may not have heard: Python drops what is raised in a destructor."""
+
+
+@contextmanager
+def ended_when_asked() -> Iterator[None]:
+    """Have SIGINT, SIGTERM and SIGHUP raise Terminated in the main thread, so that all is closed; the second kills."""
+    names = [name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]  # Windows has no SIGHUP
+    before = {signal.Signals[name]: signal.getsignal(signal.Signals[name]) for name in names}
+    listened = [number for number, handler in before.items() if handler is not signal.SIG_IGN]  # as nohup has it
+    told = sys.unraisablehook
+    sys.unraisablehook = lambda dropped: None if issubclass(dropped.exc_type, Terminated) else told(dropped)
+    try:
+        for number in listened:
             signal.signal(number, _raise)
+        yield
+    finally:
+        sys.unraisablehook = told
+        for number in listened:
+            signal.signal(number, before[number])
+        _ASKED.clear()
+
+
+def end_if_asked() -> None:
+    """Raise Terminated where this process was asked to end and goes on: what was raised then came to nobody."""
+    if _ASKED:
+        raise Terminated(_ASKED[0])
 
 
 def _raise(number: int, frame: FrameType | None) -> None:
     signal.signal(number, signal.SIG_DFL)
+    _ASKED.append(signal.Signals(number))
     raise Terminated(signal.Signals(number))

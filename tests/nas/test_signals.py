@@ -1,0 +1,57 @@
+"""What is asked of a command reaches it, wherever it is just then."""
+
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import nas.signals
+from nas.signals import Terminated, end_if_asked, ended_when_asked
+from toy_searches import Search
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
+    yield
+    assert before == [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
+    end_if_asked()  # nobody has any more
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_it_is_raised_where_the_command_is(number: signal.Signals) -> None:
+    with pytest.raises(Terminated) as asked, ended_when_asked():
+        signal.raise_signal(number)
+    assert asked.value.number == number
+
+
+def test_what_is_ignored_stays_so() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup has it
+    try:
+        with ended_when_asked():
+            signal.raise_signal(signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_what_was_raised_to_nobody_is_asked_again(capsys: pytest.CaptureFixture[str]) -> None:
+    class Going:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGTERM)
+
+    with ended_when_asked():
+        going: Any = Going()
+        del going
+        with pytest.raises(Terminated):
+            end_if_asked()
+    assert capsys.readouterr().err == ""
+
+
+def test_a_search_asks_again(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(search(trials=1)) == 1
+    with monkeypatch.context() as patch:
+        patch.setattr(nas.signals, "_ASKED", [signal.SIGTERM])
+        with pytest.raises(Terminated):
+            search(trials=2)
+    assert len(search(trials=2)) == 2
