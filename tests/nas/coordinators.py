@@ -6,7 +6,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -42,7 +42,8 @@ class Coordinator:
     def signal(self, number: signal.Signals) -> None:
         """Send it a signal."""
         assert self.process.pid is not None
-        os.kill(self.process.pid, number)
+        with suppress(ProcessLookupError):  # it may have ended
+            os.kill(self.process.pid, number)
 
     def end(self) -> int:
         """Its exit status, once it has ended."""
