@@ -74,8 +74,8 @@ def made_up(row: Row) -> Row:
 
 
 def asked(sampler: str) -> Asked:
-    """A search in a space of more than 10,000 architectures."""
-    heads = ",".join(map(str, range(1, 25)))
+    """A search in a space of 16,128 architectures."""
+    heads = ",".join(map(str, range(1, 49)))
     return ask_search(
         "digits-vit", "joint", "", [f"heads={heads}"], (), "accuracy,flops",
         preset="smoke", settings="", seed=0, sampler=sampler, data=None,

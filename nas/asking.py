@@ -19,6 +19,7 @@ from nas.objectives import MEASURES, names_in, resolve
 from nas.places import dashed
 from nas.progress import say
 from nas.sampling import DEFAULT, proposer
+from nas.storage.database import check_url
 from nas.storage.search_config import SearchConfig
 from nas.unlisted.programme import Programme
 from results.row import Direction
@@ -249,10 +250,12 @@ def made_folder(folder: str | Path | None) -> str | None:
 
 
 def check_asked(**asked: Any) -> None:
-    """Raise UserError where a number is too small or a word is none of those that there are; None is not asked."""
+    """Raise UserError where a number is too small, a word is unknown or a URL is none; what is None is not asked."""
     for name, value in asked.items():
         if value is None:
             continue
+        if name == "storage":
+            check_url(value)
         whole = isinstance(value, Integral) and not isinstance(value, bool)
         if name in LEAST and not (whole and value >= LEAST[name]):
             raise UserError(f"{name} must be a whole number of at least {LEAST[name]}, got {value!r}.")

@@ -2,6 +2,7 @@
 
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -15,13 +16,16 @@ class Terminated(KeyboardInterrupt):
         self.number = number
 
 
-_ASKED: list[signal.Signals] = []
-"""What this process was asked with, of which it may not have heard: Python drops what is raised in a destructor."""
+GRACE_S = 2.0
+"""For so long after the first signal another one is the same: `timeout` signals a process, and then its group."""
+
+_ASKED: list[tuple[signal.Signals, float]] = []
+"""What this process was asked with, and when. It may not have heard: Python drops what is raised in a destructor."""
 
 
 @contextmanager
 def ended_when_asked() -> Iterator[None]:
-    """Have SIGINT, SIGTERM and SIGHUP raise Terminated in the main thread, so that all is closed; the second kills."""
+    """Have SIGINT, SIGTERM and SIGHUP raise Terminated in the main thread, so that all is closed; a later one kills."""
     names = [name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]  # Windows has no SIGHUP
     before = {signal.Signals[name]: signal.getsignal(signal.Signals[name]) for name in names}
     listened = [number for number, handler in before.items() if handler is not signal.SIG_IGN]  # as nohup has it
@@ -41,10 +45,13 @@ def ended_when_asked() -> Iterator[None]:
 def end_if_asked() -> None:
     """Raise Terminated where this process was asked to end and goes on: what was raised then came to nobody."""
     if _ASKED:
-        raise Terminated(_ASKED[0])
+        raise Terminated(_ASKED[0][0])
 
 
 def _raise(number: int, frame: FrameType | None) -> None:
-    signal.signal(number, signal.SIG_DFL)
-    _ASKED.append(signal.Signals(number))
-    raise Terminated(signal.Signals(number))
+    if not _ASKED:
+        _ASKED.append((signal.Signals(number), time.monotonic()))
+        raise Terminated(signal.Signals(number))
+    if time.monotonic() - _ASKED[0][1] >= GRACE_S:
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)

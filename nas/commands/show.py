@@ -1,5 +1,6 @@
 """What a door returned, on the terminal or in a file."""
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,7 +41,8 @@ def check(
 def front(study: "Study", plot: Path | None = None) -> None:
     """Print the front of a study beside its baselines, and draw it; without a name the newest search's."""
     from nas import report
-    from nas.places import RUNS, slug
+    from nas.places import DEFAULT_STORE, RUNS, slug
+    from nas.storage.database import shown_url
     from search_spaces.errors import UserError
 
     report.say_bad(study.bad)
@@ -55,7 +57,8 @@ def front(study: "Study", plot: Path | None = None) -> None:
         report.say(console, line)
     path = plot or RUNS / f"{slug(study.name)}-front.png"
     study.plot(path)
-    more = f"; ask more with: nas results --study {study.name}" if study.config else ""
+    where = "" if study.storage == DEFAULT_STORE else f" --storage {shlex.quote(shown_url(study.storage))}"
+    more = f"; ask more with: nas results --study {shlex.quote(study.name)}{where}" if study.config else ""
     report.say(console, f"front drawn in {path}{more}")
 
 

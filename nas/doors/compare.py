@@ -40,7 +40,7 @@ def compare(
     from nas.scheduler import evaluate_all
     from nas.workers.resources import resources_of
 
-    check_asked(seeds=seeds, threads=threads)
+    check_asked(seeds=seeds, threads=threads, storage=storage)
     resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
     of = fresh_task(task, data)
     changes = settings_of(of, preset, settings)

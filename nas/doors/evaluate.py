@@ -39,7 +39,7 @@ def evaluate(
     from nas.scheduler import evaluate_all
     from nas.workers.resources import Resources
 
-    check_asked(seed=seed, threads=threads, until=until)
+    check_asked(seed=seed, threads=threads, until=until, storage=storage)
     of = fresh_task(task, data)
     architecture = architecture_of(of, preset, arch, topology)
     if render is not None:

@@ -38,7 +38,7 @@ def retrofit(
     from nas.scheduler import evaluate_all
     from nas.workers.resources import Resources
 
-    check_asked(seed=seed, threads=threads)
+    check_asked(seed=seed, threads=threads, storage=storage)
     origin = origin_of(Path(checkpoint), task, preset, text_of(data))
     start, architecture, kept = rewired(origin, topology, seed, None if save is None else Path(save))
     job = EvaluationJob(

@@ -47,7 +47,7 @@ def search(
     from nas.storage.store import check_name
     from nas.workers.resources import resources_of, seconds_of
 
-    check_asked(trials=trials, seed=seed, threads=threads, keep=keep)
+    check_asked(trials=trials, seed=seed, threads=threads, keep=keep, storage=storage)
     resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
     seconds = seconds_of("timeout", timeout)
     asked = ask_search(

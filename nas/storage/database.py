@@ -40,6 +40,11 @@ def parsed_url(url: str) -> URL:
     return parsed
 
 
+def check_url(url: str) -> None:
+    """Raise UserError where a text is no URL of a store."""
+    is_server(parsed_url(url))
+
+
 def check_file(parsed: URL, url: str, make: bool) -> None:
     """See to a SQLite file and its folder.
 
@@ -202,6 +207,8 @@ def unusable(url: str, error: BaseException) -> UserError:
     """That a store cannot be used, why, and what to do."""
     remedy = "see to the server" if is_server(make_url(url)) else "free the file or its disk"
     reason = without_passwords(_first_line(error.__cause__ or error))
+    if "not a database" in reason:
+        return UserError(f"store {shown_url(url)} is a file of another kind. Give another --storage.")
     return UserError(
         f"store {shown_url(url)} cannot be used: {reason.rstrip('.')}. What it holds is kept; {remedy} and run the"
         " same command again, or give another --storage."

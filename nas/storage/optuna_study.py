@@ -78,7 +78,9 @@ def _refuse_of_others(storage: optuna.storages.RDBStorage, name: str, directions
 
 
 def _plain(value: Any) -> str:
-    return ",".join(f"{name}={each}" for name, each in value.items()) if isinstance(value, dict) else repr(value)
+    if isinstance(value, dict):
+        return ",".join(f"{name}={each}" for name, each in value.items()) or "none"
+    return repr(value)
 
 
 def trials_of(study: optuna.Study) -> list[FrozenTrial]:

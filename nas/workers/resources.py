@@ -43,7 +43,7 @@ def resources_of(
     trial_gpus: float | None = None,
 ) -> Resources:
     """What was asked for: times are "90", "30m", "2h", memory is "4G". Raises UserError for what is neither."""
-    memory = None if trial_memory is None else int(_quantity("trial_memory", trial_memory, _BYTES, "4G", 1e15))
+    memory = None if trial_memory is None else int(_quantity("trial_memory", trial_memory, _BYTES, "4G or 800M", 1e15))
     if memory is not None and sys.platform != "linux":
         raise UserError(f"trial_memory is kept on Linux, and this is {sys.platform}. Leave it out.")
     seconds = seconds_of("trial_timeout", trial_timeout)

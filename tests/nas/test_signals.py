@@ -1,6 +1,8 @@
 """What is asked of a command reaches it, wherever it is just then."""
 
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -51,7 +53,19 @@ def test_what_was_raised_to_nobody_is_asked_again(capsys: pytest.CaptureFixture[
 def test_a_search_asks_again(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(search(trials=1)) == 1
     with monkeypatch.context() as patch:
-        patch.setattr(nas.signals, "_ASKED", [signal.SIGTERM])
+        patch.setattr(nas.signals, "_ASKED", [(signal.SIGTERM, 0.0)])
         with pytest.raises(Terminated):
             search(trials=2)
     assert len(search(trials=2)) == 2
+
+
+@pytest.mark.parametrize(("grace", "status"), [(100.0, 0), (0.0, -signal.SIGTERM)])
+def test_a_second_one_at_once_is_the_first_and_a_later_one_kills(grace: float, status: int) -> None:
+    program = (
+        "import signal, nas.signals as here\n"
+        f"here.GRACE_S = {grace}\n"
+        "with here.ended_when_asked():\n"
+        "    try:\n        signal.raise_signal(signal.SIGTERM)\n"
+        "    except here.Terminated:\n        signal.raise_signal(signal.SIGTERM)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == status

@@ -162,7 +162,7 @@ def test_an_emptied_store_is_refused_and_stays_empty(
 def test_a_file_that_is_no_database_is_refused_in_a_line(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "notes.txt"
     file.write_bytes(content)
-    with pytest.raises(UserError, match=r"^store .*notes\.txt cannot be used: .*database.*--storage"):
+    with pytest.raises(UserError, match=r"^store .*notes\.txt is a file of another kind\. Give another --storage"):
         nas.load("s", storage=f"sqlite:///{file}")
     assert file.read_bytes() == content
 
