@@ -67,6 +67,7 @@ def check(record: dict[str, dict[str, dict[str, object]]]) -> None:
     assert targets.keys() <= figures.keys()
     assert {name: figures[name]["target"] for name in targets} == targets
     assert figures["useful_share_band"]["value"] == figures["useful_share_cap"]["value"] == 1.0
+    assert figures.pop("count_1e36_members_cpu_s")["unit"] == "s"
     for figure in figures.values():
         assert figure.keys() == {"value", "unit", "better", "target", "peers"}
         assert figure["unit"] == "share"

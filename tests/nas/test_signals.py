@@ -15,9 +15,13 @@ from toy_searches import Search
 
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
-    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    outside = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # tests may have been begun with nohup
+    before = [signal.getsignal(number) for number in numbers]
     yield
-    assert before == [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
+    after = [signal.getsignal(number) for number in numbers]
+    signal.signal(signal.SIGHUP, outside)
+    assert before == after
     end_if_asked()  # nobody has any more
 
 

@@ -65,23 +65,26 @@ QUESTIONS = [
 ]
 
 
-@pytest.mark.parametrize("words", QUESTIONS, ids=" ".join)
 def test_a_read_only_store_in_a_read_only_folder_answers(
-    asked: dict[str, Any], tmp_path: Path, freeze: Callable[[Path], None], words: list[str]
+    asked: dict[str, Any], tmp_path: Path, freeze: Callable[[Path], None]
 ) -> None:
     made = [asked["task"], "--preset", "smoke", "--study", "s", "--trials", "3", "--storage", asked["storage"]]
     assert ask("search", *made, cwd=tmp_path).returncode == 0  # which ends: no log of it is left beside the file
-    (tmp_path / "elsewhere").mkdir()
-    expected = ask(*words, "--storage", asked["storage"], cwd=tmp_path / "elsewhere")
+    names, content = sorted((tmp_path / "store").rglob("*")), (tmp_path / "store" / "studies.db").read_bytes()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    expected = [ask(*words, "--storage", asked["storage"], cwd=elsewhere) for words in QUESTIONS]
+    assert sorted((tmp_path / "store").rglob("*")) == names
     freeze(tmp_path / "store")
-    before = sorted((tmp_path / "store").rglob("*"))
     with pytest.raises(PermissionError) if os.getuid() else pytest.MonkeyPatch.context():
         (tmp_path / "store" / "new").touch()
         (tmp_path / "store" / "new").unlink()
-    answer = ask(*words, "--storage", asked["storage"], cwd=tmp_path / "elsewhere")
-    assert (answer.returncode, answer.stderr) == (0, expected.stderr), answer.stderr
-    assert answer.stdout == expected.stdout
-    assert sorted((tmp_path / "store").rglob("*")) == before
+    for words, wanted in zip(QUESTIONS, expected, strict=True):
+        answer = ask(*words, "--storage", asked["storage"], cwd=elsewhere)
+        assert (answer.returncode, answer.stderr) == (0, wanted.stderr), answer.stderr
+        assert answer.stdout == wanted.stdout
+    assert sorted((tmp_path / "store").rglob("*")) == names
+    assert (tmp_path / "store" / "studies.db").read_bytes() == content
 
 
 def test_a_search_in_a_read_only_folder_is_refused_in_a_line(
@@ -115,13 +118,8 @@ def test_what_stands_in_the_log_alone_is_read_from_a_read_only_folder(
     assert answer.stdout.count("\n") == 4
 
 
-def test_a_question_changes_and_leaves_nothing(asked: dict[str, Any], tmp_path: Path) -> None:
-    words = [asked["task"], "--preset", "smoke", "--study", "s", "--trials", "2", "--storage", asked["storage"]]
-    assert ask("search", *words, cwd=tmp_path).returncode == 0
-    names, content = sorted((tmp_path / "store").iterdir()), (tmp_path / "store" / "studies.db").read_bytes()
-    assert ask("results", "--storage", asked["storage"], cwd=tmp_path).returncode == 0
-    assert sorted((tmp_path / "store").iterdir()) == names
-    assert (tmp_path / "store" / "studies.db").read_bytes() == content
+def test_a_store_that_was_opened_to_ask_is_not_written_to(search: Search, asked: dict[str, Any]) -> None:
+    search(trials=1)
     with pytest.raises(UserError, match=r"readonly|query_only"):
         Store(asked["storage"]).add(nas.load("s", storage=asked["storage"]).rows()[0], "s")
 
