@@ -14,7 +14,7 @@ import nas
 from results.row import Row
 
 TASK = f"{Path(__file__).parent / 'endured.py'}:Endured"
-PATIENCE_S = 120
+PATIENCE_S = 240
 """How long is waited for what must happen: two cores may be busy with other things."""
 
 

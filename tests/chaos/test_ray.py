@@ -95,7 +95,12 @@ def test_a_node_that_is_killed_costs_nothing_but_its_time(place: Place, elsewher
     assert sorted(found(place.rows()), key=str) == sorted(found(elsewhere.rows()), key=str)
     assert not list(place.folder.glob("store/unfinished/*"))
 
-    status, said = place.searched("--trials", "10", "--workers", "ray://127.0.0.1:21301")
+    def by_client() -> tuple[int, str]:
+        return place.searched("--trials", "10", "--workers", "ray://127.0.0.1:21301")
+
+    status, said = by_client()
+    if "Starting Ray client server failed" in said:  # which Ray gives half a minute, and two busy cores may not
+        status, said = by_client()
     assert status == 0, said
     assert [row.status for row in place.rows()] == ["complete"] * 10
 

@@ -24,7 +24,7 @@ from nas.workers.workers import ThisProcess
 from postgres_server import Server
 from toy_searches import TOYS
 
-DEADLINE_S = 90.0
+DEADLINE_S = 180.0
 
 
 @dataclass(frozen=True)
