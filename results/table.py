@@ -129,11 +129,9 @@ def _common(kinds: set[type]) -> type:
     """What a column of values of these types holds."""
     if any(issubclass(kind, str) for kind in kinds):
         return str
-    return int if any(issubclass(kind, int) for kind in kinds) and not any(map(_is_float, kinds)) else float
-
-
-def _is_float(kind: type) -> bool:
-    return issubclass(kind, float)
+    if any(issubclass(kind, float) for kind in kinds):
+        return float
+    return int if any(issubclass(kind, int) for kind in kinds) else float
 
 
 def _text(value: Any) -> str | None:

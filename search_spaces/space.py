@@ -142,7 +142,7 @@ class SearchSpace:
 
     @cached_property
     def architectures(self) -> Mapping[Architecture, Point]:
-        """Every architecture that can be built, with its point without the recipe's axes.."""
+        """Every architecture that can be built, with its point without the recipe's axes."""
         if not self.is_listed:
             raise UserError(
                 f"space {self.name!r} has {Decimal(self.combinations):.1e} combinations, and only {LISTED:,} can be "
@@ -154,17 +154,13 @@ class SearchSpace:
     @cached_property
     def members(self) -> Mapping[Candidate, Point]:
         """Every candidate with its point: each architecture with each recipe. Raises as `architectures` does."""
-        recipes = list(self.recipes())
+        axes = {axis: values for axis, values in self.axes.items() if is_recipe(axis)}
+        recipes = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
         return {
             Candidate(architecture, _settings(recipe)): point | recipe
             for architecture, point in self.architectures.items()
             for recipe in recipes
         }
-
-    def recipes(self) -> Iterator[Point]:
-        """Every combination of the recipe's axes."""
-        axes = {axis: values for axis, values in self.axes.items() if is_recipe(axis)}
-        return (dict(zip(axes, values, strict=True)) for values in product(*axes.values()))
 
     @property
     def first(self) -> Candidate:

@@ -77,11 +77,13 @@ def _pixels(path: Path) -> contours.Array:
     side = contours.SIDE
     try:
         with Image.open(regular(path)) as image:
-            pixels = np.asarray(image) if image.size == (side, side) else np.empty(image.size[::-1], dtype=np.uint8)
+            size = image.size
+            pixels = np.asarray(image) if size == (side, side) else None  # a huge one is not unpacked
     except (Image.DecompressionBombError, UnidentifiedImageError, OSError):
         raise UserError(f"{str(path)!r} is no image. Unpack the release again.") from None
-    if pixels.shape != (side, side) or pixels.dtype != np.uint8:
-        raise UserError(f"an image must be {side} x {side} grey bytes, got {pixels.shape} in {str(path)!r}.")
+    if pixels is None or pixels.shape != (side, side) or pixels.dtype != np.uint8:
+        got = " x ".join(map(str, size if pixels is None else pixels.shape))
+        raise UserError(f"an image must be {side} x {side} grey bytes, got {got} in {str(path)!r}.")
     return pixels
 
 

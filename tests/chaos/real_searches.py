@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,10 +11,9 @@ from typing import Any, Protocol
 
 import nas
 from results.row import Row
+from waiting import PATIENCE_S
 
 TASK = f"{Path(__file__).parent / 'endured.py'}:Endured"
-PATIENCE_S = 240
-"""How long is waited for what must happen: two cores may be busy with other things."""
 
 
 class Process(Protocol):
@@ -96,16 +94,6 @@ class Place:
     def rows(self, study: str = "s") -> list[Row]:
         """What the store holds of a study."""
         return nas.load(study, storage=self.storage).rows()
-
-
-def until(condition: Callable[[], Any], what: str) -> Any:
-    """What a condition gives once that is something. Raises AssertionError where that takes too long."""
-    end = time.monotonic() + PATIENCE_S
-    while time.monotonic() < end:
-        if found := condition():
-            return found
-        time.sleep(0.02)
-    raise AssertionError(f"in {PATIENCE_S} s it did not happen that {what}")
 
 
 def is_alive(pid: int) -> bool:

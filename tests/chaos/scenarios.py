@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from postgres_scenario import several_coordinators
-from real_searches import Place, Process, found, is_alive, kill, until
+from real_searches import Place, Process, found, is_alive, kill
+from waiting import until
 
 Reference = Callable[[int], list[tuple[Any, ...]]]
 """The seed of a search -> what it finds where nothing happens to it."""

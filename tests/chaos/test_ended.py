@@ -4,7 +4,8 @@ import signal
 
 import pytest
 
-from real_searches import Place, found, is_alive, until
+from real_searches import Place, found, is_alive
+from waiting import until
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])

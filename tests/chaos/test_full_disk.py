@@ -18,14 +18,13 @@ import nas
 from nas.evaluation import evaluate
 from nas.jobs import EvaluationJob, fresh_task
 from nas.profiling.profile import profile
-from search_spaces.architecture import Architecture
 from search_spaces.checkpoint import Record, save_checkpoint
 from search_spaces.errors import UserError
 from tasks.cache import cached_arrays
 from tasks.checkpoint import Checkpoint
+from toy_rows import LITTLE
 from toy_searches import TOYS, a_search, found
 
-LITTLE = Architecture(depth=1, width=8, heads=1, head_dim=8, hidden=16)
 Fill = Callable[[int], None]
 
 

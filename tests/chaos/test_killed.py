@@ -2,7 +2,8 @@
 
 import sqlite3
 
-from real_searches import Place, found, is_alive, kill, until
+from real_searches import Place, found, is_alive, kill
+from waiting import until
 
 
 def test_a_coordinator_that_dies_again_and_again_leaves_the_study_that_it_would_have_been(

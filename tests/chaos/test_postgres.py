@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from coordinators import Coordinator, begin, check, fitted, none_left_behind, until
+from coordinators import Coordinator, begin, check, fitted, none_left_behind
 from postgres_server import Server
+from waiting import until
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +59,7 @@ def test_a_killed_coordinator_is_taken_over(
 ) -> None:
     monkeypatch.setenv("TOYS_SECONDS", "60")
     killed = begin(tmp_path / "here", url)
-    until(lambda: fitted(tmp_path), "nothing was begun")
+    until(lambda: fitted(tmp_path), "something was begun")
     killed.signal(signal.SIGKILL)
     monkeypatch.setenv("TOYS_SECONDS", "0.2")
     assert begin(tmp_path / "here", url).end() == 0
@@ -71,7 +72,7 @@ def test_an_interrupted_coordinator_gives_its_leases_back(
 ) -> None:
     monkeypatch.setenv("TOYS_SECONDS", "60")
     ended = begin(tmp_path / "here", url)
-    until(lambda: fitted(tmp_path), "nothing was begun")
+    until(lambda: fitted(tmp_path), "something was begun")
     assert len(postgres.ask("SELECT name FROM nas_leases", url)) == 2
     ended.signal(signal.SIGTERM)
     assert ended.end() == 128 + signal.SIGTERM
@@ -83,7 +84,7 @@ def test_a_halted_coordinator_comes_back_and_stores_nothing_twice(
 ) -> None:
     monkeypatch.setenv("TOYS_SECONDS", "1")
     halted = begin(tmp_path / "here", url)
-    until(lambda: fitted(tmp_path), "nothing was begun")
+    until(lambda: fitted(tmp_path), "something was begun")
     halted.signal(signal.SIGSTOP)
     monkeypatch.setenv("TOYS_SECONDS", "0.1")
     assert begin(tmp_path / "elsewhere", url).end() == 0  # in another folder, which the halted one does not hold
@@ -96,7 +97,7 @@ def test_a_halted_coordinator_comes_back_and_stores_nothing_twice(
 def test_a_server_that_restarts_in_mid_search(postgres: Server, url: str, tmp_path: Path) -> None:
     four = [begin(tmp_path / "here", url, trials=16) for _ in range(4)]
     for done in (3, 8):
-        until(lambda done=done: len(fitted(tmp_path)) >= done, "nothing is trained")
+        until(lambda done=done: len(fitted(tmp_path)) >= done, "enough was trained")
         postgres.restart()
     assert [coordinator.end() for coordinator in four] == [0, 0, 0, 0], "\n".join(each.said() for each in four)
     check(postgres, url, trials=16)
@@ -108,7 +109,7 @@ def test_a_server_that_restarts_in_mid_search(postgres: Server, url: str, tmp_pa
 
 def test_a_server_that_does_not_come_back(postgres: Server, url: str, tmp_path: Path) -> None:
     left = begin(tmp_path / "here", url, outage=1)
-    until(lambda: len(fitted(tmp_path)) >= 2, "nothing is trained")
+    until(lambda: len(fitted(tmp_path)) >= 2, "enough was trained")
     postgres.stop()
     try:
         assert left.end() == 2

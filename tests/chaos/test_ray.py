@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from real_searches import Place, found, is_alive, kill, until
+from real_searches import Place, found, is_alive, kill
+from waiting import until
 
 pytest.importorskip("ray")
 

@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
@@ -23,8 +23,7 @@ from nas.storage import leases, outages
 from nas.workers.workers import ThisProcess
 from postgres_server import Server
 from toy_searches import TOYS
-
-DEADLINE_S = 180.0
+from waiting import PATIENCE_S
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class Coordinator:
 
     def end(self) -> int:
         """Its exit status, once it has ended."""
-        self.process.join(DEADLINE_S)
+        self.process.join(PATIENCE_S)
         assert self.process.exitcode is not None, f"it still runs: {self.log.read_text()}"
         return self.process.exitcode
 
@@ -111,14 +110,6 @@ def none_left_behind() -> Iterator[None]:
     finally:
         for child in multiprocessing.active_children():
             child.kill()
-
-
-def until(what: Callable[[], object], why: str) -> None:
-    """Wait until something is so."""
-    end = time.monotonic() + DEADLINE_S
-    while not what():
-        assert time.monotonic() < end, why
-        time.sleep(0.05)
 
 
 def fitted(folder: Path) -> list[str]:

@@ -5,9 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy.exc import DisconnectionError
 
 import nas
+import nas.doors.load
+from nas.commands.show import front
 from nas.storage.optuna_study import open_storage
+from search_spaces.errors import UserError
 from toy_searches import TOYS, Search, found
 
 
@@ -90,3 +94,39 @@ def test_networks_are_let_go_of_in_a_second_go_too_but_not_those_of_others(
     study = search(**showing, trials=14)
     networks = {path.name for path in (tmp_path / "store" / "networks").glob("*")}
     assert networks == {row.identity() for row in study.front()} | {adopted.identity()}
+
+
+def test_a_server_that_is_away_as_a_search_ends_is_waited_for(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
+    load, calls = nas.doors.load.load, list[str]()
+
+    def away_at_first(study: str, **options: Any) -> Any:
+        calls.append(study)
+        if len(calls) == 1:
+            raise DisconnectionError("away")
+        return load(study, **options)
+
+    monkeypatch.setattr("nas.doors.load.load", away_at_first)
+    monkeypatch.setattr("tenacity.nap.time.sleep", lambda seconds: None)
+    assert len(search(trials=1)) == 1
+    assert calls == ["s", "s"]
+
+
+def test_a_storage_that_can_be_none_is_refused_before_anything_is_counted(
+    search: Search, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nas.asking.ask_search", lambda *words, **more: pytest.fail("it was counted"))
+    for storage in ("foo", "mysql://a/b"):
+        with pytest.raises(UserError, match="--storage must be"):
+            search(storage=storage)
+
+
+def test_other_settings_are_named_where_there_were_none(search: Search) -> None:
+    search(trials=1)
+    with pytest.raises(UserError, match=r"with settings none, got penalty=0.5\. Give another"):
+        search(trials=1, settings="penalty=0.5")
+
+
+def test_the_hint_names_the_store(search: Search, asked: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    front(search(trials=1))
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"ask more with: nas results --study s --storage {asked['storage'].removeprefix('sqlite:///')}" in said

@@ -78,3 +78,31 @@ def test_what_a_process_that_died_left_of_a_row_that_it_had_stored_is_removed(as
     assert again.next() is None
     assert not plan.store.unfinished(row.identity()).exists()
     assert again.study.trials[0].state.is_finished()
+
+
+class Elsewhere(Claims):
+    """What is claimed where another coordinator has the first trial."""
+
+    def claim(self, name: str) -> bool:
+        return name != "trial 0 of s"
+
+    def release(self, name: str) -> None:
+        """Nobody waits for it."""
+
+
+def test_at_the_end_networks_go_that_another_coordinators_row_has_beaten(asked: Asked, tmp_path: Any) -> None:
+    mine = plan_of(asked, url_in(tmp_path), Alone(), 2)
+    first = mine.next()
+    theirs = plan_of(asked, url_in(tmp_path), Elsewhere(), 2)
+    for plan, job, accuracy in ((theirs, theirs.next(), 0.9), (mine, first, 0.5)):
+        assert isinstance(job, EvaluationJob)
+        row = replace(blank_row(job), status="complete", error=None, metrics={"accuracy": accuracy, "loss": 1.0})
+        row = replace(row, costs=replace(row.costs, flops=7))
+        mine.store.network(row.identity()).mkdir(parents=True)
+        mine.store.add(row, "s", job.number)
+        plan.ended(job, row)
+    networks = tmp_path / "networks"
+    assert len(list(networks.iterdir())) == 2
+    assert mine.next() is None
+    assert [network.name for network in networks.iterdir()] != [row.identity()]
+    assert len(list(networks.iterdir())) == 1

@@ -12,15 +12,14 @@ import torch
 
 from nas.evaluation import evaluate
 from nas.jobs import EvaluationJob
-from search_spaces.architecture import Architecture
 from search_spaces.checkpoint import RECORD, WEIGHTS, Record, read_record, read_weights, save_checkpoint
 from search_spaces.errors import UserError
 from search_spaces.files import keep, kept, replacing
 from tasks.cache import cached, cached_arrays
 from tasks.checkpoint import Checkpoint
+from toy_rows import LITTLE
 from toy_searches import TOYS
 
-LITTLE = Architecture(depth=1, width=8, heads=1, head_dim=8, hidden=16)
 RECORDED = Record(task="any", task_version=3, architecture=LITTLE, step=12, settings={"preset": "smoke"})
 
 

@@ -9,11 +9,9 @@ import torch
 
 from nas.evaluation import evaluate
 from nas.jobs import EvaluationJob
-from search_spaces.architecture import Architecture
 from tasks.base import Fitted
+from toy_rows import LITTLE
 from toy_searches import TOYS
-
-LITTLE = Architecture(depth=1, width=8, heads=1, head_dim=8, hidden=16)
 
 
 def fitted(**changes: Any) -> Fitted:

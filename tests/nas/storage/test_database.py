@@ -66,3 +66,11 @@ def test_two_that_make_the_tables_at_once_make_one_store(postgres: Server) -> No
         thread.join()
     assert not failed
     assert Store(url).studies() == []
+
+
+def test_a_server_whose_tables_are_older_has_rows_of_a_trial_once(postgres: Server) -> None:
+    url = postgres.database()
+    Store(url, make=True)
+    postgres.ask("DROP INDEX nas_rows_once", url)
+    Store(url, make=True)
+    assert postgres.ask("SELECT indexname FROM pg_indexes WHERE indexname = 'nas_rows_once'", url)

@@ -9,7 +9,6 @@ import sqlalchemy as sql
 
 import nas.storage.leases
 import nas.storage.locks
-from coordinators import until
 from nas.storage.database import open_engine
 from nas.storage.leases import Alone, Leases, claims_in
 from nas.storage.locks import turn
@@ -17,6 +16,7 @@ from nas.storage.optuna_study import open_storage
 from nas.storage.outages import is_outage
 from nas.storage.store import Store
 from postgres_server import Server
+from waiting import until
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_a_lease_has_one_holder_until_it_is_given_back(two: tuple[Leases, Leases
 def test_a_lease_that_nobody_prolongs_is_taken_over_and_stays_so(two: tuple[Leases, Leases]) -> None:
     one, other = two
     assert one.claim("a")
-    until(lambda: other.claim("a"), "the lease does not end")
+    until(lambda: other.claim("a"), "the lease ended")
     one.prolong()
     assert not one.claim("a")
 
@@ -90,7 +90,7 @@ def test_a_server_that_was_away_leaves_leases_their_whole_time(
     time.sleep(1.1)  # longer than the lease
     postgres.start()
     assert not other.claim("a")
-    until(lambda: other.claim("a"), "the lease does not end")
+    until(lambda: other.claim("a"), "the lease ended")
 
 
 def test_a_file_and_processes_that_train_together_have_no_leases(

@@ -10,13 +10,13 @@ import pytest
 from nas.jobs import EvaluationJob
 from nas.workers import local_processes
 from results.row import Row
-from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
+from toy_rows import LITTLE
 from toy_searches import TOYS
 
 JOB = EvaluationJob(
     task=f"{TOYS}:Toy",
-    architecture=Architecture(depth=1, width=8, heads=1, head_dim=8, hidden=16),
+    architecture=LITTLE,
     preset="smoke",
 )
 
@@ -65,3 +65,25 @@ def test_what_is_the_users_to_mend_ends_the_search() -> None:
     attempt: Any = Attempt()
     with pytest.raises(UserError, match="no data"):
         local_processes._outcome(failed(UserError("there is no data.")), attempt)
+
+
+class Interrupted:
+    """A process that is being begun as Ctrl-C comes."""
+
+    def __init__(self, *place: Any) -> None:
+        self.pool, self.ended = self, False
+
+    def submit(self, job: EvaluationJob) -> "Future[Row]":
+        raise KeyboardInterrupt
+
+    def shutdown(self, *, wait: bool, kill_workers: bool) -> None:
+        self.ended = kill_workers
+
+
+def test_a_process_that_was_being_begun_is_ended_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_processes, "_Process", Interrupted)
+    workers = local_processes.LocalProcesses(2)
+    with pytest.raises(KeyboardInterrupt), workers:
+        workers.submit(JOB)
+    processes: Any = workers._processes
+    assert [process.ended for process in processes] == [True, True]

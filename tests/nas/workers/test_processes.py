@@ -70,3 +70,32 @@ def test_where_one_of_two_dies_so_do_both_and_their_process(tmp_path: Path) -> N
     script.write_text(program)
     done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
+
+
+FORKS = """
+import os
+from nas.workers.processes import prepare_process
+prepare_process(os.getppid())
+child = os.fork()
+if not child:
+    grandchild = os.fork()
+    if not grandchild:
+        os._exit(7)
+    os._exit(os.waitstatus_to_exitcode(os.waitpid(grandchild, 0)[1]))
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel's word is Linux's")
+def test_forks_and_their_forks_live_as_long_as_who_forked_them() -> None:
+    assert subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True).stdout == "7\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel's word is Linux's")
+@pytest.mark.parametrize("program", ["end_with_parent(os.getppid() + 1)", "os.getppid = lambda: 1; prepare_process(2)"])
+def test_a_process_whose_parent_has_ended_before_it_listened_ends(program: str) -> None:
+    program = (
+        f"import os\nfrom nas.workers.processes import end_with_parent, prepare_process\n{program}\nprint('it lives')"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
