@@ -18,6 +18,7 @@ from nas.doors.profile import profile
 from nas.doors.retrofit import retrofit
 from nas.doors.search import search
 from nas.options import command
+from nas.workers.head_lost import HeadLost
 from search_spaces.errors import UserError, place_of, printable, reason_of, show_notices
 
 app = typer.Typer(
@@ -37,6 +38,9 @@ def main() -> None:
     except UserError as error:
         show_traceback(error)
         print(printable(f"nas: {error}"), file=sys.stderr)
+        if isinstance(error, HeadLost):
+            sys.stdout.flush()
+            os._exit(2)  # without Ray's own end
         sys.exit(2)
     except Exception as error:
         if place_of(error) is None:  # ours to trace

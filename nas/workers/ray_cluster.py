@@ -1,4 +1,4 @@
-"""A Ray cluster: joining it without its talk, how much room it has, and whether its head is still there."""
+"""A Ray cluster: joining it without its talk, how much room it has, and what its head still answers."""
 
 import io
 import logging
@@ -8,20 +8,23 @@ import signal
 import socket
 import sys
 import threading
-import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
 from contextlib import redirect_stdout
-from typing import Any
+from typing import Any, TypeVar
 
 import ray
 
 from nas.debugging import DEBUG
 from nas.progress import said_if_slow
+from nas.workers.head_lost import HeadLost
 from nas.workers.resources import fitting
 from search_spaces.errors import UserError
 
 HEAD_PATIENCE_S = 20.0
 """So long the head may be away. Ray ends a process that cannot reach it for 60 s, without a word to its Python."""
+
+T = TypeVar("T")
 
 _PLACE = re.compile(r"(ray://)?[^\s/:]+:\d{1,5}")
 _LISTENER = "ray_listen_error_messages"  # Ray's thread that prints what goes wrong in nodes, on standard output
@@ -50,49 +53,66 @@ class RayCluster:
         except BaseException:
             self._quiet.__exit__(*sys.exc_info())
             raise
-        self._seen = time.monotonic()
 
     def room(self, request: Mapping[str, float]) -> int:
         """How many evaluations that request so much (CPU, GPU, memory) the nodes have room for, were they idle."""
-        return sum(_room_on(node["Resources"], request) for node in ray.nodes() if node["Alive"])
+        return sum(_room_on(node["Resources"], request) for node in self._nodes())
 
     def has_gpus(self) -> bool:
         """Whether any node has."""
-        return any(node["Resources"].get("GPU", 0) > 0 for node in ray.nodes() if node["Alive"])
+        return any(node["Resources"].get("GPU", 0) > 0 for node in self._nodes())
 
-    def there(self) -> bool:
-        """Whether the head answers now. What asks it waits for it, so this is asked first.
+    def answer(self, ask: Callable[[], T]) -> T:
+        """What Ray answers to what may need its head, which may have gone, or be stopped, in this very moment.
 
         Raises:
-            UserError: It has not for HEAD_PATIENCE_S.
+            HeadLost: There was none for HEAD_PATIENCE_S.
         """
-        try:
-            socket.create_connection(self._head, timeout=1).close()
-        except OSError:
-            if time.monotonic() - self._seen < HEAD_PATIENCE_S:
-                return False
-            raise self.lost(f"has not answered for {HEAD_PATIENCE_S:g} s") from None
-        self._seen = time.monotonic()
-        return True
+        answer: Future[T] = Future()
 
-    def lost(self, how: str) -> UserError:
-        """What is said when the head is gone. After this it is not asked any more."""
+        def fetch() -> None:
+            try:
+                answer.set_result(ask())
+            except BaseException as error:
+                answer.set_exception(error)
+
+        threading.Thread(target=fetch, daemon=True).start()  # which is left behind where Ray does not come back
+        try:
+            with said_if_slow("waiting for the head of the Ray cluster ..."):
+                return answer.result(HEAD_PATIENCE_S)
+        except TimeoutError:
+            raise self.lost(f"has not answered for {HEAD_PATIENCE_S:g} s") from None
+        except ConnectionError as error:  # a client's
+            raise self.lost(f"is gone: {error}") from error
+
+    def lost(self, how: str) -> HeadLost:
+        """What is raised when the head is gone. After this it is not asked any more."""
         self._lost = True
-        return UserError(
+        return HeadLost(
             f"the head of the Ray cluster, {self._head[0]}:{self._head[1]}, {how}. What has ended is stored; with a "
             "cluster again, the same command goes on from there."
         )
 
     def close(self, tasks: Iterable[Any]) -> None:
-        """End tasks that are under way, and leave the cluster, or end it where it was begun here."""
+        """End tasks that are under way, and leave the cluster, or end it where it was begun here.
+
+        Raises:
+            HeadLost: It is not there to be left.
+        """
         try:
-            if self._joined and not self._lost:
+            if self._lost:
+                return
+            self.answer(ray.nodes)  # to leave it would wait for its head
+            if self._joined:
                 ray.shutdown()  # which ends all that this process has begun
-            elif not self._lost:
+            else:
                 for task in tasks:
                     ray.cancel(task, force=True)
         finally:
             self._quiet.__exit__(None, None, None)
+
+    def _nodes(self) -> list[dict[str, Any]]:
+        return [node for node in self.answer(ray.nodes) if node["Alive"]]
 
 
 class _WithoutRay(io.TextIOBase):

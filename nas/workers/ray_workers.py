@@ -62,13 +62,12 @@ class RayWorkers:
     @property
     def capacity(self) -> int:
         """How many evaluations find room in the nodes that there are now, and one more."""
-        if self._cluster.there():
-            room = self._cluster.room(self._request)
-            if room == 0 != self._room:
-                wants = ", ".join(f"{name} {amount:g}" for name, amount in self._request.items())
-                say(f"no node of the Ray cluster has room for an evaluation ({wants}): one is waited for.")
-            self._room = room
-        return (self._room or 0) + 1
+        room = self._cluster.room(self._request)
+        if room == 0 != self._room:
+            wants = ", ".join(f"{name} {amount:g}" for name, amount in self._request.items())
+            say(f"no node of the Ray cluster has room for an evaluation ({wants}): one is waited for.")
+        self._room = room
+        return room + 1
 
     def submit(self, job: EvaluationJob) -> None:
         """Hand the job to Ray, which finds it a node."""
@@ -102,11 +101,9 @@ class RayWorkers:
         return {name: amount for name, amount in request.items() if amount}
 
     def _has_grown(self) -> bool:
-        return self._cluster.there() and self._cluster.room(self._request) > (self._room or 0)
+        return self._cluster.room(self._request) > (self._room or 0)
 
     def _begin(self, attempt: "_Attempt") -> None:
-        while not self._cluster.there():  # Ray would wait for its head, and end this process in the end
-            time.sleep(_TICK_S)
         attempt = replace(attempt, name=uuid4().hex, until=None)
         job = _anywhere(attempt.job)
         stamp = stamp_of(job, attempt.name)
@@ -126,7 +123,7 @@ class RayWorkers:
             memory=request.get("memory"),
         )
         assignment = Assignment(job, attempt.name, self._resources.memory, request.get("GPU", 0), DEBUG in os.environ)
-        begun_task = task.remote(pickle.dumps((evaluate_assignment, assignment)))
+        begun_task = self._cluster.answer(lambda: task.remote(pickle.dumps((evaluate_assignment, assignment))))
         self._running[begun_task.future()] = replace(attempt, task=begun_task)
 
     def _ended(self) -> list[tuple[EvaluationJob, Row]]:

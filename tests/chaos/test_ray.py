@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -154,12 +155,18 @@ def test_nothing_outlives_a_coordinator_that_ends(place: Place, number: signal.S
     until(lambda: not any(map(is_alive, own)), "the cluster had ended")
 
 
-def test_a_head_that_is_lost_is_told_in_a_line_and_the_same_command_goes_on(place: Place) -> None:
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_head_that_is_lost_is_told_in_a_line_and_the_same_command_goes_on(
+    place: Place, number: signal.Signals
+) -> None:
     search = place.begin("--workers", "ray", "--trials", "60", step_s=0.5)  # it must not be done before it is noticed
     until(lambda: len(place.began()) > 2 and place.rows(), "a training had ended")
-    kill(next(pid for pid, name in descendants(search.pid).items() if name == "gcs_server"))
+    head = next(pid for pid, name in descendants(search.pid).items() if name == "gcs_server")
+    os.kill(head, number)
     status, said = place.ended(search)
-    assert status == 2
+    with suppress(ProcessLookupError):
+        kill(head)  # stopped, it still lets others connect to it
+    assert status == 2, said
     assert said.splitlines()[-1].startswith("nas: the head of the Ray cluster")
     until(lambda: not any(map(is_alive, place.pids())), "its trainings had ended")
     kept = len(place.rows())
