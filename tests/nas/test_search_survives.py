@@ -51,6 +51,7 @@ def test_a_search_whose_first_trials_fail_goes_on(search: Search) -> None:
     assert {row.status for row in study.rows()} == {"failed"}
 
 
+@pytest.mark.chaos
 def test_a_process_that_dies_fails_its_trial_and_not_the_search(search: Search) -> None:
     study = search(task=f"{TOYS}:Deadly", space="depth-heads", budget="params<=1k", trials=36, workers=2)
     assert len(study) > 5
@@ -66,6 +67,7 @@ def killed(asked: dict[str, Any], folder: Path, program: str) -> None:
     assert done.returncode == 9, done.stderr
 
 
+@pytest.mark.chaos
 def test_a_killed_search_loses_no_finished_evaluation(
     search: Search, asked: dict[str, Any], tmp_path: Path, elsewhere: Callable[[str], str]
 ) -> None:
@@ -80,6 +82,7 @@ def test_a_killed_search_loses_no_finished_evaluation(
     assert not list((tmp_path / "killed").glob("unfinished/*"))
 
 
+@pytest.mark.chaos
 def test_a_search_killed_while_it_proposed_goes_on_as_if_it_had_not_been(
     search: Search, asked: dict[str, Any], tmp_path: Path, elsewhere: Callable[[str], str]
 ) -> None:
