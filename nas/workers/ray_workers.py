@@ -71,7 +71,7 @@ class RayWorkers:
 
     def submit(self, job: EvaluationJob) -> None:
         """Hand the job to Ray, which finds it a node."""
-        self._begin(_Attempt(job, no_deaths(job), no_deaths(job, MOST_NODES)))
+        self._begin(_first_attempt(job))
 
     def collect(self, patience: float | None = None) -> list[tuple[EvaluationJob, Row]]:
         """Wait for evaluations to end; none, too, once there is more room than there was."""
@@ -204,6 +204,10 @@ class _Attempt:
         """Remove what said that it was under way."""
         with suppress(OSError):
             stamp_of(self.job, self.name).unlink(missing_ok=True)
+
+
+def _first_attempt(job: EvaluationJob) -> _Attempt:
+    return _Attempt(job, no_deaths(job), no_deaths(job, MOST_NODES))
 
 
 def _told(error: BaseException) -> BaseException:

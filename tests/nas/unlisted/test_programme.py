@@ -113,7 +113,11 @@ def test_any_space_is_counted(axes: dict[str, tuple[Scalar, ...]], text: str) ->
     programme = Programme(space, counts, parse_budget([text]))
     assert programme.number == len(expected)
     random = np.random.default_rng(0)
-    assert {key(programme.draw(random)) for _ in range(12 * len(expected))} == set(map(key, expected))  # all met
+    inside = set(map(key, expected))
+    assert {key(programme.draw(random)) for _ in range(12 * len(expected))} == inside  # all met
+    points = [space.members[candidate] for candidate in space]
+    assert [programme.allows(point) for point in points] == [key(point) in inside for point in points]
+    assert programme.everything == len(points)
 
 
 @pytest.mark.parametrize("name", TASKS.names())
@@ -203,8 +207,9 @@ def test_counts_are_asked_only_where_something_is_bounded_and_seldom() -> None:
     assert len(asked) < 100
 
 
-def test_everything_is_counted_whatever_it_costs() -> None:
-    space, counts = digits()
+@pytest.mark.parametrize("axes", [SMALL, {"depth": (2, 4, 8), "hidden:1": (32, 64)}])  # of 8 blocks all are too large
+def test_everything_is_counted_whatever_it_costs(axes: dict[str, tuple[Scalar, ...]]) -> None:
+    space, counts = digits(axes)
     small = Programme(space, counts, parse_budget(["params<=36k"]))
     assert small.number < small.everything == len(space)
     assert small.everything == Programme(space, lambda architecture: {}, Budget()).number

@@ -15,7 +15,7 @@ import pytest
 from nas.evaluation import evaluate
 from nas.jobs import EvaluationJob, fresh_task, identity
 from nas.workers import ray_task
-from nas.workers.attempts import MOST_NODES, no_deaths
+from nas.workers.attempts import MOST_NODES
 from nas.workers.ray_task import Assignment, begun, evaluate_assignment, stamp_of
 from results.row import Row
 from search_spaces.errors import Notice, UserError
@@ -143,8 +143,7 @@ def test_nodes_that_die_again_and_again_fail_what_they_evaluate(
 
     lost: Future[Any] = Future()
     lost.set_exception(NodeDiedError("gone"))
-    job = assigned.job
-    attempt = workers._Attempt(job, no_deaths(job), no_deaths(job, MOST_NODES))
+    attempt = workers._first_attempt(assigned.job)
     for _ in range(MOST_NODES - 1):
         row, attempt = workers.RayWorkers._outcome(None, lost, attempt)
         assert row is None
