@@ -57,3 +57,14 @@ def test_rows_are_asked_for_by_the_numbers_of_their_trials(store: Store, row: Ro
     assert set(store.numbered("s")) == {0, 1, 2}
     assert set(store.numbered("s", [0, 2, 7])) == {0, 2}
     assert store.numbered("s", []) == {}
+
+
+@pytest.mark.parametrize(
+    ("status", "stays"), [("complete", False), ("over-budget", False), ("failed", True), ("pruned", True)]
+)
+def test_what_another_may_go_on_from_stays(store: Store, row: Row, status: Any, stays: bool) -> None:
+    ended = replace(row, status=status)
+    folder = store.unfinished(ended.identity())
+    folder.mkdir(parents=True)
+    store.clear(ended)
+    assert folder.exists() == stays
