@@ -15,13 +15,12 @@ from toy_searches import Search
 
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
-    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    outside = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # tests may have been begun with nohup
-    before = [signal.getsignal(number) for number in numbers]
+    # Tests may have been begun with nohup, or in a shell's background.
+    own = {signal.SIGTERM: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
+    outside = {number: signal.signal(number, handler) for number, handler in own.items()}
     yield
-    after = [signal.getsignal(number) for number in numbers]
-    signal.signal(signal.SIGHUP, outside)
-    assert before == after
+    after = {number: signal.signal(number, handler) for number, handler in outside.items()}
+    assert after == own
     end_if_asked()  # nobody has any more
 
 
