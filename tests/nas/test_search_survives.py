@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-import nas
+import nas.searching
 from nas.storage.locks import only_writer
+from nas.workers.workers import Workers, pool_of
 from search_spaces.errors import UserError
 from toy_searches import TOYS, Search, found, rows
 
@@ -28,10 +29,18 @@ def test_an_interrupted_study_goes_on_as_if_it_had_not_been(
     copy = tmp_path / "copy.py"
     copy.write_text(TOYS.read_text().replace("class Interrupted(Toy)", "class Toy_(Toy)"))
     halted = {"storage": elsewhere("halted"), "task": f"{copy}:Toy_"}
+    apart: list[bool] = []
+
+    def seen(*words: Any, **more: Any) -> Workers:
+        apart.append(more["apart"])
+        return pool_of(*words, **more)
+
+    monkeypatch.setattr(nas.searching, "pool_of", seen)
     with pytest.raises(KeyboardInterrupt):
         search(**halted)
     assert len(rows(asked, **halted)) == 2
     assert found(search(**halted)) == found(whole)
+    assert apart == [False, True], "what may have ended its process is gone on with in one of its own"
 
 
 def test_a_trial_that_fails_in_any_way_is_a_row_with_its_reason(search: Search) -> None:

@@ -3,7 +3,7 @@
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -40,17 +40,30 @@ def test_what_is_ignored_stays_so() -> None:
         signal.signal(signal.SIGHUP, before)
 
 
-def test_what_was_raised_to_nobody_is_asked_again(capsys: pytest.CaptureFixture[str]) -> None:
-    class Going:
-        def __del__(self) -> None:
-            signal.raise_signal(signal.SIGTERM)
+class Going:
+    """What raises where nobody hears of it."""
 
+    def __init__(self, goes: Callable[[], Any]) -> None:
+        self._goes = goes
+
+    def __del__(self) -> None:
+        self._goes()
+
+
+def test_what_was_raised_to_nobody_is_asked_again_and_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[type[BaseException]] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda dropped: told.append(dropped.exc_type))
     with ended_when_asked():
-        going: Any = Going()
+        going = Going(lambda: signal.raise_signal(signal.SIGTERM))
         del going
         with pytest.raises(Terminated):
             end_if_asked()
-    assert capsys.readouterr().err == ""
+        going = Going(lambda: 1 // 0)
+        del going
+    assert told == [ZeroDivisionError]
+    going = Going(lambda: 1 // 0)
+    del going
+    assert told == [ZeroDivisionError] * 2
 
 
 def test_a_search_asks_again(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import warnings
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from nas.jobs import EvaluationJob, fresh_task, identity
 from nas.workers import ray_task
 from nas.workers.attempts import MOST_NODES
 from nas.workers.ray_task import Assignment, begun, evaluate_assignment, stamp_of
+from nas.workers.resources import Resources
 from results.row import Row
 from search_spaces.errors import Notice, UserError
 from toy_searches import TOYS
@@ -150,3 +152,16 @@ def test_nodes_that_die_again_and_again_fail_what_they_evaluate(
     assert capsys.readouterr().err.count("its node died. It goes on from its last checkpoint.") == MOST_NODES - 1
     row, _ = workers.RayWorkers._outcome(None, lost, attempt)
     assert row.error == "its node died, 10 times without a new checkpoint in between"
+
+
+def test_one_evaluation_more_than_there_is_room_for_waits_and_what_it_wants_is_said_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    workers: Any = pytest.importorskip("nas.workers.ray_workers")
+    pool = object.__new__(workers.RayWorkers)
+    pool._resources, pool._room, room = Resources(), None, [2]
+    pool._cluster = SimpleNamespace(room=lambda request: room[0])
+    assert pool.capacity == 3
+    room[0] = 0
+    assert [pool.capacity, pool.capacity] == [1, 1]
+    assert capsys.readouterr().err.count("has room for an evaluation (CPU 1): one is waited for.") == 1
