@@ -114,7 +114,10 @@ OPTIONS: Mapping[str, Any] = {
     "timeout": _option("--timeout", "End after that time; the same command goes on: 90s, 30m, 2h.", _TEXT, "TIME"),
     "trial_timeout": _option("--trial-timeout", "Fail an evaluation that takes longer: 90s, 30m, 2h.", _TEXT, "TIME"),
     "trial_memory": _option(
-        "--trial-memory", "Memory that an evaluation may take beyond what its process begins with: 4G.", _TEXT, "BYTES"
+        "--trial-memory",
+        "Memory that an evaluation may take beyond what its process begins with: 4G, 4GiB.",
+        _TEXT,
+        "BYTES",
     ),
     "trial_gpus": _option(
         "--trial-gpus", "GPUs that an evaluation has: 0.5 is half of one, 2 train together.", float | None, "N"

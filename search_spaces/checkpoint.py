@@ -130,7 +130,7 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
         with safe_open(regular(path), framework="pt") as file:
             stamp, weights = file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
-        raise UserError(f"{path} cannot be read: {error}. Take another checkpoint.") from error
+        raise UserError(f"{path} cannot be read: {error}. Take another checkpoint, or train again.") from error
     if stamp.get("record") != _digest(record):
         raise UserError(f"{path} and {RECORD} beside it are not of one checkpoint. Take another, or train again.")
     # One flipped bit is still a number, and what kept networks and starts of trainings rest on.

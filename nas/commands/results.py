@@ -55,6 +55,7 @@ def _columns(text: str | None, format: Format, study: "Study", known: list[str])
         return []
     if text is not None:
         return names_in(text)
-    telling = ("task", *study.telling_columns(), "status")
+    failed = any(row.error for row in study.rows())
+    telling = ("task", *study.telling_columns(), "status", *(["error"] if failed else []))
     several = len({row.task for row in study.rows()}) > 1
     return [column for column in telling if column in known and (several or column != "task")]

@@ -34,7 +34,8 @@ def load(study: str | None = None, *, storage: str = DEFAULT_STORE, source: str 
     names = [*(name for name in searched if name not in known), *known]
     if not names:
         raise UserError(f"there is no study in {store.place}. Make one with `nas search`, or give --storage.")
-    wanted = named(study, names) if study is not None else [next(reversed(searched), known[-1] if known else names[-1])]
+    newest = [name for name in searched if name in known] or list(searched) or known  # those with rows first
+    wanted = [newest[-1]] if study is None else named(study, names)
     stored = store.read(wanted)
     config = searched.get(wanted[0]) if len(wanted) == 1 else None
     return Study(",".join(wanted), storage, stored.rows, config, stored.bad)

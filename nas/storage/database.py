@@ -207,6 +207,11 @@ def unusable(url: str, error: BaseException) -> UserError:
     """That a store cannot be used, why, and what to do."""
     remedy = "see to the server" if is_server(make_url(url)) else "free the file or its disk"
     reason = without_passwords(_first_line(error.__cause__ or error))
+    if "malformed" in reason:
+        return UserError(
+            f"store {shown_url(url)} is damaged: {reason.rstrip('.')}. Put a copy of it there, or see what "
+            "`sqlite3 FILE .recover` can read."
+        )
     if "not a database" in reason:
         return UserError(f"store {shown_url(url)} is a file of another kind. Give another --storage.")
     return UserError(

@@ -15,7 +15,7 @@ from joblib.externals.loky import ProcessPoolExecutor
 from joblib.externals.loky.backend.context import get_context
 
 from nas.failures import OUT_OF_MEMORY, reason_of_failure
-from nas.jobs import EvaluationJob, blank_row
+from nas.jobs import EvaluationJob, blank_row, task_of
 from nas.workers.attempts import Deaths, no_deaths, timed_out
 from nas.workers.memory import keep_memory_within, kills_for_memory
 from nas.workers.processes import prepare_process, working_directory_not_imported
@@ -34,7 +34,7 @@ class LocalProcesses:
     Args:
         processes: How many.
         seconds: After so many an evaluation is ended, or None.
-        memory: Bytes that one may allocate beyond those that its process begins with, or None.
+        memory: Bytes that one may allocate beyond those that its process and its task begin with, or None.
         gpus: Of this machine, for each: a whole number or a share of one; None shares evenly what there is.
     """
 
@@ -137,7 +137,7 @@ class _Process:
     def submit(self, job: EvaluationJob) -> Future[Row]:
         """Begin an evaluation. Raises BrokenProcessPool where the process has died."""
         with working_directory_not_imported():  # the process itself begins with its first evaluation
-            future: Future[Row] = self.pool.submit(evaluate_together, job, processes_for(self._gpus))
+            future: Future[Row] = self.pool.submit(_evaluated, job, processes_for(self._gpus), self._memory)
             return future
 
     def replace(self) -> None:
@@ -149,7 +149,7 @@ class _Process:
         # Neither forked, which torch and CUDA do not survive, nor spawned by the standard library, which would
         # run the script that called us once more: a notebook, or a file without `if __name__ == "__main__"`.
         with working_directory_not_imported():
-            prepared = (_gpus(self._place, self._gpus), self._memory, os.getpid())
+            prepared = (_gpus(self._place, self._gpus), os.getpid())
             return ProcessPoolExecutor(1, context=get_context("loky"), initializer=_prepare, initargs=prepared)
 
 
@@ -190,7 +190,7 @@ def _gpus(place: int, gpus: float | None) -> str | None:
     return ",".join(visible[(place * each + number) % there] for number in range(each))
 
 
-def _prepare(gpus: str | None, memory: int | None, parent: int) -> None:
+def _prepare(gpus: str | None, parent: int) -> None:
     """Before anything touches CUDA, which looks at its variable once."""
     # Ctrl-C reaches every process of a terminal; what follows from it is the coordinator's to decide.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -198,5 +198,11 @@ def _prepare(gpus: str | None, memory: int | None, parent: int) -> None:
     show_notices()
     if gpus is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = gpus
+
+
+def _evaluated(job: EvaluationJob, processes: int, memory: int | None) -> Row:
+    """The Row of an evaluation. What the task's own code takes belongs to what a process begins with."""
     if memory is not None:
+        task_of(job.task, job.data)
         keep_memory_within(memory)
+    return evaluate_together(job, processes)

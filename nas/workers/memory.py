@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 
+@cache  # once a process: what one evaluation leaves is not what the next one begins with
 def keep_memory_within(memory: int) -> None:
     """Have this process's allocations fail once it has so many bytes more than now, in whatever library."""
     import resource

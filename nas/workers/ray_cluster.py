@@ -27,6 +27,7 @@ HEAD_PATIENCE_S = 20.0
 T = TypeVar("T")
 
 _PLACE = re.compile(r"(ray://)?[^\s/:]+:\d{1,5}")
+_HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + b"\x04" + bytes(5)  # RFC 9113, 3.4: preface, empty SETTINGS
 _LISTENER = "ray_listen_error_messages"  # Ray's thread that prints what goes wrong in nodes, on standard output
 
 
@@ -68,18 +69,9 @@ class RayCluster:
         Raises:
             HeadLost: There was none for HEAD_PATIENCE_S.
         """
-        answer: Future[T] = Future()
-
-        def fetch() -> None:
-            try:
-                answer.set_result(ask())
-            except BaseException as error:
-                answer.set_exception(error)
-
-        threading.Thread(target=fetch, daemon=True).start()  # which is left behind where Ray does not come back
         try:
             with said_if_slow("waiting for the head of the Ray cluster ..."):
-                return answer.result(HEAD_PATIENCE_S)
+                return _begun(ask).result(HEAD_PATIENCE_S)
         except TimeoutError:
             raise self.lost(f"has not answered for {HEAD_PATIENCE_S:g} s") from None
         except ConnectionError as error:  # a client's
@@ -102,7 +94,8 @@ class RayCluster:
         try:
             if self._lost:
                 return
-            self.answer(ray.nodes)  # to leave it would wait for its head
+            if _hangs(self._head):
+                raise self.lost(f"has not answered for {HEAD_PATIENCE_S:g} s")
             if self._joined:
                 ray.shutdown()  # which ends all that this process has begun
             else:
@@ -125,6 +118,36 @@ class _WithoutRay(io.TextIOBase):
 
     def flush(self) -> None:
         sys.stderr.flush()
+
+
+def _hangs(head: tuple[str, int]) -> bool:
+    """Whether a head lets others connect to it and says nothing: to leave it would take for ever. One that is gone does
+    not. Ray is not asked: it aborts this process where its head ends, by the same signal perhaps, as it answers.
+    """
+    try:
+        with socket.create_connection(head, timeout=1) as connection:
+            connection.settimeout(HEAD_PATIENCE_S)
+            connection.sendall(_HTTP2)
+            connection.recv(1)
+    except TimeoutError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _begun(ask: Callable[[], T]) -> Future[T]:
+    """What is asked in a thread, which is left behind where Ray does not come back."""
+    answer: Future[T] = Future()
+
+    def fetch() -> None:
+        try:
+            answer.set_result(ask())
+        except BaseException as error:
+            answer.set_exception(error)
+
+    threading.Thread(target=fetch, daemon=True).start()
+    return answer
 
 
 def _join(address: str | None) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from nas.debugging import DEBUG
 from nas.jobs import EvaluationJob, identity
-from nas.workers.memory import keep_memory_within
+from nas.workers.local_processes import LocalProcesses
 from nas.workers.processes import end_forks_with_this
 from nas.workers.resources import processes_for
 from nas.workers.together import evaluate_together
@@ -45,7 +45,7 @@ def evaluate_assignment(assignment: Assignment) -> tuple[Row, list[str]]:
     Raises:
         UserError: This node does not see what the coordinator sees, or `nas.evaluation.evaluate` raised it.
     """
-    _prepare(assignment.memory, assignment.gpus > 0, assignment.debug)
+    _prepare(assignment.gpus > 0, assignment.debug)
     job = assignment.job
     with _named(), _notices() as notices:
         _begin(job, assignment.attempt)
@@ -53,7 +53,17 @@ def evaluate_assignment(assignment: Assignment) -> tuple[Row, list[str]]:
             raise UserError(
                 f"task {job.task!r} or its data are others than the coordinator's. Give both the same files."
             )
-        return evaluate_together(job, processes_for(assignment.gpus)), notices
+        return _evaluated(assignment), notices
+
+
+def _evaluated(assignment: Assignment) -> Row:
+    """In this process; where memory is bounded, in one of its own: Ray's, short of it, never comes to its end."""
+    if assignment.memory is None:
+        return evaluate_together(assignment.job, processes_for(assignment.gpus))
+    with LocalProcesses(1, memory=assignment.memory, gpus=assignment.gpus) as pool:
+        pool.submit(assignment.job)
+        ((_, row),) = pool.collect()
+        return row
 
 
 def stamp_of(job: EvaluationJob, attempt: str) -> Path:
@@ -86,15 +96,13 @@ def _begin(job: EvaluationJob, attempt: str) -> None:
 
 
 @cache  # once a process: Ray gives it one evaluation after the other where there are no GPUs
-def _prepare(memory: int | None, has_gpus: bool, debug: bool) -> None:
+def _prepare(has_gpus: bool, debug: bool) -> None:
     """Before anything touches CUDA."""
     end_forks_with_this()
     if debug:
         os.environ[DEBUG] = "1"
     if not has_gpus:
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
-    if memory is not None:
-        keep_memory_within(memory)
 
 
 @contextmanager

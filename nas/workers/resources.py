@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from search_spaces.errors import UserError
 
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
-_BYTES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_BYTES = {"": 1, "B": 1}
+_BYTES |= {f"{prefix}{ending}": 1000**power for power, prefix in enumerate("kMGT", 1) for ending in ("", "B")}
+_BYTES |= {f"{prefix}iB": 1024**power for power, prefix in enumerate("KMGT", 1)}
 _CLUSTER = re.compile(r"ray://[^\s/:]+:\d{1,5}")
-_QUANTITY = re.compile(r"(\d{1,15}(?:\.\d{0,9})?)\s*([a-zA-Z]?)")
+_QUANTITY = re.compile(r"(\d{1,15}(?:\.\d{0,9})?)\s*([a-zA-Z]{0,3})")
 
 MOST_WORKERS = 10**3
 """Of one machine."""
@@ -42,10 +44,14 @@ def resources_of(
     trial_memory: str | float | None = None,
     trial_gpus: float | None = None,
 ) -> Resources:
-    """What was asked for: times are "90", "30m", "2h", memory is "4G". Raises UserError for what is neither."""
-    memory = None if trial_memory is None else int(_quantity("trial_memory", trial_memory, _BYTES, "4G or 800M", 1e15))
+    """What was asked for: times are "90", "30m", "2h", memory "4G" or "4GiB". Raises UserError for what is neither."""
+    memory = (
+        None
+        if trial_memory is None
+        else int(_quantity("trial_memory", trial_memory, _BYTES, "4G, 800MB or 4GiB", 1e15))
+    )
     if memory is not None and sys.platform != "linux":
-        raise UserError(f"trial_memory is kept on Linux, and this is {sys.platform}. Leave it out.")
+        raise UserError(f"--trial-memory is kept on Linux, and this is {sys.platform}. Leave it out.")
     seconds = seconds_of("trial_timeout", trial_timeout)
     return Resources(workers_of(workers), threads, seconds, memory, gpus_of(trial_gpus))
 
@@ -91,5 +97,8 @@ def seconds_of(name: str, asked: str | float | None) -> float | None:
 def _quantity(name: str, asked: str | float, units: dict[str, int], example: str, most: float) -> float:
     match = _QUANTITY.fullmatch(str(asked).strip())
     if match is None or match[2] not in units or not 0 < float(match[1]) * units[match[2]] <= most:
-        raise UserError(f"{name} must be a positive number such as {example}, at most {most:.0e}, got {asked!r:.60}.")
+        raise UserError(
+            f"--{name.replace('_', '-')} must be a positive number such as {example}, at most {most:.0e}, got "
+            f"{asked!r:.60}."
+        )
     return float(match[1]) * units[match[2]]

@@ -140,19 +140,33 @@ def test_an_evaluation_that_its_node_has_no_memory_for_says_so(place: Place, mon
     assert (status, "has no complete row yet" in said) == (2, True)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_nothing_outlives_a_coordinator_that_ends(place: Place, number: signal.Signals) -> None:
+@pytest.mark.parametrize(
+    ("number", "everybody"), [(signal.SIGTERM, False), (signal.SIGTERM, True), (signal.SIGKILL, False)]
+)
+def test_nothing_outlives_a_coordinator_that_ends(place: Place, number: signal.Signals, everybody: bool) -> None:
     search = place.begin("--workers", "ray", step_s=0.5)
     until(place.stepped, "a training went on")
     below = descendants(search.pid)
     assert place.pids() <= set(below)
+    for pid in below if everybody else ():  # as `timeout` and schedulers do
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
     search.send_signal(number)
     status, said = place.ended(search)
     assert status == (143 if number == signal.SIGTERM else -9), said
+    assert "waiting for the head" not in said
     assert "Traceback" not in said
     # Ray's own agents for its dashboard and environments take a minute more, which is Ray's affair.
     own = place.pids() | {pid for pid, name in below.items() if name in ("raylet", "gcs_server")}
     until(lambda: not any(map(is_alive, own)), "the cluster had ended")
+
+
+def test_memory_beyond_what_was_allowed_fails_its_trial_and_the_others_go_on(place: Place) -> None:
+    assert place.searched("--workers", "ray", "--trials", "4", "--trial-memory", "1G", deed="swell")[0] == 0
+    for row in place.rows():
+        reason = "out-of-memory: RuntimeError: " if row.architecture.depth == 1 else "None"
+        assert str(row.error).startswith(reason)
+    assert {row.status for row in place.rows()} == {"failed", "complete"}
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])

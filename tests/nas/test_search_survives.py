@@ -4,6 +4,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -134,3 +135,26 @@ def test_a_store_that_is_no_database_is_named_and_left_alone(search: Search, tmp
     with pytest.raises(UserError, match=r"studies\.db"):
         search()
     assert "precious" in (tmp_path / "store" / "studies.db").read_text()
+
+
+def test_a_damaged_store_is_said_to_be_one_and_left_alone(
+    search: Search, asked: dict[str, Any], tmp_path: Path
+) -> None:
+    search(trials=1)
+    file = tmp_path / "store" / "studies.db"
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # else all is in the log beside it
+    file.write_bytes(file.read_bytes()[:5000])
+    damaged = file.read_bytes()
+    for ask in (search, lambda: nas.load("s", storage=asked["storage"])):
+        with pytest.raises(UserError, match=r"studies\.db is damaged: .*malformed.* Put a copy of it there"):
+            ask()
+    assert file.read_bytes() == damaged
+
+
+def test_a_search_that_ended_before_it_had_a_row_is_not_the_newest(search: Search, asked: dict[str, Any]) -> None:
+    search(trials=1)
+    with pytest.raises(UserError):
+        search(study="later", workers="ray://127.0.0.1:1")
+    assert nas.load(storage=asked["storage"]).name == "s"
+    assert nas.load("later", storage=asked["storage"]).rows() == []

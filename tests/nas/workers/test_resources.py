@@ -21,18 +21,21 @@ def test_times_are_read(asked: str | float, seconds: float) -> None:
 
 @pytest.mark.parametrize("asked", ["", "0", "-1", "1w", "1e3", "nan", "inf", "1h30m", "h", 0, -2.0, "99999999999999d"])
 def test_what_is_no_time_is_refused_in_a_line(asked: str | float) -> None:
-    with pytest.raises(UserError, match=r"^trial_timeout must be a positive number such as 90s, 30m, 2h or 1d"):
+    with pytest.raises(UserError, match=r"^--trial-timeout must be a positive number such as 90s, 30m, 2h or 1d"):
         resources_of(None, 1, trial_timeout=asked)
 
 
-@pytest.mark.parametrize(("asked", "bytes_"), [("4G", 4 * 10**9), ("512M", 512 * 10**6), (10**9, 10**9)])
+@pytest.mark.parametrize(
+    ("asked", "bytes_"),
+    [("4G", 4 * 10**9), ("512M", 512 * 10**6), (10**9, 10**9), ("1 GB", 10**9), ("2GiB", 2**31), ("8kB", 8000)],
+)
 def test_memory_is_read(asked: str | int, bytes_: int) -> None:
     assert resources_of(None, 1, trial_memory=asked).memory == bytes_
 
 
-@pytest.mark.parametrize("asked", ["4GB", "G", "0", "-1G", "4g", "9999999T"])
+@pytest.mark.parametrize("asked", ["4Gb", "4iB", "G", "0", "-1G", "4g", "9999999T"])
 def test_what_is_no_memory_is_refused_in_a_line(asked: str) -> None:
-    with pytest.raises(UserError, match=r"^trial_memory must be a positive number such as 4G"):
+    with pytest.raises(UserError, match=r"^--trial-memory must be a positive number such as 4G"):
         resources_of(None, 1, trial_memory=asked)
 
 
