@@ -14,6 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from nas.doors.audit import audit
     from nas.doors.compare import compare
     from nas.doors.cost import cost
     from nas.doors.evaluate import evaluate
@@ -30,6 +31,7 @@ __all__ = [
     "Row",
     "Study",
     "UserError",
+    "audit",
     "compare",
     "cost",
     "evaluate",

@@ -174,7 +174,7 @@ def ask_search(
     check_device({*bounds.bounds, *wanted})
     chosen = sampler or DEFAULT
     proposer(chosen)  # which raises where there is no such sampler
-    members = _within(laid_out, of, bounds)
+    members = within(laid_out, of, bounds)
     return Asked(
         config=SearchConfig(
             task=task,
@@ -198,7 +198,7 @@ def ask_search(
     )
 
 
-def _within(space: SearchSpace, task: Task, budget: Budget) -> Feasible | Programme:
+def within(space: SearchSpace, task: Task, budget: Budget) -> Feasible | Programme:
     """The candidates within a budget, listed where they can be."""
 
     def counts(architecture: Architecture) -> dict[str, int]:

@@ -9,6 +9,7 @@ import typer
 
 from nas.commands import listing, reproduce, results, show
 from nas.debugging import DEBUG, show_traceback
+from nas.doors.audit import audit
 from nas.doors.compare import compare
 from nas.doors.cost import cost
 from nas.doors.evaluate import evaluate
@@ -64,6 +65,7 @@ def _add(name: str, door: Callable[..., Any], show: Callable[..., None], *, chec
 
 _add("search", search, show.front, check=show.check)
 _add("evaluate", evaluate, show.row, check=show.check)
+_add("audit", audit, show.audit, check=show.check)
 _add("retrofit", retrofit, show.row, check=show.check, task="own_task")
 _add("compare", compare, show.comparison, check=show.check, arch="archs", topology="topologies")
 _add("cost", cost, show.costs, check=show.check)

@@ -97,6 +97,7 @@ OPTIONS: Mapping[str, Any] = {
         "--match", "Change `hidden` of the others until they cost what the first does.", _TEXT, "params|flops"
     ),
     "curves": _option("--curves", "Write validation metrics on the way there.", _FILE, "FILE.csv"),
+    "architectures": _option("--architectures", "How many, spread over the space by their FLOPs.", int),
     "seeds": _option("--seeds", "Train each with that many seeds; 0 only counts.", int),
     "until": _option(
         "--until", "Stop at the first report at this step or behind it; without it, go on.", _NUMBER, "STEP", min=1

@@ -10,6 +10,7 @@ import optuna
 from optuna.trial import FrozenTrial, TrialState
 
 from nas.asking import Asked
+from nas.auditing import caution
 from nas.budget import parse_budget
 from nas.jobs import EvaluationJob, task_of
 from nas.objectives import PROFILED, measures_for
@@ -218,6 +219,8 @@ def carry_out(
     task_of(config.task, config.data).prepare()
     sampler = BudgetSampler(asked.members, inner=config.sampler, seed=config.seed)
     store = Store(storage, make=True)
+    if doubt := patient(caution)(config, store):
+        say(doubt)
     with only_writer(storage, name), clear_storage_errors(storage), claims_in(store) as claims:
         study = patient(open_study)(patient(open_storage)(storage), name, config, sampler)
         traces = store.folder.absolute() / f"{slug(name)}-traces" if traced else None

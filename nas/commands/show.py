@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nas.options import Format
 
 if TYPE_CHECKING:
+    from nas.auditing import Audit
     from nas.comparing import Comparison
     from nas.exporting import ExportReport
     from nas.study import Study
@@ -102,6 +103,22 @@ def comparison(
     lost = [row for row in compared.trained if row.status == "failed"]
     if lost:
         raise UserError(f"{len(lost)} of {len(compared.trained)} evaluations failed, the first with: {lost[0].error}")
+
+
+def audit(audited: "Audit", format: Format = Format.TABLE, output: Path | None = None) -> None:
+    """Print an audit: a file holds every Row, a terminal what they say."""
+    from nas import report
+
+    if not report.for_a_terminal(format, output):
+        report.write_rows(audited.trained, format, output)
+        return
+    console, names = report.screen(), list(audited.records[0])
+    orders = [name for name in names if name.startswith("tau_")]
+    report.print_records(console, audited.records, [name for name in names if name not in orders], audited.title)
+    report.print_records(console, audited.records, ["metric", *orders], "Kendall's tau of the architectures' orders")
+    best = audited.records[0]["metric"]
+    title = f"seeds that tell so many of them apart by {best}, and seconds an architecture then takes"
+    report.print_records(console, audited.resolutions, list(audited.resolutions[0]), title)
 
 
 def costs(records: list[dict[str, Any]], format: Format = Format.TABLE) -> None:

@@ -1,0 +1,145 @@
+"""How far a metric can be trusted: what of its variance is the architecture's, the seed's, the validation examples'.
+
+Shapes: A = architectures, S = seeds, the same of every architecture.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import combinations
+from math import inf, sqrt
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import kendalltau
+
+Array = NDArray[np.float64]
+
+CONFIDENCE = 0.95
+"""That two architectures are told apart rightly, on both sides."""
+
+MOST_SEEDS = 1000
+"""Beyond so many nobody asks."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value and its standard error."""
+
+    value: float
+    error: float
+
+
+@dataclass(frozen=True)
+class Components:
+    """Variances of one reading of a metric: one network of an architecture, trained with one seed.
+
+    Two networks' readings on the same validation examples differ by what is due to their architectures, to their seeds
+    and to the examples, of which others would have given another difference. How hard the examples are for all
+    networks alike is in none of these: it ranks nothing.
+
+    Attributes:
+        architecture: Of the means of architectures over all seeds and examples.
+        seed: Of an architecture's networks about its mean, over all examples.
+        examples: What is left. None where there was no test split to tell it from the others.
+        between: What differs between architectures on these examples, seeds apart.
+        within: What differs between seeds on these examples.
+    """
+
+    architecture: float
+    seed: float
+    examples: float | None
+    between: float
+    within: float
+
+    def noise(self, seeds: int) -> float:
+        """The variance of an architecture's mean over so many seeds that is not the architecture's."""
+        return max(self.between - self.architecture, 0.0) + self.within / seeds
+
+    def reliability(self, seeds: int = 1) -> float:
+        """The share of the variance of means over so many seeds that is the architecture's, from 0 to 1."""
+        whole = max(self.architecture, 0.0) + self.noise(seeds)
+        return max(self.architecture, 0.0) / whole if whole > 0 else 0.0
+
+
+def components(validation: Array, test: Array | None = None) -> Components:
+    """Analysis of variance, one way and balanced: [A, S] on validation and, of the same networks, on test.
+
+    What networks have in common on two disjoint splits is theirs, and what they have not is due to the examples. So
+    the components are those of the covariance between the splits (the analysis of variance with products in the place
+    of squares), and what the validation split varies beyond them is the examples'. Estimates may fall below zero, as
+    they do in any analysis of variance.
+
+    Raises:
+        ValueError: Fewer than two architectures or two seeds, or shapes that differ.
+    """
+    if validation.ndim != 2 or min(validation.shape) < 2:
+        raise ValueError(f"a metric must be [A > 1, S > 1], got {validation.shape}.")
+    if test is not None and test.shape != validation.shape:
+        raise ValueError(f"test must be of the networks of validation, {validation.shape}, got {test.shape}.")
+    between, within = _components(validation, validation)
+    if test is None:
+        return Components(between, within, None, between, within)
+    architecture, seed = _components(validation, test)
+    return Components(architecture, seed, between + within - architecture - seed, between, within)
+
+
+def jackknife(statistic: Callable[..., float], *readings: Array) -> Estimate:
+    """A statistic of readings [A, ...], with its standard error by leaving out one architecture after the other."""
+    count = len(readings[0])
+    without = np.array([statistic(*(np.delete(reading, one, axis=0) for reading in readings)) for one in range(count)])
+    error = sqrt((count - 1) / count * float(((without - without.mean()) ** 2).sum()))
+    return Estimate(statistic(*readings), error)
+
+
+def order_kept(one: Array, other: Array) -> float:
+    """Kendall's tau (b) of the orders of architectures by two readings [A, S], over seeds; 0 where all are equal."""
+    taus = [kendalltau(one[:, seed], other[:, seed]).statistic for seed in range(one.shape[1])]
+    return float(np.mean(np.nan_to_num(taus)))
+
+
+def order_between_seeds(readings: Array) -> float:
+    """The same between any two seeds of one reading [A, S], the mean over pairs."""
+    pairs = list(combinations(range(readings.shape[1]), 2))
+    left, right = (readings[:, [pair[side] for pair in pairs]] for side in (0, 1))
+    return order_kept(left, right)
+
+
+def levels(validation: Array, of: Components, seeds: int) -> int:
+    """How many of these architectures could be told apart by means over so many seeds.
+
+    Each level lies so far above the one before that noise alone would part two equal ones with a chance of
+    1 - CONFIDENCE. Means are drawn towards each other by how reliable they are: noise spreads them.
+    """
+    means = validation.mean(axis=1)
+    means = np.sort(means.mean() + of.reliability(validation.shape[1]) * (means - means.mean()))
+    gap = NormalDist().inv_cdf(0.5 + CONFIDENCE / 2) * sqrt(2 * of.noise(seeds))
+    found, last = 0, -inf
+    for mean in means:
+        if mean - last > gap:
+            found, last = found + 1, float(mean)
+    return found
+
+
+def seeds_for(wanted: int, validation: Array, of: Components) -> int | None:
+    """The least number of seeds by which so many levels are told apart; None where MOST_SEEDS do not do it.
+
+    No number of seeds goes beyond what the validation examples allow.
+    """
+    low, high = 1, MOST_SEEDS
+    if levels(validation, of, high) < wanted:
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if levels(validation, of, middle) >= wanted else (middle + 1, high)
+    return low
+
+
+def _components(one: Array, other: Array) -> tuple[float, float]:
+    """Between and within architectures, of the products of what two readings differ from their means by."""
+    architectures, seeds = one.shape
+    means = [reading.mean(axis=1) for reading in (one, other)]
+    apart = np.prod([mean - mean.mean() for mean in means], axis=0).sum() * seeds / (architectures - 1)
+    residuals = [reading - mean[:, None] for reading, mean in zip((one, other), means, strict=True)]
+    within = np.prod(residuals, axis=0).sum() / (architectures * (seeds - 1))
+    return float(apart - within) / seeds, float(within)

@@ -1,0 +1,150 @@
+"""What an audit says of rows, which architectures it takes, and what a search is told by it."""
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nas
+from nas.asking import space_of, within
+from nas.auditing import audit_of, readings_of, spread, study_of
+from nas.budget import parse_budget
+from nas.counting import cheap_counts
+from results.reliability import components
+from results.row import Row
+from search_spaces.errors import UserError
+from tasks.load import load_task
+from toy_rows import LITTLE, a_row
+from toy_searches import TOYS, Search
+
+TASK = f"{TOYS}:Toy"
+
+
+def trained(architectures: int = 6, seeds: int = 3, **changes: Any) -> list[Row]:
+    """Rows whose loss is the hidden width's and the seed's, and whose accuracy is the seed's alone."""
+    rows = []
+    for number in range(architectures):
+        for seed in range(seeds):
+            noise = math.sin(7 * number + 3 * seed)
+            metrics = {"accuracy": 0.5 + noise / 10, "loss": number + noise / 10}
+            curve = tuple({"step": step, "metrics": {"loss": -number * (step < 50) + number}} for step in (20, 60, 100))
+            rows.append(
+                a_row(
+                    architecture=LITTLE.changed({"hidden": 16 + number}),
+                    seed=seed,
+                    steps=100,
+                    directions={"accuracy": "max", "loss": "min"},
+                    metrics=metrics,
+                    test={"loss": number + math.cos(5 * number + seed) / 10},
+                    curve=curve,
+                    provenance={"wall_s": 3.0},
+                    **changes,
+                )
+            )
+    return rows
+
+
+def test_the_most_reliable_metric_comes_first_with_what_is_said_of_it() -> None:
+    audit = audit_of("title", trained(), {})
+    assert [record["metric"] for record in audit.records] == ["loss", "accuracy"]
+    loss, accuracy = audit.records
+    assert loss["reliability"] > 0.95 > 0.5 > accuracy["reliability"]
+    assert (loss["architectures"], loss["seeds"]) == (6, 3)
+    assert (loss["tau_seeds"], loss["tau_test"]) == pytest.approx((1, 1))
+    assert "tau_test" not in accuracy  # it is not measured on test
+    assert "sd_examples" not in accuracy
+    assert loss["tau_at_25%"] == 0.0  # all reported the same until then
+    assert loss["tau_at_50%"] == 0.0
+    assert loss["tau_at_75%"] == pytest.approx(1)
+    validation = np.array([[row.metrics["loss"] for row in own] for own in readings_of(trained()).values()])
+    test = np.array([[row.test["loss"] for row in own] for own in readings_of(trained()).values()])
+    assert loss["sd_architecture"] ** 2 == pytest.approx(components(validation, test).architecture)
+    assert all(f"{name}_se" in loss for name in ("reliability", "sd_seed", "sd_examples", "tau_seeds", "tau_test"))
+    json.dumps(audit.records)
+    assert len(audit.to_pandas()) == 2
+
+
+def test_seeds_that_tell_levels_apart_cost_their_trainings() -> None:
+    resolutions = audit_of("title", trained(), {}).resolutions
+    assert [record["levels"] for record in resolutions] == [2, 3, 4, 5, 6]
+    known = [record for record in resolutions if record["seeds"] is not None]
+    assert known
+    assert all(record["seconds_each"] == 3.0 * record["seeds"] for record in known)
+
+
+def test_an_architecture_counts_where_all_its_seeds_were_completed() -> None:
+    rows = trained()
+    lost = [a_row(architecture=row.architecture, seed=row.seed, status="failed", error="it broke") for row in rows[:1]]
+    assert len(readings_of(lost + rows[1:])) == 5
+    assert [row.seed for row in next(iter(readings_of(rows).values()))] == [0, 1, 2]
+    with pytest.raises(UserError, match=r"needs 4 architectures .* got 3, the first with: it broke\."):
+        audit_of("title", lost + rows[1:12], {})
+
+
+def test_other_presets_are_held_against_this_one() -> None:
+    turned = [
+        a_row(architecture=row.architecture, seed=row.seed, metrics={"loss": -row.metrics["loss"], "accuracy": 0.5})
+        for row in trained()
+    ]
+    loss, _ = audit_of("title", trained(), {"smoke": turned, "little": turned[:9]}).records
+    assert loss["tau_smoke"] == pytest.approx(-1)
+    assert "tau_little" not in loss  # three architectures are too few
+
+
+@pytest.mark.parametrize("space", ["joint", "per-block"])
+def test_architectures_are_spread_by_their_costs(space: str) -> None:
+    task = load_task("digits-vit")
+    members = within(space_of(task, space, "", "smoke"), task, parse_budget(["params<=100k"]))
+    chosen = spread(task, members, 6)
+    assert chosen == spread(task, members, 6)
+    assert len(set(chosen)) == 6
+    costs = np.log([cheap_counts(task, architecture)["flops"] for architecture in chosen])
+    steps = np.diff(costs)
+    assert (steps > 0).all()
+    assert steps.max() < 2.5 * steps.mean()
+
+
+def test_a_space_that_has_fewer_is_named() -> None:
+    task = load_task(TASK)
+    members = within(space_of(task, "depth-heads", "", "smoke"), task, parse_budget([]))
+    with pytest.raises(
+        UserError, match=r"the space has \d+ architectures within the budget, got --architectures 500\."
+    ):
+        spread(task, members, 500)
+
+
+def test_an_audit_is_kept_and_a_search_is_told_what_it_says(
+    search: Search, asked: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    little = {"architectures": 4, "seeds": 2, "workers": 1, "storage": asked["storage"], "budget": "params<=3k"}
+    audit = nas.audit(TASK, preset="smoke", **little)
+    assert {row.status for row in audit.rows()} == {"complete"}
+    assert nas.audit(TASK, preset="smoke", **little).rows() == audit.rows()  # nothing is trained twice
+    assert nas.load(study_of("toy", "smoke"), storage=asked["storage"]).rows() == audit.rows()
+    proxy = nas.audit(TASK, preset="proxy", **little)
+    assert proxy.records[0]["tau_smoke"] == pytest.approx(1)
+    capsys.readouterr()
+    search(trials=1)  # of accuracy, whose test is another quantity than its validation here
+    said = capsys.readouterr().err
+    assert "by its audit, one seed measures accuracy with a reliability of 0." in said
+    assert "loss with a reliability of " in said
+    search(trials=1, objectives="loss,flops", study="other")
+    assert "by its audit" not in capsys.readouterr().err
+    search(trials=1, settings="penalty=0.02", study="third")
+    assert "by its audit" not in capsys.readouterr().err  # which was of another recipe
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"architectures": 3}, r"--architectures of at least 4, got 3\."),
+        ({"seeds": 1}, r"--seeds of at least 2, got 1\."),
+        ({"preset": "thorough"}, "unknown preset"),
+        ({"space": "everything"}, "unknown"),
+    ],
+)
+def test_what_cannot_be_audited_is_told_in_a_line(asked: dict[str, Any], changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        nas.audit(TASK, **{"preset": "smoke", "storage": asked["storage"], **changes})

@@ -1,0 +1,138 @@
+"""Variance components, orders and levels, against definitions written out and against numbers drawn from known ones."""
+
+from itertools import combinations, product
+from statistics import fmean, stdev
+
+import numpy as np
+import pytest
+
+from results.reliability import (
+    Array,
+    Components,
+    components,
+    jackknife,
+    levels,
+    order_between_seeds,
+    order_kept,
+    seeds_for,
+)
+
+
+def drawn(architectures: int, seeds: int, **deviation: float) -> tuple[Array, Array]:
+    """Readings on validation and on test, of known deviations."""
+    random = np.random.default_rng(3)
+
+    def normal(name: str, *shape: int) -> Array:
+        return random.normal(0, deviation[name], shape)
+
+    network = normal("architecture", architectures, 1) + normal("seed", architectures, seeds)
+    splits = [
+        network + normal("examples", architectures, 1) + normal("seed_examples", architectures, seeds) + common
+        for common in (7.0, 5.0)  # how hard a split is for all
+    ]
+    return splits[0], splits[1]
+
+
+def by_hand(one: Array, other: Array) -> tuple[float, float]:
+    """Between and within, as textbooks write the analysis of variance, sum by sum."""
+    count, seeds = one.shape
+    means = [[fmean(own) for own in reading] for reading in (one, other)]
+    whole = [fmean(own) for own in means]
+    apart = seeds * sum((means[0][a] - whole[0]) * (means[1][a] - whole[1]) for a in range(count)) / (count - 1)
+    within = sum(
+        (one[a, s] - means[0][a]) * (other[a, s] - means[1][a]) for a, s in product(range(count), range(seeds))
+    ) / (count * (seeds - 1))
+    return (apart - within) / seeds, within
+
+
+def test_components_are_those_of_the_analysis_of_variance() -> None:
+    validation, test = drawn(5, 3, architecture=1, seed=0.5, examples=0.3, seed_examples=0.2)
+    of, alone = components(validation, test), components(validation)
+    between, within = by_hand(validation, validation)
+    assert (of.between, of.within) == pytest.approx((between, within))
+    assert (alone.architecture, alone.seed) == pytest.approx((between, within))
+    assert alone.examples is None
+    assert (of.architecture, of.seed) == pytest.approx(by_hand(validation, test))
+    assert of.examples == pytest.approx(between + within - of.architecture - of.seed)
+
+
+def test_what_numbers_were_drawn_with_is_found_again() -> None:
+    splits = drawn(4000, 4, architecture=1.0, seed=0.5, examples=0.4, seed_examples=0.3)
+    of = components(*splits)
+    assert of.architecture == pytest.approx(1.0, abs=0.08)
+    assert of.seed == pytest.approx(0.25, abs=0.02)
+    assert of.examples == pytest.approx(0.4**2 + 0.3**2, abs=0.03)
+    assert of.reliability() == pytest.approx(1 / (1 + 0.25 + 0.16 + 0.09), abs=0.02)
+    assert of.reliability(4) == pytest.approx(1 / (1 + 0.16 + 0.34 / 4), abs=0.02)
+    assert of.noise(4) == pytest.approx(0.16 + 0.34 / 4, abs=0.03)
+    again = drawn(4000, 4, architecture=0.0, seed=0.5, examples=0.0, seed_examples=0.3)
+    assert components(*again).reliability() < 0.05
+
+
+@pytest.mark.parametrize("shape", [(1, 3), (3, 1), (3,)])
+def test_too_little_has_no_components(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="A > 1, S > 1"):
+        components(np.zeros(shape))
+    with pytest.raises(ValueError, match="networks of validation"):
+        components(np.zeros((3, 2)), np.zeros((2, 3)))
+
+
+def test_equal_numbers_are_of_no_architecture() -> None:
+    of = components(np.ones((4, 3)), np.ones((4, 3)))
+    assert (of.reliability(), of.noise(1)) == (0.0, 0.0)
+
+
+def test_the_jackknife_of_a_mean_has_its_standard_error() -> None:
+    values = np.array([1.0, 4.0, 2.0, 8.0, 5.0])
+    found = jackknife(lambda some: float(some.mean()), values)
+    assert found.value == 4.0
+    assert found.error == pytest.approx(stdev(values.tolist()) / 5**0.5)
+    both = jackknife(lambda one, other: float((one * other).mean()), values, np.ones(5))
+    assert both == found
+
+
+def tau_b(one: list[float], other: list[float]) -> float:
+    """Kendall's tau with ties: concordant less discordant pairs over the geometric mean of those not tied."""
+    pairs = list(combinations(range(len(one)), 2))
+    signs = [(np.sign(one[i] - one[j]), np.sign(other[i] - other[j])) for i, j in pairs]
+    whole = sum(a * b for a, b in signs)
+    return float(whole / (sum(a != 0 for a, _ in signs) * sum(b != 0 for _, b in signs)) ** 0.5)
+
+
+def test_orders_are_compared_by_kendalls_tau() -> None:
+    one = np.array([[1.0, 3.0], [2.0, 2.0], [2.0, 5.0], [4.0, 4.0]])
+    other = np.array([[1.0, 1.0], [3.0, 2.0], [2.0, 4.0], [9.0, 3.0]])
+    by_seed = [tau_b(one[:, seed].tolist(), other[:, seed].tolist()) for seed in range(2)]
+    assert order_kept(one, other) == pytest.approx(fmean(by_seed))
+    assert order_between_seeds(one) == pytest.approx(tau_b(one[:, 0].tolist(), one[:, 1].tolist()))
+    three = np.concatenate([one, other[:, :1]], axis=1)
+    pairs = [tau_b(three[:, i].tolist(), three[:, j].tolist()) for i, j in ((0, 1), (0, 2), (1, 2))]
+    assert order_between_seeds(three) == pytest.approx(fmean(pairs))
+    assert order_kept(np.ones((4, 2)), other) == 0.0
+
+
+def test_levels_lie_further_apart_than_noise_parts_equals() -> None:
+    means = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0], [3.0, 3.0]])
+    exact = Components(architecture=5 / 3, seed=0.0, examples=0.0, between=5 / 3, within=0.0)
+    assert levels(means, exact, 1) == 4
+    noisy = Components(exact.architecture, 0.125, 0.0, exact.architecture, 0.125)
+    gap = 1.96 * (2 * 0.125) ** 0.5
+    drawn_together = noisy.reliability(2)
+    assert drawn_together < gap < 1  # as far as they seem to lie apart, one seed would tell neighbours apart
+    assert levels(means, noisy, 1) == 2
+    assert levels(means, noisy, 2) == 4
+    assert [levels(means, noisy, seeds) for seeds in (1, 4, 100, 1000)] == sorted(
+        levels(means, noisy, seeds) for seeds in (1, 4, 100, 1000)
+    )
+    for wanted in range(1, 5):
+        seeds = seeds_for(wanted, means, noisy)
+        assert seeds is not None
+        assert levels(means, noisy, seeds) >= wanted
+        assert seeds == 1 or levels(means, noisy, seeds - 1) < wanted
+
+
+def test_no_number_of_seeds_goes_beyond_what_the_examples_allow() -> None:
+    means = np.array([[0.0, 0.1], [1.0, 0.9], [2.0, 2.2], [3.0, 3.1]])
+    of = Components(architecture=1.0, seed=0.0, examples=0.5, between=1.5, within=0.0)
+    assert seeds_for(4, means, of) is None
+    assert seeds_for(1, means, of) == 1
