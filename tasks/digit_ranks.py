@@ -1,0 +1,166 @@
+"""digit-ranks-vit: four handwritten digits in a grid, each to be ranked among them. Nothing to download.
+
+One block reads a digit and compares a little; more blocks and heads compare better: size pays within a minute of
+training, and two seeds agree.
+
+Shapes: B = batch, S = scans.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from sklearn.linear_model import LogisticRegression
+from torch import Generator, Tensor, nn
+
+from search_spaces.architecture import Architecture
+from search_spaces.count import Count, linear
+from search_spaces.models.vit import ViT, build_vit, count_vit
+from tasks.base import Metric
+from tasks.batches import Batch
+from tasks.digits import DigitsRecipe, DigitsViT, xavier
+from tasks.recipe import Recipe
+from tasks.splits import TensorSplits
+from tasks.supervised import SupervisedTask
+from tasks.vision import warp
+
+_IMAGE, _PATCH, _RANKS = (1, 16, 16), 4, 4
+_GRIDS = 720  # for validation and for test each: every one of 360 scans stands in eight
+
+
+class RankingViT(nn.Module):
+    """A ViT that reads a grid of four scans and, of each scan's tokens by their mean, its rank."""
+
+    def __init__(self, vit: ViT) -> None:
+        super().__init__()
+        self.embedding, self.stack, self.head = vit.embedding, vit.stack, vit.head
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Map [B, 1, 16, 16] to scores of ranks, [B, 4, 4]: the scans in rows, as one reads."""
+        tokens = self.stack(*self.embedding(images))[:, 1:]  # without the class token: 4 x 4 patches, 2 x 2 a scan
+        by_scan = tokens.unflatten(1, (2, 2, 2, 2)).mean(dim=(2, 4)).flatten(1, 2)  # [B, 4, width]
+        return self.head(by_scan)  # type: ignore[no-any-return]
+
+
+class DigitRanksViT(SupervisedTask):
+    """How many scans of a grid show a smaller digit? Asked of each of the four: ranks 0 to 3.
+
+    The scans and their split are those of digits-vit. Each training batch deals its scans, turned, moved and stretched
+    at random, into as many new grids, each scan into four; validation and test are fixed grids of scans of their own.
+    Metrics are means over a grid's four answers; their standard errors are those of drawing other scans, and not other
+    grids of the same.
+    """
+
+    name = "digit-ranks-vit"
+    version = 1
+    metrics = (Metric("accuracy", "share", "max"), Metric("loss", "nats", "min"))
+    base = Architecture(depth=4, width=32, heads=4, head_dim=8, hidden=64)
+    presets = {  # noqa: RUF012  # Task declares it a ClassVar
+        "smoke": DigitsRecipe(epochs=8, batch=64, lr=0.004, accelerator="cpu"),
+        "proxy": DigitsRecipe(epochs=90, batch=64, lr=0.004, accelerator="cpu"),
+    }
+
+    def load(self) -> TensorSplits:
+        """Read the scans from scikit-learn's files, and lay the grids to be measured on."""
+        return _grids()
+
+    def build(self, architecture: Architecture) -> nn.Module:
+        """A vision transformer that answers for each scan, [B, 1, 16, 16] to [B, 4, 4]."""
+        return RankingViT(xavier(build_vit(architecture, _IMAGE, _PATCH, _RANKS)))
+
+    def example(self) -> tuple[Tensor, ...]:
+        """One grid."""
+        return (torch.zeros(1, *_IMAGE),)
+
+    def closed_form(self, architecture: Architecture) -> Count:
+        """That network's parameters and MACs; its classifier is applied to four scans."""
+        head = linear(architecture.width, _RANKS)
+        return count_vit(architecture, _IMAGE, _PATCH, _RANKS) + Count(macs=3 * head.macs)
+
+    def loss(self, outputs: Tensor, targets: Mapping[str, Tensor], recipe: Recipe) -> Tensor:
+        """Cross-entropy of the four answers, smoothed by the recipe."""
+        answers = targets["ranks"].flatten()
+        return F.cross_entropy(outputs.flatten(0, 1), answers, label_smoothing=recipe.label_smoothing)
+
+    def measure(self, outputs: Tensor, targets: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """The share of right answers and the mean cross-entropy of a grid, [B], and its scans, [B, 4]."""
+        ranks = targets["ranks"]
+        entropy = F.cross_entropy(outputs.flatten(0, 1), ranks.flatten(), reduction="none").view_as(ranks)
+        right = (outputs.argmax(dim=-1) == ranks).float()
+        return {"accuracy": right.mean(dim=1), "loss": entropy.mean(dim=1), "scans": targets["scans"]}
+
+    def summary(self, measured: Mapping[str, Tensor]) -> Mapping[str, float]:
+        """The means over grids, with the standard errors of drawing other scans."""
+        summary = {}
+        for name in ("accuracy", "loss"):
+            each = measured[name].double()
+            summary[name] = each.mean().item()
+            summary[f"{name}_se"] = error_over_parts(each, measured["scans"])
+        return summary
+
+    def baselines(self, recipe: Any) -> Mapping[str, Mapping[str, float]]:
+        """Logistic regression that reads each digit from its pixels, and ranks what it has read; for every recipe."""
+        digits, grids, columns = DigitsViT().load(), _grids(), {}
+        images, labels = digits.train
+        model = LogisticRegression(max_iter=2000).fit(images.flatten(1).numpy(), labels.numpy())
+        for prefix, scans, (_, answers) in (
+            ("", digits.validation[0], grids.validation),
+            ("test_", digits.test[0], grids.test),
+        ):
+            read = torch.as_tensor(model.predict(scans.flatten(1).numpy()))[answers["scans"]]
+            right = (ranks_of(read) == answers["ranks"]).double().mean(dim=1)
+            columns[f"{prefix}accuracy"] = right.mean().item()
+            columns[f"{prefix}accuracy_se"] = error_over_parts(right, answers["scans"])
+        return {"logistic regression on each scan's pixels": columns}
+
+
+def error_over_parts(values: Tensor, parts: Tensor) -> float:
+    """The standard error of the mean of values [B], each of several parts [B, P] that others have as well.
+
+    Two values that share a part vary together: the variance is the sum of the products of the deviations of all pairs
+    that share one, over B^2 (P. Aronow, C. Samii and V. Assenova, "Cluster-Robust Variance Estimation for Dyadic Data",
+    Political Analysis, 2015, for pairs). A pair that shares several parts counts for each.
+    """
+    off = values - values.mean()
+    each = off.repeat_interleave(parts.shape[1])
+    sums = torch.zeros(int(parts.max()) + 1, dtype=off.dtype, device=off.device).index_add_(0, parts.flatten(), each)
+    own = (parts.shape[1] - 1) * (off**2).sum()  # each value meets itself in every part of its own
+    return float((((sums**2).sum() - own).clamp(min=0)).sqrt() / len(values))
+
+
+def ranks_of(digits: Tensor) -> Tensor:
+    """How many of a grid's digits are smaller than each, [..., 4] to [..., 4]."""
+    return (digits[..., None, :] < digits[..., :, None]).sum(dim=-1)
+
+
+@lru_cache(maxsize=1)
+def _grids() -> TensorSplits:
+    digits = DigitsViT().load()
+    validation, test = (_laid(part, seed) for seed, part in enumerate((digits.validation, digits.test)))
+    return TensorSplits(digits.train, validation, test, augment=_dealt, encode=digits.encode)
+
+
+def _laid(part: Batch, seed: int) -> Batch:
+    """Fixed grids of a part's scans [S, 1, 8, 8] and digits [S], with which scans these are."""
+    scans, digits = part
+    generator = Generator().manual_seed(seed)
+    orders = [torch.randperm(len(scans), generator=generator) for _ in range(_GRIDS * 4 // len(scans))]
+    which = torch.cat(orders).view(_GRIDS, 4)
+    return _grid(scans[which]), {"ranks": ranks_of(digits[which]), "scans": which}
+
+
+def _dealt(batch: Batch, recipe: DigitsRecipe, generator: Generator) -> Batch:
+    """As many grids as there are scans in the batch, each of which stands in four."""
+    scans, digits = batch
+    device = digits.device
+    which = torch.stack([torch.randperm(len(scans), generator=generator, device=device) for _ in range(4)], dim=1)
+    warped = warp(scans[which].flatten(0, 1), recipe.degrees, recipe.shift, recipe.scale, generator)
+    return _grid(warped.view(-1, 4, *scans.shape[1:])), {"ranks": ranks_of(digits[which])}
+
+
+def _grid(scans: Tensor) -> Tensor:
+    """Four scans, [B, 4, 1, 8, 8], as one image, [B, 1, 16, 16]."""
+    rows = [torch.cat([scans[:, left], scans[:, left + 1]], dim=-1) for left in (0, 2)]
+    return torch.cat(rows, dim=-2)

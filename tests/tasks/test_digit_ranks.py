@@ -1,0 +1,97 @@
+"""Ranks in grids of digits: how grids are laid and dealt, what is asked of them, and how well it is known."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+
+from tasks.digit_ranks import DigitRanksViT, error_over_parts, ranks_of
+from tasks.digits import DigitsViT
+from tasks.run import Run
+
+TASK = DigitRanksViT()
+CPU = torch.device("cpu")
+
+
+def test_a_rank_is_how_many_are_smaller() -> None:
+    for digits in product(range(4), repeat=4):
+        assert ranks_of(torch.tensor(digits)).tolist() == [sum(other < own for other in digits) for own in digits]
+
+
+@pytest.mark.parametrize("part", ["validation", "test"])
+def test_grids_to_be_measured_are_of_scans_of_their_own_each_in_eight(part: str) -> None:
+    images, answers = getattr(TASK.load(), part)
+    scans, digits = getattr(DigitsViT().load(), part)
+    assert images.shape == (720, 1, 16, 16)
+    assert torch.bincount(answers["scans"].flatten()).tolist() == [8] * 360
+    for grid, which, ranks in zip(images[::60], answers["scans"][::60], answers["ranks"][::60], strict=True):
+        assert len(set(which.tolist())) == 4
+        quarters = [grid[:, :8, :8], grid[:, :8, 8:], grid[:, 8:, :8], grid[:, 8:, 8:]]
+        assert all(torch.equal(quarter, scans[one]) for quarter, one in zip(quarters, which, strict=True))
+        assert ranks.tolist() == ranks_of(digits[which]).tolist()
+
+
+def test_the_grids_are_for_ever() -> None:
+    assert TASK.load().fingerprint == "e85e47538980"
+
+
+def test_training_deals_each_scan_of_a_batch_into_four_new_grids() -> None:
+    recipe = replace(TASK.presets["smoke"], degrees=0.0, shift=0.0, scale=0.0)
+    batches = TASK.load().training(recipe, 0, (), CPU)
+    (images, answers), _ = next(batches)
+    assert images.shape == (64, 1, 16, 16)
+    quarters = images.view(64, 1, 2, 8, 2, 8).permute(0, 2, 4, 1, 3, 5).flatten(0, 2)
+    kinds, times = quarters.flatten(1).unique(dim=0, return_counts=True)
+    assert len(kinds) == 64
+    assert set(times.tolist()) == {4}
+    assert not torch.equal(next(batches)[0][0], images)
+    assert answers["ranks"].shape == (64, 4)
+
+
+def test_each_scans_answer_is_read_from_its_own_tokens() -> None:
+    torch.manual_seed(0)
+    network = TASK.build(TASK.base).eval()
+    images = torch.rand(2, 1, 16, 16)
+    tokens = network.get_submodule("stack")(*network.get_submodule("embedding")(images))
+    assert tokens.shape == (2, 17, 32)
+    of_scan = [(1, 2, 5, 6), (3, 4, 7, 8), (9, 10, 13, 14), (11, 12, 15, 16)]  # behind the class token, row by row
+    means = torch.stack([sum(tokens[:, one] for one in own) / 4 for own in of_scan], dim=1)
+    assert torch.allclose(network(images), network.get_submodule("head")(means), atol=1e-6)
+
+
+def test_the_standard_error_is_that_of_drawing_other_scans() -> None:
+    random = np.random.default_rng(0)
+    which = torch.as_tensor(np.concatenate([random.permutation(200) for _ in range(8)]).reshape(400, 4))
+    means, errors = [], []
+    for _ in range(400):
+        quality = torch.as_tensor(random.normal(size=200))
+        values = quality[which].mean(dim=1) + 0.1 * torch.as_tensor(random.normal(size=400))
+        means.append(values.mean().item())
+        errors.append(error_over_parts(values, which))
+    assert np.mean(errors) == pytest.approx(np.std(means), rel=0.1)
+    alone = torch.arange(50)[:, None]
+    values = torch.as_tensor(random.normal(size=50))
+    assert error_over_parts(values, alone) == pytest.approx((values.var(correction=0) / 50).sqrt().item())
+
+
+def test_metrics_are_means_over_a_grids_answers() -> None:
+    outputs = torch.zeros(2, 4, 4)
+    outputs[0, :, 1] = 9.0
+    targets = {"ranks": torch.tensor([[1, 1, 0, 1], [0, 0, 0, 0]]), "scans": torch.arange(8).view(2, 4)}
+    measured = TASK.measure(outputs, targets)
+    assert measured["accuracy"].tolist() == [0.75, 1.0]
+    assert measured["loss"][1].item() == pytest.approx(np.log(4))
+    summary = TASK.summary(measured)
+    assert summary["accuracy"] == pytest.approx(0.875)
+    assert set(summary) == {"accuracy", "accuracy_se", "loss", "loss_se"}
+
+
+def test_it_is_learnt_and_a_baseline_stands_beside() -> None:
+    fitted = TASK.fit(Run(architecture=TASK.base, recipe=TASK.presets["smoke"], seed=0))
+    assert fitted.metrics["accuracy"] > 0.5  # always the commonest rank: 0.30
+    assert 0.003 < fitted.metrics["accuracy_se"] < 0.03
+    ((_, columns),) = TASK.baselines(TASK.presets["smoke"]).items()
+    assert 0.85 < columns["accuracy"] < 1
+    assert 0 < columns["test_accuracy_se"] < 0.03
