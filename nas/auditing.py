@@ -132,7 +132,9 @@ def _trusted(record: Mapping[str, Any]) -> str:
 
 
 def spread(task: Task, members: Feasible | Programme, number: int) -> list[Architecture]:
-    """Members whose FLOPs are spread evenly over their range, on a logarithmic scale; the same ones each time.
+    """Members whose FLOPs are spread evenly over their range, on a logarithmic scale: the costliest first.
+
+    They are the same ones each time.
 
     Raises:
         UserError: There are fewer.
@@ -152,7 +154,7 @@ def spread(task: Task, members: Feasible | Programme, number: int) -> list[Archi
         off = np.abs(cost - wanted)
         off[chosen] = np.inf
         chosen.append(int(off.argmin()))
-    return [known[i] for i in sorted(chosen, key=lambda i: float(cost[i]))]
+    return [known[i] for i in sorted(chosen, key=lambda i: -float(cost[i]))]
 
 
 def audit_of(title: str, rows: Sequence[Row], elsewhere: Mapping[str, Sequence[Row]]) -> Audit:

@@ -101,7 +101,7 @@ def test_architectures_are_spread_by_their_costs(space: str) -> None:
     assert chosen == spread(task, members, 6)
     assert len(set(chosen)) == 6
     costs = np.log([cheap_counts(task, architecture)["flops"] for architecture in chosen])
-    steps = np.diff(costs)
+    steps = np.diff(costs[::-1])  # the costliest comes first: else all wait for it at the end
     assert (steps > 0).all()
     assert steps.max() < 2.5 * steps.mean()
 
