@@ -11,6 +11,10 @@ FLAGS = {
         "--sampler", "--seed", "--set", "--space", "--storage", "--study", "--threads", "--timeout",
         "--trial-gpus", "--trial-memory", "--trial-timeout", "--trials", "--workers",
     },
+    "audit": {
+        "--arch", "--architectures", "--axis", "--budget", "--data", "--format", "--output", "--preset", "--seeds",
+        "--set", "--space", "--storage", "--threads", "--trial-gpus", "--trial-memory", "--trial-timeout", "--workers",
+    },
     "evaluate": {
         "--arch", "--data", "--format", "--measure", "--output", "--preset", "--profile", "--render", "--save",
         "--seed", "--set", "--storage", "--study", "--threads", "--topology", "--until",
