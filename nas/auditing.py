@@ -131,7 +131,7 @@ def _trusted(record: Mapping[str, Any]) -> str:
     return f"{record['metric']} with a reliability of {record['reliability']:.2f} and tells {apart}"
 
 
-def spread(task: Task, members: Feasible | Programme, number: int) -> list[Architecture]:
+def spread_by_cost(task: Task, members: Feasible | Programme, number: int) -> list[Architecture]:
     """Members whose FLOPs are spread evenly over their range, on a logarithmic scale: the costliest first.
 
     They are the same ones each time.

@@ -116,13 +116,15 @@ def _cell(record: Mapping[str, Any], column: str) -> str:
     if value is None:
         return "-"
     if isinstance(value, float):
-        return f"{value:.{places(error)}f}±{error:.{places(error)}f}" if isinstance(error, float) else f"{value:.4g}"
+        return (
+            f"{value:.{decimals(error)}f}±{error:.{decimals(error)}f}" if isinstance(error, float) else f"{value:.4g}"
+        )
     if column in COSTS:
         return short(value)
     return str(value)
 
 
-def places(error: float) -> int:
+def decimals(error: float) -> int:
     """Digits behind the point that show a standard error: three, and more of one that they would show as nothing."""
     return min(max(3, -math.floor(math.log10(error))), 6) if error > 0 else 3
 

@@ -39,7 +39,7 @@ def audit(
         UserError: What was asked for cannot be, or too few trainings were completed.
     """
     from nas.asking import check_asked, listed, settings_of, space_of, within
-    from nas.auditing import audit_of, check_audit, of_other_presets, spread, study_of
+    from nas.auditing import audit_of, check_audit, of_other_presets, spread_by_cost, study_of
     from nas.budget import parse_budget
     from nas.comparing import jobs_of
     from nas.jobs import fresh_task
@@ -53,7 +53,7 @@ def audit(
     of = fresh_task(task, data)
     laid_out = space_of(of, space, arch, preset, listed(axis))
     changes = settings_of(of, preset, settings)
-    chosen = spread(of, within(laid_out, of, parse_budget(listed(budget))), architectures)
+    chosen = spread_by_cost(of, within(laid_out, of, parse_budget(listed(budget))), architectures)
     jobs = jobs_of(task, data, chosen, range(seeds), preset, changes, threads)
     study = study_of(of.name, preset, changes)
     rows = evaluate_all(jobs, storage, study, resources)

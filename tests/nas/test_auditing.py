@@ -9,7 +9,7 @@ import pytest
 
 import nas
 from nas.asking import space_of, within
-from nas.auditing import audit_of, readings_of, spread, study_of
+from nas.auditing import audit_of, readings_of, spread_by_cost, study_of
 from nas.budget import parse_budget
 from nas.counting import cheap_counts
 from results.reliability import components
@@ -97,8 +97,8 @@ def test_other_presets_are_held_against_this_one() -> None:
 def test_architectures_are_spread_by_their_costs(space: str) -> None:
     task = load_task("digits-vit")
     members = within(space_of(task, space, "", "smoke"), task, parse_budget(["params<=100k"]))
-    chosen = spread(task, members, 6)
-    assert chosen == spread(task, members, 6)
+    chosen = spread_by_cost(task, members, 6)
+    assert chosen == spread_by_cost(task, members, 6)
     assert len(set(chosen)) == 6
     costs = np.log([cheap_counts(task, architecture)["flops"] for architecture in chosen])
     steps = np.diff(costs[::-1])  # the costliest comes first: else all wait for it at the end
@@ -112,7 +112,7 @@ def test_a_space_that_has_fewer_is_named() -> None:
     with pytest.raises(
         UserError, match=r"the space has \d+ architectures within the budget, got --architectures 500\."
     ):
-        spread(task, members, 500)
+        spread_by_cost(task, members, 500)
 
 
 def test_an_audit_is_kept_and_a_search_is_told_what_it_says(
