@@ -63,7 +63,7 @@ OPTIONS: Mapping[str, Any] = {
     "own_task": _option("--task", "The task, where it is in a file of yours: FILE.py:CLASS.", _TEXT, "TASK"),
     "study": _option(
         "--study",
-        "Name of the study; to ask: also `all`, or A,B. Default: the newest search, or one of its own.",
+        "Name of the study; to ask: also `all`, or A,B. Default: the newest search with rows, or one of its own.",
         _TEXT,
         "NAME",
     ),

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 from nas.options import Format
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from nas.study import Study
 
 
@@ -39,7 +41,7 @@ def query_rows(
         rows = {row.identity(): row for row in study.rows()}
         report.write_rows([rows[identity] for identity in chosen["identity"].to_pylist()], format, output)
         return
-    chosen = query(chosen, columns=_columns(columns, format, study, chosen.column_names))
+    chosen = query(chosen, columns=_columns(columns, format, study, chosen))
     if for_terminal:
         title = f"{len(chosen)} of {len(every)} rows"
         report.print_records(report.screen(), chosen.to_pylist(), chosen.column_names, title)
@@ -47,7 +49,7 @@ def query_rows(
         export.write(chosen, format.value, output)
 
 
-def _columns(text: str | None, format: Format, study: "Study", known: list[str]) -> list[str]:
+def _columns(text: str | None, format: Format, study: "Study", chosen: "pa.Table") -> list[str]:
     """Those asked for; without a word a table shows the telling ones and a file holds all."""
     from nas.objectives import names_in
 
@@ -55,7 +57,6 @@ def _columns(text: str | None, format: Format, study: "Study", known: list[str])
         return []
     if text is not None:
         return names_in(text)
-    failed = any(row.error for row in study.rows())
-    telling = ("task", *study.telling_columns(), "status", *(["error"] if failed else []))
+    telling = ("task", *study.telling_columns(), "status", *(["error"] if any(chosen["error"].to_pylist()) else []))
     several = len({row.task for row in study.rows()}) > 1
-    return [column for column in telling if column in known and (several or column != "task")]
+    return [column for column in telling if column in chosen.column_names and (several or column != "task")]

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
 
 
 def load(study: str | None = None, *, storage: str = DEFAULT_STORE, source: str | Path | None = None) -> "Study":
-    """Open the Rows of a study, of several with commas, or of `all`; without a name those of the newest search.
+    """Open the Rows of a study, of several with commas, or of `all`; without a name those of the newest search
+    that has any.
 
     `source` is a file of Rows (JSON Lines) in place of a storage. Loads no torch.
 

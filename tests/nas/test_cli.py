@@ -16,9 +16,11 @@ import typer
 from nas.cli import main
 from nas.options import command
 from nas.provenance import without_passwords
+from nas.storage.store import Store
 from search_spaces.catalog import SPACES
 from search_spaces.topologies.registry import TOPOLOGIES
 from tasks.base import TASKS
+from toy_rows import a_row
 
 TOY = f"{Path(__file__).parent / 'toy_tasks.py'}:Toy"
 Nas = Callable[..., tuple[int, str, str]]
@@ -75,6 +77,15 @@ def test_rows_of_several_kinds_in_one_table_are_remarked_on(nas: Nas) -> None:
     assert "note:" not in nas("results")[2]
     nas("evaluate", TOY, "--preset", "smoke", "--seed", "3")
     assert "note: toy: 2 values of seed" in nas("results", "--study", "all")[2]
+
+
+def test_reasons_are_shown_where_a_row_that_was_asked_for_failed(nas: Nas) -> None:
+    store = Store("sqlite:///nas-runs/studies.db", make=True)
+    store.add(a_row(), "s")
+    store.add(a_row(status="failed", seed=1, error="too bad", metrics={}), "s")
+    assert "too bad" in nas("results")[1]
+    assert "error" in nas("results", "--where", "seed = 1")[1]
+    assert "error" not in nas("results", "--where", "seed = 0")[1]
 
 
 def test_list_names_everything_that_is_installed(nas: Nas) -> None:
