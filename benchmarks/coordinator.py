@@ -27,7 +27,7 @@ from nas.asking import Asked, ask_search
 from nas.jobs import EvaluationJob, blank_row
 from nas.sampling import DEFAULT, BudgetSampler
 from nas.scheduler import Scheduler
-from nas.searching import SearchPlan
+from nas.search_plan import SearchPlan
 from nas.storage.leases import claims_in
 from nas.storage.optuna_study import open_storage, open_study
 from nas.storage.store import Store

@@ -263,3 +263,12 @@ def check_asked(**asked: Any) -> None:
             raise UserError(f"{name} must be at most {MOST.get(name, MOST_INTEGER)}, got {value!r:.40}.")
         if name in WORDS and value not in WORDS[name]:
             raise unknown(name, str(value), WORDS[name])
+
+
+def check_evidence(trials: int, seeds: int, confirm: float) -> None:
+    """Raise UserError where a search cannot have so many seeds, or confirm such a share of its trials."""
+    if not 1 <= seeds <= trials:
+        raise UserError(f"--seeds must be from 1 to --trials ({trials}) in a search, got {seeds}.")
+    number = isinstance(confirm, int | float) and not isinstance(confirm, bool)
+    if not (number and 0 <= confirm < 1):
+        raise UserError(f"--confirm must be a share of the trials, from 0 to below 1, got {confirm!r:.40}.")

@@ -98,7 +98,12 @@ OPTIONS: Mapping[str, Any] = {
     ),
     "curves": _option("--curves", "Write validation metrics on the way there.", _FILE, "FILE.csv"),
     "architectures": _option("--architectures", "How many, spread over the space by their FLOPs.", int),
-    "seeds": _option("--seeds", "Train each with that many seeds; 0 only counts.", int),
+    "seeds": _option(
+        "--seeds", "Seeds that each is trained with; in a search at least, and in `compare` 0 counts.", int
+    ),
+    "confirm": _option(
+        "--confirm", "Share of the trials that, at the end, train what may be on the front with fresh seeds.", float
+    ),
     "until": _option(
         "--until", "Stop at the first report at this step or behind it; without it, go on.", _NUMBER, "STEP", min=1
     ),
@@ -111,7 +116,7 @@ OPTIONS: Mapping[str, Any] = {
         "--budget", 'Bounds that every trained network keeps: "params<=100k", "20M<=params<=24M".', _TEXTS
     ),
     "objectives": _option("--objectives", "What to search for. Default: the task's metric, flops.", _TEXT, "A,B"),
-    "trials": _option("--trials", "Architectures the study is to hold in all.", int),
+    "trials": _option("--trials", "Trainings the study is to hold in all.", int),
     "timeout": _option("--timeout", "End after that time; the same command goes on: 90s, 30m, 2h.", _TEXT, "TIME"),
     "trial_timeout": _option("--trial-timeout", "Fail an evaluation that takes longer: 90s, 30m, 2h.", _TEXT, "TIME"),
     "trial_memory": _option(

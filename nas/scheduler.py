@@ -13,8 +13,9 @@ from nas.progress import Progress, said_if_slow, say
 from nas.signals import end_if_asked
 from nas.storage.database import clear_errors
 from nas.storage.leases import Claims, claims_in
+from nas.storage.names import check_name
 from nas.storage.outages import patient
-from nas.storage.store import Store, check_name
+from nas.storage.store import Store
 from nas.workers.resources import Resources
 from nas.workers.workers import Workers, pool_of
 from results.row import Row

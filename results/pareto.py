@@ -27,14 +27,7 @@ def front(table: pa.Table, objectives: Mapping[str, Direction]) -> pa.Table:
     Raises:
         UserError: No objective, an unknown one, one that holds no numbers, or a direction that is neither max nor min.
     """
-    if not objectives:
-        raise UserError("a front needs at least one objective.")
-    require(table, objectives)
-    for name, direction in objectives.items():
-        if direction not in ("max", "min"):
-            raise UserError(f"the direction of objective {name!r} must be max or min, got {direction!r}.")
-        if not (pa.types.is_floating(table[name].type) or pa.types.is_integer(table[name].type)):
-            raise UserError(f"objective {name!r} must be a column of numbers, got {table[name].type}.")
+    check_objectives(table, objectives)
     candidates = _candidates(table, objectives)
     if not len(candidates):
         return candidates
@@ -45,6 +38,18 @@ def front(table: pa.Table, objectives: Mapping[str, Direction]) -> pa.Table:
     for members in _groups(candidates):
         mask[members] = non_dominated(values[members])
     return keep(candidates, mask)
+
+
+def check_objectives(table: pa.Table, objectives: Mapping[str, Direction]) -> None:
+    """Raise UserError where a table has no front in these objectives."""
+    if not objectives:
+        raise UserError("a front needs at least one objective.")
+    require(table, objectives)
+    for name, direction in objectives.items():
+        if direction not in ("max", "min"):
+            raise UserError(f"the direction of objective {name!r} must be max or min, got {direction!r}.")
+        if not (pa.types.is_floating(table[name].type) or pa.types.is_integer(table[name].type)):
+            raise UserError(f"objective {name!r} must be a column of numbers, got {table[name].type}.")
 
 
 def non_dominated(values: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -63,6 +68,11 @@ def non_dominated(values: NDArray[np.float64]) -> NDArray[np.bool_]:
         values = values[numbers]
         mask[numbers] = _of_two(values) if values.shape[1] == 2 else _of_many(values)
     return mask
+
+
+def chances(draws: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How likely each of n points is on the front, by draws of all their values: [d, n, m] -> [n]."""
+    return np.asarray(np.mean([non_dominated(values) for values in draws], axis=0))
 
 
 def _of_two(values: NDArray[np.float64]) -> NDArray[np.bool_]:

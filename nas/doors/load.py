@@ -18,7 +18,8 @@ def load(study: str | None = None, *, storage: str = DEFAULT_STORE, source: str 
     Raises:
         UserError: There is no such study or file.
     """
-    from nas.storage.store import Store, named
+    from nas.storage.names import named
+    from nas.storage.store import Store
     from nas.study import Study
     from search_spaces.errors import UserError
 

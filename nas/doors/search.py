@@ -19,6 +19,8 @@ def search(
     budget: str | Sequence[str] = (),
     objectives: str | Sequence[str] | None = None,
     trials: int = 24,
+    seeds: int = 1,
+    confirm: float = 0.25,
     preset: str = "proxy",
     settings: str | Mapping[str, Any] = "",
     seed: int = 0,
@@ -40,20 +42,24 @@ def search(
     Raises:
         UserError: What was asked for cannot be, or the search had to end: what is finished then is stored.
     """
-    from nas.asking import ask_search, check_asked
+    from nas.asking import ask_search, check_asked, check_evidence
     from nas.doors.load import load
     from nas.searching import carry_out
+    from nas.storage.names import check_name
     from nas.storage.outages import patient
-    from nas.storage.store import check_name
     from nas.workers.resources import resources_of, seconds_of
 
-    check_asked(trials=trials, seed=seed, threads=threads, keep=keep, storage=storage)
+    check_asked(trials=trials, seeds=seeds, seed=seed, threads=threads, keep=keep, storage=storage)
     resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
+    check_evidence(trials, seeds, confirm)
     seconds = seconds_of("timeout", timeout)
     asked = ask_search(
         task, space, arch, axis, budget, objectives, preset=preset, settings=settings, seed=seed, sampler=sampler,
         data=data,
     )  # fmt: skip
     name = check_name(study or asked.name)
-    carry_out(asked, name, storage, trials=trials, resources=resources, seconds=seconds, keep=keep, traced=profile)
+    carry_out(
+        asked, name, storage, trials=trials, seeds=seeds, confirm=confirm, resources=resources, seconds=seconds,
+        keep=keep, traced=profile,
+    )  # fmt: skip
     return patient(load)(name, storage=storage)

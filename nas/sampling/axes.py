@@ -14,6 +14,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 
 from nas.budget import Feasible
 from nas.storage.optuna_study import other_choices
+from results.process import Places
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
 from search_spaces.space import Candidate, Point, SearchSpace, option_of
@@ -185,6 +186,15 @@ class Coordinates:
             known = {value: self.along(name, value) for value in (*self.space.axes[name], None)}
             columns.append(np.array([known[point.get(name)] for point in self._points]))
         return np.concatenate(columns or [np.zeros((len(self), 1))], axis=1)
+
+    @cached_property
+    def standing(self) -> Places:
+        """Where every feasible candidate stands for a model: its axes, words apart from sizes, and its own size."""
+        words = np.concatenate(
+            [np.full(len(self.along(name, None)), isinstance(axis, Words)) for name, axis in self.axes.items()]
+            or [np.zeros(1, dtype=bool)]
+        )
+        return Places(np.concatenate([self.places[:, ~words], self.sizes], axis=1), self.places[:, words])
 
     def nearest(self, place: Array, among: Indices, random: np.random.Generator) -> int:
         """The index nearest to a place, one of the nearest at random."""

@@ -1,10 +1,11 @@
 """What a study has tried so far, as arrays.
 
-Shapes: T = trials that stand at a feasible candidate, K = objectives.
+Shapes: T = trials that stand at a feasible candidate, N = candidates with values, K = objectives.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 
 import numpy as np
 import optuna
@@ -13,7 +14,10 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from nas.sampling.axes import Array, Coordinates, Indices
-from nas.storage.optuna_study import same_study, trials_of
+from nas.storage.optuna_study import ERRORS, same_study, trials_of
+
+WIDE = 3.0
+"""The factor that an objective spans to be taken by its logarithm."""
 
 
 @dataclass(frozen=True)
@@ -23,25 +27,81 @@ class Tried:
     Attributes:
         indices: Which candidate: [T].
         values: The values it got, turned so that less is better; NaN where it has none: [T, K].
+        errors: Their standard errors; NaN where there is none: [T, K].
         running: Whether values are still to come: [T].
+        numbers: The trials': [T].
     """
 
     indices: Indices
     values: Array
+    errors: Array
     running: NDArray[np.bool_]
+    numbers: Indices
 
     def __add__(self, later: "Tried") -> "Tried":
-        return Tried(
-            np.concatenate([self.indices, later.indices]),
-            np.concatenate([self.values, later.values]),
-            np.concatenate([self.running, later.running]),
-        )
+        pairs = ((getattr(self, field.name), getattr(later, field.name)) for field in fields(Tried))
+        return Tried(*map(np.concatenate, pairs))
+
+    @cached_property
+    def valued(self) -> NDArray[np.bool_]:
+        """Whether a trial has its values: [T]."""
+        return np.asarray(np.isfinite(self.values).all(axis=1))
+
+    @property
+    def repeatable(self) -> Indices:
+        """The candidates with values of which no trial is under way."""
+        return np.setdiff1d(self.indices[self.valued], self.indices[self.running])
 
     def untried(self, members: int) -> Indices:
         """The indices of all other candidates."""
         mask = np.ones(members, dtype=bool)
         mask[self.indices] = False
         return np.flatnonzero(mask)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The candidates that have values, each once, however many seeds it was trained with.
+
+    Attributes:
+        indices: Which candidates: [N].
+        values: Means over seeds; less is better: [N, K].
+        seeds: How many these are means of: [N].
+        errors: The standard error of one seed's value; NaN where it is not known of all: [N, K].
+        within: Sums of squares of its seeds' values about their mean: [N, K].
+    """
+
+    indices: Indices
+    values: Array
+    seeds: Array
+    errors: Array
+    within: Array
+
+    def at(self, rows: Indices) -> "Measured":
+        """Some of the candidates."""
+        return Measured(*(getattr(self, field.name)[rows] for field in fields(Measured)))
+
+
+def measured(tried: Tried) -> Measured:
+    """What trials have measured of each candidate.
+
+    An objective that is positive and spans a factor of more than WIDE is taken by its logarithm: costs multiply.
+    """
+    values, errors = tried.values[tried.valued], tried.errors[tried.valued]
+    if len(values):
+        wide = (values.min(axis=0) > 0) & (values.max(axis=0) > WIDE * values.min(axis=0))
+        errors = np.where(wide, errors / np.where(wide, values, 1.0), errors)
+        values = np.where(wide, np.log(np.where(wide, values, 1.0)), values)
+    indices, of, seeds = np.unique(tried.indices[tried.valued], return_inverse=True, return_counts=True)
+
+    def mean(each: Array) -> Array:
+        sums = np.zeros((len(indices), each.shape[1]))
+        np.add.at(sums, of, each)
+        return np.asarray(sums / seeds[:, None])
+
+    means = mean(values)
+    within = mean((values - means[of]) ** 2) * seeds[:, None]
+    return Measured(indices.astype(np.intp), means, seeds.astype(float), np.sqrt(mean(errors**2)), within)
 
 
 class History:
@@ -75,12 +135,15 @@ class History:
     def _read(self, trials: Sequence[FrozenTrial]) -> Tried:
         placed = [(self._coordinates.index(params_of(trial)), trial) for trial in trials]
         known = [(index, trial) for index, trial in placed if index is not None]
-        missing = [np.nan] * len(self._signs)
+        width = len(self._signs)
+        missing = [np.nan] * width
         values = [trial.values if trial.state == TrialState.COMPLETE else missing for _, trial in known]
         return Tried(
             np.array([index for index, _ in known], dtype=np.intp),
-            np.array(values, dtype=float).reshape(-1, len(self._signs)) * self._signs,
+            np.array(values, dtype=float).reshape(-1, width) * self._signs,
+            np.array([trial.user_attrs.get(ERRORS, missing) for _, trial in known], dtype=float).reshape(-1, width),
             np.array([not trial.state.is_finished() for _, trial in known], dtype=bool),
+            np.array([trial.number for _, trial in known], dtype=np.intp),
         )
 
 

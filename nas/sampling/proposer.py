@@ -1,13 +1,19 @@
 """What chooses the next candidate: the contract between the sampler and its ways of searching."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import optuna
 from optuna.trial import FrozenTrial
 
-from nas.sampling.axes import Coordinates, Indices
+from nas.sampling.axes import Array, Coordinates, Indices
 from nas.sampling.history import Tried
+from search_spaces.architecture import Architecture
+
+Costs = Callable[[Architecture], Sequence[float]]
+"""An architecture -> its objectives as counting tells them, less being better; NaN where only a training does."""
 
 
 @dataclass(frozen=True)
@@ -17,7 +23,9 @@ class Situation:
     Attributes:
         coordinates: The feasible candidates; of a space that cannot be listed, those tried and some that may be next.
         tried: What was tried.
-        untried: The indices to choose from, at least one.
+        untried: The candidates that are new.
+        again: Those that may be chosen for another seed.
+        costs: What counting tells of architectures' objectives: see `BudgetSampler`.
         seed: Drawn from the search's seed and the trial's number.
         study: The study that asks.
         trial: The trial that is to be.
@@ -26,6 +34,8 @@ class Situation:
     coordinates: Coordinates
     tried: Tried
     untried: Indices
+    again: Indices
+    costs: Costs
     seed: int
     study: optuna.Study
     trial: FrozenTrial
@@ -36,10 +46,15 @@ class Situation:
         drawn = self.coordinates.drawn(self.untried)
         return drawn if len(drawn) else self.untried
 
+    def known(self, indices: Indices) -> Array:
+        """What is known of candidates' objectives without training: NaN where it is not, [C, K]."""
+        found = [self.costs(self.coordinates.candidates[index].architecture) for index in indices]
+        return np.array(found, dtype=float).reshape(len(indices), self.tried.values.shape[1])
+
 
 class Proposer(ABC):
     """A way of searching. It keeps nothing between proposals."""
 
     @abstractmethod
     def propose(self, situation: Situation) -> int:
-        """Choose one of the untried candidates, by its index."""
+        """Choose one of the untried candidates, or one for another seed, by its index."""

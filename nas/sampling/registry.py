@@ -58,8 +58,12 @@ class Foreign(Proposer):
             raise UserError(
                 f"sampler {self._text!r} failed: {reason_of(error).rstrip('.')}. Choose another one."
             ) from error
-        if index not in situation.untried and not situation.coordinates.is_new(index):
-            raise UserError(f"sampler {self._text!r} must propose one of the untried candidates, got {index!r}.")
+        may = index in situation.untried or index in situation.again
+        if not may and not situation.coordinates.is_new(index):
+            raise UserError(
+                f"sampler {self._text!r} must propose one of the candidates that are untried or may have another seed, "
+                f"got {index!r}."
+            )
         return index
 
 

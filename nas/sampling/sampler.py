@@ -15,11 +15,12 @@ from nas.sampling.axes import Coordinates, Indices
 from nas.sampling.history import params_of
 from nas.sampling.members import Listed, Members
 from nas.sampling.pool import Unlisted
-from nas.sampling.proposer import Situation
+from nas.sampling.proposer import Costs, Situation
+from nas.sampling.racing import contender
 from nas.sampling.registry import DEFAULT, proposer
 from nas.unlisted.programme import Programme
 from search_spaces.errors import UserError
-from search_spaces.space import Candidate
+from search_spaces.space import Candidate, Point
 from search_spaces.spec import Scalar
 
 
@@ -28,7 +29,7 @@ class Exhausted(RuntimeError):
 
 
 class BudgetSampler(BaseSampler):
-    """Proposes candidates that are inside the budget and that no other trial of the study has.
+    """Proposes candidates that are inside the budget: new ones, and those tried for another seed where that tells more.
 
     What the space says is first comes first, or the feasible candidate nearest to it. Trials in any state count as
     tried; only what is enqueued by hand can be a repetition. What trial n proposes rests on the seed, on n and on
@@ -39,17 +40,26 @@ class BudgetSampler(BaseSampler):
         feasible: What may be proposed.
         inner: How to choose: a name among SAMPLERS, or "package.module:Class" of an Optuna sampler or a Proposer.
         seed: Any integer that is not negative.
+        costs: What counting tells of architectures' objectives, less being better: NaN where only a training does.
+        seeds: How many trials each candidate gets at least, where none of them fails.
 
     Raises:
         UserError: An unknown name, or an import path that leads to no sampler.
     """
 
-    def __init__(self, feasible: Feasible | Programme, inner: str = DEFAULT, seed: int = 0) -> None:
+    def __init__(
+        self,
+        feasible: Feasible | Programme,
+        inner: str = DEFAULT,
+        seed: int = 0,
+        costs: Costs | None = None,
+        seeds: int = 1,
+    ) -> None:
         self.feasible = feasible
         self._axes = Coordinates(feasible.space, {})
         self._members: Members = Unlisted(feasible) if isinstance(feasible, Programme) else Listed(feasible)
         self._proposer = proposer(inner)
-        self._seed = seed
+        self._seed, self._costs, self._seeds = seed, costs, seeds
 
     def propose(self, trial: optuna.Trial) -> Candidate:
         """The candidate of a trial just asked for, which is recorded in it; of an older one, what it has.
@@ -79,18 +89,27 @@ class BudgetSampler(BaseSampler):
     ) -> dict[str, Any]:
         """The point of one candidate. What the trial has recorded already, or was enqueued with, is kept."""
         given, seed = params_of(trial), self._seed_of(trial)
-        coordinates, tried = self._members.around(study, trial.number, seed)
-        untried = tried.untried(len(coordinates))
-        allowed = _allowed(coordinates, given, untried)
-        if not len(allowed):
-            raise Exhausted("every candidate within the budget has been tried.")
-        situation = Situation(coordinates, tried, untried, seed, study, trial)
+        situation = self._situation(study, trial, seed)
+        coordinates, untried = situation.coordinates, situation.untried
+        if not given:
+            if not len(untried):
+                raise Exhausted("every candidate within the budget has been tried.")
+            return dict(coordinates.point(self._choose(situation)))
         index = self._choose(situation) if len(untried) else -1
-        if index not in allowed and not (
-            coordinates.is_new(index) and given.items() <= coordinates.point(index).items()
-        ):
-            index = self._choose(replace(situation, untried=allowed))
+        if index < 0 or not given.items() <= coordinates.point(index).items():
+            allowed = _allowed(coordinates, given, untried)
+            index = self._choose(replace(situation, untried=allowed, again=untried[:0]))
         return dict(coordinates.point(index))
+
+    def contender(self, study: optuna.Study, trial: FrozenTrial, since: int) -> Point:
+        """The point of a candidate that was trained and may stand on the front: see `nas.sampling.racing`.
+
+        Where nothing has values yet, it is that of a candidate as `sample_relative` gives one.
+        """
+        situation = self._situation(study, trial, self._seed_of(trial))
+        if not len(situation.again):
+            return self.sample_relative(study, trial, {})
+        return dict(situation.coordinates.point(contender(situation, since)))
 
     def sample_independent(
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
@@ -98,18 +117,28 @@ class BudgetSampler(BaseSampler):
         """Never called by `propose`: an axis is only asked for where it applies."""
         raise ValueError(f"axis {param_name!r} does not apply to trial {trial.number}. Use BudgetSampler.propose.")
 
+    def _situation(self, study: optuna.Study, trial: FrozenTrial, seed: int) -> Situation:
+        coordinates, tried = self._members.around(study, trial.number, seed)
+        unknown = [np.nan] * len(study.directions)
+        costs = self._costs or (lambda architecture: unknown)
+        return Situation(
+            coordinates, tried, tried.untried(len(coordinates)), tried.repeatable, costs, seed, study, trial
+        )
+
     def _seed_of(self, trial: FrozenTrial) -> int:
         return int(np.random.SeedSequence([self._seed, trial.number]).generate_state(1)[0])
 
     def _choose(self, situation: Situation) -> int:
         start = self._members.start(situation.coordinates, self._seed)
-        return start if start in situation.untried else self._proposer.propose(situation)
+        if start in situation.untried:
+            return start
+        tried = situation.tried
+        wanting = [index for index in situation.again if (tried.indices == index).sum() < self._seeds]
+        return int(wanting[0]) if wanting else self._proposer.propose(situation)
 
 
 def _allowed(coordinates: Coordinates, given: Mapping[str, Scalar], untried: Indices) -> Indices:
     """The untried candidates with the values given; where all of those were tried, somebody wants one again."""
-    if not given:
-        return untried
     fitting = coordinates.fitting(given)
     if not len(fitting):
         raise UserError(f"no candidate within the budget has {_listed(given)}. Enqueue one that is.")

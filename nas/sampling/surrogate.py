@@ -1,136 +1,106 @@
 """Search by a model of the objectives, over the feasible candidates themselves.
 
-A Gaussian process is fitted to each objective of what was tried. Of the untried candidates, the one is proposed
-that would add the most hypervolume to what was found if each of its values came out one deviation better than
-expected, weighed with the chance that its evaluation ends with values at all. The set is finite, so nothing is
-optimised and nothing has to be moved into the budget.
+What a training tells is modelled (`nas.sampling.beliefs`), what counting tells is known. The next training is the one
+after which the front of expected values is expected to have the most hypervolume: the knowledge gradient (P. Frazier,
+W. Powell and S. Dayanik, "The Knowledge-Gradient Policy for Correlated Normal Beliefs", 2009), as if a training moved
+the expectation of its own candidate alone. So a new candidate and another seed of one that was tried are weighed by the
+same rule. The set is finite: nothing is optimised, and nothing has to be moved into the budget.
 
-The kernel is fixed: a parabola along each coordinate and a smooth remainder (Matern 5/2). A search has few axes
-and few values, which do not pay for fitting length scales.
-
-Shapes: N = candidates with values, C = the pool looked at, F = coordinates, K = objectives, R = directions.
+Shapes: N = candidates with values, C = the pool looked at, K = objectives, R = directions, Z = outcomes.
 """
 
 import numpy as np
 
-from nas.sampling.axes import Array, Coordinates, Indices
+from nas.sampling.axes import Array, Indices
+from nas.sampling.beliefs import Beliefs
+from nas.sampling.history import Measured, measured
 from nas.sampling.proposer import Proposer, Situation
+from results.pareto import non_dominated
+from results.process import Process, Readings, Scales
 
 START = 8
-"""Values there must be before a model is believed; candidates are drawn at random until then."""
+"""Candidates that must have values before a model is believed; they are drawn at random until then."""
 
 POOL, OBSERVED, UNFINISHED, DIRECTIONS = 500, 128, 32, 64
 """At most so many are looked at, drawn at random, so that a proposal costs the same however long the search."""
 
-NOISE = 0.02
-"""Variance of an objective's noise, where the kernel's remainder has a variance of 1."""
-
 EXPLORATION = (1, 2, 4, 8)
-"""Deviations that values are hoped to come out better than expected: the least that promises anything."""
+"""How much less certain than they are expectations are taken to be: the least with which anything promises a gain."""
 
-_WIDE = 3.0  # a positive objective whose values span this factor is modelled by its logarithm: costs multiply
+_OF_FAILURES = Scales(noise=0.02, remainder=1.0, sizes=1.0, words=1.0)
+
+LEAST_GAIN = 1e-4
+"""What is a gain, as a share of the hypervolume."""
 
 
 class Surrogate(Proposer):
-    """Gaussian processes over the feasible candidates: proposes what may add the most hypervolume."""
+    """Gaussian processes over the feasible candidates: proposes what adds most to what is known of the front."""
 
     def propose(self, situation: Situation) -> int:
         """Choose by the model, or at random while too little is known."""
         random = np.random.default_rng(situation.seed)
-        tried, coordinates = situation.tried, situation.coordinates
-        valued = np.isfinite(tried.values).all(axis=1)
-        if valued.sum() < START:
+        known = measured(situation.tried)
+        if len(known.indices) < START:
             return int(random.choice(situation.drawn))
-        seen, values = tried.indices[valued], _standard(tried.values[valued])
-        hypervolume = Hypervolume(values, random)
-        rows = _at_random(len(seen), OBSERVED, random, first=hypervolume.leaders)
-        seen, values = seen[rows], values[rows]
-        pool = random.permutation(situation.untried)[:POOL]
-
-        valueless = random.permutation(tried.indices[~valued & ~tried.running])[:UNFINISHED]
-        chance = _chance_of_values(coordinates, seen, valueless, pool)
-        model = Model(coordinates, seen, values)
-        running = tried.indices[~valued & tried.running][:UNFINISHED]
-        if len(running):  # they are taken to come out as expected
-            expected, _ = model.predict(running)
-            hypervolume.add(expected)
-            model = Model(coordinates, np.concatenate([seen, running]), np.concatenate([values, expected]))
-
-        mean, deviation = model.predict(pool)
+        known = known.at(_some(known, random))
+        pool = random.permutation(situation.untried)[:POOL].astype(np.intp)
+        chance = _chance_of_values(situation, known, pool, random)
+        beliefs = Beliefs(situation, known)
+        here, there = beliefs.expected(known.indices), beliefs.expected(pool)
+        hypervolume = Hypervolume(here.values, there.values, random)
+        may_repeat = np.isin(known.indices, situation.again)
         for weight in EXPLORATION:
-            gain = hypervolume.gain(mean - weight * deviation) * chance  # [C]
-            if gain.max() > 0:
-                return int(pool[gain.argmax()])
-        return int(pool[0])
-
-
-class Model:
-    """Gaussian processes that share a kernel, one for each objective, whose mean is taken to be 0.
-
-    Args:
-        coordinates: Where the candidates stand.
-        seen: Which candidates have values: [N].
-        values: The values: [N, K].
-    """
-
-    def __init__(self, coordinates: Coordinates, seen: Indices, values: Array) -> None:
-        self._coordinates, self._seen = coordinates, seen
-        gram = self._kernel(seen, seen) + NOISE * np.eye(len(seen))
-        self._whiten = np.linalg.inv(np.linalg.cholesky(gram))  # [N, N]
-        self._white = self._whiten @ values
-        self._scale = np.sqrt((self._white**2).mean(axis=0))  # [K], by maximum likelihood
-
-    def predict(self, at: Indices) -> tuple[Array, Array]:
-        """Mean and standard deviation at other candidates: [C] -> [C, K] and [C, K]."""
-        cross = self._whiten @ self._kernel(self._seen, at)  # [N, C]
-        own = 1.0 + (self._parabolas(at) ** 2).sum(axis=1)
-        left = np.maximum(own - (cross**2).sum(axis=0), 1e-12)
-        return cross.T @ self._white, np.sqrt(left)[:, None] * self._scale
-
-    def _kernel(self, left: Indices, right: Indices) -> Array:
-        x, y = self._described(left), self._described(right)
-        squares = (x**2).sum(axis=1)[:, None] + (y**2).sum(axis=1) - 2 * x @ y.T
-        distance = np.sqrt(5 * np.maximum(squares, 0))
-        matern = (1 + distance + distance**2 / 3) * np.exp(-distance)
-        return np.asarray(matern + self._parabolas(left) @ self._parabolas(right).T)
-
-    def _described(self, at: Indices) -> Array:
-        return np.concatenate([self._coordinates.places[at], self._coordinates.sizes[at]], axis=1)
-
-    def _parabolas(self, at: Indices) -> Array:
-        centred = self._described(at) - 0.5
-        return np.concatenate([centred, centred**2], axis=1)
+            new = hypervolume.gain(there.outcomes(weight, random)) * chance
+            again = hypervolume.gain_again(here.outcomes(weight, random)) * may_repeat
+            if max(new.max(initial=0.0), again.max(initial=0.0)) > LEAST_GAIN * hypervolume.reached:
+                break
+        better_again = again.max(initial=0.0) > new.max(initial=0.0)
+        return int(known.indices[again.argmax()] if better_again else pool[new.argmax()])
 
 
 class Hypervolume:
-    """How much a point adds to the hypervolume of others, by random directions: cheap for any number of objectives.
+    """What points add to the hypervolume of others, by random directions: cheap for any number of objectives.
 
     The hypervolume is, up to a constant, the mean over directions r on the positive unit sphere of the greatest
     min_k(max(0, (reference - point)_k / r_k))^K (Zhang and Golovin, "Random Hypervolume Scalarizations for
-    Provable Multi-Objective Black Box Optimization", ICML 2020). Each objective is measured in ranges of the
-    points; the reference is a tenth of the range beyond the worst of them.
+    Provable Multi-Objective Black Box Optimization", ICML 2020). Each objective is measured in ranges, from the best to
+    the worst of all points; the reference lies a little beyond the worst.
 
     Attributes:
-        leaders: The points that are best in a direction.
+        reached: The hypervolume of the points found.
+
+    Args:
+        found: The points found: [N, K].
+        others: Points that may be, which the ranges take in: [C, K].
+        random: Draws the directions.
     """
 
-    def __init__(self, values: Array, random: np.random.Generator) -> None:
-        best, worst = values.min(axis=0), values.max(axis=0)
+    def __init__(self, found: Array, others: Array, random: np.random.Generator) -> None:
+        every = np.concatenate([found, others])
+        best, worst = every.min(axis=0), every.max(axis=0)
         self._range = np.maximum(worst - best, 1e-9)
-        self._reference = worst + 0.1 * self._range
-        directions = np.abs(random.standard_normal((DIRECTIONS, values.shape[1])))
+        self._reference = worst + 0.02 * self._range
+        directions = np.abs(random.standard_normal((DIRECTIONS, found.shape[1])))
         self._directions = directions / np.linalg.norm(directions, axis=1, keepdims=True)  # [R, K]
-        lengths = self._lengths(values)
-        self.leaders = np.unique(lengths.argmax(axis=0))
-        self._reached = lengths.max(axis=0)  # [R]
+        lengths = self._lengths(found)
+        self._best = lengths.max(axis=0)  # [R]
+        first = lengths.argmax(axis=0)
+        lengths[first, np.arange(len(first))] = 0.0
+        without_first = lengths.max(axis=0)
+        self._without = np.where(np.arange(len(found))[:, None] == first, without_first, self._best)  # [N, R]
+        self.reached = float(self._best.mean())
 
-    def add(self, values: Array) -> None:
-        """Take further points as found: [N, K]."""
-        self._reached = np.maximum(self._reached, self._lengths(values).max(axis=0))
+    def gain(self, outcomes: Array) -> Array:
+        """What each of some points adds, the mean over its outcomes: [Z, C, K] -> [C]."""
+        return self._mean_of_greater(outcomes, self._best) - self.reached
 
-    def gain(self, values: Array) -> Array:
-        """What each point by itself would add: [C, K] -> [C]."""
-        return np.asarray(np.maximum(self._lengths(values) - self._reached, 0).mean(axis=1))
+    def gain_again(self, outcomes: Array) -> Array:
+        """What the points found add where they turn out otherwise, the mean over outcomes: [Z, N, K] -> [N]."""
+        return self._mean_of_greater(outcomes, self._without) - self.reached
+
+    def _mean_of_greater(self, outcomes: Array, reached: Array) -> Array:
+        sums = sum(np.maximum(self._lengths(points), reached).mean(axis=1) for points in outcomes)
+        return np.asarray(sums / len(outcomes))
 
     def _lengths(self, values: Array) -> Array:
         gains = np.maximum((self._reference - values) / self._range, 0)
@@ -138,23 +108,22 @@ class Hypervolume:
         return np.asarray(along.min(axis=0) ** len(along))
 
 
-def _standard(values: Array) -> Array:
-    """Mean 0 and deviation 1 in each objective: [N, K]."""
-    wide = (values.min(axis=0) > 0) & (values.max(axis=0) > _WIDE * values.min(axis=0))
-    values = np.where(wide, np.log(np.where(wide, values, 1.0)), values)
-    return np.asarray((values - values.mean(axis=0)) / np.maximum(values.std(axis=0), 1e-12))
+def _some(known: Measured, random: np.random.Generator) -> Indices:
+    """At most OBSERVED of the candidates with values: those that nothing is better than, and others at random."""
+    first = np.flatnonzero(non_dominated(known.values))
+    others = random.permutation(np.setdiff1d(np.arange(len(known.values)), first))
+    return np.concatenate([first, others])[:OBSERVED].astype(np.intp)
 
 
-def _chance_of_values(coordinates: Coordinates, seen: Indices, valueless: Indices, at: Indices) -> Array:
+def _chance_of_values(situation: Situation, known: Measured, at: Indices, random: np.random.Generator) -> Array:
     """How likely an evaluation ends with values, by where others failed or were pruned: [C]."""
-    if not len(valueless):
+    tried = situation.tried
+    without = random.permutation(tried.indices[~tried.valued & ~tried.running])[:UNFINISHED]
+    if not len(without):
         return np.ones(len(at))
-    ended_without = np.repeat([0.0, 1.0], [len(seen), len(valueless)])[:, None]
-    share, _ = Model(coordinates, np.concatenate([seen, valueless]), ended_without).predict(at)
-    return np.asarray(1 - np.clip(share[:, 0], 0, 1))
-
-
-def _at_random(count: int, most: int, random: np.random.Generator, first: Indices) -> Indices:
-    """At most `most` of the numbers below `count`, drawn at random after those that come first."""
-    others = random.permutation(np.setdiff1d(np.arange(count), first))
-    return np.concatenate([first, others])[:most].astype(np.intp)
+    ended_without = np.repeat([0.0, 1.0], [len(known.indices), len(without)])
+    ones = np.ones(len(ended_without))
+    places = situation.coordinates.standing.at(np.concatenate([known.indices, without]))
+    model = Process(places, Readings(ended_without, ones, ones), _OF_FAILURES)
+    share, _ = model.expected(situation.coordinates.standing.at(at))
+    return np.asarray(1 - np.clip(share, 0, 1))

@@ -18,9 +18,12 @@ from sqlalchemy.engine import make_url
 from nas.storage.database import PATIENCE_S, address, clear_errors, is_server, unusable, write_ahead
 from nas.storage.locks import making_schema, turn
 from nas.storage.search_config import SearchConfig
-from nas.storage.store import CONFIG
+from nas.storage.store import CONFIG, CONFIRMS_FROM
 from results.row import Direction, Row
 from search_spaces.errors import UserError
+
+ERRORS = "errors"  # the attribute of Optuna's trials that has the standard errors of its values
+_SEED = "seed"  # the attribute that has the seed of a trial whose candidate was tried before
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -142,6 +145,28 @@ def turn_at(study: optuna.Study) -> Iterator[None]:
         yield
 
 
+def confirms_from(study: optuna.Study) -> int | None:
+    """The number of the first trial that confirms what the others have found; None while there is none."""
+    number: int | None = study._storage.get_study_user_attrs(study._study_id).get(CONFIRMS_FROM)
+    return number
+
+
+def confirm_from(study: optuna.Study, number: int | None) -> None:
+    """Let trials confirm from that number on, or none."""
+    study._storage.set_study_user_attr(study._study_id, CONFIRMS_FROM, number)
+
+
+def seed_of(trial: FrozenTrial) -> int | None:
+    """The seed that a trial was given because its candidate was tried before; None where it has the study's."""
+    seed: int | None = trial.user_attrs.get(_SEED)
+    return seed
+
+
+def give_seed(study: optuna.Study, trial: FrozenTrial, seed: int) -> None:
+    """Record the seed of a trial whose candidate was tried before."""
+    study._storage.set_trial_user_attr(trial._trial_id, _SEED, seed)
+
+
 def same_study(one: optuna.Study, other: optuna.Study) -> bool:
     """Whether two objects are of one study in one storage."""
     return one._storage is other._storage and one._study_id == other._study_id
@@ -157,7 +182,10 @@ def conclude(study: optuna.Study, number: int, row: Row, objectives: Mapping[str
     elif row.status in ("pruned", "over-budget"):
         state = TrialState.PRUNED
     trial_id = storage.get_trial_id_from_study_id_trial_number(study._study_id, number)
+    errors = [columns.get(f"{name}_se") for name in objectives]
     with suppress(UpdateFinishedTrialError):
+        if state == TrialState.COMPLETE and any(errors):
+            storage.set_trial_user_attr(trial_id, ERRORS, errors)
         storage.set_trial_state_values(trial_id, state, values if state == TrialState.COMPLETE else None)
 
 

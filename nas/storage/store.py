@@ -31,12 +31,10 @@ from nas.storage.locks import making_schema
 from nas.storage.outages import patient
 from nas.storage.search_config import SearchConfig
 from results.row import BadRow, Row
-from search_spaces.errors import UserError, unknown
-
-_MOST_NAME = 100
-"""Characters of a study's name, which files are named after."""
+from search_spaces.errors import UserError
 
 CONFIG = "settings"  # the attribute of Optuna's study that has a SearchConfig
+CONFIRMS_FROM = "confirms_from"  # and that which has the number of the first trial that confirms
 
 _TABLES = sql.MetaData()
 _ROWS = sql.Table(
@@ -204,6 +202,16 @@ class Store:
                         configs[name] = SearchConfig.from_record(json.loads(text))
         return configs
 
+    def confirming(self, study: str) -> frozenset[str]:
+        """The identities of the Rows of a search whose seeds had no part in choosing what they were trained for."""
+        with clear_errors(self.url), self.engine.connect() as connection:
+            if not self._has("study_user_attributes"):
+                return frozenset()
+            values = {"key": CONFIRMS_FROM, "study": study}
+            number = next((json.loads(text) for (text,) in connection.execute(_ATTRIBUTE, values)), None)
+            wanted = sql.select(_ROWS.c.identity).where(_ROWS.c.study == study, _ROWS.c.number >= number)
+            return frozenset() if number is None else frozenset(connection.execute(wanted).scalars())
+
     @property
     def place(self) -> str:
         """What people call it: the file, or the URL without its password."""
@@ -248,6 +256,11 @@ _SEARCHES = sql.text(
     "WHERE key = :config ORDER BY study_id"
 )
 
+_ATTRIBUTE = sql.text(
+    "SELECT value_json FROM study_user_attributes JOIN studies USING (study_id) "
+    "WHERE key = :key AND study_name = :study"
+)
+
 # Rows of version 1 were attributes of Optuna's trials.
 _OLD_ROWS = sql.text(
     "SELECT trials.number, value_json FROM trial_user_attributes JOIN trials USING (trial_id) JOIN studies "
@@ -264,24 +277,3 @@ def _unwrapped(text: str) -> str:
         return str(json.loads(text))
     except ValueError:
         return text
-
-
-def check_name(study: str) -> str:
-    """The name, where a study can have it. Raises UserError."""
-    if study != study.strip() or not study or study == "all" or "," in study or not study.isprintable():
-        raise UserError(
-            f"a study's name has no commas, line ends or other controls, no blanks at its ends, and is not 'all', got "
-            f"{study!r:.80}. Give another --study."
-        )
-    if len(study) > _MOST_NAME:
-        raise UserError(f"a study's name has at most {_MOST_NAME} characters, got {len(study)}. Give another --study.")
-    return study
-
-
-def named(wanted: str, known: list[str]) -> list[str]:
-    """The studies that "all" or "A,B" means. Raises UserError for one that is not there."""
-    names = known if wanted == "all" else [name.strip() for name in wanted.split(",") if name.strip()]
-    for name in names or [wanted]:
-        if name not in known:
-            raise unknown("study", name, known)
-    return names

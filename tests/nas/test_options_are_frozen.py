@@ -7,9 +7,9 @@ from nas.cli import app
 
 FLAGS = {
     "search": {
-        "--arch", "--axis", "--budget", "--data", "--keep", "--objectives", "--plot", "--preset", "--profile",
-        "--sampler", "--seed", "--set", "--space", "--storage", "--study", "--threads", "--timeout",
-        "--trial-gpus", "--trial-memory", "--trial-timeout", "--trials", "--workers",
+        "--arch", "--axis", "--budget", "--confirm", "--data", "--keep", "--objectives", "--plot", "--preset",
+        "--profile", "--sampler", "--seed", "--seeds", "--set", "--space", "--storage", "--study", "--threads",
+        "--timeout", "--trial-gpus", "--trial-memory", "--trial-timeout", "--trials", "--workers",
     },
     "audit": {
         "--arch", "--architectures", "--axis", "--budget", "--data", "--format", "--output", "--preset", "--seeds",

@@ -9,7 +9,7 @@ from nas.budget import Feasible, feasible, parse_budget
 from nas.sampling import BudgetSampler
 from search_spaces.architecture import Architecture
 from search_spaces.space import Candidate, SearchSpace
-from toy_space import BASE, QUICK, params, study_with
+from toy_space import BASE, ONCE, params, study_with
 
 pytestmark = pytest.mark.usefixtures("quiet")
 RECIPES = SearchSpace(
@@ -38,7 +38,7 @@ def test_counts_are_asked_once_for_each_architecture_whatever_its_recipes() -> N
     assert {candidate.architecture.depth for candidate in found} == {1, 2}
 
 
-@pytest.mark.parametrize("inner", QUICK)
+@pytest.mark.parametrize("inner", ONCE)
 def test_a_recipe_is_searched_with_the_architecture_until_there_is_none_left(inner: str) -> None:
     everything = Feasible(RECIPES, tuple(RECIPES))
     storage, found = optuna.storages.InMemoryStorage(), []

@@ -12,12 +12,12 @@ from nas.budget import Feasible
 from nas.sampling import BudgetSampler, Exhausted
 from search_spaces.errors import UserError
 from search_spaces.space import Candidate
-from toy_space import ALL, BAND, BASE, QUICK, SPACE, search, study_with, within
+from toy_space import ALL, BAND, BASE, ONCE, QUICK, SPACE, search, study_with, within
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
 
-@pytest.mark.parametrize("inner", QUICK)
+@pytest.mark.parametrize("inner", ONCE)
 def test_every_trial_is_new_and_inside_the_budget_until_there_is_none_left(inner: str) -> None:
     sampler = BudgetSampler(BAND, inner)
     study = study_with(sampler)

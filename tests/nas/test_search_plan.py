@@ -10,7 +10,7 @@ from nas.asking import Asked, ask_search
 from nas.jobs import EvaluationJob, blank_row
 from nas.sampling import BudgetSampler
 from nas.scheduler import LATER
-from nas.searching import SearchPlan
+from nas.search_plan import SearchPlan
 from nas.storage.leases import Alone, Claims
 from nas.storage.optuna_study import open_storage, open_study
 from nas.storage.store import Store

@@ -100,8 +100,8 @@ def test_a_search_killed_while_it_proposed_goes_on_as_if_it_had_not_been(
     other = {"storage": elsewhere("killed")}
     dies = "    calls.append(a)\n    if len(calls) == 4: os._exit(9)\n    record(*a)\n"
     program = (
-        f"import nas.searching\nrecord, calls = nas.searching.record, []\ndef once(*a):\n{dies}"
-        "nas.searching.record = once"
+        f"import nas.search_plan\nrecord, calls = nas.search_plan.record, []\ndef once(*a):\n{dies}"
+        "nas.search_plan.record = once"
     )
     killed({**asked, **other}, tmp_path, program)
     assert len(rows(asked, **other)) == 3

@@ -9,8 +9,7 @@ import pytest
 
 from nas.budget import Feasible
 from nas.sampling import BudgetSampler, surrogate
-from nas.sampling.axes import Coordinates
-from nas.sampling.surrogate import NOISE, Hypervolume, Model
+from nas.sampling.surrogate import Hypervolume
 from search_spaces.architecture import Architecture
 from search_spaces.space import SearchSpace
 
@@ -23,44 +22,30 @@ SPACE = SearchSpace(
 ALL = Feasible(SPACE, tuple(SPACE))
 
 
-def kernel(x: list[float], y: list[float]) -> float:
-    """Matern 5/2 of length 1, and a parabola along each coordinate."""
-    r = math.sqrt(5) * math.dist(x, y)
-    smooth = (1 + r + r * r / 3) * math.exp(-r)
-    lines = sum((a - 0.5) * (b - 0.5) for a, b in zip(x, y, strict=True))
-    return smooth + lines + sum((a - 0.5) ** 2 * (b - 0.5) ** 2 for a, b in zip(x, y, strict=True))
-
-
-def test_the_model_is_gaussian_process_regression() -> None:
-    coordinates = Coordinates.of(ALL)
-    points = np.concatenate([coordinates.places, coordinates.sizes], axis=1).tolist()
-    seen, at = np.array([3, 50, 100, 200, 380]), np.array([0, 51, 383])
-    values = np.random.default_rng(0).normal(size=(5, 2))
-    gram = np.array([[kernel(points[i], points[j]) + NOISE * (i == j) for j in seen] for i in seen])
-    mean, deviation = Model(coordinates, seen, values).predict(at)
-    for row, index in enumerate(at):
-        cross = np.array([kernel(points[index], points[i]) for i in seen])
-        left = kernel(points[index], points[index]) - cross @ np.linalg.solve(gram, cross)
-        for k in range(2):
-            scale = values[:, k] @ np.linalg.solve(gram, values[:, k]) / 5
-            assert mean[row, k] == pytest.approx(cross @ np.linalg.solve(gram, values[:, k]))
-            assert deviation[row, k] == pytest.approx(math.sqrt(scale * left))
-
-
 @pytest.mark.parametrize("objectives", [1, 2, 3])
 def test_the_gain_is_the_hypervolume_a_point_adds(objectives: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(surrogate, "DIRECTIONS", 200_000)
     found = np.array([[0.0, 1.0, 0.5], [1.0, 0.0, 0.5], [0.5, 0.5, 0.0], [0.9, 0.9, 1.0]])[:, :objectives]
     new = np.array([[0.2, 0.4, 0.2], [-0.1, 0.3, 0.4], [0.95, 0.95, 0.95]])[:, :objectives]
-    gains = Hypervolume(found, np.random.default_rng(0)).gain(new)
+    corners = np.array([[-0.1] * 3, [1.1 - 0.02 * 1.2 / 1.02] * 3])[:, :objectives]  # the reference becomes 1.1
+    hypervolume = Hypervolume(found, corners, np.random.default_rng(0))
     ball = math.pi ** (objectives / 2) / (2**objectives * math.gamma(objectives / 2 + 1))
-    for gain, point in zip(gains, new, strict=True):
-        added = dominated(np.vstack([found, point])) - dominated(found)
-        assert gain * ball == pytest.approx(added, abs=4e-3)
+    unit = ball * (1.2 / 1.02) ** objectives
+    assert hypervolume.reached * unit == pytest.approx(dominated(found), abs=4e-3)
+    outcomes = np.stack([new, new + 0.05])
+    for gain, one, other in zip(hypervolume.gain(outcomes), *outcomes, strict=True):
+        added = [dominated(np.vstack([found, point])) - dominated(found) for point in (one, other)]
+        assert gain * unit == pytest.approx(sum(added) / 2, abs=4e-3)
+    outcomes = np.stack([found - 0.04, found + 0.1])
+    for row, gain in enumerate(hypervolume.gain_again(outcomes)):
+        others = np.delete(found, row, axis=0)
+        moved = [dominated(np.vstack([others, points[row]])) - dominated(found) for points in outcomes]
+        assert gain * unit == pytest.approx(sum(moved) / 2, abs=4e-3)
 
 
 def dominated(points: np.ndarray) -> float:
     """Volume below the reference 1.1 that some point dominates, counted in the boxes of the grid they span."""
+    points = np.minimum(points, 1.1)
     edges = [sorted({*points[:, k].tolist(), 1.1}) for k in range(points.shape[1])]
     total = 0.0
     for corner in product(*(range(len(edge) - 1) for edge in edges)):

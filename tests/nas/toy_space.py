@@ -21,6 +21,7 @@ SPACE = SearchSpace(
     },
 )
 QUICK = sorted(set(SAMPLERS.names()) - {"gp"})  # gp takes a second for each proposal; it has a test of its own
+ONCE = [name for name in QUICK if name != "surrogate"]  # which may propose another seed of a candidate
 
 
 def params(architecture: Architecture) -> int:

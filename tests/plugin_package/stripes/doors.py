@@ -129,11 +129,11 @@ class Reversed(optuna.samplers.RandomSampler):
 
 
 class Stubborn(Proposer):
-    """Proposes the same for ever."""
+    """Proposes the same for ever, whether or not it may."""
 
     def propose(self, situation: Situation) -> int:
-        """Take the first of all."""
-        return 0
+        """Take one beyond all."""
+        return len(situation.coordinates)
 
 
 class Failing(Proposer):

@@ -1,0 +1,27 @@
+"""Which architecture is to be trained with a fresh seed, when a search confirms what it has found.
+
+Trainings go to candidates in proportion to how likely they stand on the front: the next is that with the greatest
+chance for each training it would then have had (the method of V. D'Hondt, 1878, for seats by votes). So the surest have
+a fresh seed first, the next ones follow, and what turns out not to stand there gets no more.
+"""
+
+import numpy as np
+
+from nas.sampling.beliefs import Beliefs
+from nas.sampling.history import measured
+from nas.sampling.proposer import Situation
+from results.pareto import chances
+
+DRAWS = 256
+"""Of what may be true."""
+
+
+def contender(situation: Situation, since: int) -> int:
+    """The candidate whose next training confirms most; trials numbered from `since` on are those that confirm."""
+    known = measured(situation.tried)
+    drawn = Beliefs(situation, known).draws(known.indices, DRAWS, np.random.default_rng(situation.seed))
+    confirming = situation.tried.indices[situation.tried.numbers >= since]
+    trained = np.array([(confirming == index).sum() for index in known.indices])
+    due = chances(drawn) / (1 + trained)
+    due[~np.isin(known.indices, situation.again)] = -1.0
+    return int(known.indices[due.argmax()])

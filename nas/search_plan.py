@@ -1,0 +1,227 @@
+"""A search as a plan: ask for a candidate, have it evaluated, tell what came out; one coordinator's side of it."""
+
+import shutil
+from pathlib import Path
+from typing import Literal, final
+
+import numpy as np
+import optuna
+from optuna.trial import FrozenTrial, TrialState
+
+from nas.budget import parse_budget
+from nas.jobs import EvaluationJob
+from nas.objectives import PROFILED, measures_for
+from nas.sampling import BudgetSampler
+from nas.sampling.history import params_of
+from nas.scheduler import LATER, Later, Plan
+from nas.storage.leases import Claims
+from nas.storage.optuna_study import (
+    conclude,
+    confirm_from,
+    confirms_from,
+    give_seed,
+    is_under_way,
+    new_trial,
+    record,
+    seed_of,
+    trials_of,
+    turn_at,
+)
+from nas.storage.search_config import SearchConfig
+from nas.storage.store import Store
+from results.pareto import non_dominated
+from results.row import Row
+from search_spaces.space import Point
+
+Keep = Literal["front", "all", "none"]
+"""Which trained networks a search keeps."""
+
+
+@final
+class SearchPlan(Plan):
+    """The trials of a study, one after another, until it holds as many as were asked for.
+
+    A study that was interrupted, or whose coordinator died, goes on with the trials that were under way: they keep
+    their numbers and candidates, so that the study is the one it would have been. Where several coordinators are at it,
+    each takes over what another one has lost.
+
+    Attributes:
+        study: Optuna's, with its trials.
+        store: Where the Rows are.
+        config: What the study is about.
+        claims: What this coordinator has taken upon itself.
+        sampler: What proposes candidates.
+        trials: How many the study is to hold.
+        confirms: How many of these, at its end, train what may be on the front with fresh seeds.
+        keep: Which trained networks stay.
+        threads: Of the CPU, for each evaluation.
+        traces: Where each network's trace is kept, or None where none is made.
+        goes_on: Whether another process has left trials under way.
+    """
+
+    def __init__(
+        self,
+        study: optuna.Study,
+        store: Store,
+        config: SearchConfig,
+        claims: Claims,
+        sampler: BudgetSampler,
+        trials: int,
+        confirms: int = 0,
+        keep: Keep = "front",
+        threads: int = 1,
+        traces: Path | None = None,
+    ) -> None:
+        self.study, self.store, self.config, self.sampler = study, store, config, sampler
+        self.claims, self.trials, self.confirms = claims, trials, confirms
+        self.keep, self.threads, self.traces = keep, threads, traces
+        self._begun: set[int] = set()  # numbers of the trials that this coordinator has begun or taken over
+        self._networks: set[str] = set()  # identities of the study's Rows whose networks may still be there
+        self._front: dict[str, list[float]] = {}  # of complete rows not known to be beaten; less is better
+        self._noted: set[int] = set()
+        self.goes_on = bool(self._left_by_others())
+        self._take_notes()
+
+    def next(self) -> EvaluationJob | Later | None:
+        """A trial that another coordinator has left, or a new one while there is room for more."""
+        with turn_at(self.study):
+            left = self._left_by_others()
+            mine = next(filter(self._takes_over, left), None)
+            # Of a trial that died while it was proposed, what it had recorded is kept, and the rest proposed again.
+            trial = self._new() if mine is None else mine
+            job = None if trial is None else self._job(trial)
+        if trial is None:
+            if left:
+                return LATER
+            self._look_again()
+            return None
+        self._begun.add(trial.number)  # now that the turn was not lost
+        return job
+
+    def ended(self, job: EvaluationJob, row: Row) -> None:
+        """Tell Optuna, and let go of the networks that are no longer wanted."""
+        assert job.number is not None
+        conclude(self.study, job.number, row, self.config.objectives)
+        self.claims.release(self._lease(job.number))
+        self._noted.add(job.number)
+        self._take_note(row)
+        self._look_again()
+
+    def _look_again(self) -> None:
+        """See what others have found, and remove the networks that are not of the front any more."""
+        if self.keep != "front":
+            return
+        self._take_notes()
+        values = np.array(list(self._front.values())).reshape(-1, len(self.config.objectives))
+        best = {name for name, stays in zip(self._front, non_dominated(values), strict=True) if stays}
+        self._front = {name: self._front[name] for name in best}  # what is beaten once stays beaten
+        for name in self._networks - best:
+            network = self.store.network(name)
+            if network.exists() and self.store.holders(name) <= {self.study.study_name}:  # others may still want it
+                shutil.rmtree(network, ignore_errors=True)
+        self._networks &= best
+
+    def _new(self) -> FrozenTrial | None:
+        """A new trial, which is nobody else's; None where the study is to hold no more."""
+        if not self._has_room():
+            return None
+        trial = new_trial(self.study)
+        self.claims.claim(self._lease(trial.number))
+        return trial
+
+    def _has_room(self) -> bool:
+        """Whether a trial is to be begun: a search's, or one that confirms, the first of which is noted.
+
+        What is confirmed counts from the last time that a search had ended.
+        """
+        number, since = len(trials_of(self.study)), confirms_from(self.study)
+        if number >= self.trials:
+            return False
+        if number < self.trials - self.confirms and self.sampler.remaining(self.study):
+            if since is not None:
+                confirm_from(self.study, None)
+            return True
+        if since is None and self.confirms and any(trial.values for trial in trials_of(self.study)):
+            confirm_from(self.study, number)
+            return True
+        return since is not None and number - since < self.confirms
+
+    def _takes_over(self, trial: FrozenTrial) -> bool:
+        """Whether a trial that somebody else began is now this coordinator's."""
+        lease = self._lease(trial.number)
+        if not self.claims.claim(lease):
+            return False
+        if is_under_way(self.study, trial):
+            return True
+        self.claims.release(lease)  # it was concluded, and its lease given back, since this turn began
+        return False
+
+    def _left_by_others(self) -> list[FrozenTrial]:
+        """Trials under way that others have begun; those that have a Row are concluded, and are not among them."""
+        running = [trial for trial in trials_of(self.study) if trial.state == TrialState.RUNNING]
+        running = [trial for trial in running if trial.number not in self._begun]
+        rows = self.store.numbered(self.study.study_name, [trial.number for trial in running]) if running else {}
+        for number, row in rows.items():
+            self.store.clear(row)
+            conclude(self.study, number, row, self.config.objectives)
+        return [trial for trial in running if trial.number not in rows]
+
+    def _lease(self, number: int) -> str:
+        return f"trial {number} of {self.study.study_name}"
+
+    def _take_notes(self) -> None:
+        """Look at the Rows of all trials that have ended since, whoever has evaluated them."""
+        ended = {trial.number for trial in trials_of(self.study) if trial.state.is_finished()} - self._noted
+        for row in self.store.numbered(self.study.study_name, ended).values() if ended else ():
+            self._take_note(row)
+        self._noted |= ended
+
+    def _take_note(self, row: Row) -> None:
+        columns = row.columns()
+        ways = self.config.objectives.items()
+        values = [columns.get(name) for name, _ in ways]
+        if row.status == "complete" and None not in values:
+            signs = [-1.0 if way == "max" else 1.0 for _, way in ways]
+            self._front[row.identity()] = (np.array(values, dtype=float) * signs).tolist()
+        self._networks.add(row.identity())
+
+    def _proposed(self, trial: FrozenTrial) -> Point:
+        """What a trial is to try; what an earlier process recorded is kept."""
+        axes, since = self.sampler.infer_relative_search_space(self.study, trial), confirms_from(self.study)
+        if since is None or trial.number < since:
+            point = self.sampler.sample_relative(self.study, trial, axes)
+        else:
+            point = self.sampler.contender(self.study, trial, since)
+        return point
+
+    def _seed(self, trial: FrozenTrial, point: Point) -> int:
+        """The seed of a trial: the search's, or one more than any other trial of the same candidate has."""
+        others = [other for other in trials_of(self.study) if other.number != trial.number]
+        taken = [seed_of(other) or self.config.seed for other in others if params_of(other) == point]
+        seed = seed_of(trial)
+        if seed is None and taken and not trial.params:
+            seed = 1 + max(taken)
+            give_seed(self.study, trial, seed)
+        return self.config.seed if seed is None else seed
+
+    def _job(self, trial: FrozenTrial) -> EvaluationJob:
+        point = self._proposed(trial)
+        seed = self._seed(trial, point)
+        record(self.study, trial, point, self.sampler.infer_relative_search_space(self.study, trial))
+        candidate = self.sampler.candidate(point)
+        config, budget = self.config, parse_budget([self.config.budget])
+        return EvaluationJob(
+            task=config.task,
+            architecture=candidate.architecture,
+            preset=config.preset,
+            settings=tuple(sorted({**config.settings, **dict(candidate.settings)}.items())),
+            seed=seed,
+            data=config.data,
+            space=config.space,
+            number=trial.number,
+            limits=str(budget.profiled),
+            profiled=any(name in PROFILED for name in config.objectives),
+            trace=str(self.traces / candidate.key) if self.traces else None,
+            measures=measures_for(config.objectives),
+            threads=self.threads,
+        )

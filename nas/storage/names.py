@@ -1,0 +1,27 @@
+"""Names of studies: which they can have, and which of them somebody means."""
+
+from search_spaces.errors import UserError, unknown
+
+_MOST_NAME = 100
+"""Characters of a study's name, which files are named after."""
+
+
+def check_name(study: str) -> str:
+    """The name, where a study can have it. Raises UserError."""
+    if study != study.strip() or not study or study == "all" or "," in study or not study.isprintable():
+        raise UserError(
+            f"a study's name has no commas, line ends or other controls, no blanks at its ends, and is not 'all', got "
+            f"{study!r:.80}. Give another --study."
+        )
+    if len(study) > _MOST_NAME:
+        raise UserError(f"a study's name has at most {_MOST_NAME} characters, got {len(study)}. Give another --study.")
+    return study
+
+
+def named(wanted: str, known: list[str]) -> list[str]:
+    """The studies that "all" or "A,B" means. Raises UserError for one that is not there."""
+    names = known if wanted == "all" else [name.strip() for name in wanted.split(",") if name.strip()]
+    for name in names or [wanted]:
+        if name not in known:
+            raise unknown("study", name, known)
+    return names

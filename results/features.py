@@ -1,0 +1,57 @@
+"""Where the architectures of a table stand: coordinates for `results.process` from the columns that tell them apart.
+
+Shapes: n = architectures.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from results.columns import SHAPE
+from results.process import Array, Places
+from search_spaces.spec import Spec
+
+_SIZES = ("params", "flops")
+_WORD = 0.5**0.5  # two words are 1 apart
+
+Record = Mapping[str, Any]
+
+
+def places_of(records: Sequence[Record]) -> Places:
+    """Places of n records: what is more or less on lines from 0 to 1, every word apart from any other.
+
+    Architecture, parameters, FLOPs and recipe are looked at, where they differ. A topology's options are lines of their
+    own. Positive numbers are told apart by factors.
+    """
+    columns: dict[str, list[Any]] = {}
+    for number, record in enumerate(records):
+        for name, value in _told(record):
+            columns.setdefault(name, [None] * len(records))[number] = value
+    sizes, words = [], []
+    for values in columns.values():
+        if any(isinstance(value, str) for value in values):
+            words += [np.array([_WORD * (value == word) for value in values]) for word in sorted({*map(str, values)})]
+        elif len({*values}) > 1:
+            sizes.append(_line(values))
+    return Places(*(np.stack(each or [np.zeros(len(records))], axis=1) for each in (sizes, words)))
+
+
+def _told(record: Record) -> Iterator[tuple[str, Any]]:
+    """What tells a record from others, as (name, value)."""
+    for name, value in record.items():
+        if name == "topology" and isinstance(value, str) and "/" not in value:
+            spec = Spec.parse(value)
+            yield name, spec.name
+            yield from ((f"{spec.name}.{option}", each) for option, each in spec.options.items())
+        elif (name in SHAPE or name in _SIZES or name.startswith("recipe_")) and value is not None:
+            yield name, value
+
+
+def _line(values: Sequence[float | None]) -> Array:
+    """Numbers on a line from 0 to 1, and in the middle of it what has none."""
+    line = np.array([np.nan if value is None else float(value) for value in values])
+    if np.nanmin(line) > 0:
+        line = np.log(line)
+    line -= np.nanmin(line)
+    return np.where(np.isnan(line), 0.5, line / max(float(np.nanmax(line)), 1e-12))

@@ -1,0 +1,170 @@
+"""Gaussian processes over architectures: what readings of a metric say of its true values.
+
+A reading is a true value and noise. True values are a parabola along each coordinate and a smooth remainder (Matern
+5/2: C. Rasmussen and C. Williams, "Gaussian Processes for Machine Learning", 2006, equation 4.17). How far they are
+alike, how large the remainder is and how large the noise, is fitted: to where the likelihood of the readings and a
+prior are greatest.
+
+Shapes: N = architectures with readings, C = any architectures, F and W = coordinates.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import log
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cholesky, solve_triangular
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where architectures stand: coordinates about as long as 1.
+
+    Attributes:
+        sizes: Of what is more or less: [N, F].
+        words: Of what is one thing or another: [N, W].
+    """
+
+    sizes: Array
+    words: Array
+
+    def at(self, index: Indices) -> "Places":
+        """Those of some of the architectures."""
+        return Places(self.sizes[index], self.words[index])
+
+    @cached_property
+    def parabolas(self) -> Array:
+        """Centred coordinates and their squares: [N, 2 (F + W)]."""
+        centred = np.concatenate([self.sizes, self.words], axis=1) - 0.5
+        return np.concatenate([centred, centred**2], axis=1)
+
+
+@dataclass(frozen=True)
+class Readings:
+    """Readings, summed up for each architecture; the mean of all is about 0, and their deviation about 1.
+
+    Attributes:
+        means: Of each architecture: [N].
+        counts: How many readings that is the mean of: [N].
+        shares: The variance of the noise of one of them, as a share of what is fitted: about 1, [N].
+        within: The sum of squares of all readings about the means of their architectures, each divided by its share.
+    """
+
+    means: Array
+    counts: Array
+    shares: Array
+    within: float = 0.0
+
+
+class Scales(NamedTuple):
+    """What is fitted.
+
+    Attributes:
+        noise: The variance of a reading's noise; that of parabolas' coefficients is 1.
+        remainder: The variance of the remainder.
+        sizes: How far along sizes the remainder is alike.
+        words: How far along words.
+    """
+
+    noise: float
+    remainder: float
+    sizes: float
+    words: float
+
+
+_PRIOR = Scales(0.1, 1.0, 1.0, 0.7)
+_SPREAD = Scales(5.0, 3.0, 2.0, 2.0)
+"""The median of each in the prior, and the factor by which two of three are at most off it (lognormal)."""
+
+_TRIED: Mapping[str, tuple[float, ...]] = {
+    "noise": (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0),
+    "remainder": (0.3, 1.0, 3.0, 10.0),
+    "sizes": (0.4, 0.7, 1.2, 2.0),
+    "words": (0.4, 0.7, 1.2, 2.0),
+}
+_SWEEPS = 2  # over each scale in turn; the third changes nothing that a search would notice
+_LEAST = 1e-9
+
+
+class Process:
+    """What the readings of N architectures say of the true value of any. Scales are fitted where none are given.
+
+    Attributes:
+        scales: As they were fitted.
+        noise: The variance of the noise of one reading whose share is 1.
+    """
+
+    def __init__(self, places: Places, readings: Readings, scales: Scales | None = None) -> None:
+        self._places = places
+        apart = _Apart(places, places)
+        fit = _Fit(scales or _PRIOR, apart, readings)
+        for _ in range(0 if scales else _SWEEPS):
+            for name, values in _TRIED.items():
+                others = [fit.scales._replace(**{name: value}) for value in values]
+                fits = [_Fit(scales, apart, readings) for scales in others if scales != fit.scales]
+                fit = max([fit, *fits], key=lambda one: one.merit)
+        self._fit, self.scales, self.noise = fit, fit.scales, fit.scales.noise * fit.unit
+
+    def expected(self, at: Places) -> tuple[Array, Array]:
+        """Means and variances of true values: [C] each."""
+        cross = self._fit.whitened(_Apart(self._places, at))
+        own = self.scales.remainder + (at.parabolas**2).sum(axis=1)
+        left = np.maximum(own - (cross**2).sum(axis=0), _LEAST)
+        return cross.T @ self._fit.white, self._fit.unit * left
+
+    def draws(self, at: Places, number: int, random: np.random.Generator) -> Array:
+        """True values as they may be together: [number, C]."""
+        cross = self._fit.whitened(_Apart(self._places, at))
+        left = _Apart(at, at).covariance(self.scales) - cross.T @ cross
+        values, vectors = np.linalg.eigh(self._fit.unit * left)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        return np.asarray(cross.T @ self._fit.white + random.standard_normal((number, len(root))) @ root.T)
+
+
+class _Apart:
+    """How far apart two groups of architectures are; the covariance of their true values follows from it."""
+
+    def __init__(self, one: Places, other: Places) -> None:
+        self._sizes, self._words = _squares(one.sizes, other.sizes), _squares(one.words, other.words)
+        self._along = one.parabolas @ other.parabolas.T
+
+    def covariance(self, scales: Scales) -> Array:
+        distance = np.sqrt(5 * (self._sizes / scales.sizes**2 + self._words / scales.words**2))
+        return np.asarray(scales.remainder * (1 + distance + distance**2 / 3) * np.exp(-distance) + self._along)
+
+
+class _Fit:
+    """A process with given scales.
+
+    Attributes:
+        unit: What all variances are multiplied with: where the likelihood is greatest.
+        white: The readings as independent numbers.
+        merit: Log of likelihood and prior, up to a constant.
+    """
+
+    def __init__(self, scales: Scales, apart: _Apart, readings: Readings) -> None:
+        self.scales, counts = scales, readings.counts
+        noise = scales.noise * readings.shares / counts + _LEAST
+        self._root = cholesky(apart.covariance(scales) + np.diag(noise), lower=True, check_finite=False)
+        self.white = solve_triangular(self._root, readings.means, lower=True, check_finite=False)
+        every, again = float(counts.sum()), float((counts - 1).sum())
+        self.unit = max((float(self.white @ self.white) + readings.within / scales.noise) / every, _LEAST)
+        determinant = 2 * float(np.log(np.diag(self._root)).sum()) + again * log(scales.noise)
+        off = [log(one / prior) / log(spread) for one, prior, spread in zip(scales, _PRIOR, _SPREAD, strict=True)]
+        self.merit = -0.5 * (every * log(self.unit) + determinant + sum(one**2 for one in off))
+
+    def whitened(self, apart: _Apart) -> Array:
+        """How the true values of others go with the white readings: [N, C]."""
+        cross = apart.covariance(self.scales)
+        return np.asarray(solve_triangular(self._root, cross, lower=True, check_finite=False))
+
+
+def _squares(one: Array, other: Array) -> Array:
+    """Squared distances: [N, F] and [C, F] -> [N, C]."""
+    return np.asarray(np.maximum((one**2).sum(axis=1)[:, None] + (other**2).sum(axis=1) - 2 * one @ other.T, 0.0))

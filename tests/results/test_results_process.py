@@ -1,0 +1,105 @@
+"""Gaussian processes over architectures, beside the same by the density of all readings, one by one."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+from results import process
+from results.process import Places, Process, Readings, Scales
+
+RANDOM = np.random.default_rng(0)
+SEEDS = [1, 3, 1, 2, 1, 1]
+PLACES = Places(RANDOM.uniform(size=(6, 2)), 0.5**0.5 * np.eye(3)[[0, 1, 2, 0, 1, 2]])
+READ = [RANDOM.normal(size=seeds) for seeds in SEEDS]
+SHARES = np.array([1.0, 0.5, 2.0, 1.0, 1.0, 0.7])
+
+
+def readings() -> Readings:
+    means = np.array([each.mean() for each in READ])
+    within = sum(((each - each.mean()) ** 2).sum() / share for each, share in zip(READ, SHARES, strict=True))
+    return Readings(means, np.array(SEEDS, dtype=float), SHARES, float(within))
+
+
+def covariance(one: int, other: int, places: Places, scales: Scales) -> float:
+    """Matern 5/2 of two scales, and a parabola along each coordinate."""
+    far = (math.dist(places.sizes[one], places.sizes[other]) / scales.sizes) ** 2
+    far += (math.dist(places.words[one], places.words[other]) / scales.words) ** 2
+    r = math.sqrt(5 * far)
+    x, y = ([*places.sizes[i], *places.words[i]] for i in (one, other))
+    lines = sum((a - 0.5) * (b - 0.5) + (a - 0.5) ** 2 * (b - 0.5) ** 2 for a, b in zip(x, y, strict=True))
+    return scales.remainder * (1 + r + r * r / 3) * math.exp(-r) + lines
+
+
+def of_all_readings(scales: Scales) -> tuple[np.ndarray, np.ndarray, list[int]]:
+    """Readings one by one, their covariance in the process's unit, and whose each is."""
+    whose = [i for i, seeds in enumerate(SEEDS) for _ in range(seeds)]
+    gram = np.array([[covariance(i, j, PLACES, scales) for j in whose] for i in whose])
+    return np.concatenate(READ), gram + np.diag(scales.noise * SHARES[whose]), whose
+
+
+def merit(scales: Scales) -> float:
+    """The greatest log density of all readings that any unit gives them, with the log of the prior."""
+    values, gram, _ = of_all_readings(scales)
+    unit = values @ np.linalg.solve(gram, values) / len(values)
+    density = multivariate_normal(np.zeros(len(values)), unit * gram).logpdf(values)
+    prior = {"noise": (0.1, 5), "remainder": (1, 3), "sizes": (1, 2), "words": (0.7, 2)}
+    off = [math.log(getattr(scales, name) / median) / math.log(by) for name, (median, by) in prior.items()]
+    return float(density - 0.5 * sum(one**2 for one in off))
+
+
+def test_what_is_expected_is_what_all_readings_say() -> None:
+    at = Places(RANDOM.uniform(size=(4, 2)), 0.5**0.5 * np.eye(3)[[0, 1, 2, 0]])
+    both = Places(np.vstack([PLACES.sizes, at.sizes]), np.vstack([PLACES.words, at.words]))
+    made = Process(PLACES, readings())
+    values, gram, whose = of_all_readings(made.scales)
+    unit = values @ np.linalg.solve(gram, values) / len(values)
+    cross = np.array([[covariance(6 + c, i, both, made.scales) for i in whose] for c in range(4)])
+    own = np.array([[covariance(6 + c, 6 + d, both, made.scales) for d in range(4)] for c in range(4)])
+    mean = cross @ np.linalg.solve(gram, values)
+    left = unit * (own - cross @ np.linalg.solve(gram, cross.T))
+    expected, variance = made.expected(at)
+    assert expected == pytest.approx(mean, abs=1e-6)
+    assert variance == pytest.approx(np.diag(left), abs=1e-6)
+    assert made.noise == pytest.approx(made.scales.noise * unit)
+    drawn = made.draws(at, 200_000, np.random.default_rng(1))
+    assert drawn.mean(axis=0) == pytest.approx(mean, abs=0.02)
+    assert np.cov(drawn.T) == pytest.approx(left, abs=0.02)
+
+
+def test_no_scale_alone_is_better_than_what_was_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "_SWEEPS", 10)
+    fitted = Process(PLACES, readings()).scales
+    others = [fitted._replace(**{name: value}) for name, values in process._TRIED.items() for value in values]
+    assert max(others, key=merit) == fitted
+    for one, other in product(others[:3], others[-3:]):  # and by the same amount
+        apart = process._Apart(PLACES, PLACES)
+        fits = [process._Fit(scales, apart, readings()).merit for scales in (one, other)]
+        assert fits[0] - fits[1] == pytest.approx(merit(one) - merit(other), abs=1e-5)
+
+
+@pytest.mark.parametrize(("seeds", "noise"), [(1, 0.3), (4, 0.3), (4, 0.05)])
+def test_noise_is_found_as_large_as_it_is(seeds: int, noise: float) -> None:
+    random = np.random.default_rng(3)
+    places = Places(random.uniform(size=(60, 3)), np.zeros((60, 0)))
+    truth = np.sin(3 * places.sizes[:, 0]) + places.sizes[:, 1]
+    read = truth[:, None] + noise * random.normal(size=(60, seeds))
+    unit, means = read.std(), read.mean(axis=1)
+    within = float(((read - means[:, None]) ** 2).sum()) / unit**2
+    counts = np.full(60, float(seeds))
+    made = Process(places, Readings((means - means.mean()) / unit, counts, np.ones(60), within))
+    assert math.sqrt(made.noise) * unit == pytest.approx(noise, rel=0.3)
+
+
+def test_one_architecture_whose_readings_are_all_alike_is_no_obstacle() -> None:
+    places = Places(np.zeros((1, 2)), np.zeros((1, 0)))
+    mean, variance = Process(places, Readings(np.zeros(1), np.ones(1), np.ones(1))).expected(places)
+    assert np.isfinite(mean).all()
+    assert (variance > 0).all()
+
+
+def test_scales_that_are_given_are_taken() -> None:
+    scales = Scales(0.2, 0.5, 0.9, 0.8)
+    assert Process(PLACES, readings(), scales).scales == scales
