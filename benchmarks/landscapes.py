@@ -87,8 +87,10 @@ def space() -> SearchSpace:
     return SearchSpace("joint, every depth and heads", BASE, axes)
 
 
-def landscapes(budgets: Mapping[str, str]) -> dict[tuple[str, str], Landscape]:
-    """(name of a loss, name of a budget) -> the landscape."""
+def landscapes(
+    budgets: Mapping[str, str], losses: Mapping[str, tuple[Loss, float]] | None = None
+) -> dict[tuple[str, str], Landscape]:
+    """(name of a loss, name of a budget) -> the landscape; of LOSSES, where no others are given."""
     searched = space()
     counts = {architecture: count_vit(architecture, (3, 224, 224), 16, 1000) for architecture in searched.architectures}
     flops = {architecture: 2 * count.macs for architecture, count in counts.items()}
@@ -97,10 +99,10 @@ def landscapes(budgets: Mapping[str, str]) -> dict[tuple[str, str], Landscape]:
         for name, text in budgets.items()
     }
     made = {}
-    for name, (loss, noise) in LOSSES.items():
-        losses = {architecture: loss(architecture, count) for architecture, count in counts.items()}
+    for name, (loss, noise) in (losses or LOSSES).items():
+        of_all = {architecture: loss(architecture, count) for architecture, count in counts.items()}
         for budget, members in inside.items():
-            made[name, budget] = Landscape(members, flops, losses, noise)
+            made[name, budget] = Landscape(members, flops, of_all, noise)
     return made
 
 

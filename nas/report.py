@@ -12,21 +12,21 @@ from rich.table import Table
 
 from nas.objectives import COSTS
 from nas.options import Format
-from results.row import Direction
 from search_spaces.errors import UserError, printable
-from search_spaces.files import replacing
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
     from results.row import Row
+    from results.standing import Standing
 
 SHAPE_COLUMNS = ("topology", "depth", "heads", "head_dim")
+STANDING = ("seeds", "at_front", "level")
+"""How a front's architectures stand: over how many seeds, with which chance to be there, in which group."""
+
+CONTENDS = 0.1
+"""The chance from which on an architecture is shown with the front."""
+
 MOST_OPERATORS = 10
 """How many operators of a trace are shown."""
-
-_PICTURES = (".png", ".pdf", ".svg")
 
 
 def screen(*, stderr: bool = False) -> Console:
@@ -94,6 +94,31 @@ def front_columns(objectives: Sequence[str], metrics: Sequence[str]) -> list[str
     return list(dict.fromkeys(("key", *SHAPE_COLUMNS, "params", "flops", *objectives, *shown)))
 
 
+def front_records(found: "Sequence[Standing]") -> list[dict[str, Any]]:
+    """The architectures on a front and those that may be, a record each; `at_front` is their chance."""
+    shown = [one for one in found if one.stands or one.chance >= CONTENDS]
+    return [
+        {
+            **one.record,
+            "seeds": f"{one.record['seeds']} fresh" if one.confirmed else str(one.record["seeds"]),
+            "at_front": None if math.isnan(one.chance) else f"{one.chance:.2f}",
+            "level": one.level,
+        }
+        for one in shown
+    ]
+
+
+def front_notes(found: "Sequence[Standing]") -> list[str]:
+    """What is to be known of a front that its table does not say."""
+    shown = [one for one in found if one.stands or one.chance >= CONTENDS]
+    if any(math.isnan(one.chance) for one in shown):
+        return ["single trainings without standard errors: what of this is chance cannot be told; --seeds 2 can"]
+    notes = [f"levels: {max(one.level for one in shown)} groups that can be told apart, the last is the best"]
+    if not all(one.confirmed for one in shown if one.stands):
+        notes.append("means of seeds that chose an architecture are too good; those of fresh seeds (--confirm) are not")
+    return notes
+
+
 def print_records(console: Console, records: Sequence[Mapping[str, Any]], columns: Sequence[str], title: str) -> None:
     """Print records as a table; a metric and its standard error share a cell."""
     shown = [column for column in columns if not column.endswith("_se")]
@@ -155,73 +180,3 @@ def baseline_lines(baselines: Mapping[str, Mapping[str, float]]) -> list[str]:
         cells = (f"{column} {_cell(columns, column)}" for column in columns if not column.endswith("_se"))
         lines.append(f"{name}: {', '.join(cells)}")
     return lines
-
-
-def check_picture(path: Path | None) -> None:
-    """Raise UserError where a picture cannot be of that kind: before a search and not after it."""
-    if path is not None and path.suffix.lower() not in _PICTURES:
-        raise UserError(f"a picture must end in {', '.join(_PICTURES)}, got {str(path)!r}.")
-
-
-def draw_front(records: Sequence[Mapping[str, Any]], objectives: Mapping[str, Direction], title: str) -> "Figure":
-    """Draw every architecture, coloured by topology, and the front through those whose record says `stands`.
-
-    The first cost among the objectives, or else the second of them, is the x axis; error bars are standard errors.
-    """
-    from matplotlib.figure import Figure  # half a second that only a picture needs
-
-    x_name = next((name for name in objectives if name in COSTS), [*objectives, *objectives][1])
-    y_name = next((name for name in objectives if name != x_name), x_name)
-    points = [record for record in records if record.get(x_name) is not None and record.get(y_name) is not None]
-    figure = Figure(figsize=(8, 5), layout="constrained")
-    axes = figure.add_subplot()
-    _draw_points(axes, points, x_name, y_name)
-    best = sorted((record for record in points if record["stands"]), key=lambda record: record[x_name])
-    across, up = ([record[name] for record in best] for name in (x_name, y_name))
-    axes.step(across, up, where="post", color="black", linewidth=1, label="front")
-    axes.plot(across, up, "o", markersize=13, markerfacecolor="none", markeredgecolor="black", markeredgewidth=0.8)
-    _label(axes, [record[x_name] for record in points], x_name, y_name)
-    axes.set_title(title, loc="left", fontsize=10)
-    axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
-    return figure
-
-
-def _draw_points(axes: "Axes", points: Sequence[Mapping[str, Any]], x_name: str, y_name: str) -> None:
-    """Each topology with a colour and a marker of its own."""
-    names = sorted({record["topology"] for record in points})
-    for i, name in enumerate(names):
-        own = [record for record in points if record["topology"] == name]
-        axes.errorbar(
-            [record[x_name] for record in own],
-            [record[y_name] for record in own],
-            yerr=[record.get(f"{y_name}_se") or 0 for record in own],
-            fmt="osD^vP*X<>"[(i // 10 + i) % 10],
-            color=f"C{i % 10}",
-            elinewidth=0.6,
-            alpha=0.85,
-            label=name,
-        )
-
-
-def _label(axes: "Axes", span: Sequence[float], x_name: str, y_name: str) -> None:
-    from matplotlib.ticker import EngFormatter, LogLocator
-
-    if span and min(span) > 0 and max(span) / min(span) > 5:
-        axes.set_xscale("log")
-        axes.xaxis.set_minor_locator(LogLocator(subs=(2, 5)))  # more of them overlap
-        axes.xaxis.set_minor_formatter(EngFormatter(sep=""))
-    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
-    axes.set_xlabel(x_name)
-    axes.set_ylabel(y_name if y_name in COSTS else f"{y_name} (validation)")
-    axes.grid(alpha=0.25)
-
-
-def save_figure(figure: "Figure", path: Path) -> None:
-    """Write a picture. Raises UserError where that cannot be."""
-    check_picture(path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as file:
-            figure.savefig(file, format=path.suffix[1:].lower(), dpi=150)
-    except OSError as error:
-        raise UserError(f"the picture cannot be written to {path}: {error.strerror}. Give another --plot.") from error

@@ -185,15 +185,6 @@ class SearchPlan(Plan):
             self._front[row.identity()] = (np.array(values, dtype=float) * signs).tolist()
         self._networks.add(row.identity())
 
-    def _proposed(self, trial: FrozenTrial) -> Point:
-        """What a trial is to try; what an earlier process recorded is kept."""
-        axes, since = self.sampler.infer_relative_search_space(self.study, trial), confirms_from(self.study)
-        if since is None or trial.number < since:
-            point = self.sampler.sample_relative(self.study, trial, axes)
-        else:
-            point = self.sampler.contender(self.study, trial, since)
-        return point
-
     def _seed(self, trial: FrozenTrial, point: Point) -> int:
         """The seed of a trial: the search's, or one more than any other trial of the same candidate has."""
         others = [other for other in trials_of(self.study) if other.number != trial.number]
@@ -205,9 +196,10 @@ class SearchPlan(Plan):
         return self.config.seed if seed is None else seed
 
     def _job(self, trial: FrozenTrial) -> EvaluationJob:
-        point = self._proposed(trial)
+        axes = self.sampler.infer_relative_search_space(self.study, trial)
+        point = self.sampler.sample_relative(self.study, trial, axes)  # what an earlier process recorded is kept
         seed = self._seed(trial, point)
-        record(self.study, trial, point, self.sampler.infer_relative_search_space(self.study, trial))
+        record(self.study, trial, point, axes)
         candidate = self.sampler.candidate(point)
         config, budget = self.config, parse_budget([self.config.budget])
         return EvaluationJob(

@@ -6,13 +6,13 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
-from nas import report
+from nas import picture, report
 from nas.objectives import names_in, resolve
 from nas.storage.passwords import without_passwords
 from nas.storage.search_config import SearchConfig
 from results import table
-from results.pareto import front
 from results.row import Direction, Row
+from results.standing import Standing, standings
 from search_spaces.errors import UserError
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ class Study:
         storage: The database that it is in.
         config: What a search was about; None where the Rows are no search's, or those of several.
         bad: What could not be read as a Row: a line each.
+        confirming: Identities of the Rows whose seeds had no part in choosing what they were trained for.
     """
 
     def __init__(
@@ -39,8 +40,10 @@ class Study:
         rows: Sequence[Row],
         config: SearchConfig | None = None,
         bad: Sequence[str] = (),
+        confirming: frozenset[str] = frozenset(),
     ) -> None:
         self.name, self.storage, self.config, self.bad = name, storage, config, tuple(bad)
+        self.confirming = confirming
         self._rows = tuple(rows)
 
     def rows(self) -> list[Row]:
@@ -69,14 +72,24 @@ class Study:
             raise UserError(f"study {self.name!r} has no row that says what its metrics are. Name objectives.")
         return resolve([first, "flops"], self.directions)
 
-    def front(self, objectives: str | Sequence[str] | None = None) -> list[Row]:
-        """The complete Rows that no other beats in every objective at once; one front for each task and data.
+    def standings(self, objectives: str | Sequence[str] | None = None) -> list[Standing]:
+        """How each architecture stands, with all its seeds: means, errors, the chance to be on the front.
 
         Raises:
             UserError: An unknown objective.
         """
-        best = self._front(self._asked(objectives))
-        return [row for row in self._rows if row.identity() in best]
+        asked = self._asked(objectives)
+        if not asked.keys() <= set(self.table.column_names):  # where all failed, no metric is a column
+            return []
+        return standings(self.table, asked, self.confirming)
+
+    def front(self, objectives: str | Sequence[str] | None = None) -> list[Standing]:
+        """The architectures on the front of what is expected of them; one front for each task, preset and data.
+
+        Raises:
+            UserError: An unknown objective.
+        """
+        return [one for one in self.standings(objectives) if one.stands]
 
     @cached_property
     def table(self) -> "pyarrow.Table":
@@ -88,46 +101,37 @@ class Study:
         return self.table.to_pandas()
 
     def plot(self, path: str | Path | None = None, objectives: str | Sequence[str] | None = None) -> "Figure":
-        """Draw every architecture and the front, as a matplotlib figure, and into a file where one is named.
+        """Draw every architecture and the front through what is expected, and into a file where one is named.
 
         Raises:
             UserError: An unknown objective, or a file that cannot be written.
         """
-        asked = self._asked(objectives)
-        best = self._front(asked)
-        drawn = {"identity", "topology", *asked, *(f"{name}_se" for name in asked)}
-        records = self.table.select([name for name in self.table.column_names if name in drawn]).to_pylist()
-        records = [{**record, "stands": record["identity"] in best} for record in records]
-        figure = report.draw_front(records, asked, self.title(asked, len(best)))
+        asked, found = self._asked(objectives), self.standings(objectives)
+        baselines = self.config.baselines if self.config else {}
+        figure = picture.draw_front(found, asked, self.title(asked, found), baselines)
         if path is not None:
-            report.save_figure(figure, Path(path))
+            picture.save_figure(figure, Path(path))
         return figure
 
-    def title(self, objectives: Mapping[str, Direction], standing: int) -> str:
+    def title(self, objectives: Mapping[str, Direction], found: Sequence[Standing]) -> str:
         """What a front of it is called, in a line."""
         ways = ", ".join(f"{way} {name}" for name, way in objectives.items())
         budget = self.config.budget or "no budget" if self.config else "all rows"
-        return f"{standing} of {len(self._rows)} architectures on the front of {self.name} ({ways}; {budget})"
+        standing = sum(one.stands for one in found)
+        return f"{standing} of {len(found)} architectures on the front of {self.name} ({ways}; {budget})"
 
     def telling_columns(self) -> list[str]:
-        """The columns that tell its Rows apart: architecture, costs, metrics, axes of the recipe, seeds."""
+        """The columns that tell its Rows apart: architecture, costs, metrics, axes of the recipe."""
         axes = self.config.axes if self.config else {}
         recipe = [axis.replace(".", "_", 1) for axis in axes if axis.startswith("recipe.")]
-        seeds = ["seed"] if len({row.seed for row in self._rows}) > 1 else []
         objectives = list(self.objectives) if self.directions else []
-        return [*report.front_columns(objectives, list(self.directions)), *recipe, *seeds]
+        return [*report.front_columns(objectives, list(self.directions)), *recipe]
 
     def nothing_complete(self) -> str:
         """That it has no complete Row, and the first reason, in a line."""
         first = next((row.error for row in self._rows if row.error), None)
         why = f", the first with: {first}" if first else ""
         return f"study {self.name!r} has no complete row yet: {len(self)} ended{why}. See `nas results`."
-
-    def _front(self, objectives: Mapping[str, Direction]) -> set[str]:
-        """The identities of the Rows on the front. See `results.pareto.front`."""
-        if not objectives.keys() <= set(self.table.column_names):  # where all failed, no metric is a column
-            return set()
-        return set(front(self.table, objectives)["identity"].to_pylist())
 
     def _asked(self, objectives: str | Sequence[str] | None) -> dict[str, Direction]:
         if objectives is None:
@@ -144,6 +148,7 @@ class Study:
         """What a notebook shows: the front."""
         if not self.directions:
             return f"<p>{escape(repr(self))}</p>"
-        best = table.from_rows(self.front())
-        shown = best.select([name for name in self.telling_columns() if name in best.column_names])
-        return f"<p>{escape(self.title(self.objectives, len(best)))}</p>{shown.to_pandas().to_html(index=False)}"
+        shown = report.front_records(self.standings())
+        names = [name for name in (*self.telling_columns(), *report.STANDING) if any(name in one for one in shown)]
+        title = escape(self.title(self.objectives, self.standings()))
+        return f"<p>{title}</p>{table.from_records(shown).select(names).to_pandas().to_html(index=False)}"

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from results.columns import COUNTS, PROFILE, PROVENANCE
 from results.features import Record, places_of
 from results.pareto import chances, check_objectives, non_dominated
 from results.process import Array, Indices, Process, Readings
@@ -29,6 +30,10 @@ MODELLED = 256
 APART = 0.95
 """The probability with which one is better than another that it can be told from."""
 
+_COUNTED = frozenset({*COUNTS, *PROFILE})
+"""Columns whose noise, if they have any, is not that of training."""
+
+_PASSED_OVER = ("speed_", "version_", "measure_", "profile_", *PROVENANCE)
 _COMPARABLE = ("task", "task_version", "data", "preset", "start")
 
 
@@ -41,7 +46,8 @@ class Standing:
         record: The columns in which all of these agree; of what is measured the mean over `seeds` seeds, and its
             standard error (`_se`).
         confirmed: Whether these are seeds that had no part in its being chosen.
-        chance: The probability that it is on the front of all that were trained.
+        chance: The probability that it is on the front of all that were trained; NaN where a metric has no errors: no
+            standard error, and no architecture two seeds.
         stands: Whether it is on the front of what is expected.
         level: Which of the groups that can be told apart by what is measured it belongs to, 1 being the worst.
     """
@@ -90,7 +96,7 @@ def standings(table: pa.Table, objectives: Mapping[str, Direction], confirming: 
     """
     check_objectives(table, objectives)
     groups: dict[tuple[Any, ...], list[Record]] = {}
-    for line in table.to_pylist():
+    for line in table.select([name for name in table.column_names if not name.startswith(_PASSED_OVER)]).to_pylist():
         whole = line.get("status", "complete") == "complete"
         if whole and all(line[name] is not None and line[name] == line[name] for name in objectives):
             groups.setdefault(tuple(line.get(name) for name in _COMPARABLE), []).append(line)
@@ -135,7 +141,8 @@ def _standings(
     names, noisy = [*objectives], [name in spreads for name in objectives]
     drawn = signs * _drawn([every[i] for i in near], values[near], names, noisy)
     chance, stands, level = np.zeros(len(every)), np.zeros(len(every), dtype=bool), np.ones(len(every), dtype=int)
-    chance[near], stands[near] = chances(drawn), non_dominated(drawn.mean(axis=0))
+    known = all(name in spreads or name in _COUNTED for name in names)
+    chance[near], stands[near] = chances(drawn) if known else np.nan, non_dominated(drawn.mean(axis=0))
     first = noisy.index(True) if any(noisy) else 0
     of_first = [means[i].get(names[first]) for i in near]
     errors = np.array([0.0 if mean is None else mean.examples for mean in of_first])

@@ -57,6 +57,8 @@ def _columns(text: str | None, format: Format, study: "Study", chosen: "pa.Table
         return []
     if text is not None:
         return names_in(text)
-    telling = ("task", *study.telling_columns(), "status", *(["error"] if any(chosen["error"].to_pylist()) else []))
+    seeds = ["seed"] if len(set(chosen["seed"].to_pylist())) > 1 else []
+    errors = ["error"] if any(chosen["error"].to_pylist()) else []
+    telling = ("task", *study.telling_columns(), *seeds, "status", *errors)
     several = len({row.task for row in study.rows()}) > 1
     return [column for column in telling if column in chosen.column_names and (several or column != "task")]

@@ -25,10 +25,10 @@ def check(
     **others: Any,
 ) -> None:
     """Raise UserError where what was asked for could not be shown: before the work and not after it."""
-    from nas import report
+    from nas import picture, report
     from search_spaces.errors import UserError
 
-    report.check_picture(plot)
+    picture.check_picture(plot)
     report.for_a_terminal(format, output)
     if format is Format.JSONL and not ({"study", "source", "storage"} & set(others) and seeds):
         raise UserError("--format jsonl is of rows, and there are none. Give csv, json or parquet.")
@@ -47,13 +47,13 @@ def front(study: "Study", plot: Path | None = None) -> None:
     from search_spaces.errors import UserError
 
     report.say_bad(study.bad)
-    objectives = study.objectives
-    best = [row.columns() for row in study.front()]
-    if not best:
+    objectives, found = study.objectives, study.standings()
+    if not found:
         raise UserError(study.nothing_complete())
-    console, last = report.screen(), list(objectives)[-1]
-    best.sort(key=lambda record: float(record[last]))
-    report.print_records(console, best, study.telling_columns(), study.title(objectives, len(best)))
+    console, shown = report.screen(), report.front_records(found)
+    report.print_records(console, shown, [*study.telling_columns(), *report.STANDING], study.title(objectives, found))
+    for line in report.front_notes(found):
+        report.say(console, line)
     for line in report.baseline_lines(study.config.baselines if study.config else {}):
         report.say(console, line)
     path = plot or RUNS / f"{slug(study.name)}-front.png"

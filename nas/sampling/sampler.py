@@ -18,9 +18,10 @@ from nas.sampling.pool import Unlisted
 from nas.sampling.proposer import Costs, Situation
 from nas.sampling.racing import contender
 from nas.sampling.registry import DEFAULT, proposer
+from nas.storage.optuna_study import confirms_from
 from nas.unlisted.programme import Programme
 from search_spaces.errors import UserError
-from search_spaces.space import Candidate, Point
+from search_spaces.space import Candidate
 from search_spaces.spec import Scalar
 
 
@@ -31,8 +32,11 @@ class Exhausted(RuntimeError):
 class BudgetSampler(BaseSampler):
     """Proposes candidates that are inside the budget: new ones, and those tried for another seed where that tells more.
 
+    Trials that confirm what others have found (`nas.storage.optuna_study.confirm_from`) train what may be on the front
+    with fresh seeds.
+
     What the space says is first comes first, or the feasible candidate nearest to it. Trials in any state count as
-    tried; only what is enqueued by hand can be a repetition. What trial n proposes rests on the seed, on n and on
+    tried. What trial n proposes rests on the seed, on n and on
     the trials in the storage, and on nothing else: a study that was interrupted goes on as if it had not been. One
     process at a time may ask a study for trials; any number of trials may be running.
 
@@ -92,6 +96,9 @@ class BudgetSampler(BaseSampler):
         situation = self._situation(study, trial, seed)
         coordinates, untried = situation.coordinates, situation.untried
         if not given:
+            since = confirms_from(study)
+            if since is not None and trial.number >= since and len(situation.again):
+                return dict(coordinates.point(contender(situation, since)))
             if not len(untried):
                 raise Exhausted("every candidate within the budget has been tried.")
             return dict(coordinates.point(self._choose(situation)))
@@ -100,16 +107,6 @@ class BudgetSampler(BaseSampler):
             allowed = _allowed(coordinates, given, untried)
             index = self._choose(replace(situation, untried=allowed, again=untried[:0]))
         return dict(coordinates.point(index))
-
-    def contender(self, study: optuna.Study, trial: FrozenTrial, since: int) -> Point:
-        """The point of a candidate that was trained and may stand on the front: see `nas.sampling.racing`.
-
-        Where nothing has values yet, it is that of a candidate as `sample_relative` gives one.
-        """
-        situation = self._situation(study, trial, self._seed_of(trial))
-        if not len(situation.again):
-            return self.sample_relative(study, trial, {})
-        return dict(situation.coordinates.point(contender(situation, since)))
 
     def sample_independent(
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution

@@ -19,7 +19,7 @@ from search_spaces.architecture import Architecture
 from search_spaces.catalog import per_block
 from search_spaces.errors import UserError
 from search_spaces.space import Candidate, Point, SearchSpace
-from toy_space import QUICK, study_with
+from toy_space import ONCE, QUICK, study_with
 
 pytestmark = pytest.mark.usefixtures("quiet")
 

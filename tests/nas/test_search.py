@@ -79,8 +79,8 @@ def test_a_recipe_is_searched_as_architectures_are(search: Search) -> None:
 def test_the_networks_that_are_kept(search: Search, tmp_path: Path, keep: str, kept: str) -> None:
     study = search(task=f"{TOYS}:Showing", trials=12, keep=keep)
     networks = {path.name for path in (tmp_path / "store" / "networks").glob("*")}
-    wanted = {"front": study.front(), "all": study.rows(), "none": []}[kept]
-    assert networks == {row.identity() for row in wanted}
+    of_front = {identity for one in study.front() for identity in one.identities}
+    assert networks == {"front": of_front, "all": {row.identity() for row in study.rows()}, "none": set()}[kept]
 
 
 def test_networks_are_let_go_of_in_a_second_go_too_but_not_those_of_others(
@@ -88,12 +88,12 @@ def test_networks_are_let_go_of_in_a_second_go_too_but_not_those_of_others(
 ) -> None:
     showing = {"task": f"{TOYS}:Showing"}
     first = search(**showing, trials=4)
-    adopted = first.front()[-1]
-    shape = str(adopted.architecture)
+    (adopted,) = first.front()[-1].identities
+    shape = next(str(row.architecture) for row in first.rows() if row.identity() == adopted)
     nas.evaluate(showing["task"], preset="smoke", arch=shape, storage=asked["storage"])
     study = search(**showing, trials=14)
     networks = {path.name for path in (tmp_path / "store" / "networks").glob("*")}
-    assert networks == {row.identity() for row in study.front()} | {adopted.identity()}
+    assert networks == {identity for one in study.front() for identity in one.identities} | {adopted}
 
 
 def test_a_server_that_is_away_as_a_search_ends_is_waited_for(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,172 @@
+"""What a search reports that is true where trainings are noisy: 100 of them, on landscapes whose true front is known.
+
+A hypervolume is that of the true values of what is reported, as a share of the true front's: the figure is the least
+over the landscapes, of medians over seeds, and each landscape has one as well. Noise is a multiple of what audits of
+this project's tasks measured (AUDITED). `calibration_error` is how far, over all architectures that were trained, the
+chance to be on their front is from the share that are, by fifths of the chance: the greatest over the landscapes.
+
+Peers report what nothing else that was measured beats: `nas-nsga2` and `nas-tpe` are Optuna's samplers made true to the
+budget, `single` is this search without another seed for anything.
+"""
+
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import optuna
+
+from benchmarks.form import Figure, main
+from benchmarks.landscapes import LOSSES, Landscape, interacting, landscapes
+from benchmarks.search_efficiency import BUDGETS, DIRECTIONS
+from nas.sampling import DEFAULT, BudgetSampler
+from nas.storage.optuna_study import confirm_from
+from results import table
+from results.pareto import non_dominated
+from results.standing import standings
+from search_spaces.architecture import Architecture
+from search_spaces.count import Count
+
+TRIALS, CONFIRMING = 100, 25
+
+AUDITED = 0.3
+"""The deviation of one seed's noise over that of architectures: see docs/audits.md."""
+
+NOISES = {"without": 0.0, "half": 0.5, "twice": 2.0}
+
+FIFTHS = 5
+
+
+@dataclass(frozen=True)
+class Training:
+    """One training of a search: what was trained, and the loss and FLOPs that came out."""
+
+    architecture: Architecture
+    loss: float
+    flops: float
+
+
+@dataclass(frozen=True)
+class Reported:
+    """What a search says in the end.
+
+    Attributes:
+        front: The architectures that it reports.
+        chances: Every architecture trained -> its chance to be on the front of these; empty where nothing is said.
+        proposal_s: Seconds of CPU of a proposal, the median of the last twenty.
+    """
+
+    front: set[Architecture]
+    chances: Mapping[Architecture, float]
+    proposal_s: float
+
+
+Search = Callable[[Landscape, float, int], Reported]
+"""(landscape, deviation of noise, seed) -> what is reported."""
+
+
+def ours(landscape: Landscape, noise: float, seed: int) -> Reported:
+    """This project's default search, which knows what FLOPs are, and confirms at its end."""
+    trained, proposal_s = trainings(landscape, DEFAULT, noise, seed, CONFIRMING)
+    lines = [
+        {
+            **asdict(one.architecture),
+            "key": one.architecture.key,
+            "identity": str(number),
+            "loss": one.loss,
+            "flops": int(one.flops),
+        }
+        for number, one in enumerate(trained)
+    ]
+    confirming = {str(number) for number in range(TRIALS - CONFIRMING, TRIALS)}
+    found = standings(table.from_records(lines), {"loss": "min", "flops": "min"}, confirming)
+    by_key = {one.architecture.key: one.architecture for one in trained}
+    named = [(by_key[str(one.record["key"])], one) for one in found]
+    front = {architecture for architecture, one in named if one.stands}
+    return Reported(front, {architecture: one.chance for architecture, one in named}, proposal_s)
+
+
+def as_measured(inner: str) -> Search:
+    """A search that trains nothing twice, and believes what it measured."""
+
+    def run(landscape: Landscape, noise: float, seed: int) -> Reported:
+        trained, proposal_s = trainings(landscape, inner, noise, seed, 0)
+        stands = non_dominated(np.array([(one.loss, one.flops) for one in trained]))
+        return Reported({one.architecture for one, on in zip(trained, stands, strict=True) if on}, {}, proposal_s)
+
+    return run
+
+
+def trainings(
+    landscape: Landscape, inner: str, noise: float, seed: int, confirming: int
+) -> tuple[list[Training], float]:
+    """All trainings of a search, the last of which confirm, and the seconds of a proposal."""
+    costs = {architecture: (np.nan, float(landscape.flops[architecture])) for architecture in landscape.inside}
+    sampler = BudgetSampler(landscape.feasible, inner, seed, costs.__getitem__)
+    study, trained, seconds = optuna.create_study(directions=DIRECTIONS, sampler=sampler), list[Training](), []
+    draw = np.random.default_rng(seed)
+    for number in range(TRIALS):
+        if number == TRIALS - confirming:
+            confirm_from(study, number)
+        began = time.process_time()
+        trial = study.ask()
+        architecture = sampler.propose(trial).architecture
+        seconds.append(time.process_time() - began)
+        loss = landscape.loss[architecture] + noise * float(draw.standard_normal())
+        trained.append(Training(architecture, loss, costs[architecture][1]))
+        study.tell(trial, (loss, trained[-1].flops))
+    return trained, statistics.median(seconds[-20:])
+
+
+def calibration_error(landscape: Landscape, every: Sequence[Reported]) -> float:
+    """How far chances are from shares, the mean over architectures."""
+    said, true = list[float](), list[bool]()
+    for reported in every:
+        names = list(reported.chances)
+        values = np.array([(landscape.loss[name], landscape.flops[name]) for name in names])
+        said += [reported.chances[name] for name in names]
+        true += non_dominated(values).tolist()
+    chances, share = np.array(said), np.array(true, dtype=float)
+    fifth = np.minimum((chances * FIFTHS).astype(int), FIFTHS - 1)
+    off = [abs(chances[fifth == one].sum() - share[fifth == one].sum()) for one in range(FIFTHS)]
+    return float(sum(off) / len(chances))
+
+
+def floored(architecture: Architecture, count: Count) -> float:
+    """A loss below which nothing comes, as a task that is too easy has."""
+    return max(interacting(architecture, count), 1.5)
+
+
+def figures(quick: bool) -> dict[str, Figure]:
+    """Five seeds of all landscapes; where it is to be quick, one seed of the first of them."""
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    losses = {name: (loss, 0.0) for name, (loss, noise) in LOSSES.items() if not noise} | {"floored": (floored, 0.0)}
+    every = landscapes(BUDGETS, {"interacting": (interacting, 0.0)} if quick else losses)
+    seeds = range(1 if quick else 5)
+    peers = {"single": as_measured(DEFAULT), "nas-nsga2": as_measured("nsga2"), "nas-tpe": as_measured("tpe")}
+    found, spent = dict[str, Figure](), list[float]()
+    for word, times in NOISES.items():
+        least, worst = dict[str, float](), 0.0
+        for (loss, budget), landscape in every.items():
+            noise = times * AUDITED * float(np.std([landscape.loss[one] for one in landscape.inside]))
+            reported = {
+                name: [search(landscape, noise, seed) for seed in seeds]
+                for name, search in {"": ours, **({} if quick else peers)}.items()
+            }
+            shares = {
+                name: statistics.median(landscape.hypervolume(one.front) for one in each)
+                for name, each in reported.items()
+            }
+            least = {name: min(share, least.get(name, 1.0)) for name, share in shares.items()}
+            worst = max(worst, calibration_error(landscape, reported[""]))
+            spent += [one.proposal_s for one in reported[""]]
+            found[f"hypervolume_{word}_{loss}_{budget}"] = Figure(shares.pop(""), "share", "higher", None, shares)
+        target = 0.98 if word == "half" else None
+        found[f"hypervolume_{word}"] = Figure(least.pop(""), "share", "higher", target, least)
+        found[f"calibration_error_{word}"] = Figure(worst, "share", "lower", 0.1)
+    return found | {"proposal_ms": Figure(1000 * statistics.median(spent), "ms", "lower", 100)}
+
+
+if __name__ == "__main__":
+    main("noisy_search", figures)

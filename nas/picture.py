@@ -1,0 +1,103 @@
+"""The picture of a front: every architecture, the front through what is expected, its error and the baselines."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nas.objectives import COSTS
+from results.row import Direction
+from results.standing import Standing
+from search_spaces.errors import UserError
+from search_spaces.files import replacing
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_PICTURES = (".png", ".pdf", ".svg")
+
+
+def check_picture(path: Path | None) -> None:
+    """Raise UserError where a picture cannot be of that kind: before a search and not after it."""
+    if path is not None and path.suffix.lower() not in _PICTURES:
+        raise UserError(f"a picture must end in {', '.join(_PICTURES)}, got {str(path)!r}.")
+
+
+def draw_front(
+    found: Sequence[Standing],
+    objectives: Mapping[str, Direction],
+    title: str,
+    baselines: Mapping[str, Mapping[str, float]],
+) -> "Figure":
+    """Draw every architecture, coloured by topology, the front through what is expected, and simple methods as lines.
+
+    The first cost among the objectives, or else the second of them, is the x axis. Error bars and the band about the
+    front are standard errors; what has no fresh seeds is hollow.
+    """
+    from matplotlib.figure import Figure  # half a second that only a picture needs
+
+    x_name = next((name for name in objectives if name in COSTS), [*objectives, *objectives][1])
+    y_name = next((name for name in objectives if name != x_name), x_name)
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes = figure.add_subplot()
+    _draw_points(axes, found, x_name, y_name)
+    best = sorted((one.record for one in found if one.stands), key=lambda record: float(record[x_name]))
+    across, up, off = ([record.get(name) or 0.0 for record in best] for name in (x_name, y_name, f"{y_name}_se"))
+    across.append(max(one.record[x_name] for one in found))  # what costs more than the last is not better
+    up, off = [*up, up[-1]], [*off, off[-1]]
+    axes.step(across, up, where="post", color="black", linewidth=1, label="front")
+    low, high = ([value + side * error for value, error in zip(up, off, strict=True)] for side in (-1, 1))
+    axes.fill_between(across, low, high, step="post", color="black", alpha=0.1, linewidth=0)
+    for number, (name, columns) in enumerate(baselines.items()):
+        if y_name in columns:
+            style = ("--", ":", "-.")[number % 3]
+            axes.axhline(columns[y_name], color="grey", linewidth=0.8, linestyle=style, label=name)
+    _label(axes, [one.record[x_name] for one in found], x_name, y_name)
+    axes.set_title(title, loc="left", fontsize=10)
+    axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+    return figure
+
+
+def _draw_points(axes: "Axes", found: Sequence[Standing], x_name: str, y_name: str) -> None:
+    """Each topology with a colour and a marker of its own, what is confirmed filled."""
+    single = any(one.confirmed for one in found)
+    names = sorted({str(one.record["topology"]) for one in found})
+    for i, name in enumerate(names):
+        own = [one for one in found if one.record["topology"] == name]
+        for filled in (False, True):
+            part = [one.record for one in own if (one.confirmed or not single) == filled]
+            axes.errorbar(
+                [record[x_name] for record in part],
+                [record[y_name] for record in part],
+                yerr=[record.get(f"{y_name}_se") or 0.0 for record in part],
+                fmt="osD^vP*X<>"[(i // 10 + i) % 10],
+                color=f"C{i % 10}",
+                markerfacecolor=f"C{i % 10}" if filled else "none",
+                elinewidth=0.6,
+                alpha=0.85 if filled else 0.5,
+                label=name if part and (filled or all(not one.confirmed for one in own)) else None,
+            )
+
+
+def _label(axes: "Axes", span: Sequence[float], x_name: str, y_name: str) -> None:
+    from matplotlib.ticker import EngFormatter, LogLocator
+
+    if span and min(span) > 0 and max(span) / min(span) > 5:
+        axes.set_xscale("log")
+        axes.xaxis.set_minor_locator(LogLocator(subs=(2, 5)))  # more of them overlap
+        axes.xaxis.set_minor_formatter(EngFormatter(sep=""))
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.set_xlabel(x_name)
+    axes.set_ylabel(y_name if y_name in COSTS else f"{y_name} (validation)")
+    axes.grid(alpha=0.25)
+
+
+def save_figure(figure: "Figure", path: Path) -> None:
+    """Write a picture. Raises UserError where that cannot be."""
+    check_picture(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as file:
+            figure.savefig(file, format=path.suffix[1:].lower(), dpi=150)
+    except OSError as error:
+        raise UserError(f"the picture cannot be written to {path}: {error.strerror}. Give another --plot.") from error
