@@ -19,7 +19,7 @@ from nas.doors.profile import profile
 from nas.doors.retrofit import retrofit
 from nas.doors.search import search
 from nas.options import command
-from nas.workers.head_lost import HeadLost
+from nas.workers.left_behind import LEFT_BEHIND
 from search_spaces.errors import UserError, place_of, printable, reason_of, show_notices
 
 app = typer.Typer(
@@ -35,13 +35,20 @@ def main() -> None:
     """Run the command line; a user's error, or one in a plug-in's code, is one line and exit status 2."""
     show_notices()
     try:
+        _run()
+    except SystemExit as end:
+        if not LEFT_BEHIND:
+            raise
+        sys.stdout.flush()
+        os._exit(int(end.code or 0))
+
+
+def _run() -> None:
+    try:
         app()
     except UserError as error:
         show_traceback(error)
         print(printable(f"nas: {error}"), file=sys.stderr)
-        if isinstance(error, HeadLost):
-            sys.stdout.flush()
-            os._exit(2)  # without Ray's own end
         sys.exit(2)
     except Exception as error:
         if place_of(error) is None:  # ours to trace

@@ -121,7 +121,7 @@ OPTIONS: Mapping[str, Any] = {
     "trial_timeout": _option("--trial-timeout", "Fail an evaluation that takes longer: 90s, 30m, 2h.", _TEXT, "TIME"),
     "trial_memory": _option(
         "--trial-memory",
-        "Memory that an evaluation may take beyond what its process begins with: 4G, 4GiB.",
+        "Memory that an evaluation may take beyond what its process and its task begin with: 4G, 4GiB.",
         _TEXT,
         "BYTES",
     ),

@@ -90,7 +90,7 @@ class LocalProcesses:
         self._busy[future] = attempt
 
     def _ended(self) -> list[tuple[EvaluationJob, Row]]:
-        ended = []
+        """The first that has ended, alone: what another one raises, or its new beginning, takes no Row along."""
         for future, attempt in list(self._busy.items()):
             if future.done():
                 row, attempt = _outcome(future, attempt)
@@ -100,12 +100,11 @@ class LocalProcesses:
             else:
                 continue
             del self._busy[future]
-            if row is None:
-                self._begin(attempt)
-            else:
+            if row is not None:
                 self._idle.append(attempt.process)
-                ended.append((attempt.job, row))
-        return ended
+                return [(attempt.job, row)]
+            self._begin(attempt)
+        return []
 
 
 @dataclass(frozen=True)
@@ -137,7 +136,7 @@ class _Process:
     def submit(self, job: EvaluationJob) -> Future[Row]:
         """Begin an evaluation. Raises BrokenProcessPool where the process has died."""
         with working_directory_not_imported():  # the process itself begins with its first evaluation
-            future: Future[Row] = self.pool.submit(_evaluated, job, processes_for(self._gpus), self._memory)
+            future: Future[Row] = self.pool.submit(evaluate_within, job, processes_for(self._gpus), self._memory)
             return future
 
     def replace(self) -> None:
@@ -200,8 +199,8 @@ def _prepare(gpus: str | None, parent: int) -> None:
         os.environ["CUDA_VISIBLE_DEVICES"] = gpus
 
 
-def _evaluated(job: EvaluationJob, processes: int, memory: int | None) -> Row:
-    """The Row of an evaluation. What the task's own code takes belongs to what a process begins with."""
+def evaluate_within(job: EvaluationJob, processes: int, memory: int | None) -> Row:
+    """The Row of an evaluation that may allocate so much. What the task's own code takes is what it begins with."""
     if memory is not None:
         task_of(job.task, job.data)
         keep_memory_within(memory)

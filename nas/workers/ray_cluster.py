@@ -1,5 +1,6 @@
 """A Ray cluster: joining it without its talk, how much room it has, and what its head still answers."""
 
+import atexit
 import io
 import logging
 import os
@@ -8,26 +9,31 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from typing import Any, TypeVar
 
+import grpc
 import ray
 
 from nas.debugging import DEBUG
 from nas.progress import said_if_slow
-from nas.workers.head_lost import HeadLost
+from nas.workers.left_behind import LEFT_BEHIND
 from nas.workers.resources import fitting
 from search_spaces.errors import UserError
 
 HEAD_PATIENCE_S = 20.0
 """So long the head may be away. Ray ends a process that cannot reach it for 60 s, without a word to its Python."""
 
+LEAVE_PATIENCE_S = 10.0
+"""So long leaving a cluster may take: of one that hangs, for ever."""
+
 T = TypeVar("T")
 
-_PLACE = re.compile(r"(ray://)?[^\s/:]+:\d{1,5}")
-_HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + b"\x04" + bytes(5)  # RFC 9113, 3.4: preface, empty SETTINGS
+_AGAIN_S = 0.5
+_PLACE = re.compile(r"(ray://)?([^\s/:]+):(\d{1,5})")
 _LISTENER = "ray_listen_error_messages"  # Ray's thread that prints what goes wrong in nodes, on standard output
 
 
@@ -38,69 +44,71 @@ class RayCluster:
         address: "ray" takes the one of RAY_ADDRESS, or the one on this machine, or begins one here;
             "ray://HOST:PORT" is a client's.
 
+    Attributes:
+        has_gpus: Whether any of its nodes had as it was joined.
+
     Raises:
         UserError: It is not there, or does not let us in.
     """
 
     def __init__(self, address: str) -> None:
+        self._where = (os.environ.get("RAY_ADDRESS") or "of this machine") if address == "ray" else address
         self._quiet = redirect_stdout(_WithoutRay())
         self._joined = not ray.is_initialized()  # else it is the caller's, and stays
-        self._lost = False
         self._quiet.__enter__()
         try:
             if self._joined:
-                _join(None if address == "ray" else address)
-            self._head = _head(address)
+                _join(None if address == "ray" else address, self._where)
+            self.has_gpus = any(node["Resources"].get("GPU", 0) > 0 for node in self._nodes())
         except BaseException:
-            self._quiet.__exit__(*sys.exc_info())
+            self.close(())
             raise
 
     def room(self, request: Mapping[str, float]) -> int:
         """How many evaluations that request so much (CPU, GPU, memory) the nodes have room for, were they idle."""
         return sum(_room_on(node["Resources"], request) for node in self._nodes())
 
-    def has_gpus(self) -> bool:
-        """Whether any node has."""
-        return any(node["Resources"].get("GPU", 0) > 0 for node in self._nodes())
-
     def answer(self, ask: Callable[[], T]) -> T:
         """What Ray answers to what may need its head, which may have gone, or be stopped, in this very moment.
 
         Raises:
-            HeadLost: There was none for HEAD_PATIENCE_S.
+            UserError: There was none for HEAD_PATIENCE_S.
         """
-        try:
-            with said_if_slow("waiting for the head of the Ray cluster ..."):
-                return _begun(ask).result(HEAD_PATIENCE_S)
-        except TimeoutError:
-            raise self.lost(f"has not answered for {HEAD_PATIENCE_S:g} s") from None
-        except ConnectionError as error:  # a client's
-            raise self.lost(f"is gone: {error}") from error
+        until = time.monotonic() + HEAD_PATIENCE_S
+        with said_if_slow("waiting for the head of the Ray cluster ..."):
+            while (left := until - time.monotonic()) > 0:
+                try:
+                    return _within(left, ask)
+                except TimeoutError:
+                    break
+                except ConnectionError as error:  # a client's last word
+                    raise self.head_lost(f"is gone: {error}") from error
+                except (grpc.RpcError, ValueError) as error:
+                    if not _is_broken(error):
+                        raise
+                    time.sleep(_AGAIN_S)
+        raise self.head_lost(f"has not answered for {HEAD_PATIENCE_S:g} s")
 
-    def lost(self, how: str) -> HeadLost:
-        """What is raised when the head is gone. After this it is not asked any more."""
-        self._lost = True
-        return HeadLost(
-            f"the head of the Ray cluster, {self._head[0]}:{self._head[1]}, {how}. What has ended is stored; with a "
-            "cluster again, the same command goes on from there."
+    def head_lost(self, how: str) -> UserError:
+        """What is to be raised when the head is gone, or hangs."""
+        return UserError(
+            f"the head of the Ray cluster {self._where} {how}. What has ended is stored; with a cluster again, the "
+            "same command goes on from there, in a new process."
         )
 
-    def close(self, tasks: Iterable[Any]) -> None:
-        """End tasks that are under way, and leave the cluster, or end it where it was begun here.
+    def close(self, tasks: Sequence[Any]) -> None:
+        """End tasks under way, and leave the cluster, or end it where it was begun here, if its head lets us."""
 
-        Raises:
-            HeadLost: It is not there to be left.
-        """
-        try:
-            if self._lost:
-                return
-            if _hangs(self._head):
-                raise self.lost(f"has not answered for {HEAD_PATIENCE_S:g} s")
+        def leave() -> None:
             if self._joined:
                 ray.shutdown()  # which ends all that this process has begun
             else:
                 for task in tasks:
                     ray.cancel(task, force=True)
+
+        try:
+            with said_if_slow("leaving the Ray cluster ..."), suppress(Exception):  # what ended the search is told
+                _within(LEAVE_PATIENCE_S, leave)
         finally:
             self._quiet.__exit__(None, None, None)
 
@@ -120,24 +128,13 @@ class _WithoutRay(io.TextIOBase):
         sys.stderr.flush()
 
 
-def _hangs(head: tuple[str, int]) -> bool:
-    """Whether a head lets others connect to it and says nothing: to leave it would take for ever. One that is gone does
-    not. Ray is not asked: it aborts this process where its head ends, by the same signal perhaps, as it answers.
-    """
-    try:
-        with socket.create_connection(head, timeout=1) as connection:
-            connection.settimeout(HEAD_PATIENCE_S)
-            connection.sendall(_HTTP2)
-            connection.recv(1)
-    except TimeoutError:
-        return True
-    except OSError:
-        return False
-    return False
+def _is_broken(error: Exception) -> bool:
+    """Whether a client's connection is broken, which it is mending for half a minute."""
+    return isinstance(error, grpc.RpcError) or "closed channel" in str(error)
 
 
-def _begun(ask: Callable[[], T]) -> Future[T]:
-    """What is asked in a thread, which is left behind where Ray does not come back."""
+def _within(seconds: float, ask: Callable[[], T]) -> T:
+    """What is asked in a thread, which is left behind where Ray does not come back. Raises TimeoutError then."""
     answer: Future[T] = Future()
 
     def fetch() -> None:
@@ -146,20 +143,25 @@ def _begun(ask: Callable[[], T]) -> Future[T]:
         except BaseException as error:
             answer.set_exception(error)
 
-    threading.Thread(target=fetch, daemon=True).start()
-    return answer
+    thread = threading.Thread(target=fetch, daemon=True)
+    thread.start()
+    try:
+        return answer.result(seconds)
+    except TimeoutError:
+        LEFT_BEHIND.append(thread)
+        atexit.unregister(ray.shutdown)
+        raise
 
 
-def _join(address: str | None) -> None:
+def _join(address: str | None, where: str) -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # an error is raised here, in a line
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # we hide GPUs ourselves, and need no remark
     on_term = signal.getsignal(signal.SIGTERM)
     own: dict[str, Any] = {} if address else {"include_dashboard": False}
-    where = address or os.environ.get("RAY_ADDRESS") or "of this machine"
     try:
-        if _PLACE.fullmatch(where):  # Ray takes a minute or two to find out
-            socket.create_connection(_host_and_port(where), timeout=5).close()
+        if place := _PLACE.fullmatch(where):  # Ray takes a minute or two to find out
+            socket.create_connection((place[2], int(place[3])), timeout=5).close()
         with said_if_slow("joining, or beginning, a Ray cluster ..."):
             ray.init(address, log_to_driver=DEBUG in os.environ, logging_level=logging.ERROR, **own)
     except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
@@ -172,18 +174,6 @@ def _join(address: str | None) -> None:
     finally:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, on_term)  # which Ray takes
-
-
-def _head(address: str) -> tuple[str, int]:
-    """Where the head listens."""
-    place = os.environ.get("RAY_ADDRESS", "") if address == "ray" else address
-    is_client = place.startswith("ray://") and _PLACE.fullmatch(place)  # which knows the head by an inner address
-    return _host_and_port(place if is_client else ray.get_runtime_context().gcs_address)
-
-
-def _host_and_port(place: str) -> tuple[str, int]:
-    host, _, port = place.removeprefix("ray://").rpartition(":")
-    return host, int(port)
 
 
 def _room_on(there: Mapping[str, float], request: Mapping[str, float]) -> int:

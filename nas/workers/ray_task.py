@@ -4,18 +4,21 @@ import os
 import platform
 import warnings
 from collections.abc import Iterator
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from joblib.externals.loky import ProcessPoolExecutor
+from joblib.externals.loky.backend.context import get_context
+
 from nas.debugging import DEBUG
 from nas.jobs import EvaluationJob, identity
-from nas.workers.local_processes import LocalProcesses
-from nas.workers.processes import end_forks_with_this
+from nas.workers.local_processes import evaluate_within
+from nas.workers.processes import end_forks_with_this, prepare_process, working_directory_not_imported
 from nas.workers.resources import processes_for
-from nas.workers.together import evaluate_together
 from results.row import Row
 from search_spaces.errors import Notice, UserError
 
@@ -27,7 +30,7 @@ class Assignment:
     Attributes:
         job: What to evaluate; its paths are absolute.
         attempt: The name of this attempt at it.
-        memory: Bytes that it may allocate beyond those that its process begins with, or None.
+        memory: Bytes that it may allocate beyond those that its process and its task begin with, or None.
         gpus: How many it has.
         debug: Whether tracebacks are shown.
     """
@@ -42,10 +45,28 @@ class Assignment:
 def evaluate_assignment(assignment: Assignment) -> tuple[Row, list[str]]:
     """The Row of an evaluation, and the notices that were given on the way.
 
+    It is in this process; where memory is bounded, in one of its own: Ray's, short of it, never comes to its end. Where
+    that one dies, so does this, which its coordinator takes for what it is.
+
     Raises:
         UserError: This node does not see what the coordinator sees, or `nas.evaluation.evaluate` raised it.
     """
     _prepare(assignment.gpus > 0, assignment.debug)
+    if assignment.memory is None:
+        return _evaluate_and_note(assignment)
+    with working_directory_not_imported(), _own_process() as process:
+        try:
+            found: tuple[Row, list[str]] = process.submit(_evaluate_and_note, assignment).result()
+        except BrokenProcessPool:
+            os._exit(1)
+        return found
+
+
+def _own_process() -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(1, context=get_context("loky"), initializer=prepare_process, initargs=(os.getpid(),))
+
+
+def _evaluate_and_note(assignment: Assignment) -> tuple[Row, list[str]]:
     job = assignment.job
     with _named(), _notices() as notices:
         _begin(job, assignment.attempt)
@@ -53,17 +74,7 @@ def evaluate_assignment(assignment: Assignment) -> tuple[Row, list[str]]:
             raise UserError(
                 f"task {job.task!r} or its data are others than the coordinator's. Give both the same files."
             )
-        return _evaluated(assignment), notices
-
-
-def _evaluated(assignment: Assignment) -> Row:
-    """In this process; where memory is bounded, in one of its own: Ray's, short of it, never comes to its end."""
-    if assignment.memory is None:
-        return evaluate_together(assignment.job, processes_for(assignment.gpus))
-    with LocalProcesses(1, memory=assignment.memory, gpus=assignment.gpus) as pool:
-        pool.submit(assignment.job)
-        ((_, row),) = pool.collect()
-        return row
+        return evaluate_within(job, processes_for(assignment.gpus), assignment.memory), notices
 
 
 def stamp_of(job: EvaluationJob, attempt: str) -> Path:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -54,7 +55,7 @@ class RayWorkers:
     def __init__(self, address: str, resources: Resources) -> None:
         self._cluster = RayCluster(address)
         gpus = resources.gpus
-        self._resources = replace(resources, gpus=float(self._cluster.has_gpus()) if gpus is None else gpus)
+        self._resources = replace(resources, gpus=float(self._cluster.has_gpus) if gpus is None else gpus)
         self._folder = os.getcwd()
         self._running: dict[Future[Any], _Attempt] = {}
         self._room: int | None = None
@@ -89,9 +90,9 @@ class RayWorkers:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._cluster.close(attempt.task for attempt in self._running.values())
         for attempt in self._running.values():
             attempt.forgotten()
+        self._cluster.close([attempt.task for attempt in self._running.values()])
 
     @property
     def _request(self) -> dict[str, float]:
@@ -114,35 +115,44 @@ class RayWorkers:
             raise UserError(
                 f"{stamp.parent} cannot be written to: {error.strerror}. Make room there, or give another --storage."
             ) from error
+        gpus = self._resources.gpus or 0.0
+        assignment = Assignment(job, attempt.name, self._resources.memory, gpus, DEBUG in os.environ)
+        try:
+            task, future = self._cluster.answer(partial(self._submitted, assignment))
+        except BaseException:
+            attempt.forgotten()  # a task that Ray takes later finds nothing to begin
+            raise
+        self._running[future] = replace(attempt, task=task)
+
+    def _submitted(self, assignment: Assignment) -> tuple[Any, Future[Any]]:
+        """A task of Ray's, and what it will return."""
         request = self._request
-        task = ray.remote(_travelling(self._folder)).options(
-            name=f"nas {job.identity}",
+        function = ray.remote(_travelling(self._folder)).options(
+            name=f"nas {assignment.job.identity}",
             max_retries=0,  # what has died, and how often, is counted here
             num_cpus=request["CPU"],
             num_gpus=request.get("GPU", 0),
             memory=request.get("memory"),
         )
-        assignment = Assignment(job, attempt.name, self._resources.memory, request.get("GPU", 0), DEBUG in os.environ)
-        begun_task = self._cluster.answer(lambda: task.remote(pickle.dumps((evaluate_assignment, assignment))))
-        self._running[begun_task.future()] = replace(attempt, task=begun_task)
+        task = function.remote(pickle.dumps((evaluate_assignment, assignment)))
+        return task, task.future()
 
     def _ended(self) -> list[tuple[EvaluationJob, Row]]:
-        ended = []
+        """The first that has ended, alone: what another one raises, or its new beginning, takes no Row along."""
         for future, attempt in list(self._running.items()):
             if future.done():
                 row, attempt = self._outcome(future, attempt)
             elif self._is_overdue(future, attempt):
-                ray.cancel(attempt.task, force=True)
+                self._cluster.answer(partial(ray.cancel, attempt.task, force=True))
                 row = timed_out(attempt.job, self._resources.seconds or 0)
             else:
                 continue
             del self._running[future]
             attempt.forgotten()
-            if row is None:
-                self._begin(attempt)
-            else:
-                ended.append((attempt.job, row))
-        return ended
+            if row is not None:
+                return [(attempt.job, row)]
+            self._begin(attempt)
+        return []
 
     def _outcome(self, future: Future[Any], attempt: "_Attempt") -> tuple[Row | None, "_Attempt"]:
         """The Row of an evaluation that has ended; none where its node or process has died and it is to go on."""
@@ -160,7 +170,7 @@ class RayWorkers:
         except WorkerCrashedError:
             cause = "its process died"
         except ConnectionError as error:  # a client's
-            raise self._cluster.lost(f"is gone: {error}") from error
+            raise self._cluster.head_lost(f"is gone: {error}") from error
         except RayError as error:
             raise UserError(f"Ray could not carry out an evaluation: {reason_of(error)}. See its logs.") from error
         else:

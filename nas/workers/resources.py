@@ -26,7 +26,8 @@ class Resources:
             "ray" or "ray://HOST:PORT".
         threads: Of the CPU, for each.
         seconds: After so many an evaluation is ended; None lets it run.
-        memory: Bytes that its process may allocate beyond those that it begins with; None takes what there is. Linux's.
+        memory: Bytes that one may allocate beyond those that its process and its task begin with; None takes what there
+            is. Linux's.
         gpus: For each: a whole number, or a share of one; None is one where there are any, shared by surplus workers.
     """
 
@@ -48,7 +49,7 @@ def resources_of(
     memory = (
         None
         if trial_memory is None
-        else int(_quantity("trial_memory", trial_memory, _BYTES, "4G, 800MB or 4GiB", 1e15))
+        else int(_quantity("trial_memory", trial_memory, _BYTES, "4G, 800MB or 4GiB", 1, 1e15))
     )
     if memory is not None and sys.platform != "linux":
         raise UserError(f"--trial-memory is kept on Linux, and this is {sys.platform}. Leave it out.")
@@ -64,9 +65,9 @@ def workers_of(asked: int | str | None) -> int | str | None:
     if text == "ray" or _CLUSTER.fullmatch(text):
         return text
     if isinstance(asked, bool) or not text.isdecimal() or text.strip("0") == "":
-        raise UserError(f"workers must be a whole number of at least 1, ray, or ray://HOST:PORT, got {asked!r:.40}.")
+        raise UserError(f"--workers must be a whole number of at least 1, ray, or ray://HOST:PORT, got {asked!r:.40}.")
     if len(text) > 9 or int(text) > MOST_WORKERS:
-        raise UserError(f"workers must be at most {MOST_WORKERS}, got {text:.40}. More than that are a cluster's: ray.")
+        raise UserError(f"--workers must be at most {MOST_WORKERS}, got {text:.40}. More are a cluster's: ray.")
     return int(text)
 
 
@@ -75,7 +76,7 @@ def gpus_of(asked: float | None) -> float | None:
     if asked is None:
         return None
     if isinstance(asked, bool) or not (0 <= asked < 1 or (asked >= 1 and asked % 1 == 0)):
-        raise UserError(f"trial_gpus must be a whole number, or a share of a GPU such as 0.5, got {asked!r}.")
+        raise UserError(f"--trial-gpus must be a whole number, or a share of a GPU such as 0.5, got {asked!r}.")
     return float(asked)
 
 
@@ -91,14 +92,14 @@ def fitting(there: float, each: float) -> int:
 
 def seconds_of(name: str, asked: str | float | None) -> float | None:
     """A time in seconds: 90, "90", "30m", "2h", "1d". Raises UserError, naming the option, where it is none."""
-    return None if asked is None else _quantity(name, asked, _SECONDS, "90s, 30m, 2h or 1d", 1e9)
+    return None if asked is None else _quantity(name, asked, _SECONDS, "90s, 30m, 2h or 1d", 1e-3, 1e9)
 
 
-def _quantity(name: str, asked: str | float, units: dict[str, int], example: str, most: float) -> float:
+def _quantity(name: str, asked: str | float, units: dict[str, int], example: str, least: float, most: float) -> float:
     match = _QUANTITY.fullmatch(str(asked).strip())
-    if match is None or match[2] not in units or not 0 < float(match[1]) * units[match[2]] <= most:
+    if match is None or match[2] not in units or not least <= float(match[1]) * units[match[2]] <= most:
         raise UserError(
-            f"--{name.replace('_', '-')} must be a positive number such as {example}, at most {most:.0e}, got "
-            f"{asked!r:.60}."
+            f"--{name.replace('_', '-')} must be a positive number such as {example}, from {least:g} to {most:.0e}, "
+            f"got {asked!r:.60}."
         )
     return float(match[1]) * units[match[2]]

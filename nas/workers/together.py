@@ -44,7 +44,7 @@ def _launched(job: EvaluationJob, processes: int) -> Row:
                 start_method="spawn",
                 logs_specs=DefaultLogsSpecs(log_dir=notes),
             )
-            found: dict[int, Any] = elastic_launch(config, _evaluated)(job, os.getpid())
+            found: dict[int, Any] = elastic_launch(config, _evaluate_as_one)(job, os.getpid())
     except ChildFailedError:
         os._exit(1)
     if isinstance(found[0], UserError):
@@ -53,7 +53,7 @@ def _launched(job: EvaluationJob, processes: int) -> Row:
     return row
 
 
-def _evaluated(job: EvaluationJob, parent: int) -> Row | UserError:
+def _evaluate_as_one(job: EvaluationJob, parent: int) -> Row | UserError:
     """What one of them finds; the first one speaks for all."""
     prepare_process(parent)
     show_notices()

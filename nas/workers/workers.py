@@ -85,7 +85,7 @@ def pool_of(resources: Resources, most: int, *, apart: bool = False) -> Workers:
     number = resources.workers or max(1, min(room, most))
     if gpus and number > room:
         there = f"{torch.cuda.device_count()} GPUs, room for {room} such evaluations at once"
-        raise UserError(f"trial_gpus {gpus:g} is more than this machine has for {number}: {there}. Ask for less.")
+        raise UserError(f"--trial-gpus {gpus:g} is more than this machine has for {number}: {there}. Ask for less.")
     apart = apart or resources.seconds is not None or resources.memory is not None or gpus is not None
     if number > 1 or apart:
         return LocalProcesses(number, resources.seconds, resources.memory, gpus)

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from real_searches import Place, found, is_alive, kill
+from real_searches import Place, found, is_alive
 from waiting import until
 
 pytest.importorskip("ray")
@@ -32,11 +33,19 @@ def own_clusters(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def client() -> str:
+    """Where the head of a cluster listens to clients."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return f"ray://127.0.0.1:{free.getsockname()[1]}"
+
+
+@pytest.fixture
+def cluster(client: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Two nodes with a CPU each, behind a head without."""
     from ray.cluster_utils import Cluster
 
-    nodes = Cluster(True, head_node_args={**SMALL, "num_cpus": 0, "ray_client_server_port": 21301})
+    port = int(client.rpartition(":")[2])
+    nodes = Cluster(True, head_node_args={**SMALL, "num_cpus": 0, "ray_client_server_port": port})
     for _ in range(2):
         added(nodes)
     monkeypatch.setenv("RAY_ADDRESS", nodes.address)
@@ -78,7 +87,14 @@ def descendants(pid: int) -> dict[int, str]:
     return below | {one: name for child in below for one, name in descendants(child).items()}
 
 
-def test_a_node_that_is_killed_costs_nothing_but_its_time(place: Place, elsewhere: Place, cluster: Any) -> None:
+def head_of(search: int) -> int:
+    """The head of the cluster that a search has begun."""
+    return next(pid for pid, name in descendants(search).items() if name == "gcs_server")
+
+
+def test_a_node_that_is_killed_costs_nothing_but_its_time(
+    place: Place, elsewhere: Place, cluster: Any, client: str
+) -> None:
     search = place.begin("--trials", "8", "--workers", "ray")
     until(lambda: len({pid for _, pid in place.stepped()}) == 2, "both nodes trained")
     _, victim = until(lambda: [one for one in place.stepped() if one[0] == 3], "a training was on its way")[-1]
@@ -98,7 +114,7 @@ def test_a_node_that_is_killed_costs_nothing_but_its_time(place: Place, elsewher
     assert not list(place.folder.glob("store/unfinished/*"))
 
     def by_client() -> tuple[int, str]:
-        return place.searched("--trials", "10", "--workers", "ray://127.0.0.1:21301")
+        return place.searched("--trials", "10", "--workers", client)
 
     status, said = by_client()
     if "Starting Ray client server failed" in said:  # which Ray gives half a minute, and two busy cores may not
@@ -175,14 +191,33 @@ def test_a_head_that_is_lost_is_told_in_a_line_and_the_same_command_goes_on(
 ) -> None:
     search = place.begin("--workers", "ray", "--trials", "60", step_s=0.5)  # it must not be done before it is noticed
     until(lambda: len(place.began()) > 2 and place.rows(), "a training had ended")
-    head = next(pid for pid, name in descendants(search.pid).items() if name == "gcs_server")
+    head = head_of(search.pid)
     os.kill(head, number)
     status, said = place.ended(search)
-    with suppress(ProcessLookupError):
-        kill(head)  # stopped, it still lets others connect to it
     assert status == 2, said
+    until(lambda: not is_alive(head), "its head had ended")  # stopped, it would let the next one connect to it
     assert said.splitlines()[-1].startswith("nas: the head of the Ray cluster")
     until(lambda: not any(map(is_alive, place.pids())), "its trainings had ended")
     kept = len(place.rows())
     assert place.searched("--trials", str(kept + 3))[0] == 0
     assert [row.status for row in place.rows()] == ["complete"] * (kept + 3)
+
+
+def test_a_head_that_hangs_does_not_keep_a_search_from_ending(place: Place) -> None:
+    search = place.begin("--workers", "ray", "--trials", "60", step_s=0.5)
+    until(place.stepped, "a training went on")
+    os.kill(head_of(search.pid), signal.SIGSTOP)
+    search.send_signal(signal.SIGINT)
+    status, said = place.ended(search)
+    assert status == 130, said
+    assert said.splitlines()[-1] == "nas: ended by SIGINT; the same command goes on from here."
+    until(lambda: not any(map(is_alive, place.pids())), "its trainings had ended")
+
+
+def test_a_clients_head_that_is_lost_is_told_in_a_line(place: Place, cluster: Any, client: str) -> None:
+    search = place.begin("--workers", client, "--trials", "60", step_s=0.5)
+    until(lambda: len(place.began()) > 2 and place.rows(), "a training had ended")
+    cluster.remove_node(cluster.head_node, allow_graceful=False)
+    status, said = place.ended(search)
+    assert status == 2, said
+    assert said.splitlines()[-1].startswith(f"nas: the head of the Ray cluster {client} ")

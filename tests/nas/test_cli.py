@@ -281,6 +281,16 @@ def test_an_option_value_that_is_none_is_status_2_without_a_traceback(tmp_path: 
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(("words", "status"), [(["list", "tasks"], 0), (["list", "what"], 2), (["what"], 2)])
+def test_where_a_thread_waits_for_ever_the_end_does_not(words: list[str], status: int) -> None:
+    program = (
+        "import atexit, sys\nfrom nas.cli import main\nfrom nas.workers.left_behind import LEFT_BEHIND\n"
+        f"atexit.register(print, 'it waits')\nLEFT_BEHIND.append(None)\nsys.argv = ['nas', *{words}]\nmain()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, "it waits" in done.stdout, bool(done.stdout)) == (status, False, status == 0)
+
+
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_what_is_asked_to_end_says_so_and_only_what_trains_says_that_it_goes_on(
     capsys: pytest.CaptureFixture[str], number: signal.Signals, status: int

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import time
+import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count, linear
-from search_spaces.errors import UserError
+from search_spaces.errors import Notice, UserError
 from tasks.base import Diverged, Fitted, Metric, Task
 from tasks.run import STOP, Run
 from tasks.settings import NotNegative
@@ -128,6 +129,17 @@ class Deadly(Toy):
         """Die without a word at depth 1 with one head."""
         if run.architecture.depth == run.architecture.heads == 1:
             os._exit(9)
+        return super().fit(run)
+
+
+class Noticing(Toy):
+    """Says something on the way."""
+
+    name = "noticing"
+
+    def fit(self, run: Run) -> Fitted:
+        """Give a notice."""
+        warnings.warn("look here", Notice, 1)
         return super().fit(run)
 
 

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import pytest
@@ -73,22 +74,24 @@ def test_where_one_of_two_dies_so_do_both_and_their_process(tmp_path: Path) -> N
 
 
 FORKS = """
-import os
+import os, sys, time
 from nas.workers.processes import prepare_process
 prepare_process(os.getppid())
-child = os.fork()
-if not child:
-    grandchild = os.fork()
-    if not grandchild:
-        os._exit(7)
-    os._exit(os.waitstatus_to_exitcode(os.waitpid(grandchild, 0)[1]))
-print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+if not os.fork():
+    if not os.fork():
+        print("it lives", flush=True)
+        time.sleep(600)
+    time.sleep(600)
+sys.stdin.read()
 """
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel's word is Linux's")
 def test_forks_and_their_forks_live_as_long_as_who_forked_them() -> None:
-    assert subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True).stdout == "7\n"
+    with subprocess.Popen([sys.executable, "-c", FORKS], stdin=PIPE, stdout=PIPE, text=True) as process:
+        assert process.stdout.readline() == "it lives\n"
+        process.kill()
+        assert process.communicate(timeout=60)[0] == ""  # which ends once nobody is left that could write
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel's word is Linux's")

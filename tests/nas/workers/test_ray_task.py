@@ -1,10 +1,10 @@
 """What a Ray worker does before and around an evaluation; real clusters are in tests/chaos."""
 
+import os
 import platform
 import shutil
 import subprocess
 import sys
-import warnings
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
@@ -19,8 +19,7 @@ from nas.workers import ray_task
 from nas.workers.attempts import MOST_NODES
 from nas.workers.ray_task import Assignment, begun, evaluate_assignment, stamp_of
 from nas.workers.resources import Resources
-from results.row import Row
-from search_spaces.errors import Notice, UserError
+from search_spaces.errors import UserError
 from toy_searches import TOYS
 
 
@@ -65,13 +64,28 @@ def test_a_node_that_has_another_file_of_the_task_is_named(assigned: Assignment,
         evaluate_assignment(replace(assigned, job=replace(assigned.job, task=f"{changed}:Toy")))
 
 
-def test_notices_travel_with_the_row(assigned: Assignment, monkeypatch: pytest.MonkeyPatch) -> None:
-    def noticing(job: EvaluationJob, processes: int) -> Row:
-        warnings.warn("look here", Notice, 1)
-        return evaluate(job)
+MEMORY = pytest.mark.skipif(sys.platform != "linux", reason="memory is bounded on Linux")
 
-    monkeypatch.setattr(ray_task, "evaluate_together", noticing)
-    assert evaluate_assignment(assigned)[1] == ["look here"]
+
+@pytest.mark.parametrize("memory", [None, pytest.param(10**9, marks=MEMORY)])
+def test_notices_travel_with_the_row(assigned: Assignment, memory: int | None) -> None:
+    noticing = replace(assigned.job, task=f"{TOYS}:Noticing")
+    row, notices = evaluate_assignment(
+        replace(assigned, job=replace(noticing, identity=identity(noticing)), memory=memory)
+    )
+    assert (row.status, notices) == ("complete", ["look here"])
+
+
+@MEMORY
+def test_where_a_process_of_bounded_memory_dies_so_does_rays(
+    assigned: Assignment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    architecture = replace(assigned.job.architecture, depth=1, heads=1)
+    deadly = replace(assigned.job, task=f"{TOYS}:Deadly", architecture=architecture)
+    monkeypatch.setattr(os, "_exit", sys.exit)
+    with pytest.raises(SystemExit) as ended:
+        evaluate_assignment(replace(assigned, job=replace(deadly, identity=identity(deadly)), memory=10**9))
+    assert ended.value.code == 1
 
 
 def test_paths_of_a_job_mean_the_same_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,13 +144,6 @@ def test_a_cluster_that_is_not_there_is_told_in_a_line(monkeypatch: pytest.Monke
         cluster.RayCluster(address)
 
 
-@pytest.mark.parametrize("address", ["ray", "ray://one:10001"])
-def test_a_clients_head_is_where_it_was_said_to_be(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
-    cluster: Any = pytest.importorskip("nas.workers.ray_cluster")
-    monkeypatch.setenv("RAY_ADDRESS", "ray://one:10001")
-    assert cluster._head(address) == ("one", 10001)
-
-
 def test_nodes_that_die_again_and_again_fail_what_they_evaluate(
     assigned: Assignment, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -165,3 +172,33 @@ def test_one_evaluation_more_than_there_is_room_for_waits_and_what_it_wants_is_s
     room[0] = 0
     assert [pool.capacity, pool.capacity] == [1, 1]
     assert capsys.readouterr().err.count("has room for an evaluation (CPU 1): one is waited for.") == 1
+
+
+def test_a_submission_that_fails_leaves_nothing_that_could_be_begun(assigned: Assignment, tmp_path: Path) -> None:
+    workers: Any = pytest.importorskip("nas.workers.ray_workers")
+
+    def interrupted(ask: Any) -> None:
+        raise KeyboardInterrupt
+
+    pool = object.__new__(workers.RayWorkers)
+    pool._resources, pool._running, pool._folder = Resources(), {}, str(tmp_path)
+    pool._cluster = SimpleNamespace(answer=interrupted)
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(KeyboardInterrupt):
+        pool.submit(assigned.job)
+    assert (sorted(tmp_path.iterdir()), pool._running) == (before, {})
+
+
+def test_what_has_ended_is_not_lost_by_what_another_one_raises(assigned: Assignment) -> None:
+    workers: Any = pytest.importorskip("nas.workers.ray_workers")
+    row = evaluate(replace(assigned.job, folder=None))
+    ended: Future[Any] = Future()
+    ended.set_result((row, []))
+    wrong: Future[Any] = Future()
+    wrong.set_exception(ConnectionError("gone"))
+    pool = object.__new__(workers.RayWorkers)
+    pool._running = {future: workers._first_attempt(assigned.job) for future in (ended, wrong)}
+    pool._cluster = SimpleNamespace(head_lost=UserError)
+    assert pool._ended() == [(assigned.job, row)]
+    with pytest.raises(UserError, match="gone"):
+        pool._ended()

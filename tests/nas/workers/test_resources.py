@@ -33,7 +33,7 @@ def test_memory_is_read(asked: str | int, bytes_: int) -> None:
     assert resources_of(None, 1, trial_memory=asked).memory == bytes_
 
 
-@pytest.mark.parametrize("asked", ["4Gb", "4iB", "G", "0", "-1G", "4g", "9999999T"])
+@pytest.mark.parametrize("asked", ["4Gb", "4iB", "G", "0", "-1G", "4g", "9999999T", "0.5", "0.4B"])
 def test_what_is_no_memory_is_refused_in_a_line(asked: str) -> None:
     with pytest.raises(UserError, match=r"^--trial-memory must be a positive number such as 4G"):
         resources_of(None, 1, trial_memory=asked)

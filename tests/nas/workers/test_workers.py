@@ -47,7 +47,7 @@ def test_a_share_of_a_gpu_is_of_one_gpu(there: int, each: float, room: int) -> N
 
 def test_more_gpus_than_there_are_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
-    with pytest.raises(UserError, match=r"trial_gpus 2 .* 2: 3 GPUs, room for 1"):
+    with pytest.raises(UserError, match=r"^--trial-gpus 2 .* 2: 3 GPUs, room for 1"):
         pool_of(Resources(2, gpus=2.0), 8)
     with pool_of(Resources(gpus=0.5), 8) as pool:
         assert pool.capacity == 6
@@ -67,11 +67,11 @@ def test_workers_are_a_number_or_a_cluster(asked: Any, workers: Any) -> None:
 
 @pytest.mark.parametrize("asked", [0, -1, "0", 1.5, True, "two", "rays", "ray:", "ray://", "ray://host", "ray:10001"])
 def test_workers_that_are_neither_are_refused(asked: Any) -> None:
-    with pytest.raises(UserError, match="workers must be a whole number of at least 1, ray, or ray://HOST:PORT"):
+    with pytest.raises(UserError, match=r"^--workers must be a whole number of at least 1, ray, or ray://HOST:PORT"):
         resources_of(asked, 1)
 
 
 @pytest.mark.parametrize("gpus", [-1, 1.5, True, float("nan"), float("inf")])
 def test_gpus_are_whole_or_a_share_of_one(gpus: Any) -> None:
-    with pytest.raises(UserError, match="trial_gpus must be"):
+    with pytest.raises(UserError, match=r"^--trial-gpus must be"):
         resources_of(1, 1, trial_gpus=gpus)
