@@ -29,9 +29,10 @@ from nas.storage.optuna_study import (
 )
 from nas.storage.search_config import SearchConfig
 from nas.storage.store import Store
-from results.pareto import non_dominated
+from results.pareto import not_surely_dominated
 from results.row import Row
 from search_spaces.space import Point
+from search_spaces.spec import MOST_INTEGER
 
 Keep = Literal["front", "all", "none"]
 """Which trained networks a search keeps."""
@@ -77,7 +78,7 @@ class SearchPlan(Plan):
         self.keep, self.threads, self.traces = keep, threads, traces
         self._begun: set[int] = set()  # numbers of the trials that this coordinator has begun or taken over
         self._networks: set[str] = set()  # identities of the study's Rows whose networks may still be there
-        self._front: dict[str, list[float]] = {}  # of complete rows not known to be beaten; less is better
+        self._front: dict[str, list[list[float]]] = {}  # of complete rows not surely beaten, values and errors
         self._noted: set[int] = set()
         self.goes_on = bool(self._left_by_others())
         self._take_notes()
@@ -112,8 +113,9 @@ class SearchPlan(Plan):
         if self.keep != "front":
             return
         self._take_notes()
-        values = np.array(list(self._front.values())).reshape(-1, len(self.config.objectives))
-        best = {name for name, stays in zip(self._front, non_dominated(values), strict=True) if stays}
+        known = np.array(list(self._front.values())).reshape(-1, 2, len(self.config.objectives))
+        may_stand = not_surely_dominated(known[:, 0], known[:, 1])
+        best = {name for name, stays in zip(self._front, may_stand, strict=True) if stays}
         self._front = {name: self._front[name] for name in best}  # what is beaten once stays beaten
         for name in self._networks - best:
             network = self.store.network(name)
@@ -182,18 +184,25 @@ class SearchPlan(Plan):
         values = [columns.get(name) for name, _ in ways]
         if row.status == "complete" and None not in values:
             signs = [-1.0 if way == "max" else 1.0 for _, way in ways]
-            self._front[row.identity()] = (np.array(values, dtype=float) * signs).tolist()
+            errors = [float(columns.get(f"{name}_se") or 0.0) for name, _ in ways]
+            self._front[row.identity()] = [(np.array(values, dtype=float) * signs).tolist(), errors]
         self._networks.add(row.identity())
 
     def _seed(self, trial: FrozenTrial, point: Point) -> int:
-        """The seed of a trial: the search's, or one more than any other trial of the same candidate has."""
-        others = [other for other in trials_of(self.study) if other.number != trial.number]
-        taken = [seed_of(other) or self.config.seed for other in others if params_of(other) == point]
+        """The seed of a trial: the search's, or the next one that no other trial of the same candidate has."""
         seed = seed_of(trial)
-        if seed is None and taken and not trial.params:
-            seed = 1 + max(taken)
+        if seed is not None:
+            return seed
+        seed, others = self.config.seed, [other for other in trials_of(self.study) if other.number != trial.number]
+        if trial.params:  # as an earlier process recorded it
+            return seed
+        taken = {seed_of(other) for other in others if params_of(other) == point}
+        taken = {self.config.seed if one is None else one for one in taken}
+        while seed in taken:
+            seed = (seed + 1) % (MOST_INTEGER + 1)
+        if taken:
             give_seed(self.study, trial, seed)
-        return self.config.seed if seed is None else seed
+        return seed
 
     def _job(self, trial: FrozenTrial) -> EvaluationJob:
         axes = self.sampler.infer_relative_search_space(self.study, trial)

@@ -70,6 +70,13 @@ def non_dominated(values: NDArray[np.float64]) -> NDArray[np.bool_]:
     return mask
 
 
+def not_surely_dominated(values: NDArray[np.float64], errors: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether nothing dominates each of n points, were it two standard errors better: [n, m] and [n, m] -> [n]."""
+    hoped = (values - 2 * errors)[:, None]
+    dominates = np.all(values <= hoped, axis=2) & np.any(values < hoped, axis=2)
+    return np.asarray(~np.any(dominates, axis=1))
+
+
 def chances(draws: NDArray[np.float64]) -> NDArray[np.float64]:
     """How likely each of n points is on the front, by draws of all their values: [d, n, m] -> [n]."""
     return np.asarray(np.mean([non_dominated(values) for values in draws], axis=0))

@@ -209,8 +209,10 @@ class Store:
                 return frozenset()
             values = {"key": CONFIRMS_FROM, "study": study}
             number = next((json.loads(text) for (text,) in connection.execute(_ATTRIBUTE, values)), None)
+            if number is None:
+                return frozenset()
             wanted = sql.select(_ROWS.c.identity).where(_ROWS.c.study == study, _ROWS.c.number >= number)
-            return frozenset() if number is None else frozenset(connection.execute(wanted).scalars())
+            return frozenset(connection.execute(wanted).scalars())
 
     @property
     def place(self) -> str:

@@ -47,7 +47,7 @@ def nas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 def test_a_search_prints_its_front_and_draws_it_and_can_be_asked_again(nas: Nas, tmp_path: Path) -> None:
     status, out, _ = nas("search", TOY, "--trials", "6", "--preset", "smoke", "--study", "mine", "--plot", "front.png")
     assert status == 0
-    assert "of 6 architectures on the front of mine (max accuracy, min flops; no budget)" in out
+    assert "of 5 architectures on the front of mine (max accuracy, min flops; no budget)" in out
     assert (tmp_path / "front.png").read_bytes().startswith(b"\x89PNG")
 
     assert nas("front")[0] == 0

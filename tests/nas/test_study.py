@@ -1,7 +1,6 @@
 """A study as people hold it: rows, front, data frame, picture, notebook; and those of the version before."""
 
 import json
-import math
 import sqlite3
 from pathlib import Path
 
@@ -30,16 +29,19 @@ def test_a_study_is_read_as_it_was_made(study: Study) -> None:
     assert repr(again) == f"Study('mine', 6 rows, {study.storage!r})"
 
 
-def test_nothing_beats_what_is_on_the_front(study: Study) -> None:
-    front = study.front()
-    assert 0 < len(front) <= 6
-    for one in front:
-        for other in study.rows():
-            better = other.metrics["accuracy"] > one.record["accuracy"]
-            assert not (better and (other.costs.flops or 0) <= one.record["flops"])
-        assert math.isnan(one.chance)  # single trainings, no standard errors
-    every = {row.identity() for row in study.rows()}
-    assert {identity for one in study.front("loss,params") for identity in one.identities} <= every
+def test_a_front_is_of_architectures_with_all_their_seeds(study: Study) -> None:
+    every = {row.identity(): row for row in study.rows()}
+    found = study.standings()
+    assert sorted(identity for one in found for identity in one.identities) == sorted(every)
+    assert study.front() == [one for one in found if one.stands]
+    assert [one.record["flops"] for one in found] == sorted(one.record["flops"] for one in found)
+    for one in found:
+        seeds = [every[identity].seed for identity in one.identities]
+        assert len({every[identity].architecture for identity in one.identities}) == 1
+        assert one.record["seeds"] == (seeds.count(1) or len(seeds))
+        assert one.confirmed == (1 in seeds)
+    assert sum(one.confirmed for one in found) == 1  # a quarter of six trials
+    assert study.front("loss,params")
     with pytest.raises(UserError, match="accuracy"):
         study.front("acuracy")
 
@@ -54,7 +56,8 @@ def test_pandas_a_picture_and_a_notebook_have_it(study: Study, tmp_path: Path) -
     with pytest.raises(UserError, match=r"\.png"):
         study.plot(tmp_path / "front.txt")
     html = study._repr_html_()
-    assert html.count("<tr") == 1 + len(study.front())
+    assert html.count("<tr") >= 1 + len(study.front())
+    assert "at_front" in html
     assert "<th>accuracy</th><td>0." in study.rows()[0]._repr_html_()
     assert "params" in nas.compare(TOY, arch=["depth=1", "depth=2"], preset="smoke")._repr_html_()
 
