@@ -1,0 +1,182 @@
+"""How architectures stand: means and errors beside naive ones, and chances that come true."""
+
+import math
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+import pytest
+
+from results import standing, table
+from results.features import places_of
+from results.pareto import chances, non_dominated, not_surely_dominated
+from results.standing import Standing, levels_of, standings
+from search_spaces.errors import UserError
+
+WAYS = {"accuracy": "max", "flops": "min"}
+
+
+def line(depth: int, accuracy: float, *, seed: int = 0, error: float | None = 0.01, **more: Any) -> dict[str, Any]:
+    return {
+        "task": "any",
+        "key": f"k{depth}",
+        "depth": depth,
+        "topology": "dca(k=2)" if depth % 2 else "resnet",
+        "flops": 1000 * depth,
+        "seed": seed,
+        "status": "complete",
+        "identity": f"{depth}-{seed}",
+        "accuracy": accuracy,
+        "accuracy_se": error,
+        "test_accuracy": accuracy - 0.01,
+        "test_accuracy_se": error,
+        **more,
+    }
+
+
+def stand(lines: list[dict[str, Any]], **more: Any) -> dict[str, Standing]:
+    found = standings(table.from_records(lines), more.pop("objectives", WAYS), **more)
+    return {one.record["key"]: one for one in found}
+
+
+def test_means_are_over_seeds_and_errors_of_examples_and_of_seeds() -> None:
+    values = {1: [0.5, 0.6, 0.55], 2: [0.7, 0.74], 3: [0.8]}
+    found = stand([line(depth, v, seed=seed) for depth, each in values.items() for seed, v in enumerate(each)])
+    squares = sum((value - fmean(each)) ** 2 for each in values.values() for value in each)
+    between_seeds = squares / 3  # six readings, three means
+    for depth, each in values.items():
+        one = found[f"k{depth}"]
+        assert one.record["accuracy"] == pytest.approx(fmean(each))
+        assert one.record["accuracy_se"] == pytest.approx(math.sqrt(0.01**2 + between_seeds / len(each)))
+        assert one.record["test_accuracy"] == pytest.approx(fmean(each) - 0.01)
+        assert one.record["seeds"] == len(each)
+        assert one.identities == tuple(f"{depth}-{seed}" for seed in range(len(each)))
+        assert not one.confirmed
+    assert list(found) == ["k1", "k2", "k3"]
+
+
+def test_seeds_that_chose_are_left_out_where_there_are_fresh_ones() -> None:
+    lines = [line(1, 0.5), line(2, 0.9), line(2, 0.7, seed=1), line(2, 0.72, seed=2)]
+    found = stand(lines, confirming={"2-1", "2-2"})
+    assert found["k2"].record["accuracy"] == pytest.approx(0.71)
+    assert (found["k2"].confirmed, found["k2"].record["seeds"]) == (True, 2)
+    assert (found["k1"].confirmed, found["k1"].record["seeds"]) == (False, 1)
+
+
+def test_rows_that_are_not_complete_or_have_no_value_take_no_part() -> None:
+    lines = [line(1, 0.5), line(2, 0.6, status="failed"), line(3, math.nan), {**line(4, 0.7), "accuracy": None}]
+    assert list(stand(lines)) == ["k1"]
+    assert stand([line(1, 0.5, status="failed")]) == {}
+
+
+def test_rows_of_other_tasks_data_or_presets_have_fronts_of_their_own() -> None:
+    for name in ("task", "data", "preset", "start", "task_version"):
+        other = {name: 2 if name == "task_version" else "other"}
+        found = standings(table.from_records([line(1, 0.9), line(2, 0.1, **other)]), WAYS)
+        assert [one.stands for one in found] == [True, True]
+    assert [one.stands for one in standings(table.from_records([line(1, 0.9), line(2, 0.1)]), WAYS)] == [True, False]
+
+
+def test_recipes_are_candidates_of_their_own() -> None:
+    lines = [line(1, 0.5, recipe_lr=0.1), line(1, 0.7, seed=1, recipe_lr=0.2), line(1, 0.8, seed=2, recipe_lr=0.2)]
+    found = standings(table.from_records(lines), WAYS)
+    assert sorted(one.record["seeds"] for one in found) == [1, 2]
+
+
+def test_without_errors_no_chance_is_said_and_the_front_is_of_what_was_measured() -> None:
+    lines = [line(depth, 0.5 + 0.1 * (depth in (2, 4)), error=None) for depth in range(1, 6)]
+    found = stand([{name: value for name, value in one.items() if not name.endswith("_se")} for one in lines])
+    assert all(math.isnan(one.chance) for one in found.values())
+    assert [key for key, one in found.items() if one.stands] == ["k1", "k2"]
+    costs = stand(lines, objectives={"flops": "min", "depth": "max"})
+    assert all(one.stands for one in costs.values())  # what is counted has no noise
+
+
+def test_a_lucky_one_among_many_is_not_believed() -> None:
+    """Accuracy rises with depth; one shallow network is lucky by three deviations of noise."""
+    random = np.random.default_rng(0)
+    lines = [line(d, 0.5 + 0.02 * d + 0.02 * random.normal() + 0.06 * (d == 5), error=0.02) for d in range(1, 21)]
+    before = stand(lines)
+    assert lines[4]["accuracy"] > lines[5]["accuracy"]  # and it is cheaper
+    after = stand([*lines, line(5, 0.6, seed=1, error=0.02), line(5, 0.6, seed=2, error=0.02)])
+    assert 0.1 < before["k6"].chance < 0.5 < after["k6"].chance
+    assert after["k6"].stands
+
+
+def test_chances_come_true() -> None:
+    """Of those said to be on the front with a chance about p, a share of about p is."""
+    said, true = [], []
+    for seed in range(60):
+        random = np.random.default_rng(seed)
+        truth = np.sin(np.arange(1, 16) / random.uniform(2, 6) + random.uniform(0, 6)) / 10
+        lines = [
+            line(d, float(truth[d - 1] + 0.05 * random.normal()), seed=s, error=None, topology="resnet")
+            for d in range(1, 16)
+            for s in range(2)
+        ]
+        found = stand(lines)
+        said += [found[f"k{d}"].chance for d in range(1, 16)]
+        true += non_dominated(np.stack([-truth, np.arange(1, 16.0)], axis=1)).tolist()
+    chance, share = np.array(said), np.array(true, dtype=float)
+    fifth = np.minimum((chance * 5).astype(int), 4)
+    for one in range(5):
+        assert abs(chance[fifth == one].mean() - share[fifth == one].mean()) < 0.15
+    assert abs(chance.mean() - share.mean()) < 0.05
+
+
+def test_a_table_larger_than_a_model_keeps_what_is_near_its_front(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(standing, "MODELLED", 6)
+    found = stand([line(depth, 0.5 + 0.03 * (depth % 7)) for depth in range(1, 31)])
+    assert len(found) == 30
+    assert sum(one.chance > 0 for one in found.values()) <= 6
+    assert found["k6"].stands
+
+
+def test_levels_are_told_apart_by_draws_and_by_the_errors_of_examples() -> None:
+    random = np.random.default_rng(0)
+    expected = np.array([1.0, 0.9, 0.5, 0.45, 0.0, 0.93])
+    drawn = expected + 0.01 * random.normal(size=(2000, 6))
+    front = np.array([0, 1, 2, 3, 4])
+    assert levels_of(drawn, np.zeros(6), front).tolist() == [1, 2, 3, 4, 5, 2]
+    assert levels_of(drawn, np.full(6, 0.1), front).tolist() == [1, 1, 2, 2, 3, 1]
+    assert levels_of(drawn, np.full(6, 10.0), front).tolist() == [1] * 6
+
+
+def test_chances_are_shares_of_draws() -> None:
+    draws = np.array([[[0, 1], [1, 0], [1, 1]], [[1, 1], [0, 0], [2, 2]]], dtype=float)
+    assert chances(draws).tolist() == [0.5, 1.0, 0.0]
+
+
+def test_what_may_be_better_by_two_errors_is_not_surely_dominated() -> None:
+    values = np.array([[0.0, 1.0], [0.5, 1.0], [0.1, 1.0], [0.2, 0.5]])
+    errors = np.array([[0.0, 0.0], [0.1, 0.0], [0.049, 0.0], [0.0, 0.0]])
+    assert not_surely_dominated(values, errors).tolist() == [True, False, False, True]
+    assert not_surely_dominated(values, errors * 1.03).tolist() == [True, False, True, True]
+
+
+def test_objectives_that_cannot_be_are_refused() -> None:
+    with pytest.raises(UserError, match="acuracy"):
+        stand([line(1, 0.5)], objectives={"acuracy": "max"})
+    with pytest.raises(UserError, match="at least one"):
+        stand([line(1, 0.5)], objectives={})
+
+
+def test_places_tell_apart_what_differs() -> None:
+    records = [
+        {"depth": 1, "width": 8, "params": 100, "topology": "dca(k=2)", "recipe_lr": 0.1, "recipe_schedule": "flat"},
+        {"depth": 4, "width": 8, "params": 1000, "topology": "dca(k=4)", "recipe_lr": 0.0, "recipe_schedule": "cosine"},
+        {"depth": 2, "width": 8, "params": 10000, "topology": "resnet", "recipe_lr": 0.2, "recipe_schedule": "flat"},
+        {"depth": 2, "width": 8, "params": 10000, "topology": "dca/resnet", "blocks": "heads=1/2"},
+    ]
+    places = places_of(records)
+    columns = {tuple(np.round(column, 3)) for column in places.sizes.T}
+    assert columns == {(0, 1, 0.5, 0.5), (0, 0.5, 1, 1), (0, 1, 0.5, 0.5), (0.5, 0, 1, 0.5)}
+    words = np.linalg.norm(places.words[:, None] - places.words[None], axis=2)
+    assert words[0, 1] == pytest.approx(1)  # of the schedules
+    assert words[0, 2] == pytest.approx(1)  # of the topologies
+    assert words[1, 2] == pytest.approx(math.sqrt(2))
+
+
+def test_one_architecture_has_a_place() -> None:
+    assert places_of([{"depth": 3, "topology": "resnet"}]).sizes.shape == (1, 1)
+    assert stand([line(1, 0.5)])["k1"].stands
