@@ -12,15 +12,17 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-from nas.asking import architecture_of
+from scipy.stats import t
+
+from nas.asking import Settings, architecture_of
 from nas.counting import cheap_counts, count
 from nas.jobs import EvaluationJob, text_of
 from nas.profiling.profile import profile_what_fits, trace_of
 from results import table
-from results.row import Row
+from results.row import Direction, Row
 from search_spaces.architecture import Architecture
 from search_spaces.errors import Notice, UserError, unknown
-from search_spaces.spec import Scalar, split_top_level
+from search_spaces.spec import split_top_level
 from tasks.base import Task
 
 if TYPE_CHECKING:
@@ -45,6 +47,9 @@ SHOWN = (
 NEAR = 0.005
 """How far off a match may be before that is said, as a share."""
 
+MISTAKEN = 0.05
+"""The chance that any architecture of a comparison is told from the first and is not other than it."""
+
 _WIDEST = 2**24
 
 
@@ -58,17 +63,19 @@ class Comparison:
         records: A flat record an architecture: shape, costs and, where they were trained, the mean of each metric over
             the seeds that were completed, with its standard error.
         trained: The Row of each architecture with each seed; none where nothing was trained.
+        tuning: The Rows of the trainings by which each architecture was given its recipe.
         baselines: Simple methods -> their columns, where networks were trained.
     """
 
     title: str
     records: tuple[Mapping[str, Any], ...]
     trained: tuple[Row, ...] = ()
+    tuning: tuple[Row, ...] = ()
     baselines: Mapping[str, Mapping[str, float]] | None = None
 
     def rows(self) -> list[Row]:
         """Every Row, failures included."""
-        return list(self.trained)
+        return [*self.tuning, *self.trained]
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
@@ -123,13 +130,13 @@ def costs_of(
 def jobs_of(
     task: str,
     data: str | Path | None,
-    architectures: Sequence[Architecture],
+    architectures: Iterable[tuple[Architecture, Settings]],
     seeds: Iterable[int],
     preset: str,
-    settings: tuple[tuple[str, Scalar], ...],
     threads: int,
 ) -> list[EvaluationJob]:
-    """Every architecture with every seed, a seed at a time."""
+    """Every architecture, with what is changed of the preset's recipe for it, with every seed, a seed at a time."""
+    changed = list(architectures)
     return [
         EvaluationJob(
             task=task,
@@ -141,7 +148,7 @@ def jobs_of(
             threads=threads,
         )
         for seed in seeds
-        for architecture in architectures
+        for architecture, settings in changed
     ]
 
 
@@ -184,19 +191,63 @@ def side_by_side(
     costs: Sequence[Mapping[str, Any]],
     rows: Sequence[Row],
     match: str | None,
+    tuned: Sequence[str] = (),
 ) -> tuple[Mapping[str, Any], ...]:
-    """The records of a comparison; the first architecture is what others are held against."""
+    """The records of a comparison; the first architecture is what others are held against.
+
+    `tuned` are the columns of the recipe in which their trainings may differ.
+    """
     metrics = [name for metric in task.metrics[:1] for name in (metric.name, f"test_{metric.name}")]
+    tested = all(task.metrics[0].name in row.test for row in rows if row.status == "complete")
+    apart = over_first(architectures, rows, metrics[tested], task.metrics[0].direction)
     records = []
-    for architecture, cost in zip(architectures, costs, strict=True):
+    for architecture, cost, over in zip(architectures, costs, apart, strict=True):
         record: dict[str, Any] = {**asdict(architecture), **{name: cost[name] for name in SHOWN if name in cost}}
         if "step_ms" in cost:
             over = cost["step_ms"] / costs[0]["step_ms"]
             record |= {"step_over_first": over, "paper_step": printed_overhead(architecture.topology)}
+        own = next((row.columns() for row in rows if row.architecture == architecture), {})
+        record |= {name: own.get(name) for name in tuned}
         if match is not None:
             record[f"{match}_off"] = cost[match] / costs[0][match] - 1
-        records.append({**record, **(summary(architecture, rows, metrics) if rows else {})})
+        records.append({**record, **({**summary(architecture, rows, metrics), **over} if rows else {})})
     return tuple(records)
+
+
+def over_first(
+    architectures: Sequence[Architecture], rows: Sequence[Row], metric: str, direction: Direction
+) -> list[dict[str, Any]]:
+    """By how much each architecture's metric is above the first's, and whether they can be told apart.
+
+    Seeds are paired: one seed gives all the same order of the data. Intervals are Student's, at 95 % for all
+    architectures together (Bonferroni); one that holds zero tells nothing apart.
+
+    Args:
+        architectures: The first is what others are held against.
+        rows: Their Rows.
+        metric: A column; it is on test where it begins with `test_`.
+        direction: Whether more or less of it is better.
+    """
+    values: dict[Architecture, dict[int, float]] = {one: {} for one in architectures}
+    for row in rows:
+        group = row.test if metric.startswith("test_") else row.metrics
+        if row.status == "complete" and metric.removeprefix("test_") in group:
+            values[row.architecture][row.seed] = group[metric.removeprefix("test_")]
+    first, *others = architectures
+    records: list[dict[str, Any]] = [{}]
+    for one in others:
+        both = values[first].keys() & values[one].keys()
+        off = [values[one][seed] - values[first][seed] for seed in both]
+        record: dict[str, Any] = {"over_first": statistics.fmean(off) if off else None}
+        if len(off) > 1:
+            reach = (
+                float(t.ppf(1 - MISTAKEN / len(others) / 2, len(off) - 1)) * statistics.stdev(off) / math.sqrt(len(off))
+            )
+            low, high = record["over_first"] - reach, record["over_first"] + reach
+            better = "better" if (low > 0) == (direction == "max") else "worse"
+            record |= {"low": low, "high": high, "than_first": better if low > 0 or high < 0 else "not distinguishable"}
+        records.append(record)
+    return records
 
 
 def printed_overhead(topology: str) -> float | None:

@@ -97,6 +97,13 @@ OPTIONS: Mapping[str, Any] = {
         "--match", "Change `hidden` of the others until they cost what the first does.", _TEXT, "params|flops"
     ),
     "curves": _option("--curves", "Write validation metrics on the way there.", _FILE, "FILE.csv"),
+    "tune": _option(
+        "--tune",
+        "First give each architecture its own of these, by trainings with another seed: lr,weight_decay.",
+        _TEXTS,
+        "FIELD,...",
+    ),
+    "tune_trials": _option("--tune-trials", "How many trainings that takes for each.", int),
     "architectures": _option("--architectures", "How many, spread over the space by their FLOPs.", int),
     "seeds": _option(
         "--seeds", "Seeds that each is trained with; in a search at least, and in `compare` 0 counts.", int

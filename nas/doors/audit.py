@@ -54,7 +54,7 @@ def audit(
     laid_out = space_of(of, space, arch, preset, listed(axis))
     changes = settings_of(of, preset, settings)
     chosen = spread_by_cost(of, within(laid_out, of, parse_budget(listed(budget))), architectures)
-    jobs = jobs_of(task, data, chosen, range(seeds), preset, changes, threads)
+    jobs = jobs_of(task, data, [(one, changes) for one in chosen], range(seeds), preset, threads)
     study = study_of(of.name, preset, changes)
     rows = evaluate_all(jobs, storage, study, resources)
     title = f"{of.name}, preset {preset}: {architectures} architectures of space {laid_out.name!r}, {seeds} seeds each"

@@ -28,7 +28,7 @@ FLAGS = {
     "compare": {
         "--arch", "--curves", "--data", "--format", "--match", "--output", "--preset", "--profile", "--seeds",
         "--set", "--storage", "--study", "--threads", "--topology", "--trial-gpus", "--trial-memory", "--trial-timeout",
-        "--workers",
+        "--tune", "--tune-trials", "--workers",
     },
     "export": {"--data", "--storage", "--task", "--to"},
     "results": {

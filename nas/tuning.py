@@ -1,0 +1,93 @@
+"""A recipe of its own for each architecture of a comparison: the same trainings for each, and the best of them.
+
+Every comparison at one learning rate is one at the rate that somebody has tuned for one of the sides.
+"""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from math import log10
+
+import numpy as np
+from scipy.stats import qmc
+
+from nas.asking import Settings
+from nas.jobs import recipe_of
+from results.process import Places, Process, Readings
+from results.row import Row
+from search_spaces.architecture import Architecture
+from search_spaces.errors import Notice, UserError, unknown
+from tasks.base import Metric, Task
+from tasks.settings import values_of
+
+REACH = 10.0
+"""How far from the preset's own value others are tried, as a factor."""
+
+
+def recipes_to_try(task: Task, preset: str, changes: Settings, names: Sequence[str], number: int) -> list[Settings]:
+    """So many changes of a recipe: first none beyond `changes`, then the named settings spread about their values.
+
+    They are the same for every architecture: points of the Halton sequence, by factors from 1 / REACH to REACH.
+
+    Raises:
+        UserError: A setting that is not there, is no positive number, or cannot have such a value.
+    """
+    values = values_of(recipe_of(task, preset, changes))
+    for name in names:
+        if name not in values:
+            raise unknown(f"setting of preset {preset!r}", name, values)
+        if not isinstance(values[name], float) or values[name] <= 0:
+            raise UserError(
+                f"--tune tries factors of a number above 0 that is not whole, got {name}={values[name]!r}. Give it "
+                f"another value with --set, or tune another setting."
+            )
+    shares = qmc.Halton(len(names), scramble=False).random(number + 1)[2:]
+    tried = [changes]
+    for point in shares:
+        factors = REACH ** (2 * point - 1)
+        own = {name: float(f"{values[name] * factor:.3g}") for name, factor in zip(names, factors, strict=True)}
+        tried.append(tuple(sorted({**dict(changes), **own}.items())))
+    for settings in tried:
+        recipe_of(task, preset, settings)
+    return tried[:number]
+
+
+def tuned(
+    architectures: Sequence[Architecture],
+    tried: Sequence[Settings],
+    rows: Sequence[Row],
+    names: Sequence[str],
+    metric: Metric,
+) -> list[Settings]:
+    """The best recipe of each architecture; that of the preset, with a Notice, where no training was completed.
+
+    Args:
+        architectures: What was trained with every recipe.
+        tried: The recipes.
+        rows: The Rows, those of an architecture together.
+        names: The settings that were tuned.
+        metric: By which, on validation.
+    """
+    best = []
+    for i, architecture in enumerate(architectures):
+        complete = {
+            settings: row
+            for settings, row in zip(tried, rows[i * len(tried) : (i + 1) * len(tried)], strict=True)
+            if row.status == "complete"
+        }
+        if not complete:
+            warnings.warn(f"{architecture} could not be tuned: no training was completed.", Notice, 2)
+        best.append(_expected_best(complete, names, metric) if complete else tried[0])
+    return best
+
+
+def _expected_best(rows: Mapping[Settings, Row], names: Sequence[str], metric: Metric) -> Settings:
+    """The recipe with which most is expected by all trainings together, which are noisy each by itself."""
+    logs = np.array([[log10(float(str(row.recipe[name]))) for name in names] for row in rows.values()])
+    sizes = 0.5 + (logs - logs.mean(axis=0)) / (2 * log10(REACH))
+    values = np.array([row.metrics[metric.name] for row in rows.values()]) * (
+        1.0 if metric.direction == "max" else -1.0
+    )
+    unit, ones = max(float(values.std()), 1e-12), np.ones(len(values))
+    places = Places(sizes, np.zeros((len(values), 0)))
+    expected, _ = Process(places, Readings((values - values.mean()) / unit, ones, ones)).expected(places)
+    return list(rows)[int(expected.argmax())]

@@ -1,0 +1,131 @@
+"""Recipes of their own for each side of a comparison, and what can be told apart then."""
+
+import math
+import statistics
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nas
+from nas.comparing import over_first
+from nas.tuning import REACH, recipes_to_try, tuned
+from search_spaces.errors import Notice, UserError
+from tasks.base import Metric
+from tasks.digits import DigitsViT
+from toy_rows import LITTLE, a_row
+from toy_searches import TOYS
+
+ACCURACY = Metric("accuracy", "share", "max")
+
+
+def test_recipes_are_the_presets_own_and_others_within_reach_of_it() -> None:
+    task = DigitsViT()
+    tried = recipes_to_try(task, "smoke", (("epochs", 3),), ["lr", "weight_decay"], 9)
+    assert len(tried) == len(set(tried)) == 9
+    assert tried[0] == (("epochs", 3),)
+    recipe = task.presets["smoke"]
+    for name in ("lr", "weight_decay"):
+        factors = [dict(settings)[name] / getattr(recipe, name) for settings in tried[1:]]
+        assert all(1 / REACH <= factor <= REACH for factor in factors)
+        assert min(factors) < REACH**-0.5
+        assert max(factors) > REACH**0.5
+    assert all(dict(settings)["epochs"] == 3 for settings in tried)
+    assert recipes_to_try(task, "smoke", (("epochs", 3),), ["lr", "weight_decay"], 9) == tried
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("rate", "unknown setting of preset 'smoke' 'rate'"),
+        ("schedule", "--tune tries factors of a number above 0 that is not whole, got schedule='cosine'"),
+        ("epochs", "--tune tries factors of a number above 0 that is not whole, got epochs="),
+        ("label_smoothing", "got label_smoothing=0.0"),
+    ],
+)
+def test_settings_that_cannot_be_tuned_are_refused(name: str, says: str) -> None:
+    with pytest.raises(UserError, match=says):
+        recipes_to_try(DigitsViT(), "smoke", (), [name], 4)
+
+
+def rows_of(scores: list[float | None], rates: np.ndarray) -> list[Any]:
+    return [
+        a_row(
+            metrics={} if score is None else {"accuracy": score},
+            status="failed" if score is None else "complete",
+            recipe={"lr": float(rate)},
+        )
+        for score, rate in zip(scores, rates, strict=True)
+    ]
+
+
+def test_the_best_recipe_is_by_all_trainings_together() -> None:
+    rates = np.logspace(-4, -2, 9)
+    tried = [(("lr", float(rate)),) for rate in rates]
+    smooth = [0.9 - 0.1 * (math.log10(rate) + 3) ** 2 for rate in rates]
+    lucky = [score + 0.03 * (-1) ** i for i, score in enumerate(smooth)]
+    lucky[0] = None  # type: ignore[call-overload]  # one diverged
+    best = tuned([LITTLE], tried, rows_of([*lucky], rates), ["lr"], ACCURACY)[0]
+    assert abs(math.log10(dict(best)["lr"]) + 3) < 0.3
+    worst = tuned([LITTLE], tried, rows_of([*lucky], rates), ["lr"], Metric("accuracy", "share", "min"))[0]
+    assert abs(math.log10(dict(worst)["lr"]) + 3) > 0.7
+
+
+def test_each_architecture_is_tuned_by_its_own_trainings_and_failures_are_said() -> None:
+    rates = np.array([0.001, 0.01, 0.1])
+    tried = [(("lr", float(rate)),) for rate in rates]
+    rows = [*rows_of([0.1, 0.5, 0.9], rates), *rows_of([0.9, 0.5, 0.1], rates), *rows_of([None] * 3, rates)]
+    others = [LITTLE, LITTLE.changed({"depth": 2}), LITTLE.changed({"depth": 3})]
+    with pytest.warns(Notice, match="depth=3.* could not be tuned: no training was completed"):
+        best = tuned(others, tried, rows, ["lr"], ACCURACY)
+    assert best == [tried[2], tried[0], tried[0]]
+
+
+def trained(values: list[list[float]]) -> tuple[list[Any], list[Any]]:
+    shapes = [LITTLE.changed({"depth": 1 + i}) for i in range(len(values))]
+    rows = [
+        a_row(architecture=shape, seed=seed, metrics={"accuracy": value}, test={"accuracy": value})
+        for shape, own in zip(shapes, values, strict=True)
+        for seed, value in enumerate(own)
+    ]
+    return shapes, rows
+
+
+def test_differences_are_paired_and_intervals_are_of_all_together() -> None:
+    base = [0.2, 0.5, 0.8, 0.4]
+    shapes, rows = trained([base, [v + d for v, d in zip(base, (0.1, 0.11, 0.09, 0.1), strict=True)], base[::-1]])
+    first, better, like = over_first(shapes, rows, "test_accuracy", "max")
+    assert first == {}
+    off = [0.1, 0.11, 0.09, 0.1]
+    reach = 4.1765 * statistics.stdev(off) / 2  # Student's t of 3 degrees of freedom at 1 - 0.05 / 2 / 2
+    assert better["over_first"] == pytest.approx(0.1)
+    assert (better["low"], better["high"]) == pytest.approx((0.1 - reach, 0.1 + reach), abs=1e-5)
+    assert better["than_first"] == "better"
+    assert over_first(shapes, rows, "accuracy", "min")[1]["than_first"] == "worse"
+    assert like["over_first"] == pytest.approx(0)
+    assert like["than_first"] == "not distinguishable"
+
+
+def test_one_seed_and_failed_trainings_tell_nothing_apart() -> None:
+    shapes, rows = trained([[0.1], [0.2]])
+    assert over_first(shapes, rows, "accuracy", "max")[1] == {"over_first": pytest.approx(0.1)}
+    assert over_first(shapes, rows[:1], "accuracy", "max")[1] == {"over_first": None}
+
+
+def test_a_comparison_tunes_first_and_with_seeds_of_its_own(tmp_path: Any) -> None:
+    asked = {
+        "arch": ["depth=1", "depth=2"], "preset": "smoke", "seeds": 2, "tune": "penalty", "tune_trials": 3,
+        "settings": "penalty=0.1", "workers": 1, "storage": f"sqlite:///{tmp_path}/studies.db",
+    }  # fmt: skip
+    compared = nas.compare(f"{TOYS}:Toy", **asked)
+    assert [row.seed for row in compared.tuning] == [2] * 6
+    assert [(row.architecture.depth, row.seed) for row in compared.trained] == [(1, 0), (2, 0), (1, 1), (2, 1)]
+    by_depth = {row.architecture.depth: row.recipe["penalty"] for row in compared.trained}
+    assert [record["recipe_penalty"] for record in compared.records] == [by_depth[1], by_depth[2]]
+    assert all(penalty < 0.1 for penalty in by_depth.values())  # which a penalty is best without
+    assert {"over_first", "low", "high", "than_first"} <= set(compared.records[1])
+    assert len(compared.rows()) == 10
+    with pytest.raises(UserError, match="--tune is for trainings that count, got --seeds 0"):
+        nas.compare(f"{TOYS}:Toy", **{**asked, "seeds": 0})
+    with pytest.raises(UserError, match="tune_trials must be a whole number of at least 2, got 1"):
+        nas.compare(f"{TOYS}:Toy", **{**asked, "tune_trials": 1})
