@@ -18,6 +18,9 @@ Array = NDArray[np.float64]
 CONFIDENCE = 0.95
 """That two architectures are told apart rightly, on both sides."""
 
+MOST_STRETCH = 2.0
+"""By which one split may spread networks more than another, and their order be the same."""
+
 MOST_SEEDS = 1000
 """Beyond so many nobody asks."""
 
@@ -67,8 +70,10 @@ def components(validation: Array, test: Array | None = None) -> Components:
 
     What networks have in common on two disjoint splits is theirs, and what they have not is due to the examples. So
     the components are those of the covariance between the splits (the analysis of variance with products in the place
-    of squares), and what the validation split varies beyond them is the examples'. Estimates may fall below zero, as
-    they do in any analysis of variance.
+    of squares), and what the validation split varies beyond them is the examples'. A split may spread all networks more
+    than the other does, which ranks nothing: the components are stretched to the spread of validation (congeneric
+    measurements: K. Joreskog, "Statistical Analysis of Sets of Congeneric Tests", 1971). Estimates may fall below zero,
+    as they do in any analysis of variance.
 
     Raises:
         ValueError: Fewer than two architectures or two seeds, or shapes that differ.
@@ -80,7 +85,8 @@ def components(validation: Array, test: Array | None = None) -> Components:
     between, within = _components(validation, validation)
     if test is None:
         return Components(between, within, None, between, within)
-    architecture, seed = _components(validation, test)
+    stretch = _stretch(between, _components(test, test)[0])
+    architecture, seed = (stretch * component for component in _components(validation, test))
     return Components(architecture, seed, between + within - architecture - seed, between, within)
 
 
@@ -133,6 +139,16 @@ def seeds_for(wanted: int, validation: Array, of: Components) -> int | None:
         middle = (low + high) // 2
         low, high = (low, middle) if levels(validation, of, middle) >= wanted else (middle + 1, high)
     return low
+
+
+def _stretch(validation: float, test: float) -> float:
+    """How much more validation spreads architectures than test does, by their variances there; 1 where one has none.
+
+    Beyond a factor of MOST_STRETCH it is rather that there is nothing to be seen on one of them.
+    """
+    if validation <= 0 or test <= 0:
+        return 1.0
+    return min(max(sqrt(validation / test), 1 / MOST_STRETCH), MOST_STRETCH)
 
 
 def _components(one: Array, other: Array) -> tuple[float, float]:

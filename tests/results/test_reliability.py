@@ -52,8 +52,18 @@ def test_components_are_those_of_the_analysis_of_variance() -> None:
     assert (of.between, of.within) == pytest.approx((between, within))
     assert (alone.architecture, alone.seed) == pytest.approx((between, within))
     assert alone.examples is None
-    assert (of.architecture, of.seed) == pytest.approx(by_hand(validation, test))
+    stretch = (between / by_hand(test, test)[0]) ** 0.5
+    assert 0.5 < stretch < 2
+    assert (of.architecture, of.seed) == pytest.approx([stretch * part for part in by_hand(validation, test)])
     assert of.examples == pytest.approx(between + within - of.architecture - of.seed)
+
+
+def test_a_split_that_spreads_networks_more_is_no_noise() -> None:
+    validation, test = drawn(4000, 4, architecture=1.0, seed=0.5, examples=0.4, seed_examples=0.3)
+    alike = components(validation, test)
+    for factor in (0.7, 1.6):
+        assert components(validation, factor * test).reliability() == pytest.approx(alike.reliability())
+    assert components(validation, 100 * test).architecture == pytest.approx(50 * alike.architecture, rel=0.05)
 
 
 def test_what_numbers_were_drawn_with_is_found_again() -> None:
