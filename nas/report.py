@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from results.standing import Standing
 
 SHAPE_COLUMNS = ("topology", "depth", "heads", "head_dim")
-STANDING = ("seeds", "at_front", "level")
-"""How a front's architectures stand: over how many seeds, with which chance to be there, in which group."""
+STANDING = ("seeds", "fresh", "at_front", "level")
+"""How a front's architectures stand: seeds, fresh ones of these, the chance to be there, the group."""
 
 CONTENDS = 0.1
 """The chance from which on an architecture is shown with the front."""
@@ -100,7 +100,8 @@ def front_records(found: "Sequence[Standing]") -> list[dict[str, Any]]:
     return [
         {
             **one.record,
-            "seeds": f"{one.record['seeds']} fresh" if one.confirmed else str(one.record["seeds"]),
+            "seeds": len(one.identities),
+            "fresh": one.record["seeds"] if one.confirmed else None,
             "at_front": None if math.isnan(one.chance) else f"{one.chance:.2f}",
             "level": one.level,
         }
