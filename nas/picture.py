@@ -32,7 +32,7 @@ def draw_front(
     """Draw every architecture, coloured by topology, the front through what is expected, and simple methods as lines.
 
     The first cost among the objectives, or else the second of them, is the x axis. Error bars and the band about the
-    front are standard errors; what has no fresh seeds is hollow.
+    front are standard errors of means; what has no fresh seeds is hollow.
     """
     from matplotlib.figure import Figure  # half a second that only a picture needs
 
@@ -41,9 +41,10 @@ def draw_front(
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.add_subplot()
     _draw_points(axes, found, x_name, y_name)
-    best = sorted((one.record for one in found if one.stands), key=lambda record: float(record[x_name]))
-    across, up, off = ([record.get(name) or 0.0 for record in best] for name in (x_name, y_name, f"{y_name}_se"))
-    across.append(max(one.record[x_name] for one in found))  # what costs more than the last is not better
+    best = sorted((one for one in found if one.stands), key=lambda one: one.expected[x_name])
+    across, up = ([one.expected[name] for one in best] for name in (x_name, y_name))
+    off = [one.record.get(f"{y_name}_se") or 0.0 for one in best]
+    across.append(max(one.expected[x_name] for one in found))  # what costs more than the last is not better
     up, off = [*up, up[-1]], [*off, off[-1]]
     axes.step(across, up, where="post", color="black", linewidth=1, label="front")
     low, high = ([value + side * error for value, error in zip(up, off, strict=True)] for side in (-1, 1))

@@ -132,21 +132,24 @@ class SearchPlan(Plan):
         return trial
 
     def _has_room(self) -> bool:
-        """Whether a trial is to be begun: a search's, or one that confirms, the first of which is noted.
+        """Whether a trial is to be begun: one of the search or, when that has ended, one that confirms.
 
-        What is confirmed counts from the last time that a search had ended.
+        From which trial on is noted. A study that is extended when all of these have been begun searches on, and then
+        confirms anew; where there is nothing more to search, all that are left confirm.
         """
-        number, since = len(trials_of(self.study)), confirms_from(self.study)
+        trials = trials_of(self.study)
+        number, more = len(trials), self.sampler.has_more(self.study)
         if number >= self.trials:
             return False
-        if number < self.trials - self.confirms and self.sampler.remaining(self.study):
-            if since is not None:
-                confirm_from(self.study, None)
-            return True
-        if since is None and self.confirms and any(trial.values for trial in trials_of(self.study)):
-            confirm_from(self.study, number)
-            return True
-        return since is not None and number - since < self.confirms
+        since = noted = confirms_from(self.study)
+        if since is not None and number - since >= self.confirms and more:
+            since = None
+        ended = number >= self.trials - self.confirms or not more
+        if since is None and self.confirms and ended and any(trial.values for trial in trials):
+            since = number
+        if since != noted:
+            confirm_from(self.study, since)
+        return since is not None or more
 
     def _takes_over(self, trial: FrozenTrial) -> bool:
         """Whether a trial that somebody else began is now this coordinator's."""
@@ -190,19 +193,20 @@ class SearchPlan(Plan):
 
     def _seed(self, trial: FrozenTrial, point: Point) -> int:
         """The seed of a trial: the search's, or the next one that no other trial of the same candidate has."""
-        seed = seed_of(trial)
-        if seed is not None:
-            return seed
-        seed, others = self.config.seed, [other for other in trials_of(self.study) if other.number != trial.number]
         if trial.params:  # as an earlier process recorded it
-            return seed
-        taken = {seed_of(other) for other in others if params_of(other) == point}
-        taken = {self.config.seed if one is None else one for one in taken}
+            return self._recorded_seed(trial)
+        others = [other for other in trials_of(self.study) if other.number != trial.number]
+        taken = {self._recorded_seed(other) for other in others if params_of(other) == point}
+        seed = self.config.seed
         while seed in taken:
             seed = (seed + 1) % (MOST_INTEGER + 1)
-        if taken:
+        if seed != self._recorded_seed(trial):  # a process may have died between this and the candidate
             give_seed(self.study, trial, seed)
         return seed
+
+    def _recorded_seed(self, trial: FrozenTrial) -> int:
+        seed = seed_of(trial)
+        return self.config.seed if seed is None else seed
 
     def _job(self, trial: FrozenTrial) -> EvaluationJob:
         axes = self.sampler.infer_relative_search_space(self.study, trial)

@@ -96,5 +96,5 @@ def carry_out(
             if ended < trials:
                 say(f"the time is up (--timeout) after {ended} of {trials} trials; the same command goes on from here")
                 return
-        if len(trials_of(study)) < trials:
+        if len(trials_of(study)) < trials and not patient(sampler.remaining)(study):
             say("every architecture within the budget has been tried")

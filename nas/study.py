@@ -51,6 +51,10 @@ class Study:
         return list(self._rows)
 
     @cached_property
+    def _by_objectives(self) -> dict[tuple[tuple[str, Direction], ...], list[Standing]]:
+        return {}  # filled as it is asked
+
+    @cached_property
     def directions(self) -> dict[str, Direction]:
         """Every metric of the Rows -> "max" or "min"."""
         known = dict(self.config.metrics) if self.config else {}
@@ -81,7 +85,10 @@ class Study:
         asked = self._asked(objectives)
         if not asked.keys() <= set(self.table.column_names):  # where all failed, no metric is a column
             return []
-        return standings(self.table, asked, self.confirming)
+        key = tuple(asked.items())
+        if key not in self._by_objectives:
+            self._by_objectives[key] = standings(self.table, asked, self.confirming)
+        return list(self._by_objectives[key])
 
     def front(self, objectives: str | Sequence[str] | None = None) -> list[Standing]:
         """The architectures on the front of what is expected of them; one front for each task, preset and data.
@@ -104,9 +111,11 @@ class Study:
         """Draw every architecture and the front through what is expected, and into a file where one is named.
 
         Raises:
-            UserError: An unknown objective, or a file that cannot be written.
+            UserError: An unknown objective, nothing to draw, or a file that cannot be written.
         """
         asked, found = self._asked(objectives), self.standings(objectives)
+        if not found:
+            raise UserError(self.nothing_complete())
         baselines = self.config.baselines if self.config else {}
         figure = picture.draw_front(found, asked, self.title(asked, found), baselines)
         if path is not None:

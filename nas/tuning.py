@@ -87,7 +87,8 @@ def _expected_best(rows: Mapping[Settings, Row], names: Sequence[str], metric: M
     values = np.array([row.metrics[metric.name] for row in rows.values()]) * (
         1.0 if metric.direction == "max" else -1.0
     )
-    unit, ones = max(float(values.std()), 1e-12), np.ones(len(values))
-    places = Places(sizes, np.zeros((len(values), 0)))
-    expected, _ = Process(places, Readings((values - values.mean()) / unit, ones, ones)).expected(places)
+    none = np.zeros(len(values))
+    readings, _, _ = Readings.of(values, none + 1, none, none)
+    places = Places(sizes, none[:, None][:, :0])
+    expected, _ = Process(places, readings).expected(places)
     return list(rows)[int(expected.argmax())]

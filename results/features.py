@@ -10,6 +10,7 @@ import numpy as np
 
 from results.columns import SHAPE
 from results.process import Array, Places
+from search_spaces.errors import UserError
 from search_spaces.spec import Spec
 
 _SIZES = ("params", "flops")
@@ -40,12 +41,20 @@ def places_of(records: Sequence[Record]) -> Places:
 def _told(record: Record) -> Iterator[tuple[str, Any]]:
     """What tells a record from others, as (name, value)."""
     for name, value in record.items():
-        if name == "topology" and isinstance(value, str) and "/" not in value:
-            spec = Spec.parse(value)
+        spec = _spec(value) if name == "topology" else None
+        if spec is not None:
             yield name, spec.name
             yield from ((f"{spec.name}.{option}", each) for option, each in spec.options.items())
         elif (name in SHAPE or name in _SIZES or name.startswith("recipe_")) and value is not None:
             yield name, value
+
+
+def _spec(topology: Any) -> Spec | None:
+    """A name with its options; None where it is another word, as of blocks that differ."""
+    try:
+        return Spec.parse(topology)
+    except (UserError, TypeError):
+        return None
 
 
 def _line(values: Sequence[float | None]) -> Array:

@@ -1,9 +1,9 @@
 """Gaussian processes over architectures: what readings of a metric say of its true values.
 
-A reading is a true value and noise. True values are a parabola along each coordinate and a smooth remainder (Matern
-5/2: C. Rasmussen and C. Williams, "Gaussian Processes for Machine Learning", 2006, equation 4.17). How far they are
-alike, how large the remainder is and how large the noise, is fitted: to where the likelihood of the readings and a
-prior are greatest.
+A reading is a true value and noise. True values are a parabola along each coordinate, a smooth remainder (Matern 5/2:
+C. Rasmussen and C. Williams, "Gaussian Processes for Machine Learning", 2006, equation 4.17) and a grain of each
+architecture's own. How far they are alike, and how large remainder, grain and noise are, is fitted: to where the
+likelihood of the readings and a prior are greatest.
 
 Shapes: N = architectures with readings, C = any architectures, F and W = coordinates.
 """
@@ -61,29 +61,60 @@ class Readings:
     shares: Array
     within: float = 0.0
 
+    @classmethod
+    def of(cls, means: Array, counts: Array, errors: Array, squares: Array) -> tuple["Readings", float, float]:
+        """Readings in deviations of their means, with the mean and the deviation of these.
+
+        Args:
+            means: In any unit: [N].
+            counts: How many readings each is the mean of: [N].
+            errors: The standard error of one reading; not looked at where any is not known or zero: [N].
+            squares: Sums of squares of the readings of each about its mean: [N].
+        """
+        mean, unit = float(means.mean()), max(float(means.std()), 1e-12)
+        known = errors**2
+        shares = np.ones(len(means))
+        if np.isfinite(known).all() and (known > 0).all():
+            shares = np.clip(known / known.mean(), 0.1, 10.0)
+        return cls((means - mean) / unit, counts, shares, float((squares / shares).sum()) / unit**2), mean, unit
+
+    @classmethod
+    def single(cls, values: Array) -> "Readings":
+        """One reading of each architecture."""
+        return cls(values, np.ones(len(values)), np.ones(len(values)))
+
+    def and_more(self, means: Array) -> "Readings":
+        """With single readings of other architectures."""
+        ones = np.ones(len(means))
+        counts, shares = (np.concatenate([own, ones]) for own in (self.counts, self.shares))
+        return Readings(np.concatenate([self.means, means]), counts, shares, self.within)
+
 
 class Scales(NamedTuple):
     """What is fitted.
 
     Attributes:
         noise: The variance of a reading's noise; that of parabolas' coefficients is 1.
+        grain: The variance of what each architecture has of its own.
         remainder: The variance of the remainder.
         sizes: How far along sizes the remainder is alike.
         words: How far along words.
     """
 
     noise: float
+    grain: float
     remainder: float
     sizes: float
     words: float
 
 
-_PRIOR = Scales(0.1, 1.0, 1.0, 0.7)
-_SPREAD = Scales(5.0, 3.0, 2.0, 2.0)
+_PRIOR = Scales(0.1, 0.001, 1.0, 1.0, 0.7)
+_SPREAD = Scales(5.0, 10.0, 3.0, 2.0, 2.0)
 """The median of each in the prior, and the factor by which two of three are at most off it (lognormal)."""
 
 _TRIED: Mapping[str, tuple[float, ...]] = {
     "noise": (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0),
+    "grain": (0.0001, 0.001, 0.01, 0.1, 1.0),
     "remainder": (0.3, 1.0, 3.0, 10.0),
     "sizes": (0.4, 0.7, 1.2, 2.0),
     "words": (0.4, 0.7, 1.2, 2.0),
@@ -114,7 +145,7 @@ class Process:
     def expected(self, at: Places) -> tuple[Array, Array]:
         """Means and variances of true values: [C] each."""
         cross = self._fit.whitened(_Apart(self._places, at))
-        own = self.scales.remainder + (at.parabolas**2).sum(axis=1)
+        own = self.scales.remainder + self.scales.grain + (at.parabolas**2).sum(axis=1)
         left = np.maximum(own - (cross**2).sum(axis=0), _LEAST)
         return cross.T @ self._fit.white, self._fit.unit * left
 
@@ -133,10 +164,12 @@ class _Apart:
     def __init__(self, one: Places, other: Places) -> None:
         self._sizes, self._words = _squares(one.sizes, other.sizes), _squares(one.words, other.words)
         self._along = one.parabolas @ other.parabolas.T
+        self._same = self._sizes + self._words < _LEAST
 
     def covariance(self, scales: Scales) -> Array:
         distance = np.sqrt(5 * (self._sizes / scales.sizes**2 + self._words / scales.words**2))
-        return np.asarray(scales.remainder * (1 + distance + distance**2 / 3) * np.exp(-distance) + self._along)
+        smooth = scales.remainder * (1 + distance + distance**2 / 3) * np.exp(-distance)
+        return np.asarray(smooth + self._along + scales.grain * self._same)
 
 
 class _Fit:

@@ -8,32 +8,34 @@ Shapes: n = architectures, m = objectives, D = draws.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import hypot, sqrt
-from statistics import fmean
+from math import hypot, isfinite, sqrt
+from statistics import NormalDist, fmean
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from results.columns import COUNTS, PROFILE, PROVENANCE
+from results.columns import COUNTS, PROFILE, PROVENANCE, SHAPE
 from results.features import Record, places_of
 from results.pareto import chances, check_objectives, non_dominated
-from results.process import Array, Indices, Process, Readings
+from results.process import Array, Indices, Places, Process, Readings, Scales
 from results.row import Direction
 
 DRAWS = 512
 """Of what may be true."""
 
-MODELLED = 256
-"""Architectures that a model is made of, at most: those that nothing beats, then those that nothing else beats, ..."""
+MODELLED, CONTENDERS = 384, 128
+"""Architectures that a model is fitted to, drawn at random, and those near the front that are looked at: at most."""
 
 APART = 0.95
 """The probability with which one is better than another that it can be told from."""
 
+_DEVIATIONS = NormalDist().inv_cdf(APART)
+
 _COUNTED = frozenset({*COUNTS, *PROFILE})
 """Columns whose noise, if they have any, is not that of training."""
 
-_PASSED_OVER = ("speed_", "version_", "measure_", "profile_", *PROVENANCE)
+_PASSED_OVER = ("speed_", "version_", "measure_", "profile_")
 _COMPARABLE = ("task", "task_version", "data", "preset", "start")
 
 
@@ -54,6 +56,7 @@ class Standing:
 
     identities: tuple[str, ...]
     record: Record
+    expected: Mapping[str, float]
     confirmed: bool
     chance: float
     stands: bool
@@ -95,12 +98,17 @@ def standings(table: pa.Table, objectives: Mapping[str, Direction], confirming: 
         UserError: An objective that cannot be, see `results.pareto.front`.
     """
     check_objectives(table, objectives)
-    groups: dict[tuple[Any, ...], list[Record]] = {}
-    for line in table.select([name for name in table.column_names if not name.startswith(_PASSED_OVER)]).to_pylist():
+    asked = {*objectives, *(f"{name}_se" for name in objectives)}
+    names = [n for n in table.column_names if n in asked or not (n.startswith(_PASSED_OVER) or n in PROVENANCE)]
+    groups: dict[tuple[Any, ...], dict[Any, Record]] = {}
+    for number, line in enumerate(table.select(names).to_pylist()):
         whole = line.get("status", "complete") == "complete"
-        if whole and all(line[name] is not None and line[name] == line[name] for name in objectives):
-            groups.setdefault(tuple(line.get(name) for name in _COMPARABLE), []).append(line)
-    found = [one for lines in groups.values() for one in _standings(lines, objectives, frozenset(confirming))]
+        if whole and all(line[name] is not None and isfinite(line[name]) for name in objectives):
+            lines = groups.setdefault(tuple(line.get(name) for name in _COMPARABLE), {})
+            lines[line.get("identity") or number] = line  # one that stands twice is one
+    found = [
+        one for lines in groups.values() for one in _standings([*lines.values()], objectives, frozenset(confirming))
+    ]
     return sorted(found, key=lambda one: float(one.record[[*objectives][-1]]))
 
 
@@ -111,15 +119,15 @@ def levels_of(drawn: Array, errors: Array, front: Indices) -> Indices:
     of the examples [n] included. What is not on the front goes with the one there whose value is nearest.
     """
     expected = drawn.mean(axis=0)
-    seen = drawn + errors * np.random.default_rng(0).standard_normal(drawn.shape)
     order = front[np.argsort(-expected[front])]
     of_front, first = [1], order[0]
     for i in order[1:]:
-        better = (seen[:, i] < seen[:, first]).mean() >= APART
+        ahead = drawn[:, first] - drawn[:, i]
+        spread = sqrt(float(ahead.var()) + errors[first] ** 2 + errors[i] ** 2)
+        better = float(ahead.mean()) > _DEVIATIONS * spread
         of_front.append(of_front[-1] + better)
         first = i if better else first
-    nearest = np.abs(expected[:, None] - expected[order]).argmin(axis=1)
-    levels = np.array(of_front)[nearest]
+    levels = np.array(of_front)[_nearest(expected, expected[order])]
     levels[order] = of_front
     return np.asarray(levels)
 
@@ -131,40 +139,40 @@ def _standings(
     by_architecture: dict[tuple[Any, ...], list[Record]] = {}
     for line in lines:
         by_architecture.setdefault(_candidate(line), []).append(line)
-    every = list(by_architecture.values())
-    spreads = {name: _spread(name, every) for name in _measured(lines, every, objectives)}
+    every, names = list(by_architecture.values()), [*objectives]
+    spreads = {name: _spread(name, every) for name in _measured(lines, every, names)}
     confirmed = [[line for line in own if line.get("identity") in confirming] for own in every]
     means = [_means(fresh or own, spreads) for own, fresh in zip(every, confirmed, strict=True)]
     signs = np.array([-1.0 if direction == "max" else 1.0 for direction in objectives.values()])
-    values = np.array([[fmean(line[name] for line in own) for name in objectives] for own in every])
-    near = _nearest_to_front(values * signs)
-    names, noisy = [*objectives], [name in spreads for name in objectives]
-    drawn = signs * _drawn([every[i] for i in near], values[near], names, noisy)
+    noisy = [name in spreads for name in names]
+    expected, near, drawn = _believed(every, names, noisy, signs)
     chance, stands, level = np.zeros(len(every)), np.zeros(len(every), dtype=bool), np.ones(len(every), dtype=int)
     known = all(name in spreads or name in _COUNTED for name in names)
-    chance[near], stands[near] = chances(drawn) if known else np.nan, non_dominated(drawn.mean(axis=0))
+    chance[near], stands[near] = chances(drawn) if known else np.nan, non_dominated(expected[near])
     first = noisy.index(True) if any(noisy) else 0
     of_first = [means[i].get(names[first]) for i in near]
     errors = np.array([0.0 if mean is None else mean.examples for mean in of_first])
-    level[near] = levels_of(drawn[:, :, first], errors, np.flatnonzero(stands[near]))
+    of_near = levels_of(drawn[:, :, first], errors, np.flatnonzero(stands[near]))
+    level = of_near[_nearest(expected[:, first], expected[near, first])]
+    level[near] = of_near
     for i, own in enumerate(every):
         identities = tuple(str(line.get("identity")) for line in own)
         record = _record(confirmed[i] or own, means[i])
-        yield Standing(identities, record, bool(confirmed[i]), float(chance[i]), bool(stands[i]), int(level[i]))
+        truth = dict(zip(names, (expected[i] * signs).tolist(), strict=True))
+        yield Standing(identities, record, truth, bool(confirmed[i]), float(chance[i]), bool(stands[i]), int(level[i]))
 
 
 def _candidate(line: Record) -> tuple[Any, ...]:
     """What makes rows of one architecture and recipe alike."""
-    return line.get("key"), *((name, value) for name, value in line.items() if name.startswith("recipe_"))
+    key = line.get("key") or tuple(line.get(name) for name in SHAPE)
+    return key, *((name, value) for name, value in line.items() if name.startswith("recipe_"))
 
 
-def _measured(
-    lines: Sequence[Record], every: Sequence[Sequence[Record]], objectives: Mapping[str, Direction]
-) -> list[str]:
+def _measured(lines: Sequence[Record], every: Sequence[Sequence[Record]], objectives: Sequence[str]) -> list[str]:
     """The columns that noise is in: those with a standard error, and objectives in which seeds differ."""
-    names = {name.removesuffix("_se"): None for line in lines for name in line if name.endswith("_se")}
+    names = [name for name in lines[0] if any(line.get(f"{name}_se") is not None for line in lines)]
     differing = [name for name in objectives if any(len({line[name] for line in own}) > 1 for own in every)]
-    return list(dict.fromkeys([*(name for name in names if name in lines[0]), *differing]))
+    return list(dict.fromkeys([*names, *differing]))
 
 
 def _spread(name: str, every: Sequence[Sequence[Record]]) -> float | None:
@@ -196,38 +204,69 @@ def _record(own: Sequence[Record], means: Mapping[str, Mean]) -> Record:
     return {**record, "seeds": len(own)}
 
 
-def _nearest_to_front(values: Array) -> list[int]:
-    """At most MODELLED architectures: those that nothing beats, those that nothing else beats, and so on."""
-    left, chosen = list(range(len(values))), list[int]()
-    while left and len(chosen) < MODELLED:
+def _believed(
+    every: Sequence[Sequence[Record]], names: Sequence[str], noisy: Sequence[bool], signs: Array
+) -> tuple[Array, Indices, Array]:
+    """What is expected of all architectures [n, m], which of them are near the front, and draws of these [D, c, m].
+
+    Less is better. A model is fitted to architectures drawn at random: those that were measured to be good are so by
+    chance as well. What it then expects to be near the front, and what was measured to be, is looked at with the
+    readings of its own.
+    """
+    values = np.array([[fmean(line[name] for line in own) for name in names] for own in every]) * signs
+    random, count = np.random.default_rng(0), len(every)
+    places = places_of([own[0] for own in every])
+    fitted = np.sort(random.permutation(count)[:MODELLED])
+    models = {k: _Model(places, every, values[:, k], names[k], fitted) for k in range(len(names)) if noisy[k]}
+    expected = values.copy()
+    for k, model in models.items():
+        expected[:, k] = model.expected(fitted)
+    near = np.union1d(_nearest_to_front(expected), _nearest_to_front(values))
+    together = np.union1d(fitted, near)
+    drawn = np.repeat(values[None, near], DRAWS, axis=0)
+    for k, model in models.items():
+        expected[:, k] = model.expected(together)
+        drawn[:, :, k] = model.draws(together, near, random)
+    return expected, near, drawn
+
+
+class _Model:
+    """One metric's Gaussian process: fitted to some architectures, and asked with the readings of others."""
+
+    def __init__(self, places: Places, every: Sequence[Sequence[Record]], values: Array, name: str, fitted: Indices):
+        read = [[float(line[name]) for line in own] for own in every]
+        errors = [fmean(float(line.get(f"{name}_se") or 0.0) ** 2 for line in own) for own in every]
+        self._places, self._values, self._errors = places, values, np.sqrt(errors)
+        self._counts = np.array([float(len(own)) for own in read])
+        self._squares = np.array([sum((value - fmean(own)) ** 2 for value in own) for own in read])
+        self._scales: Scales | None = None
+        self._scales = self._process(fitted)[0].scales
+
+    def expected(self, using: Indices) -> Array:
+        """What is expected of all architectures by the readings of some: [n]."""
+        process, mean, unit = self._process(using)
+        return np.asarray(mean + unit * process.expected(self._places)[0])
+
+    def draws(self, using: Indices, at: Indices, random: np.random.Generator) -> Array:
+        """What c of them may truly be by these: [D, c]."""
+        process, mean, unit = self._process(using)
+        return np.asarray(mean + unit * process.draws(self._places.at(at), DRAWS, random))
+
+    def _process(self, using: Indices) -> tuple[Process, float, float]:
+        of_these = (array[using] for array in (self._values, self._counts, self._errors, self._squares))
+        readings, mean, unit = Readings.of(*of_these)
+        return Process(self._places.at(using), readings, self._scales), mean, unit
+
+
+def _nearest_to_front(values: Array) -> Indices:
+    """At most CONTENDERS: those that nothing beats, those that nothing else beats, and so on."""
+    left, chosen = np.arange(len(values)), np.zeros(0, dtype=np.intp)
+    while len(left) and len(chosen) < CONTENDERS:
         stands = non_dominated(values[left])
-        chosen += [i for i, one in zip(left, stands, strict=True) if one]
-        left = [i for i, one in zip(left, stands, strict=True) if not one]
-    return sorted(chosen[:MODELLED])
+        chosen, left = np.concatenate([chosen, left[stands]]), left[~stands]
+    return chosen[:CONTENDERS]
 
 
-def _drawn(every: Sequence[Sequence[Record]], values: Array, names: Sequence[str], noisy: Sequence[bool]) -> Array:
-    """The architectures' true values as they may be, together: [D, n, m]."""
-    drawn = np.repeat(values[None].astype(float), DRAWS, axis=0)
-    places, random = places_of([own[0] for own in every]), np.random.default_rng(0)
-    counts = np.array([float(len(own)) for own in every])
-    for k, name in enumerate(names):
-        if not noisy[k]:
-            continue
-        mean, unit = values[:, k].mean(), max(float(values[:, k].std()), 1e-12)
-        errors = np.array([sqrt(fmean(float(line.get(f"{name}_se") or 0.0) ** 2 for line in own)) for own in every])
-        shares = noise_shares(errors)
-        within = [
-            sum((line[name] - value) ** 2 for line in own) for own, value in zip(every, values[:, k], strict=True)
-        ]
-        readings = Readings((values[:, k] - mean) / unit, counts, shares, float((within / shares).sum()) / unit**2)
-        drawn[:, :, k] = mean + unit * Process(places, readings).draws(places, DRAWS, random)
-    return drawn
-
-
-def noise_shares(errors: Array) -> Array:
-    """Variances of readings' noise as shares of their mean; all the same where they are not known of all: [n]."""
-    squares = errors**2
-    if not (np.isfinite(squares).all() and (squares > 0).all()):
-        return np.ones(len(errors))
-    return np.asarray(np.clip(squares / squares.mean(), 0.1, 10.0))
+def _nearest(values: Array, among: Array) -> Indices:
+    """Which of some values each is nearest to: [n] and [c] -> [n]."""
+    return np.asarray(np.abs(values[:, None] - among).argmin(axis=1))

@@ -40,5 +40,5 @@ def load(study: str | None = None, *, storage: str = DEFAULT_STORE, source: str 
     wanted = [newest[-1]] if study is None else named(study, names)
     stored = store.read(wanted)
     config = searched.get(wanted[0]) if len(wanted) == 1 else None
-    confirming = store.confirming(wanted[0]) if config is not None else frozenset()
+    confirming = frozenset[str]().union(*map(store.confirming, wanted))
     return Study(",".join(wanted), storage, stored.rows, config, stored.bad, confirming)

@@ -12,7 +12,6 @@ from nas.sampling.axes import Array, Indices
 from nas.sampling.history import Measured
 from nas.sampling.proposer import Situation
 from results.process import Process, Readings
-from results.standing import noise_shares
 
 RUNNING = 32
 """Of the candidates under way, at most so many are taken to come out as expected."""
@@ -42,23 +41,21 @@ class Beliefs:
     """What trials and counting say of every candidate's objectives. Each is measured in deviations of the N values.
 
     Candidates under way are taken to come out as expected.
+
+    Attributes:
+        running: Candidates under way, at most RUNNING.
     """
 
     def __init__(self, situation: Situation, measured: Measured) -> None:
         self._standing, self._known = situation.coordinates.standing, situation.known
-        running = situation.tried.indices[situation.tried.running][:RUNNING]
+        self.running = situation.tried.indices[situation.tried.running][:RUNNING]
         known = self._known(measured.indices)
-        values = np.where(np.isnan(known), measured.values, known)
-        self._mean, self._unit = values.mean(axis=0), np.maximum(values.std(axis=0), 1e-12)
-        self._modelled = np.flatnonzero(np.isnan(known).any(axis=0)).tolist()
-        readings = [self._readings(measured, k) for k in self._modelled]
-        places = self._standing.at(measured.indices)
-        self._processes = [Process(places, one) for one in readings]
-        if len(running):
-            later = self._standing.at(np.concatenate([measured.indices, running]))
-            ahead = [process.expected(self._standing.at(running))[0] for process in self._processes]
-            fitted = zip(self._processes, readings, ahead, strict=True)
-            self._processes = [Process(later, _with(one, more), process.scales) for process, one, more in fitted]
+        self._modelled: list[int] = np.flatnonzero(np.isnan(known).any(axis=0)).tolist()
+        counted = [k for k in range(known.shape[1]) if k not in self._modelled]
+        self._mean, self._unit = np.zeros(known.shape[1]), np.ones(known.shape[1])
+        self._mean[counted] = known[:, counted].mean(axis=0)
+        self._unit[counted] = np.maximum(known[:, counted].std(axis=0), 1e-12)
+        self._processes = [self._process(measured, k) for k in self._modelled]
 
     def expected(self, at: Indices) -> Expected:
         """What is expected of some candidates."""
@@ -75,19 +72,16 @@ class Beliefs:
             drawn[:, :, k] = process.draws(self._standing.at(at), number, random)
         return drawn
 
-    def _readings(self, measured: Measured, k: int) -> Readings:
-        shares = noise_shares(measured.errors[:, k])
-        within = (measured.within[:, k] / shares).sum() / self._unit[k] ** 2
-        return Readings((measured.values[:, k] - self._mean[k]) / self._unit[k], measured.seeds, shares, float(within))
+    def _process(self, measured: Measured, k: int) -> Process:
+        readings, _, _ = Readings.of(
+            measured.values[:, k], measured.seeds, measured.errors[:, k], measured.within[:, k]
+        )
+        process = Process(self._standing.at(measured.indices), readings)
+        if not len(self.running):
+            return process
+        ahead, _ = process.expected(self._standing.at(self.running))
+        later = self._standing.at(np.concatenate([measured.indices, self.running]))
+        return Process(later, readings.and_more(ahead), process.scales)
 
     def _counted(self, at: Indices) -> Array:
         return np.asarray((self._known(at) - self._mean) / self._unit)
-
-
-def _with(readings: Readings, more: Array) -> Readings:
-    """Readings, and some more of architectures of their own."""
-    ones = np.ones(len(more))
-    means, counts, shares = (
-        np.concatenate(pair) for pair in ((readings.means, more), (readings.counts, ones), (readings.shares, ones))
-    )
-    return Readings(means, counts, shares, readings.within)

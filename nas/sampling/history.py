@@ -15,6 +15,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from nas.sampling.axes import Array, Coordinates, Indices
 from nas.storage.optuna_study import ERRORS, same_study, trials_of
+from results.pareto import non_dominated
 
 WIDE = 3.0
 """The factor that an objective spans to be taken by its logarithm."""
@@ -81,11 +82,20 @@ class Measured:
         """Some of the candidates."""
         return Measured(*(getattr(self, field.name)[rows] for field in fields(Measured)))
 
+    def at_most(self, number: int, random: np.random.Generator) -> "Measured":
+        """So many of them at most: some that nothing was measured to beat, as many others, drawn at random."""
+        if len(self.indices) <= number:
+            return self
+        first = random.permutation(np.flatnonzero(non_dominated(self.values)))[: number // 2]
+        others = random.permutation(np.setdiff1d(np.arange(len(self.values)), first))
+        return self.at(np.concatenate([first, others])[:number].astype(np.intp))
+
 
 def measured(tried: Tried) -> Measured:
     """What trials have measured of each candidate.
 
-    An objective that is positive and spans a factor of more than WIDE is taken by its logarithm: costs multiply.
+    An objective that is positive and spans a factor of more than WIDE is taken by its logarithm: what training and
+    profiles tell of it multiplies.
     """
     values, errors = tried.values[tried.valued], tried.errors[tried.valued]
     if len(values):

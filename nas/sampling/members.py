@@ -26,6 +26,10 @@ class Members(ABC):
         """How many no trial has."""
 
     @abstractmethod
+    def tried(self, study: optuna.Study) -> Tried:
+        """What trials have tried; its indices tell candidates apart, and need not be those of `around`."""
+
+    @abstractmethod
     def around(self, study: optuna.Study, number: int, seed: int) -> tuple[Coordinates, Tried]:
         """The candidates that a trial with that number may be given one of, and which of them other trials have."""
 
@@ -51,11 +55,11 @@ class Listed(Members):
 
     def remaining(self, study: optuna.Study) -> int:
         """All but those tried."""
-        return len(self._tried(study).untried(len(self._coordinates)))
+        return len(self.tried(study).untried(len(self._coordinates)))
 
     def around(self, study: optuna.Study, number: int, seed: int) -> tuple[Coordinates, Tried]:
         """All of them."""
-        return self._coordinates, self._tried(study, without=number)
+        return self._coordinates, self.tried(study, without=number)
 
     def start(self, coordinates: Coordinates, seed: int) -> int:
         """The first of the space, or the feasible candidate nearest to it."""
@@ -65,7 +69,8 @@ class Listed(Members):
             self._start = coordinates.nearest(first, np.arange(len(coordinates)), np.random.default_rng(seed))
         return self._start
 
-    def _tried(self, study: optuna.Study, without: int | None = None) -> Tried:
+    def tried(self, study: optuna.Study, without: int | None = None) -> Tried:
+        """What trials have tried, but for one trial's number."""
         if self._history is None or not self._history.belongs_to(study):
             self._history = History(study, self._coordinates)
         return self._history.tried(without)

@@ -47,6 +47,10 @@ class Unlisted(Members):
         """All but those tried."""
         return self._programme.number - len(self._tried(study))
 
+    def tried(self, study: optuna.Study) -> Tried:
+        """What trials have tried, by the order in which candidates were."""
+        return History(study, Growing(self._programme, self._tried(study), 0)).tried()
+
     def around(self, study: optuna.Study, number: int, seed: int) -> tuple[Coordinates, Tried]:
         """Those tried, what is tried first, and a pool."""
         tried = self._tried(study, without=number)

@@ -13,7 +13,7 @@ from nas.sampling.history import Tried
 from search_spaces.architecture import Architecture
 
 Costs = Callable[[Architecture], Sequence[float]]
-"""An architecture -> its objectives as counting tells them, less being better; NaN where only a training does."""
+"""An architecture -> its objectives as counting tells them, less being better; NaN for all where it does not."""
 
 
 @dataclass(frozen=True)

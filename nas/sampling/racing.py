@@ -15,13 +15,15 @@ from results.pareto import chances
 DRAWS = 256
 """Of what may be true."""
 
+CONTENDERS = 256
+"""Candidates that are looked at, at most."""
+
 
 def contender(situation: Situation, since: int) -> int:
     """The candidate whose next training confirms most; trials numbered from `since` on are those that confirm."""
-    known = measured(situation.tried)
-    drawn = Beliefs(situation, known).draws(known.indices, DRAWS, np.random.default_rng(situation.seed))
+    random = np.random.default_rng(situation.seed)
+    known = measured(situation.tried).at_most(CONTENDERS, random)
+    drawn = Beliefs(situation, known).draws(known.indices, DRAWS, random)
     confirming = situation.tried.indices[situation.tried.numbers >= since]
     trained = np.array([(confirming == index).sum() for index in known.indices])
-    due = chances(drawn) / (1 + trained)
-    due[~np.isin(known.indices, situation.again)] = -1.0
-    return int(known.indices[due.argmax()])
+    return int(known.indices[(chances(drawn) / (1 + trained)).argmax()])

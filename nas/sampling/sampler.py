@@ -12,7 +12,7 @@ from optuna.trial import FrozenTrial
 
 from nas.budget import Feasible
 from nas.sampling.axes import Coordinates, Indices
-from nas.sampling.history import params_of
+from nas.sampling.history import Tried, params_of
 from nas.sampling.members import Listed, Members
 from nas.sampling.pool import Unlisted
 from nas.sampling.proposer import Costs, Situation
@@ -84,6 +84,10 @@ class BudgetSampler(BaseSampler):
         """How many feasible candidates no trial has."""
         return self._members.remaining(study)
 
+    def has_more(self, study: optuna.Study) -> bool:
+        """Whether there is anything to propose: what no trial has, or what is to have more seeds."""
+        return self.remaining(study) > 0 or bool(self._seeds > 1 and self._wanting(self._members.tried(study)))
+
     def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """Every axis, those that apply to some topologies only included."""
         return {name: axis.distribution for name, axis in self._axes.axes.items()}
@@ -97,15 +101,15 @@ class BudgetSampler(BaseSampler):
         coordinates, untried = situation.coordinates, situation.untried
         if not given:
             since = confirms_from(study)
-            if since is not None and trial.number >= since and len(situation.again):
+            if since is not None and trial.number >= since and situation.tried.valued.any():
                 return dict(coordinates.point(contender(situation, since)))
-            if not len(untried):
+            if not (len(untried) or self._wanting(situation.tried)):
                 raise Exhausted("every candidate within the budget has been tried.")
             return dict(coordinates.point(self._choose(situation)))
+        situation = replace(situation, again=untried[:0])
         index = self._choose(situation) if len(untried) else -1
         if index < 0 or not given.items() <= coordinates.point(index).items():
-            allowed = _allowed(coordinates, given, untried)
-            index = self._choose(replace(situation, untried=allowed, again=untried[:0]))
+            index = self._choose(replace(situation, untried=_allowed(coordinates, given, untried)))
         return dict(coordinates.point(index))
 
     def sample_independent(
@@ -129,9 +133,14 @@ class BudgetSampler(BaseSampler):
         start = self._members.start(situation.coordinates, self._seed)
         if start in situation.untried:
             return start
-        tried = situation.tried
-        wanting = [index for index in situation.again if (tried.indices == index).sum() < self._seeds]
-        return int(wanting[0]) if wanting else self._proposer.propose(situation)
+        wanting = [index for index in self._wanting(situation.tried) if index in situation.again]
+        return wanting[0] if wanting else self._proposer.propose(situation)
+
+    def _wanting(self, tried: Tried) -> list[int]:
+        """The candidates with values, none of whose trials is under way, that have had fewer trials than seeds."""
+        if self._seeds == 1:
+            return []
+        return [int(index) for index in tried.repeatable if (tried.indices == index).sum() < self._seeds]
 
 
 def _allowed(coordinates: Coordinates, given: Mapping[str, Scalar], untried: Indices) -> Indices:

@@ -15,7 +15,6 @@ from nas.sampling.axes import Array, Indices
 from nas.sampling.beliefs import Beliefs
 from nas.sampling.history import Measured, measured
 from nas.sampling.proposer import Proposer, Situation
-from results.pareto import non_dominated
 from results.process import Process, Readings, Scales
 
 START = 8
@@ -27,7 +26,7 @@ POOL, OBSERVED, UNFINISHED, DIRECTIONS = 500, 128, 32, 64
 EXPLORATION = (1, 2, 4, 8)
 """How much less certain than they are expectations are taken to be: the least with which anything promises a gain."""
 
-_OF_FAILURES = Scales(noise=0.02, remainder=1.0, sizes=1.0, words=1.0)
+_OF_FAILURES = Scales(noise=0.02, grain=1e-6, remainder=1.0, sizes=1.0, words=1.0)
 
 LEAST_GAIN = 1e-4
 """What is a gain, as a share of the hypervolume."""
@@ -42,12 +41,13 @@ class Surrogate(Proposer):
         known = measured(situation.tried)
         if len(known.indices) < START:
             return int(random.choice(situation.drawn))
-        known = known.at(_some(known, random))
+        known = known.at_most(OBSERVED, random)
         pool = random.permutation(situation.untried)[:POOL].astype(np.intp)
         chance = _chance_of_values(situation, known, pool, random)
         beliefs = Beliefs(situation, known)
         here, there = beliefs.expected(known.indices), beliefs.expected(pool)
-        hypervolume = Hypervolume(here.values, there.values, random)
+        under_way = beliefs.expected(beliefs.running)
+        hypervolume = Hypervolume(np.concatenate([here.values, under_way.values]), there.values, random)
         may_repeat = np.isin(known.indices, situation.again)
         for weight in EXPLORATION:
             new = hypervolume.gain(there.outcomes(weight, random)) * chance
@@ -95,8 +95,8 @@ class Hypervolume:
         return self._mean_of_greater(outcomes, self._best) - self.reached
 
     def gain_again(self, outcomes: Array) -> Array:
-        """What the points found add where they turn out otherwise, the mean over outcomes: [Z, N, K] -> [N]."""
-        return self._mean_of_greater(outcomes, self._without) - self.reached
+        """What the first N points found add where they turn out otherwise, the mean over outcomes: [Z, N, K] -> [N]."""
+        return self._mean_of_greater(outcomes, self._without[: outcomes.shape[1]]) - self.reached
 
     def _mean_of_greater(self, outcomes: Array, reached: Array) -> Array:
         sums = sum(np.maximum(self._lengths(points), reached).mean(axis=1) for points in outcomes)
@@ -108,13 +108,6 @@ class Hypervolume:
         return np.asarray(along.min(axis=0) ** len(along))
 
 
-def _some(known: Measured, random: np.random.Generator) -> Indices:
-    """At most OBSERVED of the candidates with values: those that nothing is better than, and others at random."""
-    first = np.flatnonzero(non_dominated(known.values))
-    others = random.permutation(np.setdiff1d(np.arange(len(known.values)), first))
-    return np.concatenate([first, others])[:OBSERVED].astype(np.intp)
-
-
 def _chance_of_values(situation: Situation, known: Measured, at: Indices, random: np.random.Generator) -> Array:
     """How likely an evaluation ends with values, by where others failed or were pruned: [C]."""
     tried = situation.tried
@@ -122,8 +115,7 @@ def _chance_of_values(situation: Situation, known: Measured, at: Indices, random
     if not len(without):
         return np.ones(len(at))
     ended_without = np.repeat([0.0, 1.0], [len(known.indices), len(without)])
-    ones = np.ones(len(ended_without))
     places = situation.coordinates.standing.at(np.concatenate([known.indices, without]))
-    model = Process(places, Readings(ended_without, ones, ones), _OF_FAILURES)
+    model = Process(places, Readings.single(ended_without), _OF_FAILURES)
     share, _ = model.expected(situation.coordinates.standing.at(at))
     return np.asarray(1 - np.clip(share, 0, 1))

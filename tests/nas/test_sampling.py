@@ -81,7 +81,8 @@ def test_trials_that_run_at_once_are_all_different(inner: str) -> None:
     search(study, sampler, 20)
     together = [sampler.propose(study.ask()) for _ in range(16)]
     assert len(set(together)) == 16
-    assert len({sampler.candidate(trial.params) for trial in study.trials}) == 36
+    distinct = len({sampler.candidate(trial.params) for trial in study.trials})
+    assert distinct == 36 if inner in ONCE else distinct > 20
 
 
 def test_the_base_is_tried_first() -> None:

@@ -88,9 +88,52 @@ def test_confirming_in_two_goes_is_confirming_in_one(
 
 def test_where_all_have_been_tried_what_is_to_confirm_still_does(search: Search) -> None:
     study = search(space="depth-heads", arch="depth=1,heads=1", axis=SMALL, budget="", trials=16, confirm=0.25)
-    assert len(seeds_of(study.rows())) == 4
+    seeds = seeds_of(study.rows())
+    assert (len(seeds), sum(seeds.values()), len(study.confirming)) == (4, 16, 12)
+    again = search(space="depth-heads", arch="depth=1,heads=1", axis=SMALL, budget="", trials=18, confirm=0.25)
+    assert (len(again), len(again.confirming)) == (18, 14)
+
+
+def test_where_all_have_been_tried_each_gets_its_seeds(search: Search) -> None:
+    study = search(space="depth-heads", arch="depth=1,heads=1", axis=SMALL, budget="", trials=16, seeds=3)
+    assert sorted(seeds_of(study.rows()).values()) == [3] * 4
+
+
+def test_many_workers_may_confirm_what_is_under_way(search: Search) -> None:
+    study = search(
+        space="depth-heads", arch="depth=1,heads=1", axis=("depth=1,2", "heads=1"), budget="", trials=12, confirm=0.5,
+        workers=3,
+    )  # fmt: skip
+    assert sum(seeds_of(study.rows()).values()) == 12
+
+
+@pytest.mark.parametrize(("trials", "confirm"), [(14, 0.25), (15, 0.25), (40, 0.25), (13, 0.5)])
+def test_a_study_extended_by_any_number_holds_so_many(
+    search: Search, capsys: pytest.CaptureFixture[str], trials: int, confirm: float
+) -> None:
+    search(trials=12, confirm=0.25)
+    study = search(trials=trials, confirm=confirm)
+    assert len(study) == trials
+    assert study.confirming
+    assert "has been tried" not in capsys.readouterr().err
+
+
+def test_a_seed_is_given_with_its_candidate_or_anew(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A coordinator dies when it has written a seed, before the candidate that it is for."""
+    record, calls = nas.search_plan.record, list[int]()
+
+    def dies(*others: Any) -> None:
+        calls.append(1)
+        if len(calls) == 8:
+            raise KeyboardInterrupt
+        record(*others)
+
+    monkeypatch.setattr(nas.search_plan, "record", dies)
+    with pytest.raises(KeyboardInterrupt):
+        search(trials=8, confirm=0.25)
+    study = search(trials=8, confirm=0)
+    assert len(seeds_of(study.rows())) >= 6
     assert len(study) == 8
-    assert len(study.confirming) == 4
 
 
 @pytest.mark.parametrize(
@@ -184,14 +227,15 @@ def test_trainings_that_confirm_go_to_candidates_by_their_chance(monkeypatch: py
     assert [given.count(int(index)) for index in candidates] == [9, 5, 2]
 
 
-def test_a_candidate_under_way_is_not_chosen_to_confirm() -> None:
+def test_trials_that_confirm_at_once_are_shared_out() -> None:
     sampler = BudgetSampler(BAND, "random")
     study = study_with(sampler)
+    worst = [1.0 if direction == optuna.study.StudyDirection.MINIMIZE else -1.0 for direction in study.directions]
     for value in range(4):
         trial = study.ask()
         sampler.propose(trial)
-        study.tell(trial, (float(value), float(-value)))
+        study.tell(trial, (worst[0] * value, -worst[1] * value))  # none beats another
     confirm_from(study, 4)
-    proposed = [sampler.propose(study.ask()) for _ in range(4)]
-    assert len(set(proposed)) == 4
-    assert {trial.state for trial in study.trials[4:]} == {optuna.trial.TrialState.RUNNING}
+    proposed = [sampler.propose(study.ask()) for _ in range(6)]
+    assert len(set(proposed)) > 1
+    assert set(proposed) <= {sampler.candidate(trial.params) for trial in study.trials[:4]}

@@ -24,13 +24,14 @@ def readings() -> Readings:
 
 
 def covariance(one: int, other: int, places: Places, scales: Scales) -> float:
-    """Matern 5/2 of two scales, and a parabola along each coordinate."""
+    """Matern 5/2 of two scales, a parabola along each coordinate, and a grain of each architecture's own."""
     far = (math.dist(places.sizes[one], places.sizes[other]) / scales.sizes) ** 2
     far += (math.dist(places.words[one], places.words[other]) / scales.words) ** 2
     r = math.sqrt(5 * far)
     x, y = ([*places.sizes[i], *places.words[i]] for i in (one, other))
     lines = sum((a - 0.5) * (b - 0.5) + (a - 0.5) ** 2 * (b - 0.5) ** 2 for a, b in zip(x, y, strict=True))
-    return scales.remainder * (1 + r + r * r / 3) * math.exp(-r) + lines
+    own = scales.grain * (far < 1e-9)
+    return scales.remainder * (1 + r + r * r / 3) * math.exp(-r) + lines + own
 
 
 def of_all_readings(scales: Scales) -> tuple[np.ndarray, np.ndarray, list[int]]:
@@ -45,7 +46,7 @@ def merit(scales: Scales) -> float:
     values, gram, _ = of_all_readings(scales)
     unit = values @ np.linalg.solve(gram, values) / len(values)
     density = multivariate_normal(np.zeros(len(values)), unit * gram).logpdf(values)
-    prior = {"noise": (0.1, 5), "remainder": (1, 3), "sizes": (1, 2), "words": (0.7, 2)}
+    prior = {"noise": (0.1, 5), "grain": (0.001, 10), "remainder": (1, 3), "sizes": (1, 2), "words": (0.7, 2)}
     off = [math.log(getattr(scales, name) / median) / math.log(by) for name, (median, by) in prior.items()]
     return float(density - 0.5 * sum(one**2 for one in off))
 
@@ -93,6 +94,35 @@ def test_noise_is_found_as_large_as_it_is(seeds: int, noise: float) -> None:
     assert math.sqrt(made.noise) * unit == pytest.approx(noise, rel=0.3)
 
 
+def test_a_grain_of_each_is_told_from_noise_by_its_seeds() -> None:
+    random = np.random.default_rng(3)
+    places = Places(random.uniform(size=(60, 3)), np.zeros((60, 0)))
+    own = 0.3 * random.normal(size=60)
+    read = (places.sizes[:, 0] + own)[:, None] + 0.1 * random.normal(size=(60, 3))
+    means = read.mean(axis=1)
+    squares = ((read - means[:, None]) ** 2).sum(axis=1)
+    readings, mean, unit = Readings.of(means, np.full(60, 3.0), np.zeros(60), squares)
+    made = Process(places, readings)
+    assert math.sqrt(made.noise) * unit == pytest.approx(0.1, rel=0.3)
+    assert made.scales.grain > made.scales.noise
+    believed = mean + unit * made.expected(places)[0]
+    assert np.abs(believed - (places.sizes[:, 0] + own)).mean() < 0.07
+
+
+def test_readings_are_in_their_own_deviations_and_noise_in_shares() -> None:
+    means, errors = np.array([1.0, 3.0, 5.0]), np.array([0.1, 0.2, 0.3])
+    readings, mean, unit = Readings.of(means, np.array([1.0, 2.0, 1.0]), errors, np.array([0.0, 4.0, 0.0]))
+    assert (mean, unit) == pytest.approx((3.0, means.std()))
+    assert readings.means == pytest.approx((means - 3.0) / means.std())
+    assert readings.shares == pytest.approx(errors**2 / (errors**2).mean())
+    assert readings.within == pytest.approx(4.0 / readings.shares[1] / unit**2)
+    for unknown in (np.nan, 0.0):
+        again, _, _ = Readings.of(means, np.ones(3), np.array([0.1, unknown, 0.3]), np.zeros(3))
+        assert again.shares.tolist() == [1.0] * 3
+    more = readings.and_more(np.array([7.0]))
+    assert (more.means[-1], more.counts[-1], more.shares[-1], more.within) == (7.0, 1.0, 1.0, readings.within)
+
+
 def test_one_architecture_whose_readings_are_all_alike_is_no_obstacle() -> None:
     places = Places(np.zeros((1, 2)), np.zeros((1, 0)))
     mean, variance = Process(places, Readings(np.zeros(1), np.ones(1), np.ones(1))).expected(places)
@@ -101,5 +131,5 @@ def test_one_architecture_whose_readings_are_all_alike_is_no_obstacle() -> None:
 
 
 def test_scales_that_are_given_are_taken() -> None:
-    scales = Scales(0.2, 0.5, 0.9, 0.8)
+    scales = Scales(0.2, 0.03, 0.5, 0.9, 0.8)
     assert Process(PLACES, readings(), scales).scales == scales
