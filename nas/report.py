@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from results.standing import Standing
 
 SHAPE_COLUMNS = ("topology", "depth", "heads", "head_dim")
-STANDING = ("seeds", "fresh", "at_front", "level")
-"""How a front's architectures stand: seeds, fresh ones of these, the chance to be there, the group."""
+STANDING = ("seeds", "at_front", "level")
+"""How a front's architectures stand: seeds that chose them + fresh ones, the chance to be there, the group."""
 
 CONTENDS = 0.1
 """The chance from which on an architecture is shown with the front."""
@@ -100,12 +100,11 @@ def front_records(found: "Sequence[Standing]") -> list[dict[str, Any]]:
     return [
         {
             **one.record,
-            "seeds": len(one.identities),
-            "fresh": one.record["seeds"] if one.confirmed else None,
+            "seeds": f"{len(one.identities) - fresh}{f'+{fresh}' if fresh else ''}",
             "at_front": None if math.isnan(one.chance) else f"{one.chance:.2f}",
             "level": one.level,
         }
-        for one in shown
+        for one, fresh in ((one, one.record["seeds"] if one.confirmed else 0) for one in shown)
     ]
 
 
@@ -124,7 +123,7 @@ def print_records(console: Console, records: Sequence[Mapping[str, Any]], column
     """Print records as a table; a metric and its standard error share a cell."""
     shown = [column for column in columns if not column.endswith("_se")]
     say(console, title)
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), collapse_padding=True)
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), collapse_padding=True, show_edge=False)
     for column in shown:
         numbers = all(isinstance(record.get(column), int | float | None) for record in records)
         heading = escape(printable(column.replace("_", "\n", 1)))  # two short lines leave room for the numbers
