@@ -196,7 +196,7 @@ class SearchPlan(Plan):
         if trial.params:  # as an earlier process recorded it
             return self._recorded_seed(trial)
         others = [other for other in trials_of(self.study) if other.number != trial.number]
-        taken = {self._recorded_seed(other) for other in others if params_of(other) == point}
+        taken = {self._recorded_seed(other) for other in others if (other.params or params_of(other)) == point}
         seed = self.config.seed
         while seed in taken:
             seed = (seed + 1) % (MOST_INTEGER + 1)

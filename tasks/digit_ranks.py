@@ -59,7 +59,7 @@ class DigitRanksViT(SupervisedTask):
     base = Architecture(depth=4, width=32, heads=4, head_dim=8, hidden=64)
     presets = {  # noqa: RUF012  # Task declares it a ClassVar
         "smoke": DigitsRecipe(epochs=8, batch=64, lr=0.004, accelerator="cpu"),
-        "proxy": DigitsRecipe(epochs=32, batch=64, lr=0.004, accelerator="cpu"),
+        "proxy": DigitsRecipe(epochs=45, batch=64, lr=0.004, accelerator="cpu"),
     }
 
     def load(self) -> TensorSplits:

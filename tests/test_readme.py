@@ -15,7 +15,7 @@ def test_the_task_in_the_readme_is_the_one_that_is_tested() -> None:
 def test_the_readme_opens_with_two_commands_that_set_up_what_they_need() -> None:
     search, tests = re.findall(r"^```bash\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)[:2]
     assert "venv" in search
-    assert "nas search digits-vit" in search
+    assert "nas search digit-ranks-vit" in search
     assert "venv" in tests
     assert "pytest" in tests
 
