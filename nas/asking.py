@@ -265,10 +265,31 @@ def check_asked(**asked: Any) -> None:
             raise unknown(name, str(value), WORDS[name])
 
 
-def check_evidence(trials: int, seeds: int, confirm: float) -> None:
-    """Raise UserError where a search cannot have so many seeds, or confirm such a share of its trials."""
-    if not 1 <= seeds <= trials:
-        raise UserError(f"--seeds must be from 1 to --trials ({trials}) in a search, got {seeds}.")
-    number = isinstance(confirm, int | float) and not isinstance(confirm, bool)
-    if not (number and 0 <= confirm < 1):
-        raise UserError(f"--confirm must be a share of the trials, from 0 to below 1, got {confirm!r:.40}.")
+@dataclass(frozen=True)
+class Evidence:
+    """How many trainings a search is to rest on.
+
+    Attributes:
+        trials: In all.
+        seeds: Of each candidate, at least.
+        confirm: The share of the trials that, at the end, trains what may be on the front with fresh seeds.
+
+    Raises:
+        UserError: There are not so many trials, or it is no share.
+    """
+
+    trials: int
+    seeds: int
+    confirm: float
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.seeds <= self.trials:
+            raise UserError(f"--seeds must be from 1 to --trials ({self.trials}) in a search, got {self.seeds}.")
+        number = isinstance(self.confirm, int | float) and not isinstance(self.confirm, bool)
+        if not (number and 0 <= self.confirm < 1):
+            raise UserError(f"--confirm must be a share of the trials, from 0 to below 1, got {self.confirm!r:.40}.")
+
+    @property
+    def confirming(self) -> int:
+        """How many trials confirm."""
+        return int(self.confirm * self.trials)

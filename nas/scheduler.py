@@ -201,8 +201,10 @@ def _evaluation(identity: str) -> str:
 def evaluate_all(jobs: Sequence[EvaluationJob], storage: str, study: str | None, resources: Resources) -> list[Row]:
     """The Row of every job, in their order, each written to the store as it comes, in the study of that name.
 
-    Raises UserError where the store cannot be used, or the task has no data.
+    Without jobs the store is left alone. Raises UserError where it cannot be used, or the task has no data.
     """
+    if not jobs:
+        return []
     study = check_name(study or EVALUATIONS)
     store = Store(storage, make=True)
     if study in store.searches():

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from functools import cache
 from math import nan
 
-from nas.asking import Asked
+from nas.asking import Asked, Evidence
 from nas.auditing import caution
 from nas.counting import cheap_counts
 from nas.jobs import task_of
@@ -48,10 +48,8 @@ def carry_out(
     asked: Asked,
     name: str,
     storage: str,
+    evidence: Evidence,
     *,
-    trials: int,
-    seeds: int,
-    confirm: float,
     resources: Resources,
     seconds: float | None,
     keep: Keep,
@@ -59,27 +57,22 @@ def carry_out(
 ) -> None:
     """Search until the study holds so many trials, all candidates have been tried, or the time is up.
 
-    Each candidate gets so many `seeds` at least; a share `confirm` of the trials, at the end, trains what may be on the
-    front with fresh ones.
-
     Raises UserError.
     """
-    config, began = asked.config, time.monotonic()
+    config, trials, began = asked.config, evidence.trials, time.monotonic()
     say(f"study {name}: {asked.line}")
     task = task_of(config.task, config.data)
     task.prepare()
     costs = costs_known(task, config.objectives, asked.members.space.base)
-    sampler = BudgetSampler(asked.members, inner=config.sampler, seed=config.seed, costs=costs, seeds=seeds)
+    sampler = BudgetSampler(asked.members, config.sampler, config.seed, costs, evidence.seeds)
     store = Store(storage, make=True)
     if doubt := patient(caution)(config, store):
         say(doubt)
     with only_writer(storage, name), clear_storage_errors(storage), claims_in(store) as claims:
         study = patient(open_study)(patient(open_storage)(storage), name, config, sampler)
         traces = store.folder.absolute() / f"{slug(name)}-traces" if traced else None
-        confirms = int(confirm * trials)
-        plan = patient(SearchPlan)(
-            study, store, config, claims, sampler, trials, confirms, keep, resources.threads, traces
-        )
+        confirms, threads = evidence.confirming, resources.threads
+        plan = patient(SearchPlan)(study, store, config, claims, sampler, trials, confirms, keep, threads, traces)
         done = len(patient(store.numbered)(name))
         # Whether a process that died did so for its evaluation is seen from outside. What kills one coordinator would
         # kill those that take over from it.

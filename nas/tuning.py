@@ -12,6 +12,7 @@ from scipy.stats import qmc
 
 from nas.asking import Settings
 from nas.jobs import recipe_of
+from nas.objectives import names_in
 from results.process import Places, Process, Readings
 from results.row import Row
 from search_spaces.architecture import Architecture
@@ -23,14 +24,26 @@ REACH = 10.0
 """How far from the preset's own value others are tried, as a factor."""
 
 
+def names_to_tune(texts: Sequence[str], seeds: int) -> list[str]:
+    """The settings that `--tune` names. Raises UserError where no trainings are to follow."""
+    names = [name for text in texts for name in names_in(text)]
+    if names and not seeds:
+        raise UserError("--tune is for trainings that count, got --seeds 0. Give --seeds.")
+    return names
+
+
 def recipes_to_try(task: Task, preset: str, changes: Settings, names: Sequence[str], number: int) -> list[Settings]:
     """So many changes of a recipe: first none beyond `changes`, then the named settings spread about their values.
+
+    Where nothing is named there is nothing to try.
 
     They are the same for every architecture: points of the Halton sequence, by factors from 1 / REACH to REACH.
 
     Raises:
         UserError: A setting that is not there, is no positive number, or cannot have such a value.
     """
+    if not names:
+        return []
     values = values_of(recipe_of(task, preset, changes))
     for name in names:
         if name not in values:
@@ -58,7 +71,7 @@ def tuned(
     names: Sequence[str],
     metric: Metric,
 ) -> list[Settings]:
-    """The best recipe of each architecture; that of the preset, with a Notice, where no training was completed.
+    """The best recipe of each architecture; the first, with a Notice, where no training was completed.
 
     Args:
         architectures: What was trained with every recipe.
@@ -67,6 +80,8 @@ def tuned(
         names: The settings that were tuned.
         metric: By which, on validation.
     """
+    if not names:
+        return [tried[0]] * len(architectures)
     best = []
     for i, architecture in enumerate(architectures):
         complete = {

@@ -42,7 +42,7 @@ def search(
     Raises:
         UserError: What was asked for cannot be, or the search had to end: what is finished then is stored.
     """
-    from nas.asking import ask_search, check_asked, check_evidence
+    from nas.asking import Evidence, ask_search, check_asked
     from nas.doors.load import load
     from nas.searching import carry_out
     from nas.storage.names import check_name
@@ -51,15 +51,12 @@ def search(
 
     check_asked(trials=trials, seeds=seeds, seed=seed, threads=threads, keep=keep, storage=storage)
     resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
-    check_evidence(trials, seeds, confirm)
+    evidence = Evidence(trials, seeds, confirm)
     seconds = seconds_of("timeout", timeout)
     asked = ask_search(
         task, space, arch, axis, budget, objectives, preset=preset, settings=settings, seed=seed, sampler=sampler,
         data=data,
     )  # fmt: skip
     name = check_name(study or asked.name)
-    carry_out(
-        asked, name, storage, trials=trials, seeds=seeds, confirm=confirm, resources=resources, seconds=seconds,
-        keep=keep, traced=profile,
-    )  # fmt: skip
+    carry_out(asked, name, storage, evidence, resources=resources, seconds=seconds, keep=keep, traced=profile)
     return patient(load)(name, storage=storage)
