@@ -234,11 +234,12 @@ def over_first(
         if row.status == "complete" and metric.removeprefix("test_") in group:
             values[row.architecture][row.seed] = group[metric.removeprefix("test_")]
     first, *others = architectures
-    records: list[dict[str, Any]] = [{}]
+    empty = dict.fromkeys(("over_first", "low", "high", "than_first"))
+    records: list[dict[str, Any]] = [empty]
     for one in others:
         both = values[first].keys() & values[one].keys()
         off = [values[one][seed] - values[first][seed] for seed in both]
-        record: dict[str, Any] = {"over_first": statistics.fmean(off) if off else None}
+        record: dict[str, Any] = {**empty, "over_first": statistics.fmean(off) if off else None}
         if len(off) > 1:
             reach = (
                 float(t.ppf(1 - MISTAKEN / len(others) / 2, len(off) - 1)) * statistics.stdev(off) / math.sqrt(len(off))

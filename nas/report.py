@@ -113,7 +113,8 @@ def front_notes(found: "Sequence[Standing]") -> list[str]:
     shown = [one for one in found if one.stands or one.chance >= CONTENDS]
     if any(math.isnan(one.chance) for one in shown):
         return ["single trainings without standard errors: what of this is chance cannot be told; --seeds 2 can"]
-    notes = [f"levels: {max(one.level for one in shown)} groups that can be told apart, the last is the best"]
+    groups = max(one.level for one in shown)
+    notes = [f"levels: {groups} groups that can be told apart, the last is the best"] if groups > 1 else []
     if not all(one.confirmed for one in shown if one.stands):
         notes.append("means of seeds that chose an architecture are too good; those of fresh seeds (--confirm) are not")
     return notes

@@ -4,16 +4,13 @@ Every comparison at one learning rate is one at the rate that somebody has tuned
 """
 
 import warnings
-from collections.abc import Mapping, Sequence
-from math import log10
+from collections.abc import Sequence
 
-import numpy as np
 from scipy.stats import qmc
 
 from nas.asking import Settings
 from nas.jobs import recipe_of
 from nas.objectives import names_in
-from results.process import Places, Process, Readings
 from results.row import Row
 from search_spaces.architecture import Architecture
 from search_spaces.errors import Notice, UserError, unknown
@@ -71,7 +68,7 @@ def tuned(
     names: Sequence[str],
     metric: Metric,
 ) -> list[Settings]:
-    """The best recipe of each architecture; the first, with a Notice, where no training was completed.
+    """The recipe of each architecture that was measured to be best; the first, with a Notice, where none was completed.
 
     Args:
         architectures: What was trained with every recipe.
@@ -91,19 +88,8 @@ def tuned(
         }
         if not complete:
             warnings.warn(f"{architecture} could not be tuned: no training was completed.", Notice, 2)
-        best.append(_expected_best(complete, names, metric) if complete else tried[0])
+        sign = 1.0 if metric.direction == "max" else -1.0
+        best.append(
+            max(complete, key=lambda settings: sign * complete[settings].metrics[metric.name], default=tried[0])
+        )
     return best
-
-
-def _expected_best(rows: Mapping[Settings, Row], names: Sequence[str], metric: Metric) -> Settings:
-    """The recipe with which most is expected by all trainings together, which are noisy each by itself."""
-    logs = np.array([[log10(float(str(row.recipe[name]))) for name in names] for row in rows.values()])
-    sizes = 0.5 + (logs - logs.mean(axis=0)) / (2 * log10(REACH))
-    values = np.array([row.metrics[metric.name] for row in rows.values()]) * (
-        1.0 if metric.direction == "max" else -1.0
-    )
-    none = np.zeros(len(values))
-    readings, _, _ = Readings.of(values, none + 1, none, none)
-    places = Places(sizes, none[:, None][:, :0])
-    expected, _ = Process(places, readings).expected(places)
-    return list(rows)[int(expected.argmax())]
