@@ -74,7 +74,14 @@ class Place:
 
     def begin(self, *options: str, deed: str = "", step_s: float = 0.02) -> Process:
         """Begin `nas search` of the task, with these options beside the usual ones."""
-        usual = {"--trials": "4", "--workers": "1", "--study": "s", "--preset": "smoke", "--sampler": "random"}
+        usual = {
+            "--trials": "4",
+            "--confirm": "0",
+            "--workers": "1",
+            "--study": "s",
+            "--preset": "smoke",
+            "--sampler": "random",
+        }
         usual |= {"--storage": self.storage, "--keep": "none", "--budget": "params<=3k"}
         usual |= dict(zip(options[::2], options[1::2], strict=True))
         words = ["search", TASK, *(word for pair in usual.items() for word in pair)]
