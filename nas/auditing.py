@@ -19,8 +19,8 @@ from nas.storage.search_config import SearchConfig
 from nas.storage.store import Store
 from nas.unlisted.programme import Programme
 from results import table
+from results.process import Array
 from results.reliability import (
-    Array,
     Estimate,
     components,
     jackknife,

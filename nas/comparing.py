@@ -197,15 +197,16 @@ def side_by_side(
 
     `tuned` are the columns of the recipe in which their trainings may differ.
     """
-    metrics = [name for metric in task.metrics[:1] for name in (metric.name, f"test_{metric.name}")]
-    tested = all(task.metrics[0].name in row.test for row in rows if row.status == "complete")
-    apart = over_first(architectures, rows, metrics[tested], task.metrics[0].direction)
+    metric = task.metrics[0]
+    metrics = [metric.name, f"test_{metric.name}"]
+    is_tested = all(metric.name in row.test for row in rows if row.status == "complete")
+    apart = over_first(architectures, rows, metrics[1] if is_tested else metrics[0], metric.direction)
     records = []
     for architecture, cost, over in zip(architectures, costs, apart, strict=True):
         record: dict[str, Any] = {**asdict(architecture), **{name: cost[name] for name in SHOWN if name in cost}}
         if "step_ms" in cost:
-            over = cost["step_ms"] / costs[0]["step_ms"]
-            record |= {"step_over_first": over, "paper_step": printed_overhead(architecture.topology)}
+            slower = cost["step_ms"] / costs[0]["step_ms"]
+            record |= {"step_over_first": slower, "paper_step": printed_overhead(architecture.topology)}
         own = next((row.columns() for row in rows if row.architecture == architecture), {})
         record |= {name: own.get(name) for name in tuned}
         if match is not None:

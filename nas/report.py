@@ -96,7 +96,6 @@ def front_columns(objectives: Sequence[str], metrics: Sequence[str]) -> list[str
 
 def front_records(found: "Sequence[Standing]") -> list[dict[str, Any]]:
     """The architectures on a front and those that may be, a record each; `at_front` is their chance."""
-    shown = [one for one in found if one.stands or one.chance >= CONTENDS]
     return [
         {
             **one.record,
@@ -104,13 +103,13 @@ def front_records(found: "Sequence[Standing]") -> list[dict[str, Any]]:
             "at_front": None if math.isnan(one.chance) else f"{one.chance:.2f}",
             "level": one.level,
         }
-        for one, fresh in ((one, one.record["seeds"] if one.confirmed else 0) for one in shown)
+        for one, fresh in ((one, one.record["seeds"] if one.confirmed else 0) for one in _shown(found))
     ]
 
 
 def front_notes(found: "Sequence[Standing]") -> list[str]:
     """What is to be known of a front that its table does not say."""
-    shown = [one for one in found if one.stands or one.chance >= CONTENDS]
+    shown = _shown(found)
     if any(math.isnan(one.chance) for one in shown):
         return ["single trainings without standard errors: what of this is chance cannot be told; --seeds 2 can"]
     groups = max(one.level for one in shown)
@@ -118,6 +117,11 @@ def front_notes(found: "Sequence[Standing]") -> list[str]:
     if not all(one.confirmed for one in shown if one.stands):
         notes.append("means of seeds that chose an architecture are too good; those of fresh seeds (--confirm) are not")
     return notes
+
+
+def _shown(found: "Sequence[Standing]") -> "list[Standing]":
+    """What is on the front, or may be."""
+    return [one for one in found if one.stands or one.chance >= CONTENDS]
 
 
 def print_records(console: Console, records: Sequence[Mapping[str, Any]], columns: Sequence[str], title: str) -> None:

@@ -32,15 +32,13 @@ def names_to_tune(texts: Sequence[str], seeds: int) -> list[str]:
 def recipes_to_try(task: Task, preset: str, changes: Settings, names: Sequence[str], number: int) -> list[Settings]:
     """So many changes of a recipe: first none beyond `changes`, then the named settings spread about their values.
 
-    Where nothing is named there is nothing to try.
-
     They are the same for every architecture: points of the Halton sequence, by factors from 1 / REACH to REACH.
 
     Raises:
         UserError: A setting that is not there, is no positive number, or cannot have such a value.
     """
     if not names:
-        return []
+        return [changes]
     values = values_of(recipe_of(task, preset, changes))
     for name in names:
         if name not in values:
@@ -88,8 +86,7 @@ def tuned(
         }
         if not complete:
             warnings.warn(f"{architecture} could not be tuned: no training was completed.", Notice, 2)
-        sign = 1.0 if metric.direction == "max" else -1.0
-        best.append(
-            max(complete, key=lambda settings: sign * complete[settings].metrics[metric.name], default=tried[0])
-        )
+        measured = {settings: row.metrics[metric.name] for settings, row in complete.items()}
+        choose = max if metric.direction == "max" else min
+        best.append(choose(measured, key=measured.__getitem__, default=tried[0]))
     return best

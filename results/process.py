@@ -20,6 +20,7 @@ from scipy.linalg import cholesky, solve_triangular
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
+"""Which of some architectures."""
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,9 @@ from math import inf, sqrt
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import kendalltau
 
-Array = NDArray[np.float64]
+from results.process import Array
 
 CONFIDENCE = 0.95
 """That two architectures are told apart rightly, on both sides."""

@@ -47,7 +47,8 @@ class Standing:
         identities: Of its complete rows.
         record: The columns in which all of these agree; of what is measured the mean over `seeds` seeds, and its
             standard error (`_se`).
-        confirmed: Whether these are seeds that had no part in its being chosen.
+        expected: Objective -> its true value as all readings together say.
+        confirmed: Whether the means are of seeds that had no part in its being chosen.
         chance: The probability that it is on the front of all that were trained; NaN where a metric has no errors: no
             standard error, and no architecture two seeds.
         stands: Whether it is on the front of what is expected.
@@ -146,7 +147,7 @@ def _standings(
     signs = np.array([-1.0 if direction == "max" else 1.0 for direction in objectives.values()])
     noisy = [name in spreads for name in names]
     expected, near, drawn = _believed(every, names, noisy, signs)
-    chance, stands, level = np.zeros(len(every)), np.zeros(len(every), dtype=bool), np.ones(len(every), dtype=int)
+    chance, stands = np.zeros(len(every)), np.zeros(len(every), dtype=bool)
     known = all(name in spreads or name in _COUNTED for name in names)
     chance[near], stands[near] = chances(drawn) if known else np.nan, non_dominated(expected[near])
     first = noisy.index(True) if any(noisy) else 0

@@ -49,7 +49,7 @@ def compare(
     changes = settings_of(of, preset, settings)
     recipe = recipe_of(of, preset, changes)
     names = names_to_tune(listed(tune), seeds)
-    tried = recipes_to_try(of, preset, changes, names, tune_trials) or [changes]
+    tried = recipes_to_try(of, preset, changes, names, tune_trials)
     architectures = candidates(of, listed(arch), topology, match, preset)
     costs = costs_of(of, architectures, recipe, threads, profile=profile)
     with_all = [(one, each) for one in architectures for each in tried] if names else []

@@ -9,20 +9,15 @@ from functools import cached_property
 
 import numpy as np
 import optuna
-from numpy.typing import NDArray
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
 from nas.budget import Feasible
 from nas.storage.optuna_study import other_choices
-from results.process import Places
+from results.process import Array, Indices, Places
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
 from search_spaces.space import Candidate, Point, SearchSpace, option_of
 from search_spaces.spec import Scalar
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
-"""Places in a feasible set's order."""
 
 
 class Axis(ABC):
@@ -188,7 +183,7 @@ class Coordinates:
         return np.concatenate(columns or [np.zeros((len(self), 1))], axis=1)
 
     @cached_property
-    def standing(self) -> Places:
+    def as_places(self) -> Places:
         """Where every feasible candidate stands for a model: its axes, words apart from sizes, and its own size."""
         words = np.concatenate(
             [np.full(len(self.along(name, None)), isinstance(axis, Words)) for name, axis in self.axes.items()]

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
-from nas.sampling.axes import Array, Indices
 from nas.sampling.history import Measured
 from nas.sampling.proposer import Situation
-from results.process import Process, Readings
+from results.process import Array, Indices, Process, Readings
 
 RUNNING = 32
 """Of the candidates under way, at most so many are taken to come out as expected."""
@@ -47,7 +46,7 @@ class Beliefs:
     """
 
     def __init__(self, situation: Situation, measured: Measured) -> None:
-        self._standing, self._known = situation.coordinates.standing, situation.known
+        self._places, self._known = situation.coordinates.as_places, situation.known
         self.running = situation.tried.indices[situation.tried.running][:RUNNING]
         known = self._known(measured.indices)
         self._modelled: list[int] = np.flatnonzero(np.isnan(known).any(axis=0)).tolist()
@@ -61,7 +60,7 @@ class Beliefs:
         """What is expected of some candidates."""
         values, moves = self._counted(at), np.zeros((len(at), len(self._mean)))
         for k, process in zip(self._modelled, self._processes, strict=True):
-            values[:, k], variance = process.expected(self._standing.at(at))
+            values[:, k], variance = process.expected(self._places.at(at))
             moves[:, k] = variance / np.sqrt(variance + process.noise)
         return Expected(values, moves)
 
@@ -69,18 +68,18 @@ class Beliefs:
         """Objectives as they may truly be, together: [D, C, K]."""
         drawn = np.repeat(self._counted(at)[None], number, axis=0)
         for k, process in zip(self._modelled, self._processes, strict=True):
-            drawn[:, :, k] = process.draws(self._standing.at(at), number, random)
+            drawn[:, :, k] = process.draws(self._places.at(at), number, random)
         return drawn
 
     def _process(self, measured: Measured, k: int) -> Process:
         readings, _, _ = Readings.of(
             measured.values[:, k], measured.seeds, measured.errors[:, k], measured.within[:, k]
         )
-        process = Process(self._standing.at(measured.indices), readings)
+        process = Process(self._places.at(measured.indices), readings)
         if not len(self.running):
             return process
-        ahead, _ = process.expected(self._standing.at(self.running))
-        later = self._standing.at(np.concatenate([measured.indices, self.running]))
+        ahead, _ = process.expected(self._places.at(self.running))
+        later = self._places.at(np.concatenate([measured.indices, self.running]))
         return Process(later, readings.and_more(ahead), process.scales)
 
     def _counted(self, at: Indices) -> Array:

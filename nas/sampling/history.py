@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from nas.sampling.axes import Array, Coordinates, Indices
+from nas.sampling.axes import Coordinates
 from nas.storage.optuna_study import ERRORS, same_study, trials_of
 from results.pareto import non_dominated
+from results.process import Array, Indices
 
 WIDE = 3.0
 """The factor that an objective spans to be taken by its logarithm."""

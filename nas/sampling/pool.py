@@ -12,12 +12,13 @@ from typing import final
 import numpy as np
 import optuna
 
-from nas.sampling.axes import Array, Coordinates, Indices
+from nas.sampling.axes import Coordinates
 from nas.sampling.history import History, Tried, params_of
 from nas.sampling.members import Members
 from nas.storage.optuna_study import trials_of
 from nas.unlisted.programme import Programme
 from results.pareto import non_dominated
+from results.process import Array, Indices
 from search_spaces.space import Candidate, Point
 from search_spaces.spec import Scalar
 

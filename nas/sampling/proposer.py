@@ -8,8 +8,9 @@ import numpy as np
 import optuna
 from optuna.trial import FrozenTrial
 
-from nas.sampling.axes import Array, Coordinates, Indices
+from nas.sampling.axes import Coordinates
 from nas.sampling.history import Tried
+from results.process import Array, Indices
 from search_spaces.architecture import Architecture
 
 Costs = Callable[[Architecture], Sequence[float]]

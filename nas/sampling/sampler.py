@@ -11,7 +11,7 @@ from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial
 
 from nas.budget import Feasible
-from nas.sampling.axes import Coordinates, Indices
+from nas.sampling.axes import Coordinates
 from nas.sampling.history import Tried, params_of
 from nas.sampling.members import Listed, Members
 from nas.sampling.pool import Unlisted
@@ -20,6 +20,7 @@ from nas.sampling.racing import contender
 from nas.sampling.registry import DEFAULT, proposer
 from nas.storage.optuna_study import confirms_from
 from nas.unlisted.programme import Programme
+from results.process import Indices
 from search_spaces.errors import UserError
 from search_spaces.space import Candidate
 from search_spaces.spec import Scalar
@@ -86,7 +87,7 @@ class BudgetSampler(BaseSampler):
 
     def has_more(self, study: optuna.Study) -> bool:
         """Whether there is anything to propose: what no trial has, or what is to have more seeds."""
-        return self.remaining(study) > 0 or bool(self._seeds > 1 and self._wanting(self._members.tried(study)))
+        return self.remaining(study) > 0 or bool(self._wanting(self._members.tried(study)))
 
     def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """Every axis, those that apply to some topologies only included."""

@@ -11,11 +11,10 @@ Shapes: N = candidates with values, C = the pool looked at, K = objectives, R = 
 
 import numpy as np
 
-from nas.sampling.axes import Array, Indices
 from nas.sampling.beliefs import Beliefs
 from nas.sampling.history import Measured, measured
 from nas.sampling.proposer import Proposer, Situation
-from results.process import Process, Readings, Scales
+from results.process import Array, Indices, Process, Readings, Scales
 
 START = 8
 """Candidates that must have values before a model is believed; they are drawn at random until then."""
@@ -115,7 +114,7 @@ def _chance_of_values(situation: Situation, known: Measured, at: Indices, random
     if not len(without):
         return np.ones(len(at))
     ended_without = np.repeat([0.0, 1.0], [len(known.indices), len(without)])
-    places = situation.coordinates.standing.at(np.concatenate([known.indices, without]))
+    places = situation.coordinates.as_places.at(np.concatenate([known.indices, without]))
     model = Process(places, Readings.single(ended_without), _OF_FAILURES)
-    share, _ = model.expected(situation.coordinates.standing.at(at))
+    share, _ = model.expected(situation.coordinates.as_places.at(at))
     return np.asarray(1 - np.clip(share, 0, 1))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from nas.cli import main
-from nas.comparing import MATCHED, matched, printed_overhead, summary
+from nas.comparing import MATCHED, matched, printed_overhead, side_by_side, summary
 from nas.counting import cheap_counts
 from nas.progress import Progress
 from results.row import Row
@@ -57,6 +57,15 @@ def test_a_mean_is_over_the_seeds_that_were_completed() -> None:
 
 def test_one_seed_has_no_error() -> None:
     assert summary(SHAPE, [row(0, 0.2)], ["accuracy"]) == {"seeds": 1, "accuracy": 0.2, "accuracy_se": None}
+
+
+def test_times_and_trainings_stand_side_by_side() -> None:
+    task, deeper = load_task(TOY), SHAPE.changed({"depth": 2})
+    rows = [row(seed, 0.1 * seed, architecture=one) for one in (SHAPE, deeper) for seed in range(2)]
+    first, second = side_by_side(task, [SHAPE, deeper], [{"step_ms": 2.0}, {"step_ms": 3.0}], rows, None)
+    assert (first["step_over_first"], second["step_over_first"]) == (1.0, 1.5)
+    assert (first["over_first"], second["over_first"]) == (None, 0.0)
+    assert second["than_first"] == "not distinguishable"
 
 
 @pytest.fixture
