@@ -14,6 +14,7 @@ import torch
 from nas import conditioning
 from nas.budget import Budget, Feasible, feasible, parse_budget
 from nas.counting import cheap_counts, meta_device
+from nas.early_stopping import NONE_HELD, Rungs, check_reported
 from nas.jobs import fresh_task, recipe_of, text_of
 from nas.objectives import MEASURES, names_in, resolve
 from nas.places import dashed
@@ -160,6 +161,7 @@ def ask_search(
     seed: int,
     sampler: str,
     data: str | Path | None,
+    rungs: Rungs = NONE_HELD,
 ) -> Asked:
     """Read what a search asks for. Raises UserError where it cannot be, before anything is trained."""
     of = fresh_task(task, data)
@@ -172,6 +174,8 @@ def ask_search(
     metrics: dict[str, Direction] = {metric.name: metric.direction for metric in of.metrics}
     wanted = resolve([of.metrics[0].name, "flops"] if objectives is None else names_in(objectives), metrics)
     check_device({*bounds.bounds, *wanted})
+    if rungs.number:
+        check_reported(wanted, metrics)
     chosen = sampler or DEFAULT
     proposer(chosen)  # which raises where there is no such sampler
     members = within(laid_out, of, bounds)
@@ -191,6 +195,7 @@ def ask_search(
             data=text_of(data),
             data_fingerprint=of.fingerprint(recipe_of(of, preset, changes)),
             metrics=metrics,
+            rungs=rungs.record(),
             baselines=of.baselines(recipe_of(of, preset, changes)),
         ),
         members=members,

@@ -40,10 +40,7 @@ if TYPE_CHECKING:
 LEAST_ARCHITECTURES, LEAST_SEEDS = 4, 2
 """Fewer say nothing of variances."""
 
-RELIABLE = 0.8
-"""The reliability of one seed below which a search is told of it."""
-
-REPORTS = (0.25, 0.5, 0.75)
+REPORTS = (0.1, 0.25, 0.5)
 """Shares of a training at which its reports are held against its end."""
 
 _DRAWN = 500  # members of a large space, of which those spread by cost are taken
@@ -102,33 +99,16 @@ def of_other_presets(store: Store, task: Task, preset: str) -> dict[str, list[Ro
     return {other: [row for row in rows if row.task_version == task.version] for other, rows in found.items()}
 
 
-def caution(config: SearchConfig, store: Store) -> str | None:
-    """What a search is told whose metric one seed does not measure well, by an audit in the store; None without one.
-
-    It is told the metric that does better, where there is one.
-    """
+def audit_for(config: SearchConfig, store: Store) -> Audit | None:
+    """What an audit in the store says of what a search is about: of its task, preset, settings and data."""
     name = study_of(task_of(config.task, config.data).name, config.preset, tuple(sorted(config.settings.items())))
     if name not in store.studies():
         return None
     rows = [row for row in store.read([name]).rows if row.data == config.data_fingerprint]
     try:
-        records = {record["metric"]: record for record in audit_of(name, rows, {}).records}
+        return audit_of(name, rows, {})
     except UserError:
         return None
-    doubtful = [
-        records[each] for each in config.objectives if each in records and records[each]["reliability"] < RELIABLE
-    ]
-    if not doubtful:
-        return None
-    best = next(iter(records.values()))
-    said = f"by its audit, one seed measures {_trusted(doubtful[0])}"
-    better = f"; {_trusted(best)}: see --objectives" if best is not doubtful[0] else ""
-    return f"{said}{better}."
-
-
-def _trusted(record: Mapping[str, Any]) -> str:
-    apart = f"{record['levels']} of {record['architectures']} architectures apart"
-    return f"{record['metric']} with a reliability of {record['reliability']:.2f} and tells {apart}"
 
 
 def spread_by_cost(task: Task, members: Feasible | Programme, number: int) -> list[Architecture]:

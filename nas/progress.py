@@ -1,6 +1,6 @@
 """What is shown while something takes its time: a bar of trials, or what is being done; never on standard output."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Event, Thread
 from types import TracebackType
@@ -18,9 +18,17 @@ SILENCE_S = 2.0
 
 
 class Progress:
-    """A context that is told of each Row as it comes, and writes to standard error."""
+    """A context that is told of each Row as it comes, and writes to standard error.
 
-    def __init__(self, title: str, scores: Sequence[str], done: int, total: int) -> None:
+    Args:
+        title: What is evaluated.
+        scores: The columns that are shown.
+        done: The identities of the Rows that there are already: what goes on from one of them is not counted twice.
+        total: How many there are to be.
+    """
+
+    def __init__(self, title: str, scores: Sequence[str], done: Iterable[str], total: int) -> None:
+        self._ended = set(done)
         self._console = Console(stderr=True)
         self._bar = rich.progress.Progress(
             rich.progress.TextColumn("{task.description}", markup=False),
@@ -32,19 +40,20 @@ class Progress:
             console=self._console,
             disable=not self._console.is_terminal,
         )
-        self._scores, self._total, self._number = scores, total, done
-        self._task = self._bar.add_task(printable(title), total=total, completed=done, last="")
+        self._scores, self._total = scores, total
+        self._task = self._bar.add_task(printable(title), total=total, completed=len(self._ended), last="")
 
     def add(self, row: Row) -> None:
         """Show that an evaluation has ended and how."""
-        self._number += 1
+        self._ended.add(row.identity())
+        number = len(self._ended)
         columns = row.columns()
         scores = " ".join(f"{name} {columns[name]:.4g}" for name in self._scores if columns.get(name) is not None)
         last = f"{row.architecture.topology} {scores if row.status == 'complete' else row.error}"
-        self._bar.update(self._task, completed=self._number, last=printable(last))
+        self._bar.update(self._task, completed=number, last=printable(last))
         if row.status == "failed" or not self._console.is_terminal:
             state = "" if row.status == "complete" else f"{row.status}: "
-            shown = f"{self._number}/{self._total} {state}{row.architecture} seed={row.seed} {scores} {row.error or ''}"
+            shown = f"{number}/{self._total} {state}{row.architecture} seed={row.seed} {scores} {row.error or ''}"
             self._console.print(printable(shown.rstrip()), highlight=False, soft_wrap=True, markup=False)
 
     def __enter__(self) -> Self:

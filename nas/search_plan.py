@@ -9,6 +9,7 @@ import optuna
 from optuna.trial import FrozenTrial, TrialState
 
 from nas.budget import parse_budget
+from nas.early_stopping import NONE_HELD, EarlyStopping, Rungs
 from nas.jobs import EvaluationJob
 from nas.objectives import PROFILED, measures_for
 from nas.sampling import BudgetSampler
@@ -16,9 +17,11 @@ from nas.sampling.history import params_of
 from nas.scheduler import LATER, Later, Plan
 from nas.storage.leases import Claims
 from nas.storage.optuna_study import (
+    begun_in,
     conclude,
     confirm_from,
     confirms_from,
+    first_of,
     give_seed,
     is_under_way,
     new_trial,
@@ -54,6 +57,7 @@ class SearchPlan(Plan):
         sampler: What proposes candidates.
         trials: How many the study is to hold.
         confirms: How many of these, at its end, train what may be on the front with fresh seeds.
+        rungs: Where its trainings are held.
         keep: Which trained networks stay.
         threads: Of the CPU, for each evaluation.
         traces: Where each network's trace is kept, or None where none is made.
@@ -69,13 +73,15 @@ class SearchPlan(Plan):
         sampler: BudgetSampler,
         trials: int,
         confirms: int = 0,
+        rungs: Rungs = NONE_HELD,
         keep: Keep = "front",
         threads: int = 1,
         traces: Path | None = None,
     ) -> None:
         self.study, self.store, self.config, self.sampler = study, store, config, sampler
         self.claims, self.trials, self.confirms = claims, trials, confirms
-        self.keep, self.threads, self.traces = keep, threads, traces
+        self.rungs, self.keep, self.threads, self.traces = rungs, keep, threads, traces
+        self._stopping = EarlyStopping(study, rungs, config.objectives)
         self._begun: set[int] = set()  # numbers of the trials that this coordinator has begun or taken over
         self._networks: set[str] = set()  # identities of the study's Rows whose networks may still be there
         self._front: dict[str, list[list[float]]] = {}  # of complete rows not surely beaten, values and errors
@@ -102,7 +108,7 @@ class SearchPlan(Plan):
     def ended(self, job: EvaluationJob, row: Row) -> None:
         """Tell Optuna, and let go of the networks that are no longer wanted."""
         assert job.number is not None
-        conclude(self.study, job.number, row, self.config.objectives)
+        self._conclude(job.number, row)
         self.claims.release(self._lease(job.number))
         self._noted.add(job.number)
         self._take_note(row)
@@ -123,11 +129,18 @@ class SearchPlan(Plan):
                 shutil.rmtree(network, ignore_errors=True)
         self._networks &= best
 
+    def _conclude(self, number: int, row: Row) -> None:
+        conclude(self.study, number, row, self.config.objectives, self._stopping.reports(row))
+
     def _new(self) -> FrozenTrial | None:
-        """A new trial, which is nobody else's; None where the study is to hold no more."""
-        if not self._has_room():
+        """A new trial, which is nobody else's; None where the study is to hold no more.
+
+        What goes on with a training that was held comes first, and is none of those that were asked for.
+        """
+        held = self._stopping.next()
+        if held is None and not self._has_room():
             return None
-        trial = new_trial(self.study)
+        trial = new_trial(self.study, held)
         self.claims.claim(self._lease(trial.number))
         return trial
 
@@ -137,16 +150,16 @@ class SearchPlan(Plan):
         From which trial on is noted. A study that is extended when all of these have been begun searches on, and then
         confirms anew; where there is nothing more to search, all that are left confirm.
         """
-        trials = trials_of(self.study)
-        number, more = len(trials), self.sampler.has_more(self.study)
-        if number >= self.trials:
+        trials, more = trials_of(self.study), self.sampler.has_more(self.study)
+        begun = begun_in(self.study)
+        if len(begun) >= self.trials:
             return False
         since = noted = confirms_from(self.study)
-        if since is not None and number - since >= self.confirms and more:
+        if since is not None and sum(number >= since for number in begun) >= self.confirms and more:
             since = None
-        ended = number >= self.trials - self.confirms or not more
+        ended = len(begun) >= self.trials - self.confirms or not more
         if since is None and self.confirms and ended and any(trial.values for trial in trials):
-            since = number
+            since = len(trials)
         if since != noted:
             confirm_from(self.study, since)
         return since is not None or more
@@ -168,7 +181,7 @@ class SearchPlan(Plan):
         rows = self.store.numbered(self.study.study_name, [trial.number for trial in running]) if running else {}
         for number, row in rows.items():
             self.store.clear(row)
-            conclude(self.study, number, row, self.config.objectives)
+            self._conclude(number, row)
         return [trial for trial in running if trial.number not in rows]
 
     def _lease(self, number: int) -> str:
@@ -190,6 +203,10 @@ class SearchPlan(Plan):
             errors = [float(columns.get(f"{name}_se") or 0.0) for name, _ in ways]
             self._front[row.identity()] = [(np.array(values, dtype=float) * signs).tolist(), errors]
         self._networks.add(row.identity())
+
+    def _confirms(self, trial: FrozenTrial) -> bool:
+        since = confirms_from(self.study)
+        return since is not None and first_of(trial) >= since
 
     def _seed(self, trial: FrozenTrial, point: Point) -> int:
         """The seed of a trial: the search's, or the next one that no other trial of the same candidate has."""
@@ -224,6 +241,7 @@ class SearchPlan(Plan):
             data=config.data,
             space=config.space,
             number=trial.number,
+            until=None if self._confirms(trial) else self._stopping.until(trial),
             limits=str(budget.profiled),
             profiled=any(name in PROFILED for name in config.objectives),
             trace=str(self.traces / candidate.key) if self.traces else None,

@@ -6,8 +6,10 @@ from functools import cache
 from math import nan
 
 from nas.asking import Asked, Evidence
-from nas.auditing import caution
+from nas.auditing import Audit, audit_for
+from nas.cautions import too_early, unreliable
 from nas.counting import cheap_counts
+from nas.early_stopping import NONE_HELD, Rungs
 from nas.jobs import task_of
 from nas.places import slug
 from nas.progress import Progress, say
@@ -18,12 +20,13 @@ from nas.search_plan import Keep, SearchPlan
 from nas.storage.leases import claims_in
 from nas.storage.locks import only_writer
 from nas.storage.optuna_study import (
+    begun_in,
     clear_storage_errors,
     open_storage,
     open_study,
-    trials_of,
 )
 from nas.storage.outages import patient
+from nas.storage.search_config import SearchConfig
 from nas.storage.store import Store
 from nas.workers.resources import Resources
 from nas.workers.workers import pool_of
@@ -42,6 +45,22 @@ def costs_known(task: Task, objectives: Collection[str], base: Architecture) -> 
         return tuple(float(counts.get(name, nan)) for name in objectives)
 
     return costs
+
+
+def cautioned(config: SearchConfig, audit: Audit | None) -> Rungs:
+    """The rungs of a search, or none where an audit doubts them; what it doubts is said."""
+    rungs = Rungs(**config.rungs)
+    if audit is None:
+        return rungs
+    early = too_early(audit, config.objectives, rungs) if rungs.number else None
+    for line in (unreliable(audit, config.objectives), early):
+        if line is not None:
+            say(line)
+    return NONE_HELD if early else rungs
+
+
+def _evaluated(store: Store, study: str) -> set[str]:
+    return {row.identity() for row in store.numbered(study).values()}
 
 
 def carry_out(
@@ -66,14 +85,14 @@ def carry_out(
     costs = costs_known(task, config.objectives, asked.members.space.base)
     sampler = BudgetSampler(asked.members, config.sampler, config.seed, costs, evidence.seeds)
     store = Store(storage, make=True)
-    if doubt := patient(caution)(config, store):
-        say(doubt)
+    rungs = cautioned(config, patient(audit_for)(config, store))
     with only_writer(storage, name), clear_storage_errors(storage), claims_in(store) as claims:
         study = patient(open_study)(patient(open_storage)(storage), name, config, sampler)
         traces = store.folder.absolute() / f"{slug(name)}-traces" if traced else None
-        confirms, threads = evidence.confirming, resources.threads
-        plan = patient(SearchPlan)(study, store, config, claims, sampler, trials, confirms, keep, threads, traces)
-        done = len(patient(store.numbered)(name))
+        plan = patient(SearchPlan)(
+            study, store, config, claims, sampler, trials, evidence.confirming, rungs, keep, resources.threads, traces
+        )
+        done = patient(_evaluated)(store, name)
         # Whether a process that died did so for its evaluation is seen from outside. What kills one coordinator would
         # kill those that take over from it.
         apart = store.shared or plan.goes_on or seconds is not None
@@ -85,9 +104,9 @@ def carry_out(
                 until = None if seconds is None else began + seconds
                 Scheduler(store, name, claims, pool, progress.add, keep != "none", until).run(plan)
         except OutOfTime:
-            ended = len(patient(store.numbered)(name))
+            ended = len(patient(_evaluated)(store, name))
             if ended < trials:
                 say(f"the time is up (--timeout) after {ended} of {trials} trials; the same command goes on from here")
                 return
-        if len(trials_of(study)) < trials and not patient(sampler.remaining)(study):
+        if len(begun_in(study)) < trials and not patient(sampler.remaining)(study):
             say("every architecture within the budget has been tried")

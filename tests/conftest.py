@@ -1,5 +1,6 @@
 """What every test has: one thread, the toy tasks by import, and the three ways to count."""
 
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 sys.path.insert(0, str(Path(__file__).parent / "nas"))
 torch.set_num_threads(1)
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells begin what runs in their background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

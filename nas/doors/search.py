@@ -21,6 +21,9 @@ def search(
     trials: int = 24,
     seeds: int = 1,
     confirm: float = 0.25,
+    rungs: int = 0,
+    grace: float = 0.1,
+    factor: float = 3.0,
     preset: str = "proxy",
     settings: str | Mapping[str, Any] = "",
     seed: int = 0,
@@ -44,6 +47,7 @@ def search(
     """
     from nas.asking import Evidence, ask_search, check_asked
     from nas.doors.load import load
+    from nas.early_stopping import Rungs
     from nas.searching import carry_out
     from nas.storage.names import check_name
     from nas.storage.outages import patient
@@ -55,7 +59,7 @@ def search(
     seconds = seconds_of("timeout", timeout)
     asked = ask_search(
         task, space, arch, axis, budget, objectives, preset=preset, settings=settings, seed=seed, sampler=sampler,
-        data=data,
+        data=data, rungs=Rungs(rungs, grace, factor),
     )  # fmt: skip
     name = check_name(study or asked.name)
     carry_out(asked, name, storage, evidence, resources=resources, seconds=seconds, keep=keep, traced=profile)

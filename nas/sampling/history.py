@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
+from nas.early_stopping import MOST_RUNGS
 from nas.sampling.axes import Coordinates
-from nas.storage.optuna_study import ERRORS, same_study, trials_of
+from nas.storage.optuna_study import ERRORS, first_of, reports_of, same_study, trials_of
 from results.pareto import non_dominated
 from results.process import Array, Indices
 
@@ -31,7 +32,9 @@ class Tried:
         values: The values it got, turned so that less is better; NaN where it has none: [T, K].
         errors: Their standard errors; NaN where there is none: [T, K].
         running: Whether values are still to come: [T].
-        numbers: The trials': [T].
+        numbers: Of the trials that began these trainings: [T].
+        reports: What they reported at the rungs and its standard errors, as values and errors; NaN where they have not
+            come so far: [T, MOST_RUNGS, 2, K].
     """
 
     indices: Indices
@@ -39,6 +42,7 @@ class Tried:
     errors: Array
     running: NDArray[np.bool_]
     numbers: Indices
+    reports: Array
 
     def __add__(self, later: "Tried") -> "Tried":
         pairs = ((getattr(self, field.name), getattr(later, field.name)) for field in fields(Tried))
@@ -48,6 +52,24 @@ class Tried:
     def valued(self) -> NDArray[np.bool_]:
         """Whether a trial has its values: [T]."""
         return np.asarray(np.isfinite(self.values).all(axis=1))
+
+    @cached_property
+    def held(self) -> NDArray[np.bool_]:
+        """Whether a trial's training was held at a rung: [T]."""
+        return np.asarray(np.isfinite(self.reports[:, 0, 0, 0]) & ~self.valued & ~self.running)
+
+    @cached_property
+    def failed(self) -> NDArray[np.bool_]:
+        """Whether a trial has ended and is to have no values: [T]."""
+        return np.asarray(~self.valued & ~self.running & ~self.held)
+
+    def latest(self) -> "Tried":
+        """Each training as the last of its trials found it."""
+        _, from_the_end = np.unique(self.numbers[::-1], return_index=True)
+        if len(from_the_end) == len(self.numbers):
+            return self
+        last = np.sort(len(self.numbers) - 1 - from_the_end)
+        return Tried(*(getattr(self, field.name)[last] for field in fields(Tried)))
 
     @property
     def repeatable(self) -> Indices:
@@ -141,7 +163,7 @@ class History:
             end += 1
         self._read_once += self._read(trials[self._finished : end])
         self._finished = end
-        return self._read_once + self._read([trial for trial in trials[end:] if trial.number != without])
+        return (self._read_once + self._read([trial for trial in trials[end:] if trial.number != without])).latest()
 
     def _read(self, trials: Sequence[FrozenTrial]) -> Tried:
         placed = [(self._coordinates.index(params_of(trial)), trial) for trial in trials]
@@ -154,8 +176,17 @@ class History:
             np.array(values, dtype=float).reshape(-1, width) * self._signs,
             np.array([trial.user_attrs.get(ERRORS, missing) for _, trial in known], dtype=float).reshape(-1, width),
             np.array([not trial.state.is_finished() for _, trial in known], dtype=bool),
-            np.array([trial.number for _, trial in known], dtype=np.intp),
+            np.array([first_of(trial) for _, trial in known], dtype=np.intp),
+            self._reports([trial for _, trial in known]),
         )
+
+    def _reports(self, trials: Sequence[FrozenTrial]) -> Array:
+        reports = np.full((len(trials), MOST_RUNGS, 2, len(self._signs)), np.nan)
+        for own, trial in zip(reports, trials, strict=True):
+            for rung, report in enumerate(reports_of(trial)):
+                own[rung] = report
+        reports[:, :, 0] *= self._signs
+        return reports
 
 
 def params_of(trial: FrozenTrial) -> dict[str, int | float | str | bool]:

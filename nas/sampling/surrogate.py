@@ -12,6 +12,7 @@ Shapes: N = candidates with values, C = the pool looked at, K = objectives, R = 
 import numpy as np
 
 from nas.sampling.beliefs import Beliefs
+from nas.sampling.held import as_if_ended
 from nas.sampling.history import Measured, measured
 from nas.sampling.proposer import Proposer, Situation
 from results.process import Array, Indices, Process, Readings, Scales
@@ -37,7 +38,7 @@ class Surrogate(Proposer):
     def propose(self, situation: Situation) -> int:
         """Choose by the model, or at random while too little is known."""
         random = np.random.default_rng(situation.seed)
-        known = measured(situation.tried)
+        known = measured(as_if_ended(situation.tried))
         if len(known.indices) < START:
             return int(random.choice(situation.drawn))
         known = known.at_most(OBSERVED, random)
@@ -108,9 +109,9 @@ class Hypervolume:
 
 
 def _chance_of_values(situation: Situation, known: Measured, at: Indices, random: np.random.Generator) -> Array:
-    """How likely an evaluation ends with values, by where others failed or were pruned: [C]."""
+    """How likely an evaluation ends with values, by where others failed: [C]."""
     tried = situation.tried
-    without = random.permutation(tried.indices[~tried.valued & ~tried.running])[:UNFINISHED]
+    without = random.permutation(tried.indices[tried.failed])[:UNFINISHED]
     if not len(without):
         return np.ones(len(at))
     ended_without = np.repeat([0.0, 1.0], [len(known.indices), len(without)])

@@ -1,6 +1,6 @@
 """Optuna's studies: how one is made, found and told. What Optuna keeps private is used here and nowhere else."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -23,7 +23,10 @@ from results.row import Direction, Row
 from search_spaces.errors import UserError
 
 ERRORS = "errors"  # the attribute of Optuna's trials that has the standard errors of its values
-_SEED = "seed"  # the attribute that has the seed of a trial whose candidate was tried before
+_SEED = "seed"  # that which has the seed of a trial whose candidate was tried before
+_CONTINUES = "continues"  # that which has the number of the trial whose training another one goes on with
+_REPORTS = "reports"  # that which has what it reported at the rungs: see `nas.early_stopping`
+_LENGTH = "length"  # the attribute of Optuna's studies that has the steps of a whole training
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -96,12 +99,22 @@ def is_under_way(study: optuna.Study, trial: FrozenTrial) -> bool:
     return study._storage.get_trial(trial._trial_id).state == TrialState.RUNNING
 
 
-def new_trial(study: optuna.Study) -> FrozenTrial:
-    """A trial that has begun and has no parameters yet."""
+def new_trial(study: optuna.Study, held: FrozenTrial | None = None) -> FrozenTrial:
+    """A trial that has begun and has no parameters yet, or goes on with the training of one that was held."""
     cache: Any = study._storage
-    number = cache.get_trial_number_from_id(cache.create_new_trial(study._study_id))
+    number = cache.get_trial_number_from_id(cache.create_new_trial(study._study_id, _continuing(held)))
     made: FrozenTrial = cache._studies[study._study_id].trials[number]
     return made
+
+
+def _continuing(held: FrozenTrial | None) -> FrozenTrial | None:
+    if held is None:
+        return None
+    seed = seed_of(held)
+    kept = {_CONTINUES: first_of(held)} if seed is None else {_CONTINUES: first_of(held), _SEED: seed}
+    return optuna.trial.create_trial(
+        state=TrialState.RUNNING, params=held.params, distributions=held.distributions, user_attrs=kept
+    )
 
 
 def record(study: optuna.Study, trial: FrozenTrial, params: Mapping[str, Any], axes: Mapping[str, Axis]) -> None:
@@ -167,13 +180,50 @@ def give_seed(study: optuna.Study, trial: FrozenTrial, seed: int) -> None:
     study._storage.set_trial_user_attr(trial._trial_id, _SEED, seed)
 
 
+def first_of(trial: FrozenTrial) -> int:
+    """The number of the trial that began its training: its own, or that of the trial which it continues."""
+    number: int = trial.user_attrs.get(_CONTINUES, trial.number)
+    return number
+
+
+def begun_in(study: optuna.Study) -> list[int]:
+    """The numbers of a study's trials, but for those that go on with the training of another."""
+    return [trial.number for trial in trials_of(study) if first_of(trial) == trial.number]
+
+
+def reports_of(trial: FrozenTrial) -> list[list[list[float]]]:
+    """What a trial reported at the rungs it has reached: objectives and their standard errors."""
+    reports: list[list[list[float]]] = trial.user_attrs.get(_REPORTS, [])
+    return reports
+
+
+def length_of(study: optuna.Study) -> int | None:
+    """The steps of a whole training; None while that is not known."""
+    length: int | None = study._storage.get_study_user_attrs(study._study_id).get(_LENGTH)
+    return length
+
+
+def note_length(study: optuna.Study, steps: int) -> None:
+    """Record the steps of a whole training."""
+    study._storage.set_study_user_attr(study._study_id, _LENGTH, steps)
+
+
 def same_study(one: optuna.Study, other: optuna.Study) -> bool:
     """Whether two objects are of one study in one storage."""
     return one._storage is other._storage and one._study_id == other._study_id
 
 
-def conclude(study: optuna.Study, number: int, row: Row, objectives: Mapping[str, Direction]) -> None:
-    """Give Optuna the values of a trial whose Row is stored; it may have them already, from here or from another."""
+def conclude(
+    study: optuna.Study,
+    number: int,
+    row: Row,
+    objectives: Mapping[str, Direction],
+    reports: Sequence[Sequence[Sequence[float]]] = (),
+) -> None:
+    """Give Optuna the values of a trial whose Row is stored, and what it reported at the rungs.
+
+    It may have them already, from here or from another.
+    """
     columns = row.columns()
     values = [columns[name] for name in objectives if columns.get(name) is not None]
     storage, state = study._storage, TrialState.FAIL
@@ -186,6 +236,8 @@ def conclude(study: optuna.Study, number: int, row: Row, objectives: Mapping[str
     with suppress(UpdateFinishedTrialError):
         if state == TrialState.COMPLETE and any(errors):
             storage.set_trial_user_attr(trial_id, ERRORS, errors)
+        if reports:
+            storage.set_trial_user_attr(trial_id, _REPORTS, reports)
         storage.set_trial_state_values(trial_id, state, values if state == TrialState.COMPLETE else None)
 
 

@@ -28,6 +28,7 @@ class SearchConfig:
         data: What `--data` said, or None.
         data_fingerprint: Of what was there; a study of other data is another.
         metrics: Every metric of the task -> "max" or "min".
+        rungs: Where its trainings are held: see `nas.early_stopping.Rungs`; empty where none is.
         baselines: Simple methods -> their columns, to hold results against.
     """
 
@@ -45,6 +46,7 @@ class SearchConfig:
     data: str | None = None
     data_fingerprint: str | None = None
     metrics: Mapping[str, Direction] = field(default_factory=dict)
+    rungs: Mapping[str, Any] = field(default_factory=dict)
     baselines: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     def record(self) -> dict[str, Any]:

@@ -211,8 +211,10 @@ class Store:
             number = next((json.loads(text) for (text,) in connection.execute(_ATTRIBUTE, values)), None)
             if number is None:
                 return frozenset()
-            wanted = sql.select(_ROWS.c.identity).where(_ROWS.c.study == study, _ROWS.c.number >= number)
-            return frozenset(connection.execute(wanted).scalars())
+            rows = sql.select(_ROWS.c.identity).where(_ROWS.c.study == study)
+            after, before = rows.where(_ROWS.c.number >= number), rows.where(_ROWS.c.number < number)
+            # A training that was held and goes on beside those that confirm is none of them.
+            return frozenset(connection.execute(after.except_(before)).scalars())
 
     @property
     def place(self) -> str:

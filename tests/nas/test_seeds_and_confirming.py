@@ -11,6 +11,7 @@ import pytest
 
 import nas
 import nas.search_plan
+from nas.early_stopping import MOST_RUNGS
 from nas.sampling import BudgetSampler, Proposer, Situation, racing
 from nas.sampling.beliefs import Beliefs
 from nas.sampling.history import Tried, measured
@@ -222,7 +223,9 @@ def test_trainings_that_confirm_go_to_candidates_by_their_chance(monkeypatch: py
         values = np.concatenate([told.tried.values, np.zeros((number, 2))])
         indices = np.array([*told.tried.indices, *given], dtype=np.intp)
         every = np.arange(len(indices))
-        tried = Tried(indices, values, np.full_like(values, np.nan), np.zeros(len(indices), dtype=bool), every)
+        unknown = np.full_like(values, np.nan)
+        nothing = np.full((len(indices), MOST_RUNGS, 2, 2), np.nan)
+        tried = Tried(indices, values, unknown, np.zeros(len(indices), dtype=bool), every, nothing)
         given.append(racing.contender(replace(told, tried=tried, again=tried.repeatable), since=3))
     assert [given.count(int(index)) for index in candidates] == [9, 5, 2]
 

@@ -16,7 +16,7 @@ from search_spaces.architecture import Architecture
 from search_spaces.count import Count, linear
 from search_spaces.errors import Notice, UserError
 from tasks.base import Diverged, Fitted, Metric, Task
-from tasks.run import STOP, Run
+from tasks.run import STOP, Run, always_continue
 from tasks.settings import NotNegative
 
 
@@ -204,6 +204,27 @@ class Stepping(Toy):
                 return Fitted(steps=step, metrics=metrics)
         file.unlink(missing_ok=True)
         return Fitted(steps=5, metrics=metrics, test={"accuracy": 0.4}, measures={"began_at": began})
+
+
+class Learning(Stepping):
+    """Learns in a hundred steps, reports every tenth, and can be stopped and gone on with; loss is what is left."""
+
+    name = "learning"
+
+    def fit(self, run: Run) -> Fitted:
+        """Come nearer to what the shape gives; the larger, the slower."""
+        assert run.folder is not None
+        end, file = super(Stepping, self).fit(replace(run, report=always_continue)), run.folder / "count.json"
+        began = json.loads(file.read_text()) if file.exists() else 0
+        for step in range(10, 101, 10):
+            accuracy = end.metrics["accuracy"] * (1 - 0.98 ** (4 * step / run.architecture.depth))
+            metrics = {"accuracy": accuracy, "accuracy_se": 0.01, "loss": 1 - accuracy}
+            if run.report(step, metrics) is STOP and step < 100:
+                run.folder.mkdir(parents=True, exist_ok=True)
+                file.write_text(json.dumps(step))
+                return Fitted(steps=step, metrics=metrics, measures={"began_at": began})
+        file.unlink(missing_ok=True)
+        return Fitted(steps=100, metrics=metrics, test={"accuracy": accuracy}, measures={"began_at": began})
 
 
 class Heedless(Toy):

@@ -1,0 +1,44 @@
+"""What a search is told of its numbers before it begins, by an audit in its store."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from nas.auditing import REPORTS, Audit
+from nas.early_stopping import Rungs
+
+RELIABLE = 0.8
+"""The reliability of one seed below which a search is told of it."""
+
+PREDICTS = 0.5
+"""How well early reports must order architectures, as a share of how well another seed does, to hold trainings by."""
+
+
+def unreliable(audit: Audit, objectives: Iterable[str]) -> str | None:
+    """That one seed does not measure an objective well, and which metric it measures better; None where it does."""
+    records = {record["metric"]: record for record in audit.records}
+    doubtful = [records[one] for one in objectives if one in records and records[one]["reliability"] < RELIABLE]
+    if not doubtful:
+        return None
+    best = next(iter(records.values()))
+    said = f"by its audit, one seed measures {_trusted(doubtful[0])}"
+    better = f"; {_trusted(best)}: see --objectives" if best is not doubtful[0] else ""
+    return f"{said}{better}."
+
+
+def too_early(audit: Audit, objectives: Iterable[str], rungs: Rungs) -> str | None:
+    """That reports at the first rung do not tell how a training ends; None where they do, or that is not known."""
+    share = max((share for share in REPORTS if share <= rungs.grace), default=REPORTS[0])
+    at, name = f"tau_at_{share:.0%}", "tau_seeds"
+    for record in audit.records:
+        if record["metric"] in objectives and at in record and record[at] < PREDICTS * record[name]:
+            taus = f"Kendall's tau {record[at]:.2f}, between seeds {record[name]:.2f}"
+            return (
+                f"by its audit, {record['metric']} after {share:.0%} of a training does not tell how it ends ({taus}):"
+                " no training is held at a rung. A longer --grace may do."
+            )
+    return None
+
+
+def _trusted(record: Mapping[str, Any]) -> str:
+    apart = f"{record['levels']} of {record['architectures']} architectures apart"
+    return f"{record['metric']} with a reliability of {record['reliability']:.2f} and tells {apart}"

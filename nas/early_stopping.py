@@ -1,0 +1,156 @@
+"""Early stopping with several objectives: at which steps trainings are held, and which of them go on.
+
+Asynchronous successive halving (L. Li et al., "A System for Massively Parallel Hyperparameter Tuning", MLSys 2020) by
+non-dominated rank (R. Schmucker et al., "Multi-objective Asynchronous Successive Halving", arXiv 2106.12639). What an
+architecture costs is known before it is trained, so that at a rung it competes with those that cost no more; and a
+rank is lost only to what is better by more than the noise of the reports.
+
+A training that is held has ended for now, with a Row and a checkpoint. Where others turn out to be worse than they
+seemed, it goes on as another trial, which continues the first.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import ceil
+
+import numpy as np
+import optuna
+from numpy.typing import NDArray
+from optuna.trial import FrozenTrial, TrialState
+
+from nas.objectives import COSTS
+from nas.storage.optuna_study import first_of, length_of, note_length, reports_of, trials_of
+from results.pareto import not_surely_dominated
+from results.row import Direction, Row
+from search_spaces.errors import UserError
+
+MOST_RUNGS = 5
+"""A search holds trainings at no more rungs."""
+
+Reports = list[list[list[float]]]
+"""Of each rung that a training has reached: its objectives there, and their standard errors."""
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+@dataclass(frozen=True)
+class Rungs:
+    """Where trainings are held, and how many go on from there.
+
+    Attributes:
+        number: How many rungs there are; with none, nothing is held.
+        grace: The share of a training before the first; the others lie between it and the end by equal factors.
+        factor: From each rung one in so many goes on at least, and whatever may be on the front there.
+
+    Raises:
+        UserError: There cannot be such rungs.
+    """
+
+    number: int = 0
+    grace: float = 0.1
+    factor: float = 3.0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.number, bool) or not isinstance(self.number, int) or not 0 <= self.number <= MOST_RUNGS:
+            raise UserError(f"--rungs must be a whole number from 0 to {MOST_RUNGS}, got {self.number!r:.40}.")
+        if not (_is_number(self.grace) and 0 < self.grace < 1):
+            raise UserError(f"--grace must be a share of a training, above 0 and below 1, got {self.grace!r:.40}.")
+        if not (_is_number(self.factor) and 1 < self.factor <= 100):
+            raise UserError(f"--factor must be above 1 and at most 100, got {self.factor!r:.40}.")
+
+    def record(self) -> dict[str, float]:
+        """As JSON has it: nothing where nothing is held."""
+        return asdict(self) if self.number else {}
+
+    def steps(self, length: int) -> list[int]:
+        """The steps of a training of that length at which it is held."""
+        return [ceil(length * self.grace ** (1 - rung / self.number)) for rung in range(self.number)]
+
+
+NONE_HELD = Rungs()
+"""Every training goes to its end."""
+
+
+def check_reported(objectives: Mapping[str, Direction], metrics: Mapping[str, Direction]) -> None:
+    """Raise UserError where an objective is not known at a rung."""
+    late = [name for name in objectives if name not in metrics and name not in COSTS]
+    if late:
+        raise UserError(f"--rungs needs objectives that are known on the way; {late[0]} is measured at the end.")
+
+
+def go_on(values: NDArray[np.float64], errors: NDArray[np.float64], factor: float) -> NDArray[np.bool_]:
+    """Which of n trainings go on from a rung, less being better: [n, m] and [n, m] -> [n].
+
+    Rank by rank of what nothing left dominates beyond its error, until they are one in `factor`.
+    """
+    going = np.zeros(len(values), dtype=bool)
+    while going.sum() * factor < len(values):
+        left = np.flatnonzero(~going)
+        going[left[not_surely_dominated(values[left], errors[left])]] = True
+    return going
+
+
+class EarlyStopping:
+    """The rungs of one study, which are known once a first training has come to its end.
+
+    Args:
+        study: Optuna's; what was reported is kept with its trials.
+        rungs: Where its trainings are held.
+        objectives: What is searched for.
+    """
+
+    def __init__(self, study: optuna.Study, rungs: Rungs, objectives: Mapping[str, Direction]) -> None:
+        self._study, self._rungs, self._objectives = study, rungs, objectives
+        self._signs = np.array([-1.0 if way == "max" else 1.0 for way in objectives.values()])
+        self._length: int | None = None
+
+    def until(self, trial: FrozenTrial) -> int | None:
+        """The step at which a trial's training is held next; None where it goes to its end."""
+        steps = self._steps()
+        reached = len(self._reached().get(first_of(trial), ()))
+        return steps[reached] if reached < len(steps) else None
+
+    def reports(self, row: Row) -> Reports:
+        """What an evaluation has reported at the rungs. The first one that came to its end says where they lie."""
+        if row.status == "complete" and self._known_length() is None:
+            note_length(self._study, row.steps)
+        if row.status not in ("complete", "pruned"):
+            return []
+        found: Reports = []
+        costs = {name: value for name, value in row.columns().items() if name in COSTS and value is not None}
+        for step in self._steps():
+            there = {**costs, **next((point["metrics"] for point in row.curve if point["step"] >= step), {})}
+            if not all(name in there for name in self._objectives):
+                break
+            values = [float(there[name]) for name in self._objectives]
+            found.append([values, [float(there.get(f"{name}_se", 0.0)) for name in self._objectives]])
+        return found
+
+    def next(self) -> FrozenTrial | None:
+        """A trial that is held and may go on, from the highest rung at which there is one; None where there is none."""
+        reached = self._reached()
+        last = {first_of(trial): trial for trial in trials_of(self._study)}
+        for rung in reversed(range(self._rungs.number)):
+            here = [first for first, reports in reached.items() if len(reports) > rung]
+            held = [len(reached[first]) == rung + 1 and last[first].state == TrialState.PRUNED for first in here]
+            if any(held):
+                reports = np.array([reached[first][rung] for first in here])  # [n, 2, m]
+                going = go_on(reports[:, 0] * self._signs, reports[:, 1], self._rungs.factor)
+                for first in np.flatnonzero(going & held):
+                    return last[here[first]]
+        return None
+
+    def _reached(self) -> dict[int, Sequence[Sequence[Sequence[float]]]]:
+        """What trials have reported, by the number of the one that each continues."""
+        return {first_of(trial): found for trial in trials_of(self._study) if (found := reports_of(trial))}
+
+    def _steps(self) -> list[int]:
+        length = self._known_length()
+        return [] if length is None else self._rungs.steps(length)
+
+    def _known_length(self) -> int | None:
+        if self._length is None:
+            self._length = length_of(self._study)
+        return self._length
