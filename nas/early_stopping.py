@@ -1,12 +1,16 @@
 """Early stopping with several objectives: at which steps trainings are held, and which of them go on.
 
-Asynchronous successive halving (L. Li et al., "A System for Massively Parallel Hyperparameter Tuning", MLSys 2020) by
-non-dominated rank (R. Schmucker et al., "Multi-objective Asynchronous Successive Halving", arXiv 2106.12639). What an
-architecture costs is known before it is trained, so that at a rung it competes with those that cost no more; and a
-rank is lost only to what is better by more than the noise of the reports.
+Rungs as in asynchronous successive halving (L. Li et al., "A System for Massively Parallel Hyperparameter Tuning",
+MLSys 2020), and trainings compared by non-dominance (R. Schmucker et al., "Multi-objective Asynchronous Successive
+Halving", arXiv 2106.12639). There, a training competes with what others reported at the same rung, so that whatever
+learns slowly is lost, large networks first. Here it competes, by what it is expected to end with, with those that have
+ended: how reports at a rung and values at the end go together is learnt from these, and so is its error. What an
+architecture costs is known before it is trained, so that only those of no greater cost can end it.
 
-A training that is held has ended for now, with a Row and a checkpoint. Where others turn out to be worse than they
-seemed, it goes on as another trial, which continues the first.
+Shapes: P = trainings that have ended, H = those that are held, K = objectives.
+
+A training that is held has ended for now, with a Row and a checkpoint. Where it may be on the front after all, it goes
+on as another trial, which continues the first.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,15 +24,25 @@ from optuna.trial import FrozenTrial, TrialState
 
 from nas.objectives import COSTS
 from nas.storage.optuna_study import first_of, length_of, note_length, reports_of, trials_of
-from results.pareto import not_surely_dominated
+from results.process import Array
 from results.row import Direction, Row
 from search_spaces.errors import UserError
 
 MOST_RUNGS = 5
 """A search holds trainings at no more rungs."""
 
+PAIRS = 8
+"""So many trainings must have gone on from a rung to their end before any other is left there."""
+
+HOPE = 1.0
+"""By how many errors a training may end better than expected."""
+
 Reports = list[list[list[float]]]
 """Of each rung that a training has reached: its objectives there, and their standard errors."""
+
+
+def _is_held(trial: FrozenTrial) -> bool:
+    return trial.state == TrialState.PRUNED
 
 
 def _is_number(value: object) -> bool:
@@ -37,12 +51,12 @@ def _is_number(value: object) -> bool:
 
 @dataclass(frozen=True)
 class Rungs:
-    """Where trainings are held, and how many go on from there.
+    """Where trainings are held.
 
     Attributes:
         number: How many rungs there are; with none, nothing is held.
-        grace: The share of a training before the first; the others lie between it and the end by equal factors.
-        factor: From each rung one in so many goes on at least, and whatever may be on the front there.
+        grace: The share of a training before the first.
+        factor: How much further each lies than the one before it.
 
     Raises:
         UserError: There cannot be such rungs.
@@ -57,8 +71,11 @@ class Rungs:
             raise UserError(f"--rungs must be a whole number from 0 to {MOST_RUNGS}, got {self.number!r:.40}.")
         if not (_is_number(self.grace) and 0 < self.grace < 1):
             raise UserError(f"--grace must be a share of a training, above 0 and below 1, got {self.grace!r:.40}.")
-        if not (_is_number(self.factor) and 1 < self.factor <= 100):
-            raise UserError(f"--factor must be above 1 and at most 100, got {self.factor!r:.40}.")
+        if not (_is_number(self.factor) and 1 < self.factor <= 1000):
+            raise UserError(f"--factor must be above 1 and at most 1000, got {self.factor!r:.40}.")
+        if self.number and self._shares()[-1] >= 1:
+            last = f"the last of --rungs {self.number} would lie at {self._shares()[-1]:.3g} of a training"
+            raise UserError(f"{last}, by --grace {self.grace} and --factor {self.factor}: it must lie before the end.")
 
     def record(self) -> dict[str, float]:
         """As JSON has it: nothing where nothing is held."""
@@ -66,7 +83,10 @@ class Rungs:
 
     def steps(self, length: int) -> list[int]:
         """The steps of a training of that length at which it is held."""
-        return [ceil(length * self.grace ** (1 - rung / self.number)) for rung in range(self.number)]
+        return [ceil(length * share - 1e-9) for share in self._shares()]  # 100 * 0.1 * 3 is 30
+
+    def _shares(self) -> list[float]:
+        return [self.grace * self.factor**rung for rung in range(self.number)]
 
 
 NONE_HELD = Rungs()
@@ -80,16 +100,30 @@ def check_reported(objectives: Mapping[str, Direction], metrics: Mapping[str, Di
         raise UserError(f"--rungs needs objectives that are known on the way; {late[0]} is measured at the end.")
 
 
-def go_on(values: NDArray[np.float64], errors: NDArray[np.float64], factor: float) -> NDArray[np.bool_]:
-    """Which of n trainings go on from a rung, less being better: [n, m] and [n, m] -> [n].
+def expected_end(reports: Array, values: Array, at: Array) -> tuple[Array, Array]:
+    """What trainings will end with, and the standard errors of that: [P, K], [P, K], [H, K] -> [H, K] and [H, K].
 
-    Rank by rank of what nothing left dominates beyond its error, until they are one in `factor`.
+    By least squares, objective by objective, from the reports of P trainings at a rung to the values they ended with.
+    Which trainings went on was chosen by these reports, which leaves the line as it is. Where all reported the same, it
+    has the slope 1.
     """
-    going = np.zeros(len(values), dtype=bool)
-    while going.sum() * factor < len(values):
-        left = np.flatnonzero(~going)
-        going[left[not_surely_dominated(values[left], errors[left])]] = True
-    return going
+    middle, mean = reports.mean(axis=0), values.mean(axis=0)
+    spread = ((reports - middle) ** 2).sum(axis=0)
+    flat, divisor = spread == 0, np.where(spread == 0, 1.0, spread)
+    slope = np.where(flat, 1.0, ((reports - middle) * (values - mean)).sum(axis=0) / divisor)
+    residual = ((values - mean - slope * (reports - middle)) ** 2).sum(axis=0) / (len(values) - 2)
+    leverage = 1 / len(values) + np.where(flat, 0.0, (at - middle) ** 2 / divisor)
+    return mean + slope * (at - middle), np.sqrt(residual * (1 + leverage))
+
+
+def go_on(ended: Array, expected: Array, errors: Array) -> NDArray[np.bool_]:
+    """Which of H trainings go on: those that nothing ended dominates, were they HOPE errors better than expected.
+
+    [P, K], [H, K], [H, K] -> [H]; less is better.
+    """
+    hoped = (expected - HOPE * errors)[:, None]
+    dominated = np.all(ended <= hoped, axis=2) & np.any(ended < hoped, axis=2)
+    return np.asarray(~dominated.any(axis=1))
 
 
 class EarlyStopping:
@@ -103,6 +137,7 @@ class EarlyStopping:
 
     def __init__(self, study: optuna.Study, rungs: Rungs, objectives: Mapping[str, Direction]) -> None:
         self._study, self._rungs, self._objectives = study, rungs, objectives
+        self._costs = np.array([name in COSTS for name in objectives])
         self._signs = np.array([-1.0 if way == "max" else 1.0 for way in objectives.values()])
         self._length: int | None = None
 
@@ -133,13 +168,17 @@ class EarlyStopping:
         reached = self._reached()
         last = {first_of(trial): trial for trial in trials_of(self._study)}
         for rung in reversed(range(self._rungs.number)):
-            here = [first for first, reports in reached.items() if len(reports) > rung]
-            held = [len(reached[first]) == rung + 1 and last[first].state == TrialState.PRUNED for first in here]
-            if any(held):
-                reports = np.array([reached[first][rung] for first in here])  # [n, 2, m]
-                going = go_on(reports[:, 0] * self._signs, reports[:, 1], self._rungs.factor)
-                for first in np.flatnonzero(going & held):
-                    return last[here[first]]
+            held = [first for first, found in reached.items() if _is_held(last[first]) and len(found) == rung + 1]
+            ended = [first for first, found in reached.items() if last[first].values and len(found) > rung]
+            if held and len(ended) < PAIRS:
+                return last[held[0]]
+            if held:
+                at, of_ended = (self._signs * [reached[first][rung][0] for first in some] for some in (held, ended))
+                values = self._signs * [last[first].values for first in ended]
+                expected, errors = expected_end(of_ended, values, at)
+                going = go_on(values, np.where(self._costs, at, expected), np.where(self._costs, 0.0, errors))
+                if going.any():
+                    return last[held[int(going.argmax())]]
         return None
 
     def _reached(self) -> dict[int, Sequence[Sequence[Sequence[float]]]]:

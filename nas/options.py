@@ -111,11 +111,9 @@ OPTIONS: Mapping[str, Any] = {
     "confirm": _option(
         "--confirm", "Share of the trials that, at the end, train what may be on the front with fresh seeds.", float
     ),
-    "rungs": _option(
-        "--rungs", "At how many steps trainings are held, of which those go on that may be on the front.", int
-    ),
+    "rungs": _option("--rungs", "At how many steps trainings are held; those that may be on the front go on.", int),
     "grace": _option("--grace", "Share of a training before the first of --rungs.", float),
-    "factor": _option("--factor", "From each of --rungs, one in so many goes on at least.", float),
+    "factor": _option("--factor", "How much further each of --rungs lies than the one before it.", float),
     "until": _option(
         "--until", "Stop at the first report at this step or behind it; without it, go on.", _NUMBER, "STEP", min=1
     ),

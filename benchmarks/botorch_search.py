@@ -1,0 +1,93 @@
+"""BoTorch's search over the same feasible set, for comparison: a Gaussian process of the loss, and qLogNEHVI.
+
+S. Daulton, M. Balandat and E. Bakshy, "Parallel Bayesian Optimization of Multiple Noisy Objectives with Expected
+Hypervolume Improvement" (NeurIPS 2021), in the logarithmic form of S. Ament et al., "Unexpected Improvements to
+Expected Improvement for Bayesian Optimization" (NeurIPS 2023). The model is BoTorch's default, with noise that is
+fitted; FLOPs are told, as this project's own search has them. Coordinates are those of this project's models.
+"""
+
+import warnings
+
+import numpy as np
+import torch
+from botorch.acquisition.multi_objective.logei import qLogNoisyExpectedHypervolumeImprovement
+from botorch.fit import fit_gpytorch_mll
+from botorch.models import SingleTaskGP
+from botorch.models.deterministic import GenericDeterministicModel
+from botorch.models.model import ModelList
+from botorch.models.transforms import Standardize
+from botorch.models.transforms.input import FilterFeatures
+from botorch.sampling.get_sampler import get_sampler
+from botorch.utils.multi_objective.hypervolume import infer_reference_point
+from gpytorch.mlls import ExactMarginalLogLikelihood
+from torch import Tensor
+
+from nas.sampling import Proposer, Situation
+from nas.sampling.axes import Coordinates
+from results.process import Array, Indices
+
+START, POOL = 8, 500
+"""As this project's search: so many at random first, and at most so many looked at."""
+
+SAMPLES, STEPS = 64, 75
+"""Draws of what may be true, and steps of fitting, which takes five times as long to its end."""
+
+
+class NoisyHypervolume(Proposer):
+    """The candidate with the greatest expected improvement of the noisy hypervolume; nothing is trained twice."""
+
+    def propose(self, situation: Situation) -> int:
+        """Choose by the model, or at random while too little is known."""
+        random = np.random.default_rng(situation.seed)
+        tried = situation.tried
+        known = tried.indices[tried.valued]
+        if len(known) < START:
+            return int(random.choice(situation.drawn))
+        pool = random.permutation(situation.untried)[:POOL].astype(np.intp)
+        torch.manual_seed(situation.seed)
+        every = np.concatenate([known, pool])
+        flops = situation.known(every)[:, 1]
+        at = features(situation.coordinates, every, flops / flops.max())
+        model = loss_model(at[: len(known)], tried.values[tried.valued][:, 0])
+        values = torch.stack([-torch.from_numpy(tried.values[tried.valued][:, 0].copy()), -at[: len(known), -1]], dim=1)
+        both = ModelList(model, GenericDeterministicModel(lambda x: -x[..., -1:]))
+        improvement = qLogNoisyExpectedHypervolumeImprovement(
+            both,
+            ref_point=infer_reference_point(values),
+            X_baseline=at[: len(known)],
+            sampler=get_sampler(both.posterior(at[:1]), torch.Size([SAMPLES]), seed=int(random.integers(2**31))),
+            prune_baseline=True,
+            cache_root=False,
+        )
+        with torch.no_grad():
+            gains = torch.cat([improvement(some[:, None]) for some in at[len(known) :].split(100)])
+        return int(pool[int(gains.argmax())])
+
+
+def features(coordinates: Coordinates, at: Indices, flops: Array) -> Tensor:
+    """Where candidates stand, and their FLOPs behind it: [C, F + 1]."""
+    places = coordinates.as_places.at(at)
+    return torch.from_numpy(np.concatenate([places.sizes, places.words, flops[:, None]], axis=1))
+
+
+def loss_model(at: Tensor, losses: Array) -> SingleTaskGP:
+    """A process fitted to losses at some places, of which it says what is to be large; FLOPs are not looked at."""
+    model = SingleTaskGP(
+        at,
+        -torch.from_numpy(losses.copy())[:, None],
+        input_transform=FilterFeatures(torch.arange(at.shape[1] - 1)),
+        outcome_transform=Standardize(1),
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it did not go to the end
+        likelihood = ExactMarginalLogLikelihood(model.likelihood, model)
+        fit_gpytorch_mll(likelihood, optimizer_kwargs={"options": {"maxiter": STEPS}})
+    return model
+
+
+def believed(coordinates: Coordinates, at: Indices, losses: Array) -> Array:
+    """The losses that the model expects of what was trained: [N]."""
+    places = features(coordinates, at, np.zeros(len(at)))
+    with torch.no_grad():
+        mean: Tensor = loss_model(places, losses).eval().posterior(places).mean
+    return -mean[:, 0].numpy()
