@@ -24,6 +24,7 @@ from tasks.run import STOP, Run
 
 FILE = Path(__file__).parent / "data" / "digit-ranks-vit.csv.gz"
 METRICS = ("accuracy", "accuracy_se", "loss", "loss_se")
+TEST = ("test_accuracy", "test_loss")
 
 AXES = (
     "depth=1,2,3,4,6",
@@ -32,7 +33,7 @@ AXES = (
 )
 
 Curve = Sequence[tuple[int, Mapping[str, float]]]
-"""Steps and validation metrics; the last are those of the end."""
+"""Steps and validation metrics; the last are those of the end, and with them those on the test split."""
 
 
 @cache
@@ -41,18 +42,20 @@ def curves(file: Path = FILE) -> Mapping[str, Curve]:
     found = defaultdict[str, list[tuple[int, Mapping[str, float]]]](list)
     with gzip.open(file, "rt", encoding="utf-8", newline="") as lines:
         for line in csv.DictReader(lines):
-            found[line["architecture"]].append((int(line["step"]), {name: float(line[name]) for name in METRICS}))
+            values = {name: float(line[name]) for name in (*METRICS, *TEST) if line[name]}
+            found[line["architecture"]].append((int(line["step"]), values))
     return dict(found)
 
 
 def write(rows: Sequence[Row], file: Path) -> None:
     """Write the curves of complete Rows, to seven digits."""
     with gzip.GzipFile(file, "wb", mtime=0) as packed:
-        packed.write(f"architecture,step,{','.join(METRICS)}\n".encode())
+        packed.write(f"architecture,step,{','.join((*METRICS, *TEST))}\n".encode())
         for row in sorted(rows, key=lambda row: str(row.architecture)):
-            points = [(point["step"], point["metrics"]) for point in row.curve] + [(row.steps, row.metrics)]
-            for step, metrics in points:
-                values = ",".join(f"{metrics[name]:.7g}" for name in METRICS)
+            test = {f"test_{name}": value for name, value in row.test.items()}
+            points = [(point["step"], point["metrics"]) for point in row.curve]
+            for step, metrics in (*points, (row.steps, {**row.metrics, **test})):
+                values = ",".join(f"{metrics[name]:.7g}" if name in metrics else "" for name in (*METRICS, *TEST))
                 packed.write(f'"{row.architecture}",{step},{values}\n'.encode())
 
 
@@ -63,11 +66,12 @@ class Recorded(DigitRanksViT):
 
     def fit(self, run: Run) -> Fitted:
         """Say the curve as far as is wanted."""
-        *reported, (last, metrics) = curves()[str(run.architecture)]
-        for step, at in reported:
-            if run.report(step, at) is STOP:
-                return Fitted(steps=step, metrics=at)
-        return Fitted(steps=last, metrics=metrics)
+        *reported, (last, at_end) = curves()[str(run.architecture)]
+        for step, metrics in reported:
+            if run.report(step, metrics) is STOP:
+                return Fitted(steps=step, metrics=metrics)
+        metrics = {name: at_end[name] for name in METRICS}
+        return Fitted(steps=last, metrics=metrics, test={name: at_end[f"test_{name}"] for name in ("accuracy", "loss")})
 
 
 if __name__ == "__main__":

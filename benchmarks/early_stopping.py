@@ -1,13 +1,13 @@
 """What early stopping saves and what it costs, on recorded curves of real trainings and live.
 
 `steps_saved` is the optimiser's steps of a search whose trainings all go to their ends, over those of the same search
-that holds them at rungs: as many trainings of the same sampler. `hypervolume` is that of what the second one trained
-to the end, as a share of the first one's, by values at the end; the least over samplers, of medians over seeds. Beside
-them stand the same for other rungs. Live, networks are trained on scans, once each way.
+that holds them at rungs: as many trainings of the same sampler. `hypervolume` is that of what the second one has on its
+front by validation, as a share of the first one's, both by test, which chose nothing; the least over samplers, of
+medians over seeds. Beside them stand the same for other rungs. Live, networks are trained on scans, once each way.
 """
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,17 +15,22 @@ from typing import Any
 import nas
 from benchmarks import curves
 from benchmarks.form import Figure, main
+from benchmarks.noisy_search import Once
 from nas.study import Study
-from results.row import Row
+from results.pareto import front
+from results.row import Direction
 
 RECORDED = f"{curves.__file__}:Recorded"
-SAMPLERS = ("surrogate", "nsga2", "random")
+SAMPLERS = {"surrogate": f"{Once.__module__}:Once", "nsga2": "nsga2", "random": "random"}
 RUNGS: Mapping[str, Mapping[str, Any]] = {
     "": {"rungs": 2, "grace": 0.1},
-    "one rung": {"rungs": 1, "grace": 0.25},
-    "three rungs": {"rungs": 3, "grace": 0.05},
+    "one rung": {"rungs": 1, "grace": 0.1},
+    "one, at a twentieth": {"rungs": 1, "grace": 0.05},
 }
 """What is measured, beside which others are."""
+
+TRIALS, FEWER = 96, 64
+"""Trainings of a search, of the 100 that were recorded; and of one that leaves more untried."""
 
 
 def found(folder: Path, asked: Mapping[str, Any], rungs: Mapping[str, Any]) -> Study:
@@ -39,70 +44,83 @@ def steps(study: Study) -> int:
     return sum(row.steps for row in study.rows())
 
 
-def hypervolume(rows: Sequence[Row], reference: tuple[float, float]) -> float:
-    """Of accuracy, to be large, and FLOPs, to be small, of what was trained to the end."""
-    worst, left = reference
-    total = 0.0
-    ended = [(row.metrics["accuracy"], float(row.costs.flops or 0)) for row in rows if row.status == "complete"]
-    for accuracy, flops in sorted(ended, reverse=True):
+def hypervolume(study: Study, objectives: Mapping[str, Direction], reference: tuple[float, float]) -> float:
+    """Of the front by validation, with its values by test; FLOPs are to be small."""
+    (metric, way), _ = objectives.items()
+    sign = -1.0 if way == "max" else 1.0
+    found = front(study.table, objectives)
+    values = [sign * value for value in found[f"test_{metric}"].to_pylist()]
+    (worst, left), total = reference, 0.0
+    for value, flops in sorted(zip(values, found["flops"].to_pylist(), strict=True)):
         if flops < left:
-            total += (accuracy - worst) * (left - flops)
+            total += max(worst - value, 0.0) * (left - flops)
             left = flops
     return total
 
 
-def compared(asked: Mapping[str, Any]) -> Mapping[str, tuple[float, float]]:
+def compared(asked: Mapping[str, Any], rungs: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[float, float]]:
     """For each way of holding trainings: how many times fewer steps, and the share of the hypervolume."""
     with TemporaryDirectory() as folder:
         whole = found(Path(folder), asked, {"rungs": 0})
-        held = {name: found(Path(folder), asked, rungs) for name, rungs in RUNGS.items()}
-    complete = [row for row in whole.rows() if row.status == "complete"]
-    reference = min(row.metrics["accuracy"] for row in complete), float(max(row.costs.flops or 0 for row in complete))
-    best = hypervolume(complete, reference)
+        held = {name: found(Path(folder), asked, way) for name, way in rungs.items()}
+    objectives = whole.objectives
+    metric, way = next(iter(objectives.items()))
+    values = [row.test[metric] for row in whole.rows()]
+    reference = -min(values) if way == "max" else max(values), float(max(row.costs.flops or 0 for row in whole.rows()))
+    best = hypervolume(whole, objectives, reference)
     return {
-        name: (steps(whole) / steps(study), hypervolume(study.rows(), reference) / best) for name, study in held.items()
+        name: (steps(whole) / steps(study), hypervolume(study, objectives, reference) / best)
+        for name, study in held.items()
+    }
+
+
+def of_recorded(sampler: str, seeds: range, trials: int, rungs: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
+    """The medians over seeds of what a sampler saves and keeps on recorded curves."""
+    asked = {
+        "task": RECORDED, "space": "depth-heads", "axis": curves.AXES, "objectives": "accuracy,flops",
+        "sampler": sampler, "trials": trials,
+    }  # fmt: skip
+    of_seeds = [compared({**asked, "seed": seed}, rungs) for seed in seeds]
+    return {
+        name: (statistics.median(one[name][0] for one in of_seeds), statistics.median(one[name][1] for one in of_seeds))
+        for name in rungs
     }
 
 
 def figures(quick: bool) -> dict[str, Figure]:
-    """Five seeds of each sampler, and live; where it is to be quick, one seed of one sampler and nothing live."""
-    every: dict[str, list[tuple[float, float]]] = {name: [] for name in RUNGS}
-    by_sampler = dict[str, Figure]()
-    for sampler in SAMPLERS[-1:] if quick else SAMPLERS:
-        asked = {
-            "task": RECORDED, "space": "depth-heads", "axis": curves.AXES, "objectives": "accuracy,flops",
-            "trials": 20 if quick else 64, "sampler": sampler,
-        }  # fmt: skip
-        of_seeds = [compared({**asked, "seed": seed}) for seed in range(1 if quick else 5)]
-        medians = {name: _medians([one[name] for one in of_seeds]) for name in RUNGS}
-        for name, pair in medians.items():
-            every[name].append(pair)
-        for number, (word, unit) in enumerate((("steps_saved", "times"), ("hypervolume", "share"))):
-            peers = {name: pair[number] for name, pair in medians.items() if name}
-            by_sampler[f"{word}_{sampler}"] = Figure(medians[""][number], unit, "higher", None, peers)
-    least = {name: tuple(map(min, zip(*pairs, strict=True))) for name, pairs in every.items()}
-    saved, kept = ({name: pair[number] for name, pair in least.items()} for number in (0, 1))
-    total = {
-        "steps_saved": Figure(saved.pop(""), "times", "higher", 2.5, saved),
-        "hypervolume": Figure(kept.pop(""), "share", "higher", 0.99, kept),
+    """Three seeds of each sampler, and live; where it is to be quick, one of random search and nothing live."""
+    by_sampler = dict[str, Mapping[str, tuple[float, float]]]()
+    for name, sampler in list(SAMPLERS.items())[-1 if quick else 0 :]:
+        by_sampler[name] = of_recorded(sampler, range(1 if quick else 3), 20 if quick else TRIALS, RUNGS)
+        if not quick:
+            fewer = of_recorded(sampler, range(3), FEWER, {"": RUNGS[""]})
+            by_sampler[name] = {**by_sampler[name], f"{FEWER} trainings": fewer[""]}
+    least = {
+        way: (min(one[way][0] for one in by_sampler.values()), min(one[way][1] for one in by_sampler.values()))
+        for way in next(iter(by_sampler.values()))
     }
-    return total | by_sampler | ({} if quick else live())
+    every = pair("", least, 2.5, 0.99)
+    for name, ways in by_sampler.items():
+        every |= pair(f"_{name}", ways)
+    return every | ({} if quick else live())
 
 
 def live() -> dict[str, Figure]:
     """Networks that are trained: 24 of digits-vit."""
-    asked = {"task": "digits-vit", "preset": "smoke", "settings": "reports=8", "trials": 24, "seed": 0}
-    pairs = compared({**asked, "objectives": "loss,flops"})
-    (saved, kept), others = pairs[""], {name: pair for name, pair in pairs.items() if name}
+    asked = {"task": "digits-vit", "preset": "smoke", "settings": "reports=8", "trials": 24, "sampler": "random"}
+    return pair("_live", compared({**asked, "objectives": "loss,flops"}, RUNGS), 2.5, 0.99)
+
+
+def pair(
+    name: str, ways: Mapping[str, tuple[float, float]], saved: float | None = None, kept: float | None = None
+) -> dict[str, Figure]:
+    """Both figures, with those of other ways beside them."""
+    (times, share), others = ways[""], {way: both for way, both in ways.items() if way}
+    of_times, of_share = ({way: both[number] for way, both in others.items()} for number in (0, 1))
     return {
-        "steps_saved_live": Figure(saved, "times", "higher", 2.5, {name: pair[0] for name, pair in others.items()}),
-        "hypervolume_live": Figure(kept, "share", "higher", 0.99, {name: pair[1] for name, pair in others.items()}),
+        f"steps_saved{name}": Figure(times, "times", "higher", saved, of_times),
+        f"hypervolume{name}": Figure(share, "share", "higher", kept, of_share),
     }
-
-
-def _medians(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    saved, kept = zip(*pairs, strict=True)
-    return statistics.median(saved), statistics.median(kept)
 
 
 if __name__ == "__main__":

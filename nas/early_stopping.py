@@ -1,48 +1,26 @@
-"""Early stopping with several objectives: at which steps trainings are held, and which of them go on.
+"""Early stopping with several objectives: at which steps trainings are held, and what they have reported there.
 
-Rungs as in asynchronous successive halving (L. Li et al., "A System for Massively Parallel Hyperparameter Tuning",
-MLSys 2020), and trainings compared by non-dominance (R. Schmucker et al., "Multi-objective Asynchronous Successive
-Halving", arXiv 2106.12639). There, a training competes with what others reported at the same rung, so that whatever
-learns slowly is lost, large networks first. Here it competes, by what it is expected to end with, with those that have
-ended: how reports at a rung and values at the end go together is learnt from these, and so is its error. What an
-architecture costs is known before it is trained, so that only those of no greater cost can end it.
-
-Shapes: P = trainings that have ended, H = those that are held, K = objectives.
-
-A training that is held has ended for now, with a Row and a checkpoint. Where it may be on the front after all, it goes
-on as another trial, which continues the first.
+A training that is held has ended for now, with a Row and a checkpoint. Where it may matter after all
+(`nas.sampling.held`), it goes on as another trial, which continues the first.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import ceil
 
-import numpy as np
 import optuna
-from numpy.typing import NDArray
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import FrozenTrial
 
 from nas.objectives import COSTS
 from nas.storage.optuna_study import first_of, length_of, note_length, reports_of, trials_of
-from results.process import Array
 from results.row import Direction, Row
 from search_spaces.errors import UserError
 
 MOST_RUNGS = 5
 """A search holds trainings at no more rungs."""
 
-PAIRS = 8
-"""So many trainings must have gone on from a rung to their end before any other is left there."""
-
-HOPE = 1.0
-"""By how many errors a training may end better than expected."""
-
 Reports = list[list[list[float]]]
 """Of each rung that a training has reached: its objectives there, and their standard errors."""
-
-
-def _is_held(trial: FrozenTrial) -> bool:
-    return trial.state == TrialState.PRUNED
 
 
 def _is_number(value: object) -> bool:
@@ -100,32 +78,6 @@ def check_reported(objectives: Mapping[str, Direction], metrics: Mapping[str, Di
         raise UserError(f"--rungs needs objectives that are known on the way; {late[0]} is measured at the end.")
 
 
-def expected_end(reports: Array, values: Array, at: Array) -> tuple[Array, Array]:
-    """What trainings will end with, and the standard errors of that: [P, K], [P, K], [H, K] -> [H, K] and [H, K].
-
-    By least squares, objective by objective, from the reports of P trainings at a rung to the values they ended with.
-    Which trainings went on was chosen by these reports, which leaves the line as it is. Where all reported the same, it
-    has the slope 1.
-    """
-    middle, mean = reports.mean(axis=0), values.mean(axis=0)
-    spread = ((reports - middle) ** 2).sum(axis=0)
-    flat, divisor = spread == 0, np.where(spread == 0, 1.0, spread)
-    slope = np.where(flat, 1.0, ((reports - middle) * (values - mean)).sum(axis=0) / divisor)
-    residual = ((values - mean - slope * (reports - middle)) ** 2).sum(axis=0) / (len(values) - 2)
-    leverage = 1 / len(values) + np.where(flat, 0.0, (at - middle) ** 2 / divisor)
-    return mean + slope * (at - middle), np.sqrt(residual * (1 + leverage))
-
-
-def go_on(ended: Array, expected: Array, errors: Array) -> NDArray[np.bool_]:
-    """Which of H trainings go on: those that nothing ended dominates, were they HOPE errors better than expected.
-
-    [P, K], [H, K], [H, K] -> [H]; less is better.
-    """
-    hoped = (expected - HOPE * errors)[:, None]
-    dominated = np.all(ended <= hoped, axis=2) & np.any(ended < hoped, axis=2)
-    return np.asarray(~dominated.any(axis=1))
-
-
 class EarlyStopping:
     """The rungs of one study, which are known once a first training has come to its end.
 
@@ -137,8 +89,6 @@ class EarlyStopping:
 
     def __init__(self, study: optuna.Study, rungs: Rungs, objectives: Mapping[str, Direction]) -> None:
         self._study, self._rungs, self._objectives = study, rungs, objectives
-        self._costs = np.array([name in COSTS for name in objectives])
-        self._signs = np.array([-1.0 if way == "max" else 1.0 for way in objectives.values()])
         self._length: int | None = None
 
     def until(self, trial: FrozenTrial) -> int | None:
@@ -162,24 +112,6 @@ class EarlyStopping:
             values = [float(there[name]) for name in self._objectives]
             found.append([values, [float(there.get(f"{name}_se", 0.0)) for name in self._objectives]])
         return found
-
-    def next(self) -> FrozenTrial | None:
-        """A trial that is held and may go on, from the highest rung at which there is one; None where there is none."""
-        reached = self._reached()
-        last = {first_of(trial): trial for trial in trials_of(self._study)}
-        for rung in reversed(range(self._rungs.number)):
-            held = [first for first, found in reached.items() if _is_held(last[first]) and len(found) == rung + 1]
-            ended = [first for first, found in reached.items() if last[first].values and len(found) > rung]
-            if held and len(ended) < PAIRS:
-                return last[held[0]]
-            if held:
-                at, of_ended = (self._signs * [reached[first][rung][0] for first in some] for some in (held, ended))
-                values = self._signs * [last[first].values for first in ended]
-                expected, errors = expected_end(of_ended, values, at)
-                going = go_on(values, np.where(self._costs, at, expected), np.where(self._costs, 0.0, errors))
-                if going.any():
-                    return last[held[int(going.argmax())]]
-        return None
 
     def _reached(self) -> dict[int, Sequence[Sequence[Sequence[float]]]]:
         """What trials have reported, by the number of the one that each continues."""

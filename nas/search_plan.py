@@ -137,12 +137,22 @@ class SearchPlan(Plan):
 
         What goes on with a training that was held comes first, and is none of those that were asked for.
         """
-        held = self._stopping.next()
+        held = self._held()
         if held is None and not self._has_room():
             return None
         trial = new_trial(self.study, held)
         self.claims.claim(self._lease(trial.number))
         return trial
+
+    def _held(self) -> FrozenTrial | None:
+        """The trial whose training was held at a rung and goes on next; None where none does."""
+        if not self.rungs.number:
+            return None
+        searching = len(begun_in(self.study)) < self.trials - self.confirms and self.sampler.has_more(self.study)
+        first = self.sampler.going_on(self.study, searching=searching)
+        if first is None:
+            return None
+        return next(trial for trial in reversed(trials_of(self.study)) if first_of(trial) == first)
 
     def _has_room(self) -> bool:
         """Whether a trial is to be begun: one of the search or, when that has ended, one that confirms.

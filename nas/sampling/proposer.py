@@ -49,8 +49,12 @@ class Situation:
 
     def known(self, indices: Indices) -> Array:
         """What is known of candidates' objectives without training: NaN where it is not, [C, K]."""
-        found = [self.costs(self.coordinates.candidates[index].architecture) for index in indices]
-        return np.array(found, dtype=float).reshape(len(indices), self.tried.values.shape[1])
+        return known(self.coordinates, self.costs, indices).reshape(len(indices), self.tried.values.shape[1])
+
+
+def known(coordinates: Coordinates, costs: Costs, indices: Indices) -> Array:
+    """What counting tells of candidates' objectives: [C, K]."""
+    return np.array([costs(coordinates.candidates[index].architecture) for index in indices], dtype=float)
 
 
 class Proposer(ABC):

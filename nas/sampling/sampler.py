@@ -12,13 +12,14 @@ from optuna.trial import FrozenTrial
 
 from nas.budget import Feasible
 from nas.sampling.axes import Coordinates
+from nas.sampling.held import going_on
 from nas.sampling.history import Tried, params_of
 from nas.sampling.members import Listed, Members
 from nas.sampling.pool import Unlisted
 from nas.sampling.proposer import Costs, Situation
 from nas.sampling.racing import contender
 from nas.sampling.registry import DEFAULT, proposer
-from nas.storage.optuna_study import confirms_from
+from nas.storage.optuna_study import confirms_from, trials_of
 from nas.unlisted.programme import Programme
 from results.process import Indices
 from search_spaces.errors import UserError
@@ -97,7 +98,7 @@ class BudgetSampler(BaseSampler):
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """The point of one candidate. What the trial has recorded already, or was enqueued with, is kept."""
-        given, seed = params_of(trial), self._seed_of(trial)
+        given, seed = params_of(trial), self._drawn(trial.number)
         situation = self._situation(study, trial, seed)
         coordinates, untried = situation.coordinates, situation.untried
         if not given:
@@ -119,16 +120,25 @@ class BudgetSampler(BaseSampler):
         """Never called by `propose`: an axis is only asked for where it applies."""
         raise ValueError(f"axis {param_name!r} does not apply to trial {trial.number}. Use BudgetSampler.propose.")
 
+    def going_on(self, study: optuna.Study, *, searching: bool) -> int | None:
+        """The number of the trial that began the training to go on with next; see `nas.sampling.held.going_on`."""
+        number = len(trials_of(study))
+        seed = self._drawn(number)
+        coordinates, tried = self._members.around(study, number, seed)
+        if not tried.held.any():
+            return None
+        return going_on(coordinates, tried, self._costs or _unknown(study), seed, searching)
+
     def _situation(self, study: optuna.Study, trial: FrozenTrial, seed: int) -> Situation:
         coordinates, tried = self._members.around(study, trial.number, seed)
-        unknown = [np.nan] * len(study.directions)
-        costs = self._costs or (lambda architecture: unknown)
+        costs = self._costs or _unknown(study)
         return Situation(
             coordinates, tried, tried.untried(len(coordinates)), tried.repeatable, costs, seed, study, trial
         )
 
-    def _seed_of(self, trial: FrozenTrial) -> int:
-        return int(np.random.SeedSequence([self._seed, trial.number]).generate_state(1)[0])
+    def _drawn(self, number: int) -> int:
+        """The seed of what a trial with that number is given."""
+        return int(np.random.SeedSequence([self._seed, number]).generate_state(1)[0])
 
     def _choose(self, situation: Situation) -> int:
         start = self._members.start(situation.coordinates, self._seed)
@@ -142,6 +152,11 @@ class BudgetSampler(BaseSampler):
         if self._seeds == 1:
             return []
         return [int(index) for index in tried.repeatable if (tried.indices == index).sum() < self._seeds]
+
+
+def _unknown(study: optuna.Study) -> Costs:
+    nothing = [np.nan] * len(study.directions)
+    return lambda architecture: nothing
 
 
 def _allowed(coordinates: Coordinates, given: Mapping[str, Scalar], untried: Indices) -> Indices:

@@ -14,13 +14,14 @@ import numpy as np
 from nas.sampling.beliefs import Beliefs
 from nas.sampling.held import as_if_ended
 from nas.sampling.history import Measured, measured
+from nas.sampling.hypervolume import Hypervolume
 from nas.sampling.proposer import Proposer, Situation
 from results.process import Array, Indices, Process, Readings, Scales
 
 START = 8
 """Candidates that must have values before a model is believed; they are drawn at random until then."""
 
-POOL, OBSERVED, UNFINISHED, DIRECTIONS = 500, 128, 32, 64
+POOL, OBSERVED, UNFINISHED = 500, 128, 32
 """At most so many are looked at, drawn at random, so that a proposal costs the same however long the search."""
 
 EXPLORATION = (1, 2, 4, 8)
@@ -56,56 +57,6 @@ class Surrogate(Proposer):
                 break
         better_again = again.max(initial=0.0) > new.max(initial=0.0)
         return int(known.indices[again.argmax()] if better_again else pool[new.argmax()])
-
-
-class Hypervolume:
-    """What points add to the hypervolume of others, by random directions: cheap for any number of objectives.
-
-    The hypervolume is, up to a constant, the mean over directions r on the positive unit sphere of the greatest
-    min_k(max(0, (reference - point)_k / r_k))^K (Zhang and Golovin, "Random Hypervolume Scalarizations for
-    Provable Multi-Objective Black Box Optimization", ICML 2020). Each objective is measured in ranges, from the best to
-    the worst of all points; the reference lies a little beyond the worst.
-
-    Attributes:
-        reached: The hypervolume of the points found.
-
-    Args:
-        found: The points found: [N, K].
-        others: Points that may be, which the ranges take in: [C, K].
-        random: Draws the directions.
-    """
-
-    def __init__(self, found: Array, others: Array, random: np.random.Generator) -> None:
-        every = np.concatenate([found, others])
-        best, worst = every.min(axis=0), every.max(axis=0)
-        self._range = np.maximum(worst - best, 1e-9)
-        self._reference = worst + 0.02 * self._range
-        directions = np.abs(random.standard_normal((DIRECTIONS, found.shape[1])))
-        self._directions = directions / np.linalg.norm(directions, axis=1, keepdims=True)  # [R, K]
-        lengths = self._lengths(found)
-        self._best = lengths.max(axis=0)  # [R]
-        first = lengths.argmax(axis=0)
-        lengths[first, np.arange(len(first))] = 0.0
-        without_first = lengths.max(axis=0)
-        self._without = np.where(np.arange(len(found))[:, None] == first, without_first, self._best)  # [N, R]
-        self.reached = float(self._best.mean())
-
-    def gain(self, outcomes: Array) -> Array:
-        """What each of some points adds, the mean over its outcomes: [Z, C, K] -> [C]."""
-        return self._mean_of_greater(outcomes, self._best) - self.reached
-
-    def gain_again(self, outcomes: Array) -> Array:
-        """What the first N points found add where they turn out otherwise, the mean over outcomes: [Z, N, K] -> [N]."""
-        return self._mean_of_greater(outcomes, self._without[: outcomes.shape[1]]) - self.reached
-
-    def _mean_of_greater(self, outcomes: Array, reached: Array) -> Array:
-        sums = sum(np.maximum(self._lengths(points), reached).mean(axis=1) for points in outcomes)
-        return np.asarray(sums / len(outcomes))
-
-    def _lengths(self, values: Array) -> Array:
-        gains = np.maximum((self._reference - values) / self._range, 0)
-        along = gains.T[:, :, None] / self._directions.T[:, None, :]  # [K, C, R]
-        return np.asarray(along.min(axis=0) ** len(along))
 
 
 def _chance_of_values(situation: Situation, known: Measured, at: Indices, random: np.random.Generator) -> Array:

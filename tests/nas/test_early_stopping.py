@@ -1,7 +1,9 @@
 """Early stopping: where trainings are held, which of them go on, and what a search that holds them finds."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -13,39 +15,25 @@ from scipy.stats import linregress
 import nas.search_plan
 from nas.auditing import Audit
 from nas.cautions import too_early
-from nas.early_stopping import PAIRS, EarlyStopping, Rungs, check_reported, expected_end, go_on
+from nas.early_stopping import EarlyStopping, Rungs, check_reported
 from nas.sampling import BudgetSampler
 from nas.sampling.axes import Coordinates
-from nas.sampling.held import as_if_ended
+from nas.sampling.held import PAIRS, as_if_ended, expected_end, gains_of
 from nas.sampling.history import History, Tried
 from nas.storage.optuna_study import conclude, first_of, new_trial, note_length, record
 from results.pareto import front
+from results.process import Places, Process, Readings
 from results.row import Costs
 from search_spaces.errors import UserError
 from toy_rows import a_row
 from toy_searches import TOYS, Search
-from toy_space import ALL
+from toy_space import ALL, params
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
 WAYS: Any = {"accuracy": "max", "flops": "min"}
 HELD: dict[str, Any] = {"task": f"{TOYS}:Learning", "rungs": 2, "grace": 0.1, "factor": 3.0, "trials": 24}
 """Held after 10 and after 30 of 100 steps."""
-
-
-def test_what_ended_better_at_no_greater_cost_ends_others() -> None:
-    random = np.random.default_rng(0)
-    for number in (1, 2, 7, 40):
-        ended, expected = random.random((12, 2)).round(1), random.random((number, 2)).round(1)  # some are equal
-        errors = np.stack([0.2 * random.random(number), np.zeros(number)], axis=1)
-        stays = []
-        for values, error in zip(expected, errors, strict=True):
-            hoped = [value - 1.0 * off for value, off in zip(values, error, strict=True)]
-            pairs = [list(zip(one, hoped, strict=True)) for one in ended]
-            beaten = [all(a <= b for a, b in pair) and any(a < b for a, b in pair) for pair in pairs]
-            stays.append(not any(beaten))
-        assert go_on(ended, expected, errors).tolist() == stays
-        assert go_on(ended, expected, errors + 9).all()
 
 
 def test_rungs_lie_by_equal_factors_from_the_grace_on() -> None:
@@ -104,8 +92,10 @@ def test_a_search_holds_what_others_beat_and_finds_the_same_front(
     assert {row.steps for row in held.rows()} <= {10, 30, 100}
     assert held.rows()[0].status == "complete"  # from the first it is known how long a training is
     assert sum(row.steps for row in held.rows()) < sum(row.steps for row in whole.rows()) == 2400
-    fronts = [front(study.table, WAYS)["key"].to_pylist() for study in (held, whole)]
-    assert set(fronts[0]) == set(fronts[1])
+    fronts = [front(study.table, WAYS).select(WAYS).to_pylist() for study in (held, whole)]
+    costs = [one["flops"] for one in fronts[1]]
+    best = [[max(one["accuracy"] for one in each if one["flops"] <= cost) for cost in costs] for each in fronts]
+    assert np.subtract(*best) == pytest.approx(0.0, abs=0.02)  # what would have added next to nothing was left
 
 
 def test_what_goes_on_goes_on_where_it_was_held(search: Search, asked: dict[str, Any]) -> None:
@@ -188,48 +178,6 @@ def a_trial(
     study.add_trial(create_trial(state=state, values=values, user_attrs=kept))
 
 
-def next_of(study: optuna.Study) -> int | None:
-    study._thread_local.cached_all_trials = None  # as a turn begins
-    found = EarlyStopping(study, Rungs(2, 0.1, 3.0), WAYS).next()
-    return None if found is None else first_of(found)
-
-
-def test_until_so_many_have_ended_all_go_on() -> None:
-    study = a_study()
-    for number in range(PAIRS - 1):
-        a_trial(study, TrialState.COMPLETE, 0.5 + number / 100)
-    a_trial(study, TrialState.PRUNED, 0.1)
-    assert next_of(study) == PAIRS - 1
-    a_trial(study, TrialState.RUNNING, continues=PAIRS - 1)
-    assert next_of(study) is None  # it is under way
-
-
-def test_what_is_not_expected_to_be_on_the_front_stays_until_that_changes() -> None:
-    study = a_study()
-    for number in range(PAIRS):
-        a_trial(study, TrialState.COMPLETE, 0.5 + number / 100, end=0.7 + number / 100 + (-1) ** number / 1000)
-    a_trial(study, TrialState.PRUNED, 0.52)
-    assert next_of(study) is None  # there is 0.57 for as many FLOPs
-    a_trial(study, TrialState.PRUNED, 0.57)
-    assert next_of(study) == PAIRS + 1
-    a_trial(study, TrialState.FAIL, continues=PAIRS + 1)
-    assert next_of(study) is None
-    a_trial(study, TrialState.PRUNED, 0.1, flops=999.0)
-    assert next_of(study) == PAIRS + 3  # which costs less than all
-    a_trial(study, TrialState.RUNNING, continues=PAIRS + 3)
-    for number, end in enumerate((0.1, 0.7, 0.1, 0.75)):
-        a_trial(study, TrialState.COMPLETE, 0.5 + number / 100, end=end)
-    assert next_of(study) == PAIRS  # early reports tell less than they seemed to
-
-
-def test_what_is_higher_up_goes_on_first() -> None:
-    study = a_study()
-    a_trial(study, TrialState.PRUNED, 0.5)
-    a_trial(study, TrialState.PRUNED, 0.5, 0.6)
-    a_trial(study, TrialState.COMPLETE, 0.5, 0.6, 0.7)
-    assert next_of(study) == 1
-
-
 def test_a_trial_is_held_at_the_next_rung() -> None:
     study = a_study(steps=None)
     stopping = EarlyStopping(study, Rungs(2, 0.1, 3), WAYS)
@@ -250,22 +198,119 @@ def test_a_trial_is_held_at_the_next_rung() -> None:
     assert stopping.until(study.trials[2]) is None
 
 
+SAMPLER = BudgetSampler(ALL, "random", costs=lambda architecture: (math.nan, float(params(architecture))))
+COORDINATES = Coordinates.of(ALL)
+BY_COST = sorted(range(len(COORDINATES)), key=lambda member: params(COORDINATES.candidates[member].architecture))
+
+
 def tried_of(study: optuna.Study) -> Tried:
-    study._thread_local.cached_all_trials = None
-    return History(study, Coordinates.of(ALL)).tried()
+    study._thread_local.cached_all_trials = None  # as a turn begins
+    return History(study, COORDINATES).tried()
 
 
-def at(study: optuna.Study, member: int, state: TrialState, *reports: float, end: float = 0.0) -> None:
-    sampler, coordinates = BudgetSampler(ALL), Coordinates.of(ALL)
-    trial = new_trial(study)
-    point, axes = coordinates.point(member), sampler.infer_relative_search_space(study, trial)
-    record(study, trial, point, axes)
+def at(study: optuna.Study, member: int, state: TrialState, *reports: float, end: float = 0.0) -> int:
+    """A trial of a member, whose accuracy was so at each rung it has reached, with an error of 0.01; its number."""
+    cost, trial = float(params(COORDINATES.candidates[member].architecture)), new_trial(study)
+    axes = SAMPLER.infer_relative_search_space(study, trial)
+    record(study, trial, COORDINATES.point(member), axes)
     if reports:
-        said = [[[accuracy, 1000.0], [0.01, 0.0]] for accuracy in reports]
+        said = [[[accuracy, cost], [0.01, 0.0]] for accuracy in reports]
         study._storage.set_trial_user_attr(trial._trial_id, "reports", said)
-    study._storage.set_trial_state_values(
-        trial._trial_id, state, [end, 1000.0] if state == TrialState.COMPLETE else None
-    )
+    values = [end, cost] if state == TrialState.COMPLETE else None
+    study._storage.set_trial_state_values(trial._trial_id, state, values)
+    return trial.number
+
+
+def next_of(study: optuna.Study, *, searching: bool = False) -> int | None:
+    study._thread_local.cached_all_trials = None
+    return SAMPLER.going_on(study, searching=searching)
+
+
+def known_line(study: optuna.Study) -> None:
+    """Enough to tell how others end, whatever they cost: by what was said at the rung and half as much again."""
+    number = 3 * PAIRS
+    for one in range(number):
+        member, good = BY_COST[one * (len(BY_COST) - 1) // (number - 1)], 7 * one % number
+        at(study, member, TrialState.COMPLETE, 0.4 + 0.01 * good, end=0.6 + 0.015 * good)
+
+
+def test_until_so_many_have_ended_all_go_on() -> None:
+    study = a_study()
+    for member in range(PAIRS - 1):
+        at(study, member, TrialState.COMPLETE, 0.5, end=0.9)
+    held = at(study, 20, TrialState.PRUNED, 0.1)
+    assert next_of(study) == next_of(study, searching=True) == held
+    new_trial(study, study.trials[held])
+    assert next_of(study) is None  # it is under way
+
+
+def test_what_is_expected_to_add_to_the_front_goes_on() -> None:
+    study = a_study()
+    known_line(study)
+    cheap, dear = BY_COST[3], BY_COST[-3]
+    at(study, dear, TrialState.PRUNED, 0.4)
+    assert next_of(study) is None  # what cost the least was better
+    good = at(study, dear, TrialState.PRUNED, 0.7)
+    better = at(study, cheap, TrialState.PRUNED, 0.7)
+    assert next_of(study) == better
+    new_trial(study, study.trials[better])
+    assert next_of(study) == good
+    at(study, BY_COST[4], TrialState.COMPLETE, 0.7, end=1.4)
+    assert next_of(study) is None  # which is as good as it may become, for less
+
+
+def test_new_architectures_come_first_until_more_are_held_than_have_ended() -> None:
+    study = a_study()
+    known_line(study)
+    for number in range(3 * PAIRS + 1):
+        assert next_of(study, searching=True) is None
+        at(study, BY_COST[2 * number], TrialState.PRUNED, 0.9)
+    assert next_of(study, searching=True) is not None
+
+
+def test_what_is_higher_up_goes_on_first() -> None:
+    study = a_study()
+    known_line(study)
+    at(study, BY_COST[2], TrialState.PRUNED, 0.9)
+    higher = at(study, BY_COST[3], TrialState.PRUNED, 0.9, 0.95)
+    assert next_of(study) == higher  # where none has gone on to its end yet
+
+
+def test_gains_are_those_of_the_hypervolume_by_what_may_come_out() -> None:
+    random = np.random.default_rng(0)
+    number, places = 20, COORDINATES.as_places.at(np.arange(0, 60, 2))
+    cost = np.array([float(params(COORDINATES.candidates[one].architecture)) for one in range(0, 60, 2)])
+    early = -random.random(30) - 0.5 * (np.arange(30) >= number)  # what is held is better
+    ends = 0.8 * early - 0.1 + 0.02 * random.standard_normal(30)
+    counted = np.stack([np.full(30, np.nan), cost], axis=1)
+    reports = np.stack([early, cost], axis=1)
+    errors = np.full((number, 2), np.nan)
+    values = np.stack([ends, cost], axis=1)[:number]
+    gains = gains_of(places, counted, reports, values, errors, np.random.default_rng(0))
+
+    mean, unit = ends[:number].mean(), ends[:number].std()
+    told = Places(np.column_stack([places.sizes, (early - early.min()) / np.ptp(early)]), places.words)
+    process = Process(told.at(np.arange(number)), Readings.single((ends[:number] - mean) / unit))
+    means, variances = process.expected(told)
+    expected = np.stack([mean + unit * means, cost], axis=1)
+    worst = expected.max(axis=0) + 0.02 * np.ptp(expected, axis=0)
+    moves = unit * variances / np.sqrt(variances + process.noise)
+
+    def volume(points: list[tuple[float, float]]) -> float:
+        total, left = 0.0, worst[1]
+        for value, flops in sorted(points):
+            if flops < left:
+                total, left = total + max(worst[0] - value, 0.0) * (left - flops), flops
+        return total
+
+    found = [(float(one), float(two)) for one, two in expected[:number]]
+    best = volume(found)
+    for held, gain in enumerate(gains, start=number):
+        may_be = [expected[held, 0] + moves[held] * NormalDist().inv_cdf((one + 0.5) / 8) for one in range(8)]
+        exact = np.mean([volume([*found, (value, float(cost[held]))]) - best for value in may_be]) / best
+        assert gain == pytest.approx(exact, abs=0.01, rel=0.5)  # by random directions
+    assert gains.max() > 0.01
+    assert gains.min() < 0.001
 
 
 def test_what_was_held_has_neither_values_nor_failed() -> None:
@@ -301,7 +346,7 @@ def test_how_a_training_would_have_ended_is_told_by_those_that_went_on() -> None
             assert np.isnan(told.values[-1]).all()
             continue
         line = linregress(early, ends)
-        assert told.values[-1] == pytest.approx([-(line.intercept + 0.4 * line.slope), 1000.0])
+        assert told.values[-1] == pytest.approx([-(line.intercept + 0.4 * line.slope), tried.reports[-1, 0, 0, 1]])
         residual = ((ends - line.intercept - line.slope * early) ** 2).sum() / (pairs - 2)
         further = 1 + 1 / pairs + (0.4 - early.mean()) ** 2 / (early.var() * pairs)
         assert told.errors[-1] == pytest.approx([np.sqrt(residual * further), 0.0])

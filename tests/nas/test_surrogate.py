@@ -9,7 +9,7 @@ import pytest
 
 from nas.budget import Feasible
 from nas.sampling import BudgetSampler, surrogate
-from nas.sampling.surrogate import Hypervolume
+from nas.sampling.hypervolume import Hypervolume
 from search_spaces.architecture import Architecture
 from search_spaces.space import SearchSpace
 
