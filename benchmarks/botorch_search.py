@@ -88,6 +88,7 @@ def loss_model(at: Tensor, losses: Array) -> SingleTaskGP:
 def believed(coordinates: Coordinates, at: Indices, losses: Array) -> Array:
     """The losses that the model expects of what was trained: [N]."""
     places = features(coordinates, at, np.zeros(len(at)))
+    model = loss_model(places, losses)
     with torch.no_grad():
-        mean: Tensor = loss_model(places, losses).eval().posterior(places).mean
+        mean: Tensor = model.posterior(places).mean
     return -mean[:, 0].numpy()

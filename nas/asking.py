@@ -166,18 +166,15 @@ def ask_search(
     """Read what a search asks for. Raises UserError where it cannot be, before anything is trained."""
     of = fresh_task(task, data)
     laid_out = space_of(of, space, arch, preset, listed(axis))
-    bounds = parse_budget(listed(budget))
-    changes = settings_of(of, preset, settings)
+    bounds, changes = parse_budget(listed(budget)), settings_of(of, preset, settings)
     twice = [name for name, _ in changes if f"recipe.{name}" in laid_out.axes]
     if twice:
         raise UserError(f"{twice[0]} is an axis of the space and stands in --set as well. Leave one of them out.")
     metrics: dict[str, Direction] = {metric.name: metric.direction for metric in of.metrics}
     wanted = resolve([of.metrics[0].name, "flops"] if objectives is None else names_in(objectives), metrics)
     check_device({*bounds.bounds, *wanted})
-    if rungs.number:
-        check_reported(wanted, metrics)
-    chosen = sampler or DEFAULT
-    proposer(chosen)  # which raises where there is no such sampler
+    check_reported(wanted, metrics, rungs)
+    proposer(sampler or DEFAULT)  # which raises where there is no such sampler
     members = within(laid_out, of, bounds)
     return Asked(
         config=SearchConfig(
@@ -191,7 +188,7 @@ def ask_search(
             preset=preset,
             settings=dict(changes),
             seed=seed,
-            sampler=chosen,
+            sampler=sampler or DEFAULT,
             data=text_of(data),
             data_fingerprint=of.fingerprint(recipe_of(of, preset, changes)),
             metrics=metrics,

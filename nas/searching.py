@@ -19,6 +19,7 @@ from nas.scheduler import OutOfTime, Scheduler
 from nas.search_plan import Keep, SearchPlan
 from nas.storage.leases import claims_in
 from nas.storage.locks import only_writer
+from nas.storage.names import check_name
 from nas.storage.optuna_study import (
     begun_in,
     clear_storage_errors,
@@ -65,7 +66,7 @@ def _evaluated(store: Store, study: str) -> set[str]:
 
 def carry_out(
     asked: Asked,
-    name: str,
+    study_name: str | None,
     storage: str,
     evidence: Evidence,
     *,
@@ -79,6 +80,7 @@ def carry_out(
     Raises UserError.
     """
     config, trials, began = asked.config, evidence.trials, time.monotonic()
+    name = check_name(study_name or asked.name)
     say(f"study {name}: {asked.line}")
     task = task_of(config.task, config.data)
     task.prepare()

@@ -49,18 +49,14 @@ def search(
     from nas.doors.load import load
     from nas.early_stopping import Rungs
     from nas.searching import carry_out
-    from nas.storage.names import check_name
     from nas.storage.outages import patient
     from nas.workers.resources import resources_of, seconds_of
 
     check_asked(trials=trials, seeds=seeds, seed=seed, threads=threads, keep=keep, storage=storage)
     resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
-    evidence = Evidence(trials, seeds, confirm)
-    seconds = seconds_of("timeout", timeout)
+    evidence, seconds = Evidence(trials, seeds, confirm), seconds_of("timeout", timeout)
     asked = ask_search(
         task, space, arch, axis, budget, objectives, preset=preset, settings=settings, seed=seed, sampler=sampler,
-        data=data, rungs=Rungs(rungs, grace, factor),
-    )  # fmt: skip
-    name = check_name(study or asked.name)
-    carry_out(asked, name, storage, evidence, resources=resources, seconds=seconds, keep=keep, traced=profile)
-    return patient(load)(name, storage=storage)
+        data=data, rungs=Rungs(rungs, grace, factor))  # fmt: skip
+    carry_out(asked, study, storage, evidence, resources=resources, seconds=seconds, keep=keep, traced=profile)
+    return patient(load)(study or asked.name, storage=storage)

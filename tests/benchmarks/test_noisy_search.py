@@ -50,6 +50,16 @@ def test_without_noise_what_is_reported_is_true() -> None:
     assert ours(LANDSCAPE, 0.2, 0).chances.keys() >= ours(LANDSCAPE, 0.2, 0).front
 
 
+def test_botorch_searches_the_same_set_and_reports_what_its_model_expects() -> None:
+    found = noisy_search.botorch(LANDSCAPE, 0.05, 0)
+    assert found.front <= set(EVERY)
+    assert not found.chances
+    assert LANDSCAPE.hypervolume(found.front) > 0.9
+    trained, _ = trainings(LANDSCAPE, "benchmarks.botorch_search:NoisyHypervolume", 0.05, 0, 0)
+    assert len({one.architecture for one in trained}) == 20
+    assert found.front <= {one.architecture for one in trained}
+
+
 def test_the_error_of_chances_is_their_distance_from_what_came_true() -> None:
     best, worse, worst = sorted(EVERY, key=lambda one: (LANDSCAPE.loss[one], LANDSCAPE.flops[one]))[::20][:3]
     flat = replace(LANDSCAPE, flops=dict.fromkeys(EVERY, 1))

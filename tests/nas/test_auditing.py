@@ -30,7 +30,7 @@ def trained(architectures: int = 6, seeds: int = 3, **changes: Any) -> list[Row]
         for seed in range(seeds):
             noise = math.sin(7 * number + 3 * seed)
             metrics = {"accuracy": 0.5 + noise / 10, "loss": number + noise / 10}
-            curve = tuple({"step": step, "metrics": {"loss": -number * (step < 50) + number}} for step in (20, 60, 100))
+            curve = tuple({"step": step, "metrics": {"loss": -number * (step < 40) + number}} for step in (5, 20, 45))
             rows.append(
                 a_row(
                     architecture=LITTLE.changed({"hidden": 16 + number}),

@@ -68,7 +68,7 @@ def test_what_cannot_be_is_said_in_a_line(search: Search, change: dict[str, Any]
 
 
 def test_what_is_known_on_the_way_may_be_searched_for() -> None:
-    check_reported({"accuracy": "max", "params": "min", "step_ms": "min"}, {"accuracy": "max"})
+    check_reported({"accuracy": "max", "params": "min", "step_ms": "min"}, {"accuracy": "max"}, Rungs(1))
 
 
 ALIKE: dict[str, Any] = {

@@ -7,8 +7,8 @@ from nas.cli import app
 
 FLAGS = {
     "search": {
-        "--arch", "--axis", "--budget", "--confirm", "--data", "--keep", "--objectives", "--plot", "--preset",
-        "--profile", "--sampler", "--seed", "--seeds", "--set", "--space", "--storage", "--study", "--threads",
+        "--arch", "--axis", "--budget", "--confirm", "--data", "--factor", "--grace", "--keep", "--objectives", "--plot",
+        "--preset", "--profile", "--rungs", "--sampler", "--seed", "--seeds", "--set", "--space", "--storage", "--study", "--threads",
         "--timeout", "--trial-gpus", "--trial-memory", "--trial-timeout", "--trials", "--workers",
     },
     "audit": {

@@ -1,0 +1,71 @@
+"""The benchmark of early stopping: its form, and that it counts steps and hypervolumes as it says."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import curves, early_stopping
+from benchmarks.early_stopping import compared, hypervolume, pair, steps
+from nas.study import Study
+from results.costs import Costs
+from toy_rows import LITTLE, a_row
+
+WAYS: Any = {"accuracy": "max", "flops": "min"}
+
+
+def a_study(*values: tuple[float, float, int]) -> Study:
+    """Trainings by their accuracy on validation, on test, and their FLOPs."""
+    rows = [
+        a_row(
+            architecture=LITTLE.changed({"hidden": 8 + number}),
+            metrics={"accuracy": validation},
+            test={"accuracy": test},
+            costs=Costs(flops=flops),
+            steps=10 * (1 + number),
+        )
+        for number, (validation, test, flops) in enumerate(values)
+    ]
+    return Study("s", "sqlite:///x.db", rows)
+
+
+def test_a_front_is_chosen_by_validation_and_measured_by_test() -> None:
+    study = a_study((0.9, 0.8, 10), (0.8, 0.7, 5), (0.7, 0.99, 7))  # the last one is not on the front
+    assert hypervolume(study, WAYS, (-0.5, 20.0)) == pytest.approx(0.3 * 10 + 0.2 * 5)
+    assert steps(study) == 10 + 20 + 30
+
+
+def test_recorded_curves_are_of_every_member_of_the_space() -> None:
+    found = curves.curves()
+    assert len(found) == 100
+    assert all([step for step, _ in curve] == list(range(36, 721, 36)) for curve in found.values())
+    assert all({*curves.METRICS, *curves.TEST} == set(curve[-1][1]) for curve in found.values())
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    metrics = dict.fromkeys(curves.METRICS, 0.125)
+    row = a_row(
+        steps=20, curve=({"step": 10, "metrics": metrics},), metrics=metrics, test={"accuracy": 0.5, "loss": 0.25}
+    )
+    curves.write([row], tmp_path / "c.csv.gz")
+    test = {"test_accuracy": 0.5, "test_loss": 0.25}
+    assert curves.curves(tmp_path / "c.csv.gz") == {str(row.architecture): [(10, metrics), (20, {**metrics, **test})]}
+
+
+def test_what_is_held_takes_fewer_steps() -> None:
+    asked = {
+        "task": early_stopping.RECORDED, "space": "depth-heads", "objectives": "accuracy,flops", "sampler": "random",
+        "axis": ("depth=1,2,4", "heads=1,2,4,8", "topology=resnet,grn-v3"), "trials": 24,
+    }  # fmt: skip
+    found = compared(asked, {"held": {"rungs": 1, "grace": 0.1}})
+    saved, kept = found["held"]
+    assert 1.0 < saved < 10.0
+    assert 0.9 < kept < 1.1
+
+
+def test_other_ways_stand_beside_what_is_measured() -> None:
+    ways: Mapping[str, tuple[float, float]] = {"": (3.0, 0.99), "other": (2.0, 1.0)}
+    figures = pair("_x", ways, 2.5, 0.995)
+    assert (figures["steps_saved_x"].value, figures["steps_saved_x"].peers) == (3.0, {"other": 2.0})
+    assert (figures["steps_saved_x"].reached, figures["hypervolume_x"].reached) == (True, False)
