@@ -7,9 +7,10 @@ from nas.cli import app
 
 FLAGS = {
     "search": {
-        "--arch", "--axis", "--budget", "--confirm", "--data", "--factor", "--grace", "--keep", "--objectives", "--plot",
-        "--preset", "--profile", "--rungs", "--sampler", "--seed", "--seeds", "--set", "--space", "--storage", "--study", "--threads",
-        "--timeout", "--trial-gpus", "--trial-memory", "--trial-timeout", "--trials", "--workers",
+        "--arch", "--axis", "--budget", "--confirm", "--data", "--factor", "--grace", "--keep", "--objectives",
+        "--plot", "--preset", "--profile", "--rungs", "--sampler", "--seed", "--seeds", "--set", "--space", "--storage",
+        "--study", "--threads", "--timeout", "--trial-gpus", "--trial-memory", "--trial-timeout", "--trials",
+        "--workers",
     },
     "audit": {
         "--arch", "--architectures", "--axis", "--budget", "--data", "--format", "--output", "--preset", "--seeds",

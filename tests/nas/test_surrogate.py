@@ -8,7 +8,7 @@ import optuna
 import pytest
 
 from nas.budget import Feasible
-from nas.sampling import BudgetSampler, hypervolume
+from nas.sampling import BudgetSampler
 from nas.sampling.hypervolume import Hypervolume
 from search_spaces.architecture import Architecture
 from search_spaces.space import SearchSpace
@@ -24,7 +24,7 @@ ALL = Feasible(SPACE, tuple(SPACE))
 
 @pytest.mark.parametrize("objectives", [1, 2, 3])
 def test_the_gain_is_the_hypervolume_a_point_adds(objectives: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hypervolume, "DIRECTIONS", 200_000)
+    monkeypatch.setattr("nas.sampling.hypervolume.DIRECTIONS", 200_000)
     found = np.array([[0.0, 1.0, 0.5], [1.0, 0.0, 0.5], [0.5, 0.5, 0.0], [0.9, 0.9, 1.0]])[:, :objectives]
     new = np.array([[0.2, 0.4, 0.2], [-0.1, 0.3, 0.4], [0.95, 0.95, 0.95]])[:, :objectives]
     corners = np.array([[-0.1] * 3, [1.1 - 0.02 * 1.2 / 1.02] * 3])[:, :objectives]  # the reference becomes 1.1
