@@ -19,6 +19,7 @@ from botorch.models.transforms import Standardize
 from botorch.models.transforms.input import FilterFeatures
 from botorch.sampling.get_sampler import get_sampler
 from botorch.utils.multi_objective.hypervolume import infer_reference_point
+from botorch.utils.multi_objective.pareto import is_non_dominated
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
@@ -53,7 +54,7 @@ class NoisyHypervolume(Proposer):
         both = ModelList(model, GenericDeterministicModel(lambda x: -x[..., -1:]))
         improvement = qLogNoisyExpectedHypervolumeImprovement(
             both,
-            ref_point=infer_reference_point(values),
+            ref_point=infer_reference_point(values[is_non_dominated(values)]),
             X_baseline=at[: len(known)],
             sampler=get_sampler(both.posterior(at[:1]), torch.Size([SAMPLES]), seed=int(random.integers(2**31))),
             prune_baseline=True,

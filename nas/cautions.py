@@ -27,14 +27,16 @@ def unreliable(audit: Audit, objectives: Iterable[str]) -> str | None:
 
 def too_early(audit: Audit, objectives: Iterable[str], rungs: Rungs) -> str | None:
     """That reports at the first rung do not tell how a training ends; None where they do, or that is not known."""
-    share = max((share for share in REPORTS if share <= rungs.grace), default=REPORTS[0])
-    at, name = f"tau_at_{share:.0%}", "tau_seeds"
     for record in audit.records:
-        if record["metric"] in objectives and at in record and record[at] < PREDICTS * record[name]:
-            taus = f"Kendall's tau {record[at]:.2f}, between seeds {record[name]:.2f}"
+        reported = [share for share in REPORTS if f"tau_at_{share:.0%}" in record]
+        if record["metric"] not in objectives or not reported:
+            continue
+        share = max((share for share in reported if share <= rungs.grace), default=reported[0])
+        early, seeds = record[f"tau_at_{share:.0%}"], record["tau_seeds"]
+        if early <= PREDICTS * max(seeds, 0.0):
             return (
-                f"by its audit, {record['metric']} after {share:.0%} of a training does not tell how it ends ({taus}):"
-                " no training is held at a rung. A longer --grace may do."
+                f"by its audit, {record['metric']} after {share:.0%} of a training does not tell how it ends (Kendall's"
+                f" tau {early:.2f}, between seeds {seeds:.2f}): no training is held at a rung. A longer --grace may do."
             )
     return None
 

@@ -13,14 +13,14 @@ from optuna.trial import FrozenTrial
 
 from nas.objectives import COSTS
 from nas.storage.optuna_study import first_of, length_of, note_length, reports_of, trials_of
-from results.row import Direction, Row
+from results.row import CurvePoint, Direction, Row
 from search_spaces.errors import UserError
 
 MOST_RUNGS = 5
 """A search holds trainings at no more rungs."""
 
-Reports = list[list[list[float]]]
-"""Of each rung that a training has reached: its objectives there, and their standard errors."""
+Reports = list[list[float]]
+"""Of each rung that a training has reached: its objectives there."""
 
 
 def _is_number(value: object) -> bool:
@@ -99,21 +99,21 @@ class EarlyStopping:
 
     def reports(self, row: Row) -> Reports:
         """What an evaluation has reported at the rungs. The first one that came to its end says where they lie."""
+        if not self._rungs.number or row.status not in ("complete", "pruned"):
+            return []
         if row.status == "complete" and self._known_length() is None:
             note_length(self._study, row.steps)
-        if row.status not in ("complete", "pruned"):
-            return []
-        found: Reports = []
         costs = {name: value for name, value in row.columns().items() if name in COSTS and value is not None}
+        points: list[CurvePoint] = [*row.curve, {"step": row.steps, "metrics": row.metrics}]
+        found: Reports = []
         for step in self._steps():
-            there = {**costs, **next((point["metrics"] for point in row.curve if point["step"] >= step), {})}
+            there = {**costs, **next((point["metrics"] for point in points if point["step"] >= step), {})}
             if not all(name in there for name in self._objectives):
                 break
-            values = [float(there[name]) for name in self._objectives]
-            found.append([values, [float(there.get(f"{name}_se", 0.0)) for name in self._objectives]])
+            found.append([float(there[name]) for name in self._objectives])
         return found
 
-    def _reached(self) -> dict[int, Sequence[Sequence[Sequence[float]]]]:
+    def _reached(self) -> dict[int, Sequence[Sequence[float]]]:
         """What trials have reported, by the number of the one that each continues."""
         return {first_of(trial): found for trial in trials_of(self._study) if (found := reports_of(trial))}
 

@@ -49,7 +49,7 @@ class Progress:
         number = len(self._ended)
         columns = row.columns()
         scores = " ".join(f"{name} {columns[name]:.4g}" for name in self._scores if columns.get(name) is not None)
-        last = f"{row.architecture.topology} {scores if row.status == 'complete' else row.error}"
+        last = f"{row.architecture.topology} {row.error or scores}"
         self._bar.update(self._task, completed=number, last=printable(last))
         if row.status == "failed" or not self._console.is_terminal:
             state = "" if row.status == "complete" else f"{row.status}: "

@@ -129,6 +129,12 @@ class SearchPlan(Plan):
                 shutil.rmtree(network, ignore_errors=True)
         self._networks &= best
 
+    def is_left(self) -> bool:
+        """Whether trainings are under way, or held and to go on."""
+        with turn_at(self.study):
+            running = any(trial.state == TrialState.RUNNING for trial in trials_of(self.study))
+            return running or self._next_held() is not None
+
     def _conclude(self, number: int, row: Row) -> None:
         conclude(self.study, number, row, self.config.objectives, self._stopping.reports(row))
 
@@ -137,14 +143,14 @@ class SearchPlan(Plan):
 
         What goes on with a training that was held comes first, and is none of those that were asked for.
         """
-        held = self._held()
+        held = self._next_held()
         if held is None and not self._has_room():
             return None
         trial = new_trial(self.study, held)
         self.claims.claim(self._lease(trial.number))
         return trial
 
-    def _held(self) -> FrozenTrial | None:
+    def _next_held(self) -> FrozenTrial | None:
         """The trial whose training was held at a rung and goes on next; None where none does."""
         if not self.rungs.number:
             return None
@@ -212,7 +218,7 @@ class SearchPlan(Plan):
             signs = [-1.0 if way == "max" else 1.0 for _, way in ways]
             errors = [float(columns.get(f"{name}_se") or 0.0) for name, _ in ways]
             self._front[row.identity()] = [(np.array(values, dtype=float) * signs).tolist(), errors]
-        self._networks.add(row.identity())
+            self._networks.add(row.identity())
 
     def _confirms(self, trial: FrozenTrial) -> bool:
         since = confirms_from(self.study)
@@ -242,6 +248,7 @@ class SearchPlan(Plan):
         record(self.study, trial, point, axes)
         candidate = self.sampler.candidate(point)
         config, budget = self.config, parse_budget([self.config.budget])
+        goes_on = first_of(trial) != trial.number
         return EvaluationJob(
             task=config.task,
             architecture=candidate.architecture,
@@ -251,9 +258,10 @@ class SearchPlan(Plan):
             data=config.data,
             space=config.space,
             number=trial.number,
-            until=None if self._confirms(trial) else self._stopping.until(trial),
-            limits=str(budget.profiled),
-            profiled=any(name in PROFILED for name in config.objectives),
+            # What has other seeds already has shown that it matters.
+            until=None if seed != config.seed or self._confirms(trial) else self._stopping.until(trial),
+            limits="" if goes_on else str(budget.profiled),  # it kept them when it began
+            profiled=bool(budget.profiled.bounds) or any(name in PROFILED for name in config.objectives),
             trace=str(self.traces / candidate.key) if self.traces else None,
             measures=measures_for(config.objectives),
             threads=self.threads,

@@ -48,7 +48,7 @@ def costs_known(task: Task, objectives: Collection[str], base: Architecture) -> 
     return costs
 
 
-def cautioned(config: SearchConfig, audit: Audit | None) -> Rungs:
+def rungs_after_audit(config: SearchConfig, audit: Audit | None) -> Rungs:
     """The rungs of a search, or none where an audit doubts them; what it doubts is said."""
     rungs = Rungs(**config.rungs)
     if audit is None:
@@ -87,7 +87,7 @@ def carry_out(
     costs = costs_known(task, config.objectives, asked.members.space.base)
     sampler = BudgetSampler(asked.members, config.sampler, config.seed, costs, evidence.seeds)
     store = Store(storage, make=True)
-    rungs = cautioned(config, patient(audit_for)(config, store))
+    rungs = rungs_after_audit(config, patient(audit_for)(config, store))
     with only_writer(storage, name), clear_storage_errors(storage), claims_in(store) as claims:
         study = patient(open_study)(patient(open_storage)(storage), name, config, sampler)
         traces = store.folder.absolute() / f"{slug(name)}-traces" if traced else None
@@ -107,7 +107,7 @@ def carry_out(
                 Scheduler(store, name, claims, pool, progress.add, keep != "none", until).run(plan)
         except OutOfTime:
             ended = len(patient(_evaluated)(store, name))
-            if ended < trials:
+            if ended < trials or patient(plan.is_left)():
                 say(f"the time is up (--timeout) after {ended} of {trials} trials; the same command goes on from here")
                 return
         if len(begun_in(study)) < trials and not patient(sampler.remaining)(study):

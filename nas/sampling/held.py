@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from nas.early_stopping import MOST_RUNGS
 from nas.sampling.axes import Coordinates
 from nas.sampling.beliefs import Expected
-from nas.sampling.history import Tried
+from nas.sampling.history import Tried, some_of
 from nas.sampling.hypervolume import Hypervolume
 from nas.sampling.proposer import Costs, known
 from results.process import Array, Places, Process, Readings
@@ -43,12 +43,13 @@ def going_on(coordinates: Coordinates, tried: Tried, costs: Costs, seed: int, se
         return None
     for rung in reversed(range(MOST_RUNGS)):
         held = np.flatnonzero(tried.held & (reached == rung + 1))
-        ended = random.permutation(np.flatnonzero(tried.valued & (reached > rung)))[:ENDED]
+        ended = np.flatnonzero(tried.valued & (reached > rung))
+        ended = ended[some_of(tried.values[ended], ENDED, random)]
         if len(held) and len(ended) < PAIRS:
             return int(tried.numbers[held[0]])
         if len(held):
             every = np.concatenate([ended, held])
-            at, reports = tried.indices[every], tried.reports[every, rung, 0]
+            at, reports = tried.indices[every], tried.reports[every, rung]
             places, counted = coordinates.as_places.at(at), known(coordinates, costs, at)
             gains = gains_of(places, counted, reports, tried.values[ended], tried.errors[ended], random)
             if gains.max() > LEAST_GAIN:
@@ -95,8 +96,10 @@ def as_if_ended(tried: Tried) -> Tried:
         held = tried.held & told[:, rung]  # what is told from a higher rung is told last, and stays
         ended = tried.valued & told[:, rung]
         if held.any() and ended.sum() >= PAIRS:
-            at = tried.reports[:, rung, 0]
+            at = tried.reports[:, rung]
             values[held], errors[held] = expected_end(at[ended], tried.values[ended], at[held])
+            least = tried.values[ended].min(axis=0)  # what is positive stays so, however far the line is drawn
+            values[held] = np.where(least > 0, np.maximum(values[held], least / 2), values[held])
     return replace(tried, values=values, errors=errors)
 
 
@@ -118,7 +121,7 @@ def expected_end(reports: Array, values: Array, at: Array) -> tuple[Array, Array
 
 def reported(tried: Tried) -> NDArray[np.bool_]:
     """Whether a trial has reported at each rung: [T, MOST_RUNGS]."""
-    return np.asarray(np.isfinite(tried.reports[:, :, 0]).all(axis=2), dtype=bool)
+    return np.asarray(np.isfinite(tried.reports).all(axis=2), dtype=bool)
 
 
 def in_its_range(values: Array) -> Array:

@@ -25,7 +25,7 @@ WIDE = 3.0
 
 @dataclass(frozen=True)
 class Tried:
-    """The candidates of trials in any state, in the order of trials.
+    """The candidates of trials in any state, in the order of trials; a training that went on stands once, as its last.
 
     Attributes:
         indices: Which candidate: [T].
@@ -33,8 +33,7 @@ class Tried:
         errors: Their standard errors; NaN where there is none: [T, K].
         running: Whether values are still to come: [T].
         numbers: Of the trials that began these trainings: [T].
-        reports: What they reported at the rungs and its standard errors, as values and errors; NaN where they have not
-            come so far: [T, MOST_RUNGS, 2, K].
+        reports: What they reported at the rungs; NaN where they have not come so far: [T, MOST_RUNGS, K].
     """
 
     indices: Indices
@@ -56,7 +55,7 @@ class Tried:
     @cached_property
     def held(self) -> NDArray[np.bool_]:
         """Whether a trial's training was held at a rung: [T]."""
-        return np.asarray(np.isfinite(self.reports[:, 0, 0, 0]) & ~self.valued & ~self.running)
+        return np.asarray(np.isfinite(self.reports[:, 0, 0]) & ~self.valued & ~self.running)
 
     @cached_property
     def failed(self) -> NDArray[np.bool_]:
@@ -106,12 +105,17 @@ class Measured:
         return Measured(*(getattr(self, field.name)[rows] for field in fields(Measured)))
 
     def at_most(self, number: int, random: np.random.Generator) -> "Measured":
-        """So many of them at most: some that nothing was measured to beat, as many others, drawn at random."""
-        if len(self.indices) <= number:
-            return self
-        first = random.permutation(np.flatnonzero(non_dominated(self.values)))[: number // 2]
-        others = random.permutation(np.setdiff1d(np.arange(len(self.values)), first))
-        return self.at(np.concatenate([first, others])[:number].astype(np.intp))
+        """So many of them at most: see `some_of`."""
+        return self.at(some_of(self.values, number, random))
+
+
+def some_of(values: Array, number: int, random: np.random.Generator) -> Indices:
+    """So many at most: some that nothing was measured to beat, and others, drawn at random: [N, K] -> [number]."""
+    if len(values) <= number:
+        return np.arange(len(values))
+    first = random.permutation(np.flatnonzero(non_dominated(values)))[: number // 2]
+    others = random.permutation(np.setdiff1d(np.arange(len(values)), first))
+    return np.asarray(np.concatenate([first, others])[:number], dtype=np.intp)
 
 
 def measured(tried: Tried) -> Measured:
@@ -181,12 +185,11 @@ class History:
         )
 
     def _reports(self, trials: Sequence[FrozenTrial]) -> Array:
-        reports = np.full((len(trials), MOST_RUNGS, 2, len(self._signs)), np.nan)
+        reports = np.full((len(trials), MOST_RUNGS, len(self._signs)), np.nan)
         for own, trial in zip(reports, trials, strict=True):
             for rung, report in enumerate(reports_of(trial)):
                 own[rung] = report
-        reports[:, :, 0] *= self._signs
-        return reports
+        return np.asarray(reports * self._signs)
 
 
 def params_of(trial: FrozenTrial) -> dict[str, int | float | str | bool]:

@@ -99,6 +99,8 @@ class BudgetSampler(BaseSampler):
     ) -> dict[str, Any]:
         """The point of one candidate. What the trial has recorded already, or was enqueued with, is kept."""
         given, seed = params_of(trial), self._drawn(trial.number)
+        if given and self._members.candidate(given) is not None:
+            return dict(given)
         situation = self._situation(study, trial, seed)
         coordinates, untried = situation.coordinates, situation.untried
         if not given:
@@ -122,11 +124,11 @@ class BudgetSampler(BaseSampler):
 
     def going_on(self, study: optuna.Study, *, searching: bool) -> int | None:
         """The number of the trial that began the training to go on with next; see `nas.sampling.held.going_on`."""
+        if not self._members.tried(study).held.any():
+            return None
         number = len(trials_of(study))
         seed = self._drawn(number)
         coordinates, tried = self._members.around(study, number, seed)
-        if not tried.held.any():
-            return None
         return going_on(coordinates, tried, self._costs or _unknown(study), seed, searching)
 
     def _situation(self, study: optuna.Study, trial: FrozenTrial, seed: int) -> Situation:

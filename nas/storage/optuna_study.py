@@ -191,9 +191,9 @@ def begun_in(study: optuna.Study) -> list[int]:
     return [trial.number for trial in trials_of(study) if first_of(trial) == trial.number]
 
 
-def reports_of(trial: FrozenTrial) -> list[list[list[float]]]:
-    """What a trial reported at the rungs it has reached: objectives and their standard errors."""
-    reports: list[list[list[float]]] = trial.user_attrs.get(_REPORTS, [])
+def reports_of(trial: FrozenTrial) -> list[list[float]]:
+    """What a trial reported at the rungs it has reached: its objectives."""
+    reports: list[list[float]] = trial.user_attrs.get(_REPORTS, [])
     return reports
 
 
@@ -218,7 +218,7 @@ def conclude(
     number: int,
     row: Row,
     objectives: Mapping[str, Direction],
-    reports: Sequence[Sequence[Sequence[float]]] = (),
+    reports: Sequence[Sequence[float]] = (),
 ) -> None:
     """Give Optuna the values of a trial whose Row is stored, and what it reported at the rungs.
 

@@ -14,6 +14,7 @@ from scipy.stats import linregress
 
 import nas.search_plan
 from nas.auditing import Audit
+from nas.budget import parse_budget
 from nas.cautions import too_early
 from nas.early_stopping import EarlyStopping, Rungs, check_reported
 from nas.sampling import BudgetSampler
@@ -21,9 +22,12 @@ from nas.sampling.axes import Coordinates
 from nas.sampling.held import PAIRS, as_if_ended, expected_end, gains_of
 from nas.sampling.history import History, Tried
 from nas.storage.optuna_study import conclude, first_of, new_trial, note_length, record
+from nas.unlisted.programme import Programme
 from results.pareto import front
 from results.process import Places, Process, Readings
 from results.row import Costs
+from search_spaces.architecture import Architecture
+from search_spaces.catalog import per_block
 from search_spaces.errors import UserError
 from toy_rows import a_row
 from toy_searches import TOYS, Search
@@ -31,6 +35,16 @@ from toy_space import ALL, params
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
+
+def of_blocks(architecture: Architecture) -> int:
+    return sum(heads * head_dim for heads, head_dim in zip(*map(architecture.each, ("heads", "head_dim")), strict=True))
+
+
+LARGE = Programme(
+    per_block(Architecture(depth=6, width=8, heads=2, head_dim=4, hidden=16)),
+    lambda architecture: {"params": of_blocks(architecture)},
+    parse_budget(["60<=params<=70"]),
+)
 WAYS: Any = {"accuracy": "max", "flops": "min"}
 HELD: dict[str, Any] = {"task": f"{TOYS}:Learning", "rungs": 2, "grace": 0.1, "factor": 3.0, "trials": 24}
 """Held after 10 and after 30 of 100 steps."""
@@ -142,6 +156,15 @@ def test_what_confirms_is_held_nowhere(search: Search) -> None:
     assert len({(row.architecture, row.seed) for row in study.rows()}) == len(study)
 
 
+def test_more_seeds_are_held_nowhere(search: Search) -> None:
+    study = search(**{**HELD, "seeds": 2})
+    more = [row for row in study.rows() if row.seed]
+    assert {row.status for row in more} == {"complete"}
+    assert {row.architecture for row in more} <= {
+        row.architecture for row in study.rows() if not row.seed and row.status == "complete"
+    }
+
+
 def test_many_workers_hold_trainings(search: Search) -> None:
     study = search(**HELD, workers=3)
     assert len(study) == 24
@@ -153,6 +176,19 @@ def test_it_is_told_how_many_trainings_there_were(search: Search, capsys: pytest
     lines = capsys.readouterr().err.splitlines()
     assert lines[-1].startswith("12/12 ")
     assert any("pruned: " in line for line in lines)
+
+
+@pytest.mark.parametrize("inner", ["tpe", "nsga2", "random", "surrogate"])
+def test_what_goes_on_is_the_same_member_of_a_large_space(inner: str) -> None:
+    sampler = BudgetSampler(LARGE, inner)
+    study = optuna.create_study(directions=["maximize", "minimize"], sampler=sampler, storage="sqlite://")
+    for number in range(12):
+        trial = study.ask()
+        sampler.propose(trial)
+        study.tell(trial, state=TrialState.PRUNED) if number == 11 else study.tell(trial, (number / 12, 1.0))
+    held = study.trials[-1]
+    axes = sampler.infer_relative_search_space(study, held)
+    assert sampler.sample_relative(study, new_trial(study, held), axes) == held.params
 
 
 def a_study(*, steps: int | None = 100) -> optuna.Study:
@@ -171,7 +207,7 @@ def a_trial(
     flops: float = 1000.0,
 ) -> None:
     """One whose accuracy was so at each rung it has reached, with an error of 0.01."""
-    kept: dict[str, Any] = {"reports": [[[accuracy, flops], [0.01, 0.0]] for accuracy in reports]} if reports else {}
+    kept: dict[str, Any] = {"reports": [[accuracy, flops] for accuracy in reports]} if reports else {}
     if continues is not None:
         kept["continues"] = continues
     values = [end, flops] if state == TrialState.COMPLETE else None
@@ -187,7 +223,7 @@ def test_a_trial_is_held_at_the_next_rung() -> None:
     row = a_row(directions={"accuracy": "max"}, curve=tuple(curve), steps=100, metrics={"accuracy": 0.1})
     assert stopping.reports(row) == []  # it has no FLOPs
     row = replace(row, costs=Costs(flops=7))
-    assert stopping.reports(row) == [[[0.015, 7.0], [0.1, 0.0]], [[0.03, 7.0], [0.1, 0.0]]]
+    assert stopping.reports(row) == [[0.015, 7.0], [0.03, 7.0]]
     assert stopping.until(study.trials[0]) == 10
     a_trial(study, TrialState.PRUNED, 0.5)
     a_trial(study, TrialState.RUNNING, continues=1)
@@ -214,7 +250,7 @@ def at(study: optuna.Study, member: int, state: TrialState, *reports: float, end
     axes = SAMPLER.infer_relative_search_space(study, trial)
     record(study, trial, COORDINATES.point(member), axes)
     if reports:
-        said = [[[accuracy, cost], [0.01, 0.0]] for accuracy in reports]
+        said = [[accuracy, cost] for accuracy in reports]
         study._storage.set_trial_user_attr(trial._trial_id, "reports", said)
     values = [end, cost] if state == TrialState.COMPLETE else None
     study._storage.set_trial_state_values(trial._trial_id, state, values)
@@ -322,7 +358,7 @@ def test_what_was_held_has_neither_values_nor_failed() -> None:
     tried = tried_of(study)
     assert tried.held.tolist() == [False, True, False, False]
     assert tried.failed.tolist() == [False, False, True, True]
-    assert tried.reports[0, :3, 0, 0].tolist() == pytest.approx([-0.5, -0.6, np.nan], nan_ok=True)
+    assert tried.reports[0, :3, 0].tolist() == pytest.approx([-0.5, -0.6, np.nan], nan_ok=True)
     held = study._storage.get_trial(study.trials[1]._trial_id)
     new_trial(study, held)
     tried = tried_of(study)
@@ -346,7 +382,7 @@ def test_how_a_training_would_have_ended_is_told_by_those_that_went_on() -> None
             assert np.isnan(told.values[-1]).all()
             continue
         line = linregress(early, ends)
-        assert told.values[-1] == pytest.approx([-(line.intercept + 0.4 * line.slope), tried.reports[-1, 0, 0, 1]])
+        assert told.values[-1] == pytest.approx([-(line.intercept + 0.4 * line.slope), tried.reports[-1, 0, 1]])
         residual = ((ends - line.intercept - line.slope * early) ** 2).sum() / (pairs - 2)
         further = 1 + 1 / pairs + (0.4 - early.mean()) ** 2 / (early.var() * pairs)
         assert told.errors[-1] == pytest.approx([np.sqrt(residual * further), 0.0])
@@ -376,7 +412,10 @@ def an_audit(**taus: float) -> Audit:
 def test_an_audit_may_say_that_early_reports_tell_nothing() -> None:
     rungs = Rungs(2, 0.3, 3)
     assert too_early(an_audit(**{"tau_at_25%": 0.5}), ["accuracy", "flops"], rungs) is None
-    assert too_early(an_audit(**{"tau_at_10%": 0.1}), ["accuracy"], rungs) is None  # which is before the first rung
+    later = {"tau_at_10%": 0.1, "tau_at_25%": 0.5}
+    assert too_early(an_audit(**later), ["accuracy"], rungs) is None  # the former is before the first rung
+    assert too_early(an_audit(**{"tau_at_25%": 0.1}), ["accuracy"], Rungs(1, 0.1, 3)) is not None  # nothing was earlier
+    assert too_early(an_audit(**{"tau_at_10%": 0.0, "tau_seeds": 0.0}), ["accuracy"], rungs) is not None
     assert too_early(an_audit(**{"tau_at_25%": 0.1}), ["flops"], rungs) is None
     said = too_early(an_audit(**{"tau_at_25%": 0.1}), ["accuracy", "flops"], rungs)
     assert said is not None

@@ -224,7 +224,7 @@ def test_trainings_that_confirm_go_to_candidates_by_their_chance(monkeypatch: py
         indices = np.array([*told.tried.indices, *given], dtype=np.intp)
         every = np.arange(len(indices))
         unknown = np.full_like(values, np.nan)
-        nothing = np.full((len(indices), MOST_RUNGS, 2, 2), np.nan)
+        nothing = np.full((len(indices), MOST_RUNGS, 2), np.nan)
         tried = Tried(indices, values, unknown, np.zeros(len(indices), dtype=bool), every, nothing)
         given.append(racing.contender(replace(told, tried=tried, again=tried.repeatable), since=3))
     assert [given.count(int(index)) for index in candidates] == [9, 5, 2]

@@ -22,6 +22,14 @@ SPACE = SearchSpace(
 ALL = Feasible(SPACE, tuple(SPACE))
 
 
+def test_where_all_cost_the_same_what_is_better_is_a_gain() -> None:
+    cost = 4e6  # beside which a range of nothing would be lost
+    found, new = np.array([[0.5, cost], [0.7, cost]]), np.array([[0.3, cost], [0.6, cost]])
+    volume = Hypervolume(found, new, np.random.default_rng(0))
+    better, worse = volume.gain(new[None]) / volume.reached
+    assert (better > 0.1, worse) == (True, 0.0)
+
+
 @pytest.mark.parametrize("objectives", [1, 2, 3])
 def test_the_gain_is_the_hypervolume_a_point_adds(objectives: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nas.sampling.hypervolume.DIRECTIONS", 200_000)
