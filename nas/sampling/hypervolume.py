@@ -30,8 +30,9 @@ class Hypervolume:
     def __init__(self, found: Array, others: Array, random: np.random.Generator) -> None:
         every = np.concatenate([found, others])
         best, worst = every.min(axis=0), every.max(axis=0)
-        self._range = np.where(worst > best, worst - best, 1.0)
-        self._reference = worst + 0.02 * self._range
+        flat = worst <= best  # in which points do not differ: it must not be what limits them
+        self._range = np.where(flat, 1.0, worst - best)
+        self._reference = worst + np.where(flat, 1.0, 0.02 * self._range)
         directions = np.abs(random.standard_normal((DIRECTIONS, found.shape[1])))
         self._directions = directions / np.linalg.norm(directions, axis=1, keepdims=True)  # [R, K]
         lengths = self._lengths(found)
