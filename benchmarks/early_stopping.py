@@ -23,9 +23,9 @@ from results.row import Direction
 RECORDED = f"{curves.__file__}:Recorded"
 SAMPLERS = {"surrogate": f"{Once.__module__}:Once", "nsga2": "nsga2", "random": "random"}
 RUNGS: Mapping[str, Mapping[str, Any]] = {
-    "": {"rungs": 2, "grace": 0.1},
-    "one rung": {"rungs": 1, "grace": 0.1},
-    "one, at a twentieth": {"rungs": 1, "grace": 0.05},
+    "": {"rungs": 1, "grace": 0.05},
+    "at a tenth": {"rungs": 1, "grace": 0.1},
+    "at a tenth and at three": {"rungs": 2, "grace": 0.1},
 }
 """What is measured, beside which others are."""
 

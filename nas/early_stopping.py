@@ -41,7 +41,7 @@ class Rungs:
     """
 
     number: int = 0
-    grace: float = 0.1
+    grace: float = 0.05
     factor: float = 3.0
 
     def __post_init__(self) -> None:

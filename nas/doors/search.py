@@ -22,7 +22,7 @@ def search(
     seeds: int = 1,
     confirm: float = 0.25,
     rungs: int = 0,
-    grace: float = 0.1,
+    grace: float = 0.05,
     factor: float = 3.0,
     preset: str = "proxy",
     settings: str | Mapping[str, Any] = "",
