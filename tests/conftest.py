@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 sys.path.insert(0, str(Path(__file__).parent / "nas"))
 torch.set_num_threads(1)
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells begin what runs in their background
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# Tests send what is ignored where a shell begins something in its background, or nohup does.
+for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, handler)
 
 
 @pytest.fixture(autouse=True)
