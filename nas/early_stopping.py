@@ -89,7 +89,6 @@ class EarlyStopping:
 
     def __init__(self, study: optuna.Study, rungs: Rungs, objectives: Mapping[str, Direction]) -> None:
         self._study, self._rungs, self._objectives = study, rungs, objectives
-        self._length: int | None = None
 
     def until(self, trial: FrozenTrial) -> int | None:
         """The step at which a trial's training is held next; None where it goes to its end."""
@@ -101,7 +100,7 @@ class EarlyStopping:
         """What an evaluation has reported at the rungs. The first one that came to its end says where they lie."""
         if not self._rungs.number or row.status not in ("complete", "pruned"):
             return []
-        if row.status == "complete" and self._known_length() is None:
+        if row.status == "complete" and length_of(self._study) is None:
             note_length(self._study, row.steps)
         costs = {name: value for name, value in row.columns().items() if name in COSTS and value is not None}
         points: list[CurvePoint] = [*row.curve, {"step": row.steps, "metrics": row.metrics}]
@@ -118,10 +117,5 @@ class EarlyStopping:
         return {first_of(trial): found for trial in trials_of(self._study) if (found := reports_of(trial))}
 
     def _steps(self) -> list[int]:
-        length = self._known_length()
+        length = length_of(self._study)
         return [] if length is None else self._rungs.steps(length)
-
-    def _known_length(self) -> int | None:
-        if self._length is None:
-            self._length = length_of(self._study)
-        return self._length

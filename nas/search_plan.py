@@ -214,11 +214,12 @@ class SearchPlan(Plan):
         columns = row.columns()
         ways = self.config.objectives.items()
         values = [columns.get(name) for name, _ in ways]
+        if row.status == "complete":  # what was held has no network yet, and may have one of the same identity later
+            self._networks.add(row.identity())
         if row.status == "complete" and None not in values:
             signs = [-1.0 if way == "max" else 1.0 for _, way in ways]
             errors = [float(columns.get(f"{name}_se") or 0.0) for name, _ in ways]
             self._front[row.identity()] = [(np.array(values, dtype=float) * signs).tolist(), errors]
-            self._networks.add(row.identity())
 
     def _confirms(self, trial: FrozenTrial) -> bool:
         since = confirms_from(self.study)

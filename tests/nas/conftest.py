@@ -8,9 +8,10 @@ import optuna
 import pytest
 
 import nas
+import nas.search_plan
 from nas.study import Study
 from toy_networks import needs_onnx
-from toy_searches import Search, a_search
+from toy_searches import Interrupted, Search, a_search
 
 
 @pytest.fixture
@@ -46,3 +47,23 @@ def ending(request: pytest.FixtureRequest) -> str:
     if request.param == ".onnx":
         needs_onnx()
     return str(request.param)
+
+
+@pytest.fixture
+def interrupted(monkeypatch: pytest.MonkeyPatch) -> Interrupted:
+    """Have a search be interrupted once it has concluded so many trials."""
+    conclude, concluded = nas.search_plan.conclude, list[int]()
+
+    def run(begin: Callable[[], Study], until: int) -> None:
+        def concluding(study: optuna.Study, number: int, *others: Any) -> None:
+            conclude(study, number, *others)
+            concluded.append(number)
+            if len(concluded) == until:
+                raise KeyboardInterrupt
+
+        with monkeypatch.context() as meanwhile:
+            meanwhile.setattr(nas.search_plan, "conclude", concluding)
+            with pytest.raises(KeyboardInterrupt):
+                begin()
+
+    return run

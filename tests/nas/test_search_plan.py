@@ -1,6 +1,7 @@
 """What a search wants next, where another coordinator is at the same study."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import optuna
@@ -106,3 +107,15 @@ def test_at_the_end_networks_go_that_another_coordinators_row_has_beaten(asked: 
     assert mine.next() is None
     assert [network.name for network in networks.iterdir()] != [row.identity()]
     assert len(list(networks.iterdir())) == 1
+
+
+def test_a_training_that_was_held_takes_no_network_with_it(asked: Asked, tmp_path: Path) -> None:
+    plan = plan_of(asked, f"sqlite:///{tmp_path}/studies.db", Alone(), 2)
+    job = plan.next()
+    assert isinstance(job, EvaluationJob)
+    row = replace(blank_row(job), status="pruned", error=None)
+    network = plan.store.network(row.identity())
+    network.mkdir(parents=True)  # another coordinator has gone on with it to its end
+    plan.store.add(row, "s", job.number)
+    plan.ended(job, row)
+    assert network.exists()

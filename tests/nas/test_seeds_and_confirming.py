@@ -21,7 +21,7 @@ from nas.study import Study
 from results.row import Row
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
-from toy_searches import Search
+from toy_searches import Interrupted, Search
 from toy_space import ALL, BAND, study_with
 
 pytestmark = pytest.mark.usefixtures("quiet")
@@ -65,21 +65,9 @@ def test_a_search_that_goes_on_confirms_anew(search: Search) -> None:
 
 
 @pytest.mark.parametrize("until", [5, 11])
-def test_confirming_in_two_goes_is_confirming_in_one(
-    search: Search, monkeypatch: pytest.MonkeyPatch, until: int
-) -> None:
+def test_confirming_in_two_goes_is_confirming_in_one(search: Search, interrupted: Interrupted, until: int) -> None:
     whole = search(trials=16, confirm=0.5, sampler="surrogate")
-    conclude, concluded = nas.search_plan.conclude, list[int]()
-
-    def interrupted(study: optuna.Study, number: int, *others: Any) -> None:
-        conclude(study, number, *others)
-        concluded.append(number)
-        if len(concluded) == until:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(nas.search_plan, "conclude", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        search(trials=16, confirm=0.5, sampler="surrogate", study="t")
+    interrupted(lambda: search(trials=16, confirm=0.5, sampler="surrogate", study="t"), until)
     again = search(trials=16, confirm=0.5, sampler="surrogate", study="t")
     assert [(row.architecture, row.seed) for row in again.rows()] == [
         (row.architecture, row.seed) for row in whole.rows()

@@ -10,6 +10,7 @@ from results.row import Row
 
 TOYS = Path(__file__).parent / "toy_tasks.py"
 Search = Callable[..., Study]
+Interrupted = Callable[[Callable[[], Study], int], None]
 
 
 def a_search(folder: Path) -> dict[str, Any]:
