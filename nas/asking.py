@@ -256,15 +256,16 @@ def check_asked(**asked: Any) -> None:
     for name, value in asked.items():
         if value is None:
             continue
+        flag = f"--{name.replace('_', '-')}"
         if name == "storage":
             check_url(value)
         whole = isinstance(value, Integral) and not isinstance(value, bool)
         if name in LEAST and not (whole and value >= LEAST[name]):
-            raise UserError(f"{name} must be a whole number of at least {LEAST[name]}, got {value!r}.")
+            raise UserError(f"{flag} must be a whole number of at least {LEAST[name]}, got {value!r}.")
         if name in LEAST and value > MOST.get(name, MOST_INTEGER):
-            raise UserError(f"{name} must be at most {MOST.get(name, MOST_INTEGER)}, got {value!r:.40}.")
+            raise UserError(f"{flag} must be at most {MOST.get(name, MOST_INTEGER)}, got {value!r:.40}.")
         if name in WORDS and value not in WORDS[name]:
-            raise unknown(name, str(value), WORDS[name])
+            raise unknown(flag, str(value), WORDS[name])
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from nas.auditing import REPORTS, Audit
 from nas.early_stopping import Rungs
 
 RELIABLE = 0.8
-"""The reliability of one seed below which a search is told of it."""
+"""The reliability of one seed below which a search is told of it, its standard error taken off."""
 
 PREDICTS = 0.5
 """How well early reports must order architectures, as a share of how well another seed does, to hold trainings by."""
@@ -16,7 +16,7 @@ PREDICTS = 0.5
 def unreliable(audit: Audit, objectives: Iterable[str]) -> str | None:
     """That one seed does not measure an objective well, and which metric it measures better; None where it does."""
     records = {record["metric"]: record for record in audit.records}
-    doubtful = [records[one] for one in objectives if one in records and records[one]["reliability"] < RELIABLE]
+    doubtful = [records[one] for one in objectives if one in records and _at_least(records[one]) < RELIABLE]
     if not doubtful:
         return None
     best = next(iter(records.values()))
@@ -41,6 +41,12 @@ def too_early(audit: Audit, objectives: Iterable[str], rungs: Rungs) -> str | No
     return None
 
 
+def _at_least(record: Mapping[str, Any]) -> float:
+    """The reliability, with its standard error taken off."""
+    return float(record["reliability"] - record["reliability_se"])
+
+
 def _trusted(record: Mapping[str, Any]) -> str:
     apart = f"{record['levels']} of {record['architectures']} architectures apart"
-    return f"{record['metric']} with a reliability of {record['reliability']:.2f} and tells {apart}"
+    reliability = f"{record['reliability']:.2f}±{record['reliability_se']:.2f}"
+    return f"{record['metric']} with a reliability of {reliability} and tells {apart}"

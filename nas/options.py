@@ -103,7 +103,7 @@ OPTIONS: Mapping[str, Any] = {
         _TEXTS,
         "FIELD,...",
     ),
-    "tune_trials": _option("--tune-trials", "How many trainings that takes for each.", int),
+    "tune_trials": _option("--tune-trials", "How many trainings that takes for each. Default: 8.", _NUMBER),
     "architectures": _option("--architectures", "How many, spread over the space by their FLOPs.", int),
     "seeds": _option(
         "--seeds", "Seeds that each is trained with; in a search at least, and in `compare` 0 counts.", int

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 from nas.objectives import COSTS
@@ -48,13 +49,14 @@ def draw_front(
     up, off = [*up, up[-1]], [*off, off[-1]]
     axes.step(across, up, where="post", color="black", linewidth=1, label="front")
     low, high = ([value + side * error for value, error in zip(up, off, strict=True)] for side in (-1, 1))
-    axes.fill_between(across, low, high, step="post", color="black", alpha=0.1, linewidth=0)
+    band = axes.fill_between(across, low, high, step="post", color="black", alpha=0.1, linewidth=0)
+    band.set_label("± standard error")
     for number, (name, columns) in enumerate(baselines.items()):
         if y_name in columns:
             style = ("--", ":", "-.")[number % 3]
             axes.axhline(columns[y_name], color="grey", linewidth=0.8, linestyle=style, label=name)
     _label(axes, [one.record[x_name] for one in found], x_name, y_name)
-    axes.set_title(title, loc="left", fontsize=10)
+    axes.set_title(fill(title, 90), loc="left", fontsize=9)
     axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
     return figure
 
@@ -62,6 +64,8 @@ def draw_front(
 def _draw_points(axes: "Axes", found: Sequence[Standing], x_name: str, y_name: str) -> None:
     """Each topology with a colour and a marker of its own, what is confirmed filled."""
     single = any(one.confirmed for one in found)
+    if single and not all(one.confirmed for one in found):
+        axes.plot([], [], "o", color="grey", markerfacecolor="none", label="hollow: no fresh seeds")
     names = sorted({str(one.record["topology"]) for one in found})
     for i, name in enumerate(names):
         own = [one for one in found if one.record["topology"] == name]

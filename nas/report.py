@@ -95,16 +95,23 @@ def front_columns(objectives: Sequence[str], metrics: Sequence[str]) -> list[str
 
 
 def front_records(found: "Sequence[Standing]") -> list[dict[str, Any]]:
-    """The architectures on a front and those that may be, a record each; `at_front` is their chance."""
+    """The architectures on a front and those that may be, a record each; `at_front` is their chance, theirs in ()."""
     return [
         {
             **one.record,
             "seeds": f"{len(one.identities) - fresh}{f'+{fresh}' if fresh else ''}",
-            "at_front": None if math.isnan(one.chance) else f"{one.chance:.2f}",
+            "at_front": _chance(one),
             "level": one.level,
         }
         for one, fresh in ((one, one.record["seeds"] if one.confirmed else 0) for one in _shown(found))
     ]
+
+
+def _chance(one: "Standing") -> str | None:
+    """The chance to be on the front, in brackets where that is not expected; None where it is not known."""
+    if math.isnan(one.chance):
+        return None
+    return f" {one.chance:.2f}" if one.stands else f"({one.chance:.2f})"
 
 
 def front_notes(found: "Sequence[Standing]") -> list[str]:
@@ -114,6 +121,8 @@ def front_notes(found: "Sequence[Standing]") -> list[str]:
         return ["single trainings without standard errors: what of this is chance cannot be told; --seeds 2 can"]
     groups = max(one.level for one in shown)
     notes = [f"levels: {groups} groups that can be told apart, the last is the best"] if groups > 1 else []
+    if not all(one.stands for one in shown):
+        notes.append("in brackets: what is not expected to be on the front, but may be")
     if not all(one.confirmed for one in shown if one.stands):
         notes.append("means of seeds that chose an architecture are too good; those of fresh seeds (--confirm) are not")
     return notes

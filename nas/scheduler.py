@@ -214,7 +214,9 @@ def evaluate_all(jobs: Sequence[EvaluationJob], storage: str, study: str | None,
     plan = InOrder(jobs)
     with clear_errors(storage), claims_in(store) as claims, pool_of(resources, len(jobs)) as pool:
         if len(jobs) > 1:
-            with Progress(task.name, [task.metrics[0].name], (), len(jobs)) as progress:
+            changed = {name for job in jobs for name, _ in {*job.settings} ^ {*jobs[0].settings}}
+            shown = [*(f"recipe_{name}" for name in sorted(changed)), task.metrics[0].name]
+            with Progress(task.name, shown, (), len(jobs)) as progress:
                 Scheduler(store, study, claims, pool, progress.add).run(plan)
         else:
             with said_if_slow(f"evaluating {jobs[0].architecture}, preset {jobs[0].preset} ..."):

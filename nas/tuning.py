@@ -17,19 +17,26 @@ from search_spaces.errors import Notice, UserError, unknown
 from tasks.base import Metric, Task
 from tasks.settings import values_of
 
+TRIALS = 8
+"""Trainings for each architecture's recipe, where nothing else is asked for."""
+
 REACH = 10.0
 """How far from the preset's own value others are tried, as a factor."""
 
 
-def names_to_tune(texts: Sequence[str], seeds: int) -> list[str]:
-    """The settings that `--tune` names. Raises UserError where no trainings are to follow."""
+def names_to_tune(texts: Sequence[str], trials: int | None, seeds: int) -> list[str]:
+    """The settings that `--tune` names. Raises UserError for trials without any, or where nothing is to follow."""
     names = [name for text in texts for name in names_in(text)]
+    if trials is not None and not names:
+        raise UserError(f"--tune-trials {trials} is for --tune, which names no setting. Give --tune lr.")
     if names and not seeds:
         raise UserError("--tune is for trainings that count, got --seeds 0. Give --seeds.")
     return names
 
 
-def recipes_to_try(task: Task, preset: str, changes: Settings, names: Sequence[str], number: int) -> list[Settings]:
+def recipes_to_try(
+    task: Task, preset: str, changes: Settings, names: Sequence[str], number: int | None
+) -> list[Settings]:
     """So many changes of a recipe: first none beyond `changes`, then the named settings spread about their values.
 
     They are the same for every architecture: points of the Halton sequence, by factors from 1 / REACH to REACH.
@@ -39,6 +46,7 @@ def recipes_to_try(task: Task, preset: str, changes: Settings, names: Sequence[s
     """
     if not names:
         return [changes]
+    number = number or TRIALS
     values = values_of(recipe_of(task, preset, changes))
     for name in names:
         if name not in values:

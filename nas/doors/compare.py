@@ -20,7 +20,7 @@ def compare(
     settings: str | Mapping[str, Any] = "",
     seeds: int = 0,
     tune: str | Sequence[str] = (),
-    tune_trials: int = 8,
+    tune_trials: int | None = None,
     workers: int | str | None = None,
     threads: int = 1,
     data: str | Path | None = None,
@@ -48,7 +48,7 @@ def compare(
     of = fresh_task(task, data)
     changes = settings_of(of, preset, settings)
     recipe = recipe_of(of, preset, changes)
-    names = names_to_tune(listed(tune), seeds)
+    names = names_to_tune(listed(tune), tune_trials, seeds)
     tried = recipes_to_try(of, preset, changes, names, tune_trials)
     architectures = candidates(of, listed(arch), topology, match, preset)
     costs = costs_of(of, architectures, recipe, threads, profile=profile)

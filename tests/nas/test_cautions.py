@@ -3,7 +3,7 @@
 import pytest
 
 from nas.auditing import Audit
-from nas.cautions import too_early
+from nas.cautions import too_early, unreliable
 from nas.early_stopping import Rungs
 from toy_searches import TOYS, Search
 
@@ -30,12 +30,21 @@ def test_an_audit_may_say_that_early_reports_tell_nothing() -> None:
     assert too_early(an_audit(**{"tau_at_10%": 0.1}), ["accuracy"], Rungs(1, 0.02, 3)) is not None
 
 
+def test_a_reliability_is_trusted_no_further_than_its_error() -> None:
+    record = {"metric": "accuracy", "reliability": 0.9, "levels": 2, "architectures": 8}
+    sure, unsure = (Audit("title", ({**record, "reliability_se": error},), (), ()) for error in (0.05, 0.2))
+    assert unreliable(sure, ["accuracy", "flops"]) is None
+    assert unreliable(unsure, ["accuracy"]) == (
+        "by its audit, one seed measures accuracy with a reliability of 0.90±0.20 and tells 2 of 8 architectures apart."
+    )
+    assert unreliable(unsure, ["flops"]) is None
+
+
 def test_where_early_reports_tell_nothing_nothing_is_held(
     search: Search, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(
-        "nas.searching.audit_for", lambda config, store: an_audit(reliability=0.9, **{"tau_at_10%": 0.1})
-    )
+    told = an_audit(reliability=0.9, reliability_se=0.05, **{"tau_at_10%": 0.1})
+    monkeypatch.setattr("nas.searching.audit_for", lambda config, store: told)
     study = search(task=f"{TOYS}:Learning", rungs=2, grace=0.1, trials=6)
     assert {row.status for row in study.rows()} == {"complete"}
     assert "no training is held at a rung" in capsys.readouterr().err

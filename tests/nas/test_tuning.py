@@ -125,11 +125,14 @@ def test_a_comparison_tunes_first_and_with_seeds_of_its_own(tmp_path: Any, capsy
     assert all(penalty < 0.1 for penalty in by_depth.values())  # which a penalty is best without
     assert {"over_first", "low", "high", "than_first"} <= set(compared.records[1])
     assert len(compared.rows()) == 10
+    assert "recipe_penalty 0.1 " in capsys.readouterr().err
     show.comparison(compared)
     printed = capsys.readouterr().out
     assert compared.records[1]["than_first"] in printed
     assert "over" in printed
     with pytest.raises(UserError, match="--tune is for trainings that count, got --seeds 0"):
         nas.compare(f"{TOYS}:Toy", **{**asked, "seeds": 0})
-    with pytest.raises(UserError, match="tune_trials must be a whole number of at least 2, got 1"):
+    with pytest.raises(UserError, match="--tune-trials must be a whole number of at least 2, got 1"):
         nas.compare(f"{TOYS}:Toy", **{**asked, "tune_trials": 1})
+    with pytest.raises(UserError, match=r"--tune-trials 3 is for --tune, which names no setting"):
+        nas.compare(f"{TOYS}:Toy", **{**asked, "tune": ()})
