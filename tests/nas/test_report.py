@@ -1,0 +1,34 @@
+"""How a front is shown: chances, what is only possible, what is to be known beside it."""
+
+from math import nan
+
+import pytest
+
+from nas.report import front_notes, front_records
+from results.standing import Standing
+
+
+def standing(chance: float, *, stands: bool, fresh: int = 0, level: int = 1) -> Standing:
+    record = {"topology": "resnet", "flops": 1, "accuracy": 0.9, "seeds": max(fresh, 1)}
+    seeds = tuple(str(seed) for seed in range(1 + fresh))
+    return Standing(seeds, record, {"accuracy": 0.9}, bool(fresh), chance, stands, level)
+
+
+def test_what_is_not_expected_on_a_front_but_may_be_stands_in_brackets() -> None:
+    found = [standing(0.9, stands=True, fresh=2), standing(0.4, stands=False), standing(0.05, stands=False)]
+    assert [(one["seeds"], one["at_front"]) for one in front_records(found)] == [("1+2", " 0.90"), ("1", "(0.40)")]
+    assert any("in brackets" in note for note in front_notes(found))
+    assert not any("in brackets" in note for note in front_notes(found[:1]))
+
+
+@pytest.mark.parametrize(("fresh", "said"), [(0, True), (1, False)])
+def test_a_front_says_where_its_seeds_chose_it(fresh: int, said: bool) -> None:
+    notes = front_notes([standing(0.9, stands=True, fresh=fresh, level=2)])
+    assert any("too good" in note for note in notes) == said
+    assert any("2 groups" in note for note in notes)
+
+
+def test_a_front_without_errors_has_no_chances_and_says_so() -> None:
+    found = [standing(nan, stands=True)]
+    assert front_records(found)[0]["at_front"] is None
+    assert "--seeds 2" in front_notes(found)[0]
