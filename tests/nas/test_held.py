@@ -219,6 +219,14 @@ def test_a_later_report_tells_more() -> None:
     assert as_if_ended(tried_of(study)).values[-1, 0] == pytest.approx(-0.25)
 
 
+def test_what_is_positive_is_never_told_to_be_less_than_nothing() -> None:
+    study = a_study()
+    for member in range(PAIRS):
+        at(study, member, TrialState.COMPLETE, -0.2 - 0.1 * member, end=-0.2 - 0.1 * member)  # 0.2 and more: a loss
+    at(study, 20, TrialState.PRUNED, 0.5)  # where the line is at -0.5
+    assert as_if_ended(tried_of(study)).values[-1, 0] == pytest.approx(0.1)
+
+
 def test_the_same_report_of_all_tells_their_mean() -> None:
     same, ends = np.full((4, 1), 0.5), np.array([[1.0], [2.0], [3.0], [4.0]])
     values, errors = expected_end(same, ends, np.array([[0.5]]))
