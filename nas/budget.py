@@ -12,6 +12,7 @@ from decimal import Decimal
 from math import ceil, floor, inf
 
 from nas.objectives import COUNTED, PROFILED
+from results.sizes import SIZES
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError, unknown
 from search_spaces.space import Candidate, SearchSpace
@@ -22,7 +23,6 @@ QUANTITIES = (*COUNTED, *PROFILED)
 Counts = Mapping[str, float]
 """Quantity -> how much of it one architecture has."""
 
-_SUFFIXES = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _OPERATOR = re.compile(r"\s*(<=|>=|<|>)\s*")
 _NUMBER = re.compile(r"(.*?)\s*([kKMGT]?)")
 _ABSURD = Decimal(10) ** 24
@@ -191,7 +191,7 @@ def _range(quantity: str, operator: str, text: str) -> Range:
 def _number(text: str) -> Decimal:
     match = _NUMBER.fullmatch(text)
     with suppress(ArithmeticError):
-        number = Decimal(match[1] if match else "") * _SUFFIXES[match[2] if match else ""]
+        number = Decimal(match[1] if match else "") * SIZES.get(match[2] if match else "", 1)
         if number.is_finite() and 0 <= number < _ABSURD:
             return number
     raise UserError(f"a bound must be a number such as 100k, 1.5M, 2G, 1T or 1e6, got {text!r}.")

@@ -138,10 +138,10 @@ OPTIONS: Mapping[str, Any] = {
     "trial_gpus": _option(
         "--trial-gpus", "GPUs that an evaluation has: 0.5 is half of one, 2 train together.", float | None, "N"
     ),
-    "where": _option("--where", 'Condition on columns: "flops < 2e6 and depth > 2".', _TEXT, "SQL"),
+    "where": _option("--where", 'Condition on columns: "flops < 50M and depth > 2".', _TEXT, "SQL"),
     "pareto": _option("--pareto", "Keep the rows that nothing beats in these columns.", _TEXT, "A,B"),
     "columns": _option("--columns", "Columns to print, or `all`.", _TEXT, "A,B"),
-    "order_by": _option("--order-by", 'Columns to order by, each as NAME or "NAME desc".', _TEXT, "A,B"),
+    "order_by": _option("--order-by", "Columns to order by, each as NAME, or -NAME from the greatest.", _TEXT, "A,B"),
     "limit": _option("--limit", "How many rows to print.", _NUMBER),
     "format": _option("--format", "How to print.", Format),
     "output": _option("--output", "Write there instead of the terminal.", _FILE, "FILE"),

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from nas.objectives import COSTS
 from nas.options import Format
+from results.sizes import short
 from search_spaces.errors import UserError, printable
 
 if TYPE_CHECKING:
@@ -166,14 +167,6 @@ def _cell(record: Mapping[str, Any], column: str) -> str:
 def decimals(error: float) -> int:
     """Digits behind the point that show a standard error: three, and more of one that they would show as nothing."""
     return min(max(3, -math.floor(math.log10(error))), 6) if error > 0 else 3
-
-
-def short(number: int) -> str:
-    """Three digits and a suffix: 371k, 1.27M."""
-    for size, suffix in ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k")):
-        if number >= size:
-            return f"{float(f'{number / size:.3g}'):g}{suffix}"
-    return str(number)
 
 
 def print_record(console: Console, record: Mapping[str, Any]) -> None:

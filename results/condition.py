@@ -11,12 +11,14 @@ network and settings locked, and with bounds on its length, nesting, memory and 
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from threading import Timer
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
+from results.sizes import SIZES
 from search_spaces.errors import UserError, unknown
 
 MAX_LENGTH, MAX_NESTING = 4000, 20
@@ -37,7 +39,7 @@ _DEFINED = """CREATE MACRO defined(x) AS
 
 _PIECE = re.compile(
     r"""(?P<space>\s+)
-    | (?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
+    | (?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+|[kKMGT](?!\w))?)
     | (?P<text>'(?:[^']|'')*')
     | (?P<quoted>"(?:[^"]|"")+")
     | (?P<word>[^\W\d]\w*)
@@ -67,6 +69,7 @@ def select(table: pa.Table, condition: str, seconds: float = 10) -> pa.Table:
     What is not defined is null: the logarithm or the root of a negative number, 0 / 0, infinity less infinity.
 
     Names of columns and functions have no case. A name that is no word stands in double quotes, text in single ones.
+    Numbers may be written 50k, 1.5M, 2G or 1T.
 
     Raises:
         UserError: The text is no condition, is made of more than columns, values, comparisons and simple functions,
@@ -101,7 +104,9 @@ def _rewrite(condition: str, known: Sequence[str]) -> tuple[str, list[str]]:
         nesting += (piece == "(") - (piece == ")")
         if not 0 <= nesting <= MAX_NESTING:
             raise _refusal(condition, f"its brackets do not match, or nest deeper than {MAX_NESTING}")
-        if kind == "word" and after == "(" and piece.lower() not in KEYWORDS:
+        if kind == "number":
+            sql.append(_number(piece))
+        elif kind == "word" and after == "(" and piece.lower() not in KEYWORDS:
             sql.append(_function(piece))
         elif kind == "quoted" or (kind == "word" and piece.lower() not in KEYWORDS):
             column = _column(piece if kind == "word" else piece[1:-1].replace('""', '"'), known)
@@ -154,6 +159,11 @@ def _pieces(condition: str) -> Iterator[tuple[str, str]]:
             raise _refusal(condition, f"{what} may not be in it")
         if kind != "space":
             yield kind, piece
+
+
+def _number(text: str) -> str:
+    """A number as SQL has it: 50k is 50000."""
+    return f"{Decimal(text[:-1]) * SIZES[text[-1]]:f}" if text[-1] in SIZES else text
 
 
 def _function(name: str) -> str:

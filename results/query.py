@@ -1,6 +1,7 @@
 """Asking a table: which rows, which of them nothing beats, in which order, with which columns."""
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import pyarrow as pa
 
@@ -25,7 +26,8 @@ def query(
         table: What `results.table` gives.
         where: A condition such as "flops < 2e6 and topology like 'dca%'"; see `results.condition`.
         objectives: Column -> "max" or "min": keep the front of the rows that meet the condition.
-        order_by: Columns, each with "desc" behind it where the greatest is to come first; nulls come last.
+        order_by: Columns, each with "desc" behind it or "-" before it where the greatest is to come first; nulls come
+            last.
         columns: The columns to keep, in this order.
         limit: How many rows to keep.
 
@@ -48,9 +50,11 @@ def query(
     return table.select(list(dict.fromkeys(columns))) if columns else table
 
 
-def _order(table: pa.Table, text: str) -> tuple[str, str]:
+def _order(table: pa.Table, text: str) -> tuple[str, Literal["ascending", "descending"]]:
     name, _, direction = text.strip().rpartition(" ")
     if direction.lower() not in ("asc", "desc"):
         name, direction = text.strip(), "asc"
+    if name.startswith("-") and name not in table.column_names:
+        name, direction = name[1:], "desc"
     require(table, [name.strip()])
     return name.strip(), "descending" if direction.lower() == "desc" else "ascending"

@@ -34,6 +34,7 @@ def test_the_front_is_that_of_the_rows_that_meet_the_condition(table: pa.Table) 
 
 def test_rows_come_in_the_order_asked_for_with_nulls_last(table: pa.Table) -> None:
     assert query(table, order_by=["accuracy desc"])["depth"].to_pylist() == [3, 5, 1, 4, 2]
+    assert query(table, order_by=["-accuracy", " - flops"])["depth"].to_pylist() == [3, 5, 1, 4, 2]
     assert query(table, order_by=["accuracy", "flops ASC"])["depth"].to_pylist() == [4, 1, 5, 3, 2]
 
 
