@@ -31,13 +31,32 @@ def front(table: pa.Table, objectives: Mapping[str, Direction]) -> pa.Table:
     candidates = _candidates(table, objectives)
     if not len(candidates):
         return candidates
-    signs = [-1.0 if direction == "max" else 1.0 for direction in objectives.values()]
-    columns = [_numbers(candidates[name]) for name in objectives]
-    values = np.stack(columns, axis=1) * signs  # [n, m]
+    values = _less_is_better(candidates, objectives)
     mask = np.zeros(len(values), dtype=bool)
     for members in _groups(candidates):
         mask[members] = non_dominated(values[members])
     return keep(candidates, mask)
+
+
+def knee(table: pa.Table, objectives: Mapping[str, Direction]) -> pa.Table:
+    """The row of a front from which any step costs most: the farthest from the plane through the ends of the front.
+
+    Each objective is measured from its best (0) to its worst (1) on the front, and the row with the least sum is it
+    (I. Das, "On characterizing the knee of the Pareto curve", 1999, where that plane's ends are each objective's best).
+    Fronts that cannot be compared have one each.
+
+    Args:
+        table: What `front` gives.
+        objectives: Column -> "max" or "min".
+    """
+    values = _less_is_better(table, objectives)
+    chosen = np.zeros(len(values), dtype=bool)
+    for members in _groups(table) if len(values) else ():
+        own = values[members]
+        spread = np.ptp(own, axis=0)
+        shares = (own - own.min(axis=0)) / np.where(spread == 0, 1.0, spread)
+        chosen[members[shares.sum(axis=1).argmin()]] = True
+    return keep(table, chosen)
 
 
 def check_objectives(table: pa.Table, objectives: Mapping[str, Direction]) -> None:
@@ -125,6 +144,12 @@ def _candidates(table: pa.Table, objectives: Mapping[str, Direction]) -> pa.Tabl
         codes, names = _codes(table["status"])
         mask &= codes == (names.index("complete") if "complete" in names else -1)
     return keep(table, mask)
+
+
+def _less_is_better(table: pa.Table, objectives: Mapping[str, Direction]) -> NDArray[np.float64]:
+    """The values of a table's rows in objectives, turned so: [n, m]."""
+    signs = [-1.0 if direction == "max" else 1.0 for direction in objectives.values()]
+    return np.stack([_numbers(table[name]) for name in objectives], axis=1) * signs
 
 
 def _groups(table: pa.Table) -> Iterator[NDArray[np.intp]]:

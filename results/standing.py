@@ -36,7 +36,8 @@ _COUNTED = frozenset({*COUNTS, *PROFILE})
 """Columns whose noise, if they have any, is not that of training."""
 
 _PASSED_OVER = ("speed_", "version_", "measure_", "profile_")
-_COMPARABLE = ("task", "task_version", "data", "preset", "start")
+COMPARABLE = ("task", "task_version", "data", "preset", "start")
+"""Rows that differ in one of these are not held against each other."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ def standings(table: pa.Table, objectives: Mapping[str, Direction], confirming: 
     for number, line in enumerate(table.select(names).to_pylist()):
         whole = line.get("status", "complete") == "complete"
         if whole and all(line[name] is not None and isfinite(line[name]) for name in objectives):
-            lines = groups.setdefault(tuple(line.get(name) for name in _COMPARABLE), {})
+            lines = groups.setdefault(tuple(line.get(name) for name in COMPARABLE), {})
             lines[line.get("identity") or number] = line  # one that stands twice is one
     found = [
         one for lines in groups.values() for one in _standings([*lines.values()], objectives, frozenset(confirming))

@@ -1,10 +1,13 @@
+import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from results.pareto import front, non_dominated
+from results.pareto import front, knee, non_dominated
 from results.row import Row
 from results.table import from_records, from_rows
 from search_spaces.errors import UserError
@@ -122,3 +125,20 @@ def test_objectives_that_cannot_be_are_a_mistake(objectives: dict[str, str], wor
 def test_integers_too_great_for_a_float_may_be_objectives(make_row: MakeRow) -> None:
     table = from_rows([make_row(depth=1, flops=2**62), make_row(depth=2, flops=2**53 + 1)])
     assert front(table, {"flops": "min"})["depth"].to_pylist() == [2]
+
+
+def test_the_knee_is_the_row_of_a_front_that_lies_farthest_beyond_its_ends(make_row: MakeRow) -> None:
+    points = [(0.1, 10), (0.5, 20), (0.8, 30), (0.85, 60), (0.9, 110)]
+    rows = [make_row(depth=i + 1, flops=f, metrics={"accuracy": a}) for i, (a, f) in enumerate(points)]
+    table, objectives = from_rows(rows), {"accuracy": "max", "flops": "min"}
+
+    def beyond(accuracy: float, flops: float) -> float:  # the distance from the line through the ends
+        across, up = (flops - 10) / 100, (accuracy - 0.1) / 0.8
+        return (up - across) / math.sqrt(2)
+
+    farthest = max(range(5), key=lambda i: beyond(*points[i]))
+    assert knee(front(table, objectives), objectives)["depth"].to_pylist() == [farthest + 1] == [3]
+    other = from_rows([replace(row, task="other") for row in rows])
+    assert len(knee(pa.concat_tables([table, other]), objectives)) == 2
+    assert len(knee(table.slice(0, 1), objectives)) == 1
+    assert len(knee(table.slice(0, 0), objectives)) == 0

@@ -1,0 +1,103 @@
+"""What rows that have something in common measured: means over them, and the best architecture of each group."""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import compute
+
+from results.features import Record
+from results.row import Direction
+from results.standing import COMPARABLE, Standing, standings
+from results.table import from_records, require
+from search_spaces.errors import UserError
+
+
+def means(table: pa.Table, by: Sequence[str], metrics: Sequence[str]) -> pa.Table:
+    """A line a group: its columns, how many complete rows it has, the mean of each metric over these and its error.
+
+    Rows of different tasks, versions of these, data, presets or starting weights are groups of their own. The error
+    (`_se`) is that of the mean over rows, whatever they differ in: null with one row.
+
+    Args:
+        table: What `results.table` gives.
+        by: Columns, in which the rows of a group agree.
+        metrics: Columns of numbers; those that the table lacks are left out.
+
+    Raises:
+        UserError: An unknown column, or a metric that holds no numbers.
+    """
+    require(table, by)
+    numbers = [name for name in dict.fromkeys(metrics) if name in table.column_names and name not in by]
+    for name in numbers:
+        if not (pa.types.is_floating(table[name].type) or pa.types.is_integer(table[name].type)):
+            raise UserError(f"a mean is of a column of numbers, and {name!r} holds {table[name].type}.")
+    complete = _complete(table)
+    keys = [*_apart(complete, by), *by]
+    asked = [(name, how) for name in numbers for how in ("mean", "stddev", "count")]
+    options = {"stddev": compute.VarianceOptions(ddof=1)}
+    grouped = complete.group_by(keys, use_threads=False).aggregate(
+        [([], "count_all"), *((name, how, options.get(how)) for name, how in asked)]
+    )
+    columns = {name: grouped[name] for name in keys} | {"n": grouped["count_all"]}
+    for name in numbers:
+        count = compute.cast(grouped[f"{name}_count"], pa.float64())
+        columns[name] = grouped[f"{name}_mean"]
+        columns[f"{name}_se"] = compute.divide(grouped[f"{name}_stddev"], compute.sqrt(count))
+    return pa.table(columns).sort_by([(name, "ascending") for name in keys])
+
+
+def best(
+    table: pa.Table, metric: str, direction: Direction, by: Sequence[str] = (), confirming: Collection[str] = ()
+) -> pa.Table:
+    """The architectures of a table, the best first, or the best one of each group: how good, and how surely.
+
+    Of each stands its mean over seeds (`seeds`) with its error, what is `expected` of it by all readings together, by
+    which they are ordered, and the `chance` that nothing in the table is better; of a group the chance that what is
+    best is in it. Null where the metric has no errors. Rows that cannot be compared are kept apart, as in `means`.
+
+    Args:
+        table: What `results.table` gives; only complete rows take part.
+        metric: The column that is to be "max" or "min".
+        direction: Which of these.
+        by: Columns that make groups.
+        confirming: See `results.standing.standings`.
+
+    Raises:
+        UserError: An unknown column, or one that holds no numbers.
+    """
+    require(table, by)
+    found, apart = standings(table, {metric: direction}, confirming), _apart(_complete(table), [])
+    for name in by:
+        if found and not any(name in one.record for one in found):
+            raise UserError(f"--best is of architectures, which {name!r} does not tell apart. Leave it out of --by.")
+    groups: dict[tuple[Any, ...], list[Standing]] = {}
+    for number, one in enumerate(found):
+        own = [one.record.get(name) for name in by] if by else [number]
+        groups.setdefault((*(one.record.get(name) for name in apart), *own), []).append(one)
+    sign = -1.0 if direction == "max" else 1.0
+
+    def order(group: Sequence[Standing]) -> tuple[Any, ...]:
+        values = [sign * one.expected[metric] for one in group]
+        return *(str(group[0].record.get(name)) for name in apart), min(values)
+
+    lines = [_leader(group, metric, sign) for group in sorted(groups.values(), key=order)]
+    known = (name for name in table.column_names if any(name in line for line in lines))
+    return from_records(lines, dict.fromkeys([*apart, *by, "expected", "chance", *known]))
+
+
+def _leader(group: Sequence[Standing], metric: str, sign: float) -> Record:
+    """What is expected to be the best of a group, and the chance that the best of all is in it."""
+    leader = min(group, key=lambda one: sign * one.expected[metric])
+    chance = sum(one.chance for one in group)
+    return {**leader.record, "expected": leader.expected[metric], "chance": min(chance, 1.0)}
+
+
+def _complete(table: pa.Table) -> pa.Table:
+    return table.filter(compute.equal(table["status"], "complete")) if "status" in table.column_names else table
+
+
+def _apart(table: pa.Table, by: Sequence[str]) -> list[str]:
+    """The columns in which a table's rows cannot be compared."""
+    known = [name for name in COMPARABLE if name in table.column_names and name not in by]
+    return [name for name in known if len(table[name].unique()) > 1]

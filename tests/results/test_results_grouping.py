@@ -1,0 +1,108 @@
+"""Means of groups, and the best of each, against loops over rows."""
+
+import math
+import statistics
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+
+from results.grouping import best, means
+from results.row import Row
+from results.standing import standings
+from results.table import from_rows
+from search_spaces.errors import UserError
+
+MakeRow = Callable[..., Row]
+
+VALUES = {
+    ("resnet", 1): [0.5, 0.52],
+    ("resnet", 2): [0.6, 0.63, 0.62],
+    ("rmt(keys=64)", 1): [0.7, 0.71],
+    ("rmt(keys=64)", 2): [0.55],
+    ("grn-v3", 1): [0.4],
+}
+
+
+def rows_of(make_row: MakeRow, **changes: object) -> list[Row]:
+    return [
+        make_row(
+            topology=topology, depth=depth, seed=seed, flops=depth * 1000,
+            metrics={"accuracy": value, "accuracy_se": 0.01}, test={"accuracy": value / 2}, **changes,
+        )
+        for (topology, depth), values in VALUES.items()
+        for seed, value in enumerate(values)
+    ]  # fmt: skip
+
+
+@pytest.fixture
+def table(make_row: MakeRow) -> pa.Table:
+    failed = make_row(topology="resnet", status="failed", metrics={"accuracy": 99.0}, seed=7)
+    return from_rows([*rows_of(make_row), failed])
+
+
+def test_means_are_those_of_complete_rows(table: pa.Table) -> None:
+    found = {line["topology"]: line for line in means(table, ["topology"], ["accuracy", "flops", "loss"]).to_pylist()}
+    assert set(found) == {"resnet", "rmt(keys=64)", "grn-v3"}
+    for topology, line in found.items():
+        values = [value for (one, _), own in VALUES.items() if one == topology for value in own]
+        assert line["n"] == len(values)
+        assert line["accuracy"] == pytest.approx(statistics.fmean(values))
+        if len(values) > 1:
+            assert line["accuracy_se"] == pytest.approx(statistics.stdev(values) / math.sqrt(len(values)))
+        else:
+            assert line["accuracy_se"] is None
+        assert set(line) == {"topology", "n", "accuracy", "accuracy_se", "flops", "flops_se"}
+
+
+def test_what_cannot_be_compared_has_groups_of_its_own(make_row: MakeRow) -> None:
+    other = rows_of(make_row, preset="paper")
+    table = from_rows([*rows_of(make_row, preset="proxy"), *other])
+    assert means(table, ["topology"], ["accuracy"]).column_names[:2] == ["preset", "topology"]
+    assert len(means(table, ["topology"], ["accuracy"])) == 6
+    assert len(best(table, "accuracy", "max", ["topology"])) == 6
+    assert best(table, "accuracy", "max")["preset"].to_pylist() == ["paper"] * 5 + ["proxy"] * 5
+
+
+def test_no_rows_have_no_means(table: pa.Table) -> None:
+    assert len(means(table.slice(0, 0), ["topology"], ["accuracy"])) == 0
+
+
+@pytest.mark.parametrize(("direction", "first"), [("max", "rmt(keys=64)"), ("min", "grn-v3")])
+def test_the_best_stands_first_with_its_mean_and_its_chance(table: pa.Table, direction: str, first: str) -> None:
+    found = best(table, "accuracy", direction).to_pylist()
+    assert len(found) == len(VALUES)
+    assert found[0]["topology"] == first
+    stands = {(one.record["topology"], one.record["depth"]): one for one in standings(table, {"accuracy": direction})}
+    for line in found:
+        one = stands[line["topology"], line["depth"]]
+        values = VALUES[line["topology"], line["depth"]]
+        assert (line["accuracy"], line["seeds"]) == (pytest.approx(statistics.fmean(values)), len(values))
+        assert (line["expected"], line["chance"]) == (one.expected["accuracy"], one.chance)
+    expected = [line["expected"] for line in found]
+    assert expected == sorted(expected, reverse=direction == "max")
+
+
+def test_a_group_has_its_best_and_the_chance_that_the_best_of_all_is_in_it(table: pa.Table) -> None:
+    found = best(table, "accuracy", "max", ["topology"]).to_pylist()
+    assert [(line["topology"], line["depth"]) for line in found] == [("rmt(keys=64)", 1), ("resnet", 2), ("grn-v3", 1)]
+    every = standings(table, {"accuracy": "max"})
+    for line in found:
+        own = [one.chance for one in every if one.record["topology"] == line["topology"]]
+        assert line["chance"] == pytest.approx(min(sum(own), 1.0))
+    assert sum(line["chance"] for line in found) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda table: means(table, ["toplogy"], ["accuracy"]), "unknown column 'toplogy'. Did you mean 'topology'?"),
+        (lambda table: means(table, ["depth"], ["topology"]), "a mean is of a column of numbers, and 'topology' holds"),
+        (lambda table: best(table, "topology", "max"), "must be a column of numbers"),
+        (lambda table: best(table, "accuracy", "max", ["seeds"]), "unknown column 'seeds'"),
+        (lambda table: best(table, "accuracy", "max", ["started"]), "which 'started' does not tell apart"),
+    ],
+)
+def test_what_cannot_be_asked_is_a_line(table: pa.Table, ask: Callable[[pa.Table], pa.Table], words: str) -> None:
+    with pytest.raises(UserError, match=words.replace("?", r"\?")):
+        ask(table)
