@@ -10,14 +10,13 @@ network and settings locked, and with bounds on its length, nesting, memory and 
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from threading import Timer
-from typing import Any
 
 import duckdb
 import pyarrow as pa
 
+from results.sandbox import SECONDS, interrupted_after, reason_of, rows_in_memory
 from results.sizes import SIZES
 from search_spaces.errors import UserError, unknown
 
@@ -49,21 +48,8 @@ _PIECE = re.compile(
     re.VERBOSE,
 )
 
-_CONFIG: Mapping[str, Any] = {
-    "allow_community_extensions": "false",
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-    "enable_external_access": "false",
-    "lock_configuration": "true",
-    "max_expression_depth": "200",  # a sum of 500 terms takes seconds to plan, of 800 half a minute
-    "memory_limit": "1GB",
-    "python_enable_replacements": "false",
-    "temp_directory": "",
-    "threads": "1",
-}
 
-
-def select(table: pa.Table, condition: str, seconds: float = 10) -> pa.Table:
+def select(table: pa.Table, condition: str, seconds: float = SECONDS) -> pa.Table:
     """The rows of a table that meet a condition; a row where it is null does not.
 
     What is not defined is null: the logarithm or the root of a negative number, 0 / 0, infinity less infinity.
@@ -77,17 +63,15 @@ def select(table: pa.Table, condition: str, seconds: float = 10) -> pa.Table:
     """
     expression, used = _rewrite(condition, table.column_names)
     query = f"SELECT ({expression}) FROM rows"  # noqa: S608  # made of known pieces
-    with duckdb.connect(":memory:", config=dict(_CONFIG)) as connection:
+    with rows_in_memory(table.select(used or table.column_names[:1])) as connection:
         try:
-            connection.register("selected", table.select(used or table.column_names[:1]))
-            connection.execute("CREATE TABLE rows AS FROM selected")
-            connection.unregister("selected")
             connection.execute(_DEFINED)
-            return table.filter(_mask(connection, query, condition, seconds))
+            with interrupted_after(connection, seconds):
+                return table.filter(_mask(connection, query, condition))
         except duckdb.InterruptException as error:
             raise _refusal(condition, f"it took longer than {seconds:g} s") from error
         except duckdb.Error as error:
-            raise _refusal(condition, str(error).partition(": ")[2]) from error
+            raise _refusal(condition, reason_of(error)) from error
 
 
 def _rewrite(condition: str, known: Sequence[str]) -> tuple[str, list[str]]:
@@ -181,20 +165,13 @@ def _column(name: str, known: Sequence[str]) -> str:
     return meant[0]
 
 
-def _mask(connection: duckdb.DuckDBPyConnection, query: str, condition: str, seconds: float) -> pa.ChunkedArray:
-    timer = Timer(seconds, connection.interrupt)
-    timer.start()
-    try:
-        answer = connection.sql(query)
-        if answer.types != ["BOOLEAN"]:
-            raise _refusal(condition, f"it gives {answer.types[0]}, not true or false")
-        return answer.to_arrow_table().column(0)
-    finally:
-        timer.cancel()
+def _mask(connection: duckdb.DuckDBPyConnection, query: str, condition: str) -> pa.ChunkedArray:
+    answer = connection.sql(query)
+    if answer.types != ["BOOLEAN"]:
+        raise _refusal(condition, f"it gives {answer.types[0]}, not true or false")
+    return answer.to_arrow_table().column(0)
 
 
 def _refusal(condition: str, reason: str) -> UserError:
-    line = reason.partition("\n")[0].partition(" Use ")[0]  # DuckDB's advice is for those who may change settings
-    line = "".join(character for character in line if character.isprintable())
     shown = condition if len(condition) <= 100 else f"{condition[:100]}..."
-    return UserError(f"condition {shown!r} cannot be used: {line.rstrip('.')}.")
+    return UserError(f"condition {shown!r} cannot be used: {reason}.")

@@ -1,0 +1,52 @@
+"""DuckDB where there is nothing to reach: in memory, files, network and settings locked, its work bounded."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from threading import Timer
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+SECONDS = 10.0
+"""That a question may take."""
+
+_CONFIG: Mapping[str, Any] = {
+    "allow_community_extensions": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "enable_external_access": "false",
+    "lock_configuration": "true",
+    "max_expression_depth": "200",  # a sum of 500 terms takes seconds to plan, of 800 half a minute
+    "memory_limit": "1GB",
+    "python_enable_replacements": "false",
+    "temp_directory": "",
+    "threads": "1",
+}
+
+
+@contextmanager
+def rows_in_memory(table: pa.Table) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection that knows nothing but a copy of a table, called `rows`."""
+    with duckdb.connect(":memory:", config=dict(_CONFIG)) as connection:
+        connection.register("selected", table)
+        connection.execute("CREATE TABLE rows AS FROM selected")
+        connection.unregister("selected")
+        yield connection
+
+
+@contextmanager
+def interrupted_after(connection: duckdb.DuckDBPyConnection, seconds: float) -> Iterator[None]:
+    """Where what a connection works on is interrupted then, with duckdb.InterruptException."""
+    timer = Timer(seconds, connection.interrupt)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def reason_of(error: duckdb.Error) -> str:
+    """What DuckDB says of an error: a line without full stop, and without advice for those who may change settings."""
+    said = str(error).partition(": ")[2].partition("\n")[0].partition(" Use ")[0]
+    return "".join(character for character in said if character.isprintable()).rstrip(".")

@@ -1,0 +1,53 @@
+"""A question in SQL to a table, which is called `rows`: "SELECT topology, max(accuracy) FROM rows GROUP BY topology".
+
+It is DuckDB's SQL, and reads nothing but the table: see `results.sandbox`. Whoever types it may keep their own machine
+busy; a condition, which may come from elsewhere, is `results.condition`.
+"""
+
+import duckdb
+import pyarrow as pa
+
+from results.sandbox import SECONDS, interrupted_after, reason_of, rows_in_memory
+from search_spaces.errors import UserError
+
+
+def answer(table: pa.Table, question: str, seconds: float = SECONDS) -> pa.Table:
+    """What one SELECT gives: columns of integers, floats or text.
+
+    Raises:
+        UserError: The text is anything else, cannot be answered, reaches beyond the table, or takes longer.
+    """
+    with rows_in_memory(table) as connection, interrupted_after(connection, seconds):
+        try:
+            statements = connection.extract_statements(question)
+            if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+                raise _refusal("it must be one SELECT")
+            found = connection.sql(statements[0].query).to_arrow_table()
+        except duckdb.InterruptException as error:
+            raise _refusal(f"it took longer than {seconds:g} s") from error
+        except duckdb.Error as error:
+            raise _refusal(reason_of(error)) from error
+    twice = {name for name in found.column_names if found.column_names.count(name) > 1}
+    if twice:
+        raise _refusal(f"several columns are called {min(twice)!r}; name them with AS")
+    return pa.table({name: _plain(found[name]) for name in found.column_names})
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+    """A column as tables here have them; what is neither number nor text is written out."""
+    kind = column.type
+    if pa.types.is_integer(kind) or pa.types.is_decimal(kind):
+        whole = pa.types.is_integer(kind) or kind.scale == 0
+        try:
+            return column.cast(pa.int64() if whole else pa.float64())
+        except pa.ArrowInvalid:  # beyond 64 bits
+            return column.cast(pa.float64())
+    if pa.types.is_floating(kind):
+        return column.cast(pa.float64())
+    if pa.types.is_string(kind) or pa.types.is_boolean(kind):
+        return column.cast(pa.string())
+    return pa.array([None if value is None else str(value) for value in column.to_pylist()], pa.string())
+
+
+def _refusal(reason: str) -> UserError:
+    return UserError(f"the SQL cannot be used: {reason}.")
