@@ -78,7 +78,7 @@ _add("compare", compare, show.comparison, check=show.check, arch="archs", topolo
 _add("cost", cost, show.costs, check=show.check)
 _add("profile", profile, show.profile, check=show.check)
 _add("export", export, show.export, study="from_study", task="own_task")
-_add("results", load, results.query_rows, check=show.check)
+_add("results", load, results.query_rows, check=show.check, by="groups")
 _add("front", load, show.front, check=show.check)
 _add("list", listing.everything, listing.show)
 _add("reproduce", reproduce.compared, reproduce.show)

@@ -68,7 +68,12 @@ OPTIONS: Mapping[str, Any] = {
         "NAME",
     ),
     "storage": _option("--storage", "Database of the studies: sqlite:///FILE, postgresql://...", str, "URL"),
-    "source": _option("--from", "Ask a file of rows (JSON Lines) in place of a storage.", _FILE, "FILE.jsonl"),
+    "source": _option(
+        "--from",
+        "Ask a file in place of a storage (.jsonl, .csv, .json, .parquet), or a table that ships (`tables`: all).",
+        _TEXTS,
+        "FILE",
+    ),
     "seed": _option("--seed", "Seed of the search and of every training run.", int),
     "workers": _option(
         "--workers",
@@ -122,9 +127,7 @@ OPTIONS: Mapping[str, Any] = {
     "to": _option("--to", "The file: .safetensors, .pt2 or .onnx.", Path, "FILE"),
     "render": _option("--render", "Show there what the trained network does: FILE.gif or FILE.mp4.", _FILE, "FILE"),
     "measure": _option("--measure", "Measure this of the trained network as well: conditioning.", _TEXTS, "NAME"),
-    "budget": _option(
-        "--budget", 'Bounds that every trained network keeps: "params<=100k", "20M<=params<=24M".', _TEXTS
-    ),
+    "budget": _option("--budget", 'Bounds that every network keeps: "params<=100k", "20M<=params<=24M".', _TEXTS),
     "objectives": _option("--objectives", "What to search for. Default: the task's metric, flops.", _TEXT, "A,B"),
     "trials": _option("--trials", "Trainings the study is to hold in all.", int),
     "timeout": _option("--timeout", "End after that time; the same command goes on: 90s, 30m, 2h.", _TEXT, "TIME"),
@@ -148,6 +151,12 @@ OPTIONS: Mapping[str, Any] = {
     "paper": _option("--paper", "Only this paper: ancre, dca, leaner or rmt.", _TEXT, "NAME"),
     "profile": _option("--profile", "First measure time, memory and energy, and keep a trace of training steps.", bool),
     "batch": _option("--batch", "Examples of a training step. Default: as the preset has.", _NUMBER),
+    "knee": _option("--knee", "Of --pareto, the row from which any step costs most.", bool),
+    "best": _option("--best", "Architectures, the best in this first, with the chance that none is better.", _TEXT),
+    "groups": _option(
+        "--by", "Means over rows that agree in these columns; with --best, each one's best.", _TEXT, "A,B"
+    ),
+    "sql": _option("--sql", 'Ask in SQL: "SELECT topology, max(accuracy) FROM rows GROUP BY topology".', _TEXT),
     "by": _option("--by", "Instead of the sums, counts of each layer, or of each operator.", _TEXT, "layer|operator"),
     "plot": _option("--plot", "Where to draw the front.", _FILE, "FILE.png"),
 }

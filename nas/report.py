@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -25,6 +26,9 @@ STANDING = ("seeds", "at_front", "level")
 
 CONTENDS = 0.1
 """The chance from which on an architecture is shown with the front."""
+
+DROPPED = ("data", "status", "head_dim", "heads", "key", "params", "seeds")
+"""Columns that a terminal leaves out before others, where it is too narrow for all."""
 
 MOST_OPERATORS = 10
 """How many operators of a trace are shown."""
@@ -136,16 +140,31 @@ def _shown(found: "Sequence[Standing]") -> "list[Standing]":
 
 def print_records(console: Console, records: Sequence[Mapping[str, Any]], columns: Sequence[str], title: str) -> None:
     """Print records as a table; a metric and its standard error share a cell."""
-    shown = [column for column in columns if not column.endswith("_se")]
+    names = [column for column in columns if not column.endswith("_se")]
+    cells = {column: [printable(_cell(record, column)) for record in records] for column in names}
+    headings = {column: printable(column.replace("_", "\n", 1)) for column in names}  # two short lines leave room
+    shown = _fitting({column: [*headings[column].split("\n"), *cells[column]] for column in names}, console.width)
     say(console, title)
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), collapse_padding=True, show_edge=False)
     for column in shown:
         numbers = all(isinstance(record.get(column), int | float | None) for record in records)
-        heading = escape(printable(column.replace("_", "\n", 1)))  # two short lines leave room for the numbers
-        table.add_column(heading, justify="right" if numbers else "left", no_wrap=True)
-    for record in records:
-        table.add_row(*(escape(printable(_cell(record, column))) for column in shown))
+        table.add_column(escape(headings[column]), justify="right" if numbers else "left", no_wrap=True)
+    for line in zip(*(cells[column] for column in shown), strict=True):
+        table.add_row(*map(escape, line))
     console.print(table)
+    if len(shown) < len(names):
+        say(console, f"no room for: {', '.join(name for name in names if name not in shown)}")
+
+
+def _fitting(cells: Mapping[str, Sequence[str]], width: int) -> list[str]:
+    """The columns that there is room for: those of DROPPED go first, and then the last; never a digit."""
+    widths = {column: 2 + max(map(cell_len, lines)) for column, lines in cells.items()}
+    order = sorted(cells, key=lambda column: DROPPED.index(column) if column in DROPPED else len(DROPPED))
+    last = [column for column in reversed(order) if column not in DROPPED]
+    for column in [*(column for column in order if column in DROPPED), *last[:-1]]:
+        if sum(widths.values()) > width:
+            del widths[column]
+    return list(widths)
 
 
 def _cell(record: Mapping[str, Any], column: str) -> str:
@@ -161,6 +180,8 @@ def _cell(record: Mapping[str, Any], column: str) -> str:
         )
     if column in COSTS:
         return short(value)
+    if column == "data":
+        return str(value)[:10]
     return str(value)
 
 

@@ -31,6 +31,9 @@ class Study:
         config: What a search was about; None where the Rows are no search's, or those of several.
         bad: What could not be read as a Row: a line each.
         confirming: Identities of the Rows whose seeds had no part in choosing what they were trained for.
+
+    Args:
+        flat: Tables of columns alone, which are asked together with the Rows.
     """
 
     def __init__(
@@ -41,10 +44,11 @@ class Study:
         config: SearchConfig | None = None,
         bad: Sequence[str] = (),
         confirming: frozenset[str] = frozenset(),
+        flat: Sequence["pyarrow.Table"] = (),
     ) -> None:
         self.name, self.storage, self.config, self.bad = name, storage, config, tuple(bad)
         self.confirming = confirming
-        self._rows = tuple(rows)
+        self._rows, self._flat = tuple(rows), tuple(flat)
 
     def rows(self) -> list[Row]:
         """Every Row, failures included, in the order of trials."""
@@ -100,11 +104,11 @@ class Study:
 
     @cached_property
     def table(self) -> "pyarrow.Table":
-        """A line a Row, a column a number: see results/README.md."""
-        return table.from_rows(self._rows)
+        """A line a Row, a column a number: see results/README.md; after them the lines of tables without Rows."""
+        return table.together([table.from_rows(self._rows), *self._flat] if self._rows else self._flat)
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """A line a Row, a column a number: see results/README.md."""
+        """The table as a data frame."""
         return self.table.to_pandas()
 
     def plot(self, path: str | Path | None = None, objectives: str | Sequence[str] | None = None) -> "Figure":

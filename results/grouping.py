@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import compute
 
+from results.columns import COUNTS
 from results.features import Record
 from results.row import Direction
 from results.standing import COMPARABLE, Standing, standings
@@ -17,7 +18,8 @@ def means(table: pa.Table, by: Sequence[str], metrics: Sequence[str]) -> pa.Tabl
     """A line a group: its columns, how many complete rows it has, the mean of each metric over these and its error.
 
     Rows of different tasks, versions of these, data, presets or starting weights are groups of their own. The error
-    (`_se`) is that of the mean over rows, whatever they differ in: null with one row.
+    (`_se`) is that of the mean over rows, whatever they differ in: null with one row. What is counted has none, and its
+    mean is a whole number.
 
     Args:
         table: What `results.table` gives.
@@ -34,13 +36,15 @@ def means(table: pa.Table, by: Sequence[str], metrics: Sequence[str]) -> pa.Tabl
             raise UserError(f"a mean is of a column of numbers, and {name!r} holds {table[name].type}.")
     complete = _complete(table)
     keys = [*_apart(complete, by), *by]
-    asked = [(name, how) for name in numbers for how in ("mean", "stddev", "count")]
+    noisy = [name for name in numbers if name not in COUNTS]
+    asked = [(name, "mean") for name in numbers] + [(name, how) for name in noisy for how in ("stddev", "count")]
     options = {"stddev": compute.VarianceOptions(ddof=1)}
     grouped = complete.group_by(keys, use_threads=False).aggregate(
         [([], "count_all"), *((name, how, options.get(how)) for name, how in asked)]
     )
     columns = {name: grouped[name] for name in keys} | {"n": grouped["count_all"]}
-    for name in numbers:
+    columns |= {name: compute.round(grouped[f"{name}_mean"]).cast(pa.int64()) for name in numbers if name in COUNTS}
+    for name in noisy:
         count = compute.cast(grouped[f"{name}_count"], pa.float64())
         columns[name] = grouped[f"{name}_mean"]
         columns[f"{name}_se"] = compute.divide(grouped[f"{name}_stddev"], compute.sqrt(count))

@@ -31,7 +31,6 @@ _MIXED = {
     "data": "results on different data are not comparable",
     "preset": "presets train for different lengths",
     "start": "weights that were trained before have more steps behind them",
-    "seed": "single seeds differ by chance",
     "counter": "counters may count FLOPs differently",
 }
 """Column -> why rows that differ in it should not be read as one table."""
@@ -138,6 +137,20 @@ def _text(value: Any) -> str | None:
     return value if value is None or isinstance(value, str) else json.dumps(value)
 
 
+def together(tables: Sequence[pa.Table]) -> pa.Table:
+    """Several tables as one with all of their columns; what a table lacks is null there.
+
+    Raises:
+        UserError: A column holds numbers in one and text in another.
+    """
+    if not tables:
+        return from_rows([])
+    try:
+        return pa.concat_tables(tables, promote_options="permissive").combine_chunks()
+    except pa.ArrowException as error:
+        raise UserError(f"these tables do not fit together: {str(error).partition(chr(10))[0].rstrip('.')}.") from error
+
+
 def read(path: Path) -> pa.Table:
     """The table in a Parquet file; numbers that are not finite become null.
 
@@ -181,7 +194,16 @@ def mixtures(table: pa.Table) -> list[str]:
             for (task,), values in _values(table, ["task"], column).items():
                 if len(values) > 1:
                     lines.append(_mixture(task, column, values, reason))
-    return lines + _recipes(table)
+    return lines + _recipes(table) + _seeds(table)
+
+
+def _seeds(table: pa.Table) -> list[str]:
+    """A line for each task of which rows differ in their seeds, which there are means of."""
+    if not {"task", "seed"} <= set(table.column_names):
+        return []
+    by_task = {task: values for (task,), values in _values(table, ["task"], "seed").items() if len(values) > 1}
+    how = "in one table: single seeds differ by chance. Means over them: --best METRIC, or --by key"
+    return [f"{task}: {len(values)} values of seed ({_few(values)}) {how}." for task, values in by_task.items()]
 
 
 def _recipes(table: pa.Table) -> list[str]:

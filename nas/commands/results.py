@@ -1,5 +1,7 @@
 """`nas results`: the rows that were asked for. Loads no torch."""
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,56 +11,201 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from nas.study import Study
+    from results.row import Direction, Row
+
+GROUPED = ("seeds", "expected", "chance")
+"""Columns that architectures have in place of rows."""
+
+MOST_BEST = 10
+"""Lines of --best without --limit."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of rows beyond which of them: one of these, or of each group the best.
+
+    Attributes:
+        pareto: Objectives whose front is asked for.
+        knee: Whether only that front's knee is.
+        best: The metric by which the best architectures are.
+        by: Columns that make groups.
+        sql: A SELECT.
+
+    Raises:
+        UserError: Two questions, or a knee of nothing.
+    """
+
+    pareto: str | None
+    knee: bool
+    best: str | None
+    by: Sequence[str]
+    sql: str | None
+
+    def __post_init__(self) -> None:
+        from search_spaces.errors import UserError
+
+        if self.knee and self.pareto is None:
+            raise UserError("--knee is of a front. Give --pareto accuracy,flops.")
+        given = [name for name in ("pareto", "best", "by", "sql") if getattr(self, name) not in (None, [])]
+        if len(given) > 1 and given != ["best", "by"]:
+            raise UserError(f"--{given[0]} and --{given[1]} are two questions. Ask one after the other.")
+
+    @property
+    def is_of_rows(self) -> bool:
+        """Whether its answer is some of the rows."""
+        return self.sql is None and self.best is None and not self.by
+
+    @property
+    def first(self) -> list[str]:
+        """The columns that its answer begins with."""
+        metric = [] if self.best is None else [self.best.split()[-1]]
+        return [*self.by, *metric, *(f"{name}_se" for name in metric), *GROUPED]
+
+    def most(self, limit: int | None) -> int | None:
+        """How many lines its answer may have."""
+        return MOST_BEST if limit is None and self.best is not None else limit
+
+    def asked_of(self, study: "Study", every: "pa.Table") -> "pa.Table":
+        """Its answer by some rows of a study. Raises UserError where there is none."""
+        from results import grouping, sql
+
+        if self.sql is not None:
+            return sql.answer(every, self.sql)
+        if self.best is not None:
+            [(metric, direction)] = _directions(study, [self.best]).items()
+            return grouping.best(every, metric, direction, self.by, study.confirming)
+        if self.by:
+            metrics = [f"{prefix}{name}" for name in study.directions for prefix in ("", "test_")]
+            return grouping.means(every, self.by, [*metrics, "params", "flops"])
+        return every if self.pareto is None else _front(study, every, self.pareto, knee=self.knee)
 
 
 def query_rows(
     study: "Study",
     where: str | None = None,
+    budget: Sequence[str] = (),
     pareto: str | None = None,
+    knee: bool = False,
+    best: str | None = None,
+    by: str | None = None,
+    sql: str | None = None,
     columns: str | None = None,
     order_by: str | None = None,
     limit: int | None = None,
     format: Format = Format.TABLE,
     output: Path | None = None,
 ) -> None:
-    """Query the Rows of a study, of several with commas, of `all`, or of a file; without a name the newest search's."""
+    """Query the Rows of a study, of several with commas, of `all`, or of files; without a name the newest search's.
+
+    What meets --where and --budget is asked: its front (--pareto) or the knee of that, its best architectures (--best),
+    means of its groups (--by), or the best of each group (both). --sql is a SELECT of one's own.
+    """
     from nas import report
-    from nas.objectives import names_in, resolve
+    from nas.objectives import names_in
     from results import export, table
     from results.query import query
-    from search_spaces.errors import UserError
 
     report.say_bad(study.bad)
-    every = study.table
-    objectives = None if pareto is None else resolve(names_in(pareto), study.directions)
-    if objectives is not None and not any(row.status == "complete" for row in study.rows()):
-        raise UserError(study.nothing_complete())
-    chosen = query(every, where=where, objectives=objectives, order_by=names_in(order_by or ""), limit=limit)
-    for line in table.mixtures(chosen):
-        report.say(report.screen(stderr=True), f"note: {line}")
+    question = Question(pareto, knee, best, names_in(by or ""), sql)
+    every = query(study.table, where=_conditions(where, budget))
+    found = query(question.asked_of(study, every), order_by=names_in(order_by or ""), limit=question.most(limit))
     for_terminal = report.for_a_terminal(format, output)
+    if question.is_of_rows:
+        for line in table.mixtures(found):
+            report.say(report.screen(stderr=True), f"note: {line}")
     if format is Format.JSONL:
-        rows = {row.identity(): row for row in study.rows()}
-        report.write_rows([rows[identity] for identity in chosen["identity"].to_pylist()], format, output)
+        report.write_rows(_rows_of(study, found), format, output)
         return
-    chosen = query(chosen, columns=_columns(columns, format, study, chosen))
-    if for_terminal:
-        title = f"{len(chosen)} of {len(every)} rows"
-        report.print_records(report.screen(), chosen.to_pylist(), chosen.column_names, title)
+    named = query(found, columns=[] if columns in (None, "all") else names_in(columns or ""))
+    if not for_terminal:
+        export.write(named, format.value, output)
+    elif question.is_of_rows:
+        shown = named if columns else query(found, columns=[*_telling(study, found), *_differing(found)])
+        _print(shown, f"{len(found)} of {len(study.table)} rows")
     else:
-        export.write(chosen, format.value, output)
+        for name, part in _by_task(named):
+            shown = part if columns or not best else query(part, columns=_telling(study, part, question.first))
+            _print(shown, f"{name}{len(part)} lines from {len(every)} rows")
 
 
-def _columns(text: str | None, format: Format, study: "Study", chosen: "pa.Table") -> list[str]:
-    """Those asked for; without a word a table shows the telling ones and a file holds all."""
+def _print(found: "pa.Table", title: str) -> None:
+    from nas import report
+
+    report.print_records(report.screen(), found.to_pylist(), found.column_names, title)
+
+
+def _by_task(found: "pa.Table") -> "Iterator[tuple[str, pa.Table]]":
+    """The lines of each task, with the columns that it has."""
+    from pyarrow import compute
+
+    tasks = found["task"].unique().to_pylist() if "task" in found.column_names else [None]
+    for task in tasks:
+        own = found if task is None else found.filter(compute.equal(found["task"], task)).drop_columns("task")
+        names = [name for name in own.column_names if own[name].null_count < len(own) or name.endswith("_se")]
+        yield (f"{task}: " if task else ""), own.select(names)
+
+
+def _conditions(where: str | None, budget: Sequence[str]) -> str | None:
+    """The condition that rows are to meet: what was typed, and the bounds."""
+    from nas.budget import parse_budget
+
+    bounds = [
+        f"{name} >= {bound.low} and {name} <= {bound.high:d}" if bound.high < float("inf") else f"{name} >= {bound.low}"
+        for name, bound in parse_budget(budget).bounds.items()
+    ]
+    return " and ".join([*([f"({where})"] if where is not None else []), *bounds]) or None
+
+
+def _front(study: "Study", every: "pa.Table", pareto: str, *, knee: bool) -> "pa.Table":
     from nas.objectives import names_in
+    from results import pareto as fronts
+    from search_spaces.errors import UserError
 
-    if text == "all" or (text is None and format is not Format.TABLE):
-        return []
-    if text is not None:
-        return names_in(text)
-    seeds = ["seed"] if len(set(chosen["seed"].to_pylist())) > 1 else []
-    errors = ["error"] if any(chosen["error"].to_pylist()) else []
-    telling = ("task", *study.telling_columns(), *seeds, "status", *errors)
-    several = len({row.task for row in study.rows()}) > 1
-    return [column for column in telling if column in chosen.column_names and (several or column != "task")]
+    objectives = _directions(study, names_in(pareto))
+    if not objectives:
+        raise UserError(f"--pareto needs at least one column, got {pareto!r}.")
+    if len(study.table) and not any(status == "complete" for status in study.table["status"].to_pylist()):
+        raise UserError(study.nothing_complete())
+    found = fronts.front(every, objectives)
+    return fronts.knee(found, objectives) if knee else found
+
+
+def _directions(study: "Study", names: Sequence[str]) -> "dict[str, Direction]":
+    """Columns -> what is to be had of them: "max accuracy" says it, and of metrics and costs it is known."""
+    from nas.objectives import COSTS, resolve
+    from search_spaces.errors import UserError
+
+    found: dict[str, Direction] = {}
+    for name in names:
+        way, _, column = name.partition(" ")
+        if way in ("max", "min"):
+            found[column.strip()] = "max" if way == "max" else "min"
+        elif name in study.table.column_names and name not in {*study.directions, *COSTS}:
+            raise UserError(f'whether {name!r} is to be large or small is not known. Ask for "max {name}", or min.')
+        else:
+            found |= resolve([name], study.directions)
+    return found
+
+
+def _rows_of(study: "Study", found: "pa.Table") -> "list[Row]":
+    """The whole Rows of a table's lines. Raises UserError where a line is of none."""
+    from search_spaces.errors import UserError
+
+    rows = {row.identity(): row for row in study.rows()}
+    wanted = [*map(str, found["identity"].to_pylist() if "identity" in found.column_names else [""])]
+    if not rows.keys() >= {*wanted}:
+        raise UserError("--format jsonl is of whole rows, and not every line here is one. Give csv, json or parquet.")
+    return [rows[identity] for identity in wanted]
+
+
+def _differing(found: "pa.Table") -> list[str]:
+    """What else rows may differ in."""
+    ended = {*found["status"].to_pylist()} - {"complete"}
+    return [name for name in ("seed", "status") if len(found[name].unique()) > 1] + ["error"] * bool(ended)
+
+
+def _telling(study: "Study", found: "pa.Table", asked: Sequence[str] = ()) -> list[str]:
+    """The columns that a terminal shows: what was asked for, and what tells lines apart."""
+    differing = [name for name in ("task", "preset") if name in found.column_names and len(found[name].unique()) > 1]
+    telling = dict.fromkeys((*differing, *asked, *study.telling_columns()))
+    return [name for name in telling if name in found.column_names and found[name].null_count < len(found)]

@@ -1,5 +1,6 @@
-"""`nas.load`: the Rows of a study, of several, or of a file."""
+"""`nas.load`: the Rows of a study, of several, of files, or of all of these together."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,28 +10,40 @@ if TYPE_CHECKING:
     from nas.study import Study
 
 
-def load(study: str | None = None, *, storage: str = DEFAULT_STORE, source: str | Path | None = None) -> "Study":
+def load(
+    study: str | None = None, *, storage: str = DEFAULT_STORE, source: str | Path | Sequence[str | Path] = ()
+) -> "Study":
     """Open the Rows of a study, of several with commas, or of `all`; without a name those of the newest search
     that has any.
 
-    `source` is a file of Rows (JSON Lines) in place of a storage. Loads no torch.
+    `source` is a file of Rows (JSON Lines) or of columns (CSV, JSON, Parquet), or a table that ships (`tables`: all of
+    them), or several: in place of a storage or, where a study is named, together with it. Loads no torch.
 
     Raises:
         UserError: There is no such study or file.
     """
+    from nas.study import Study
+    from results import sources
+
+    named = [source] if isinstance(source, str | Path) else list(source)
+    files = sources.union([sources.read(one) for one in named])
+    if named and study is None:
+        where = ",".join(map(str, named))
+        return Study(where, where, files.rows, bad=files.bad, flat=files.flat)
+    stored = _stored(study, storage)
+    if not named:
+        return stored
+    both = sources.union([sources.Source(tuple(stored.rows()), bad=stored.bad), files])
+    name = ",".join([stored.name, *map(str, named)])
+    return Study(name, storage, both.rows, stored.config, both.bad, stored.confirming, both.flat)
+
+
+def _stored(study: str | None, storage: str) -> "Study":
     from nas.storage.names import named
     from nas.storage.store import Store
     from nas.study import Study
     from search_spaces.errors import UserError
 
-    if source is not None:
-        if study is not None:
-            raise UserError(f"a file of rows holds no studies, got study {study!r} of {source}. Leave one of them out.")
-        from results import lines
-
-        rows, bad = lines.read(Path(source))
-        once = {row.identity(): row for row in rows}  # of an evaluation, the last that was written
-        return Study(str(source), str(source), list(once.values()), bad=[f"{source}, {line}" for line in bad])
     store = Store(storage)
     searched, known = store.searches(), store.studies()
     names = [*(name for name in searched if name not in known), *known]

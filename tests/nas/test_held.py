@@ -232,3 +232,4 @@ def test_the_same_report_of_all_tells_their_mean() -> None:
     values, errors = expected_end(same, ends, np.array([[0.5]]))
     assert values == pytest.approx(np.array([[2.5]]))
     assert errors == pytest.approx(np.array([[np.sqrt(2.5 * 1.25)]]))
+    assert expected_end(same, ends, np.array([[0.7]]))[0] == pytest.approx(np.array([[2.7]]))  # as much more

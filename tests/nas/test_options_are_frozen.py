@@ -33,8 +33,8 @@ FLAGS = {
     },
     "export": {"--data", "--storage", "--task", "--to"},
     "results": {
-        "--columns", "--format", "--from", "--limit", "--order-by", "--output", "--pareto", "--storage", "--study",
-        "--where",
+        "--best", "--budget", "--by", "--columns", "--format", "--from", "--knee", "--limit", "--order-by", "--output",
+        "--pareto", "--sql", "--storage", "--study", "--where",
     },
     "front": {"--from", "--plot", "--storage", "--study"},
     "list": {"--storage"},

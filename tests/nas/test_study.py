@@ -137,10 +137,11 @@ def test_a_study_of_the_version_before_is_read(tmp_path: Path) -> None:
     ("asked", "says"),
     [
         ({"study": "mein"}, "mine"),
-        ({"source": "nowhere.jsonl"}, "nowhere"),
-        ({"study": "s", "source": "r"}, "one of them"),
+        ({"source": "nowhere.jsonl"}, "there is no file 'nowhere.jsonl'; unknown table"),
+        ({"source": "stdlib-lm-topologie"}, "Did you mean 'stdlib-lm-topologies'"),
+        ({"study": "mein", "source": "tables"}, "mine"),
     ],
 )
 def test_what_is_not_there_is_said(study: Study, asked: dict[str, str], says: str) -> None:
     with pytest.raises(UserError, match=says):
-        nas.load(asked.get("study"), storage=study.storage, source=asked.get("source"))
+        nas.load(asked.get("study"), storage=study.storage, source=asked.get("source", ()))

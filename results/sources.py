@@ -1,0 +1,122 @@
+"""Rows from files: this project's tables by their names, or anybody's files by their paths.
+
+JSON Lines hold whole Rows (`results.lines`). What `results.export` writes holds columns alone: CSV, JSON, Parquet.
+"""
+
+import csv
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import compute
+
+from results import lines
+from results.columns import TYPES
+from results.row import Row
+from results.table import from_records
+from results.table import read as read_parquet
+from search_spaces.errors import UserError, unknown
+from search_spaces.files import regular
+
+TABLES = Path(__file__).parent / "tables"
+
+_DISARMED = r"^'([=+@\t\r-])"
+
+
+@dataclass(frozen=True)
+class Source:
+    """What files hold.
+
+    Attributes:
+        rows: Whole Rows, in their order; of an evaluation that stands several times the last.
+        flat: Tables of columns alone.
+        bad: What could not be read as a Row: a line each.
+    """
+
+    rows: tuple[Row, ...] = ()
+    flat: tuple[pa.Table, ...] = ()
+    bad: tuple[str, ...] = ()
+
+
+def shipped() -> dict[str, Path]:
+    """The tables that come with this project, by their names."""
+    return {path.name.partition(".")[0]: path for path in sorted(TABLES.glob("*.jsonl*"))}
+
+
+def read(name: str | Path) -> Source:
+    """What a file holds, or a table that ships, or all of these (`tables`).
+
+    Raises:
+        UserError: There is no such file or table, or it cannot be read.
+    """
+    tables = shipped()
+    if Path(name).exists():
+        return _read(Path(name))
+    if str(name) != "tables" and str(name) not in tables:
+        raise UserError(f"there is no file {str(name)!r}; {unknown('table', str(name), ['tables', *tables])}")
+    return union([_read(path) for key, path in tables.items() if str(name) in ("tables", key)])
+
+
+def union(sources: list[Source]) -> Source:
+    """Several sources as one."""
+    rows = {row.identity(): row for source in sources for row in source.rows}
+    flat = tuple(table for source in sources for table in source.flat)
+    return Source(tuple(rows.values()), flat, tuple(line for source in sources for line in source.bad))
+
+
+def _read(path: Path) -> Source:
+    reader = {".parquet": read_parquet, ".csv": from_csv, ".json": from_json}.get(path.suffix.lower())
+    if reader is not None:
+        return Source(flat=(reader(path),))
+    rows, bad = lines.read(path)
+    return union([Source(tuple(rows), bad=tuple(f"{path}, {line}" for line in bad))])
+
+
+def from_csv(path: Path) -> pa.Table:
+    """The table in a CSV file, whose first line names the columns; what is empty is null.
+
+    A column holds integers where all of its values are, floats where they are numbers, and text else; one that a Row
+    has holds what it has there.
+
+    Raises:
+        UserError: It cannot be read so.
+    """
+    from pyarrow import csv as arrow
+
+    try:
+        with regular(path).open(encoding="utf-8-sig", newline="") as file:
+            names = next(csv.reader(file), [])
+        options = arrow.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True)
+        options.null_values, options.quoted_strings_can_be_null = [""], False
+        table = arrow.read_csv(path, convert_options=options)
+        return pa.table({name: _typed(name, table[name]) for name in table.column_names})
+    except (OSError, UnicodeDecodeError, KeyError, csv.Error, pa.ArrowException) as error:
+        raise _refusal(path, "CSV", error) from error
+
+
+def from_json(path: Path) -> pa.Table:
+    """The table in a JSON file: a list of objects of numbers and texts. Raises UserError where it is none."""
+    try:
+        records = json.loads(regular(path).read_text(encoding="utf-8"))
+        if isinstance(records, list) and all(isinstance(record, dict) for record in records):
+            return from_records(records)
+    except (OSError, ValueError, RecursionError) as error:
+        raise _refusal(path, "JSON", error) from error
+    raise _refusal(path, "JSON", "it is no list of objects")
+
+
+def _typed(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    kinds = {int: [pa.int64()], float: [pa.float64()], str: []}[TYPES[name]] if name in TYPES else None
+    for kind in [pa.int64(), pa.float64()] if kinds is None else kinds:
+        try:
+            return column.cast(kind)
+        except pa.ArrowInvalid:
+            if kinds:
+                raise
+    return compute.replace_substring_regex(column, pattern=_DISARMED, replacement=r"\1")
+
+
+def _refusal(path: Path, form: str, why: object) -> UserError:
+    reason = str(why).partition("\n")[0].rstrip(".")
+    return UserError(f"{str(path)!r} must be a {form} file, as --format {form.lower()} makes it: {reason}.")

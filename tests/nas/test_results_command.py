@@ -1,0 +1,171 @@
+"""`nas results`: fronts, knees, best architectures, means, SQL, of studies and files together."""
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import nas
+from nas.commands.results import query_rows
+from nas.options import Format
+from nas.storage.store import Store
+from nas.study import Study
+from results import export, lines, table
+from results.costs import Costs
+from results.row import Row
+from search_spaces.errors import UserError
+from toy_rows import LITTLE, a_row
+
+Ask = Callable[..., list[dict[str, Any]]]
+
+SHAPES = [(1, "resnet", 0.5), (2, "resnet", 0.7), (3, "resnet", 0.75), (1, "rmt", 0.6), (2, "rmt", 0.4)]
+
+
+def rows(**changes: Any) -> list[Row]:
+    return [
+        a_row(
+            architecture=replace(LITTLE, depth=depth, topology=topology),
+            seed=seed,
+            costs=Costs(params=1000 * depth, macs=10_000 * depth, flops=20_000 * depth),
+            metrics={"accuracy": accuracy + 0.01 * seed, "accuracy_se": 0.001},
+            **changes,
+        )
+        for depth, topology, accuracy in SHAPES
+        for seed in (0, 1)
+    ]
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Study:
+    url = f"sqlite:///{tmp_path}/studies.db"
+    store = Store(url, make=True)
+    for row in rows():
+        store.add(row, "s")
+    return nas.load("s", storage=url)
+
+
+@pytest.fixture
+def ask(study: Study, capsys: pytest.CaptureFixture[str]) -> Ask:
+    """What a question to the study prints as JSON."""
+
+    def of(asked: Study = study, **question: Any) -> list[dict[str, Any]]:
+        query_rows(asked, **question, format=Format.JSON)
+        found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
+        return found
+
+    return of
+
+
+def test_bounds_are_kept(ask: Ask) -> None:
+    assert {row["depth"] for row in ask(budget=["params<=2k"])} == {1, 2}
+    assert {row["depth"] for row in ask(budget=["1.5k<=params<=2k"], where="accuracy > 0.5 or depth = 1")} == {2}
+    assert {row["depth"] for row in ask(budget=["flops>=50k"])} == {3}
+
+
+def test_the_knee_is_one_of_the_front(ask: Ask) -> None:
+    front = ask(pareto="accuracy,flops")
+    assert [(row["depth"], row["topology"]) for row in ask(pareto="accuracy,flops", knee=True)] == [(2, "resnet")]
+    assert len(front) == 3
+    assert ask(pareto="min accuracy, max flops") != front
+
+
+def test_the_best_comes_first_and_of_each_group_one(ask: Ask) -> None:
+    found = ask(best="accuracy")
+    assert [(row["topology"], row["depth"]) for row in found] == [
+        ("resnet", 3), ("resnet", 2), ("rmt", 1), ("resnet", 1), ("rmt", 2),
+    ]  # fmt: skip
+    assert [row["accuracy"] for row in found] == pytest.approx([0.755, 0.705, 0.605, 0.505, 0.405])
+    assert ask(best="accuracy", limit=1) == found[:1]
+    assert [(row["topology"], row["depth"]) for row in ask(best="accuracy", by="topology")] == [
+        ("resnet", 3),
+        ("rmt", 1),
+    ]
+    assert ask(best="accuracy", by="topology", budget=["params<=1k"])[0]["topology"] == "rmt"
+    assert ask(best="min accuracy")[0] == {**found[-1], "chance": 1.0}
+
+
+def test_groups_have_means(ask: Ask) -> None:
+    found = {row["topology"]: row for row in ask(by="topology")}
+    assert found["resnet"]["n"] == 6
+    assert found["resnet"]["accuracy"] == pytest.approx((0.505 + 0.705 + 0.755) / 3)
+    assert found["rmt"]["params"] == 1500
+
+
+def test_sql_is_asked_of_what_meets_the_condition(ask: Ask) -> None:
+    question = "SELECT topology, count(*) AS n FROM rows GROUP BY topology ORDER BY n DESC"
+    assert ask(sql=question, where="depth > 1") == [{"topology": "resnet", "n": 4}, {"topology": "rmt", "n": 2}]
+
+
+def test_a_terminal_shows_a_table_for_each_task(study: Study, capsys: pytest.CaptureFixture[str]) -> None:
+    other = [replace(row, task="other", metrics={"loss": 1.0}, directions={"loss": "min"}) for row in rows()[:2]]
+    both = Study("both", "", [*rows(), *other])
+    query_rows(both, by="topology")
+    out = capsys.readouterr().out
+    assert "any: 2 lines from 12 rows" in out
+    assert "other: 1 lines from 12 rows" in out
+    query_rows(both, best="accuracy")
+    out = capsys.readouterr().out
+    assert "chance" in out
+    assert "0.755±0.0" in out
+    assert "other" not in out
+    query_rows(study, where="depth = 1")
+    out, err = capsys.readouterr()
+    assert "4 of 10 rows" in out
+    assert "Means over them: --best METRIC, or --by key." in err
+
+
+def test_files_are_asked_together_with_a_study(study: Study, ask: Ask, tmp_path: Path) -> None:
+    third = [replace(row, seed=2) for row in rows()[::2]]
+    lines.write(third, tmp_path / "rows.jsonl.gz")
+    export.write(table.from_rows([replace(row, seed=3) for row in third]), "parquet", tmp_path / "rows.parquet")
+    files = [tmp_path / "rows.jsonl.gz", tmp_path / "rows.parquet"]
+    alone, both = nas.load(source=files), nas.load("s", storage=study.storage, source=files)
+    assert {row["n"] for row in ask(alone, by="key")} == {2}
+    assert {row["n"] for row in ask(both, by="key")} == {4}
+    assert len(both.rows()) == 15
+    with pytest.raises(UserError, match="jsonl is of whole rows, and not every line here is one"):
+        query_rows(both, format=Format.JSONL)
+    with pytest.raises(UserError, match=r'whether .accuracy. is to be large or small is not known\. Ask for "max acc'):
+        query_rows(nas.load(source=files[1]), best="accuracy")
+    assert ask(nas.load(source=files[1]), best="max accuracy")[0]["depth"] == 3
+
+
+def test_shipped_tables_are_asked_by_their_names(ask: Ask) -> None:
+    found = ask(nas.load(source="tables"), by="topology")
+    assert {row["task"] for row in found} >= {"stdlib-lm", "lra-listops"}
+    assert {row["topology"] for row in ask(nas.load(source="stdlib-lm-topologies"), by="topology")} >= {"rmt", "hyper"}
+
+
+def test_whole_rows_leave_as_json_lines(study: Study, tmp_path: Path) -> None:
+    query_rows(study, where="depth = 3", format=Format.JSONL, output=tmp_path / "rows.jsonl")
+    assert lines.read(tmp_path / "rows.jsonl")[0] == [row for row in study.rows() if row.architecture.depth == 3]
+
+
+def test_csv_holds_what_was_asked_for(study: Study, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    query_rows(study, best="accuracy", columns="topology,chance", format=Format.CSV)
+    assert next(iter(csv.DictReader(io.StringIO(capsys.readouterr().out)))) == {"topology": "resnet", "chance": "1"}
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ({"knee": True}, "--knee is of a front"),
+        ({"pareto": "accuracy", "best": "accuracy"}, "--pareto and --best are two questions"),
+        ({"by": "depth", "sql": "SELECT 1"}, "--by and --sql are two questions"),
+        ({"pareto": ""}, "--pareto needs at least one column, got ''"),
+        ({"best": "acuracy"}, "unknown objective 'acuracy'. Did you mean 'accuracy'"),
+        ({"best": "max acuracy"}, "unknown column 'acuracy'"),
+        ({"by": "topolgy"}, "unknown column 'topolgy'. Did you mean 'topology'"),
+        ({"budget": ["parms<=1k"]}, "Did you mean 'params'"),
+        ({"best": "accuracy", "format": Format.JSONL}, "jsonl is of whole rows"),
+    ],
+)
+def test_a_question_that_cannot_be_is_a_line(study: Study, question: dict[str, Any], words: str) -> None:
+    with pytest.raises(UserError) as caught:
+        query_rows(study, **question)
+    assert words in str(caught.value)

@@ -1,0 +1,94 @@
+"""Rows from files in every form that they are written in, and from tables that ship."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from results import export, lines, sources
+from results.row import Row
+from results.table import from_rows, together
+from search_spaces.errors import UserError
+
+RandomRows = Callable[[int, int], list[Row]]
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "parquet"])
+def test_columns_come_back_as_they_were_written(random_rows: RandomRows, tmp_path: Path, form: str) -> None:
+    table = from_rows(random_rows(0, 40))
+    export.write(table, form, tmp_path / f"rows.{form}")
+    (found,) = sources.read(tmp_path / f"rows.{form}").flat
+    assert found.column_names == table.column_names
+    for name in table.column_names:
+        values = table[name].to_pylist()
+        if form == "csv" and not pa.types.is_string(table[name].type):  # an integer may have been a float
+            assert found[name].to_pylist() == pytest.approx(values, nan_ok=True), name
+        elif form == "csv":
+            assert [str(one or "") for one in found[name].to_pylist()] == [one or "" for one in values], name
+        else:
+            assert found[name].to_pylist() == values, name
+
+
+def test_whole_rows_stand_once_and_bad_lines_are_named(random_rows: RandomRows, tmp_path: Path) -> None:
+    rows = random_rows(1, 5)
+    lines.write([*rows, rows[0]], tmp_path / "rows.jsonl")
+    with (tmp_path / "rows.jsonl").open("a") as file:
+        file.write("{}\n")
+    found = sources.read(tmp_path / "rows.jsonl")
+    assert found.rows == tuple(rows)
+    assert found.bad == (f"{tmp_path}/rows.jsonl, line 7: it has no 'task'",)
+
+
+def test_shipped_tables_have_names() -> None:
+    assert set(sources.shipped()) >= {"stdlib-lm-topologies", "goal-point-maze"}
+    (one, every) = (sources.read(name) for name in ("stdlib-lm-topologies", "tables"))
+    assert {row.task for row in one.rows} == {"stdlib-lm"}
+    assert len(one.rows) < len(every.rows)
+    assert not every.bad
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("x.json", "{}", "must be a JSON file, as --format json makes it"),
+        ("x.json", "[1]", "must be a JSON file"),
+        ("x.json", '[{"depth": "deep"}]', "column 'depth' holds int, got 'deep'"),
+        ("x.json", "[" * 100_000, "must be a JSON file"),
+        ("x.csv", "", "must be a CSV file, as --format csv makes it"),
+        ("x.csv", "a,b\n1\n", "must be a CSV file"),
+        ("x.csv", "a,a\n1,2\n", "must be a CSV file"),
+        ("x.csv", "depth\ndeep\n", "must be a CSV file"),
+        ("x.csv", "a\n\xff", "must be a CSV file"),
+        ("x.parquet", "PAR1", "must be a Parquet file"),
+        ("y.jsonl", None, "there is no file"),
+    ],
+)
+def test_what_cannot_be_read_is_a_line(tmp_path: Path, name: str, text: str | None, words: str) -> None:
+    if text is not None:
+        (tmp_path / name).write_bytes(text.encode("latin-1"))
+    with pytest.raises(UserError) as caught:
+        sources.read(tmp_path / name)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_a_spreadsheet_would_run_is_text_again(tmp_path: Path) -> None:
+    table = pa.table({"error": ["=1+1", "'quoted'", "plain"], "seed": [1, None, 3]})
+    export.write(table, "csv", tmp_path / "x.csv")
+    (found,) = sources.read(tmp_path / "x.csv").flat
+    assert found.to_pydict() == table.to_pydict()
+
+
+def test_tables_with_other_columns_stand_together() -> None:
+    both = together([pa.table({"a": [1], "b": ["x"]}), pa.table({"a": [0.5], "c": [2]})])
+    assert both.to_pydict() == {"a": [1.0, 0.5], "b": ["x", None], "c": [None, 2]}
+    with pytest.raises(UserError, match="these tables do not fit together"):
+        together([pa.table({"a": [1]}), pa.table({"a": ["x"]})])
+
+
+def test_json_is_strict(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text(json.dumps([{"a": float("inf"), "b": 1}]))
+    (found,) = sources.read(tmp_path / "x.json").flat
+    assert found.to_pydict() == {"a": [None], "b": [1]}
