@@ -54,6 +54,12 @@ def test_a_share_of_the_trials_confirms_with_fresh_seeds(search: Search) -> None
     assert all(one.chance > 0.1 for one in fronts)
 
 
+def test_a_training_that_was_held_confirms_nothing_when_it_goes_on(search: Search) -> None:
+    study = search(trials=12, confirm=0.25)
+    Store(study.storage).add(study.rows()[0], study.name, 12)  # behind those that confirm
+    assert Store(study.storage).confirming(study.name) == study.confirming
+
+
 def test_a_search_that_goes_on_confirms_anew(search: Search) -> None:
     assert len(search(trials=8, confirm=0.25).confirming) == 2
     study = search(trials=20, confirm=0.25)
