@@ -56,7 +56,7 @@ def test_a_share_of_the_trials_confirms_with_fresh_seeds(search: Search) -> None
 
 def test_a_training_that_was_held_confirms_nothing_when_it_goes_on(search: Search) -> None:
     study = search(trials=12, confirm=0.25)
-    Store(study.storage).add(study.rows()[0], study.name, 12)  # behind those that confirm
+    Store(study.storage, make=True).add(study.rows()[0], study.name, 12)  # behind those that confirm
     assert Store(study.storage).confirming(study.name) == study.confirming
 
 
