@@ -1,5 +1,6 @@
 """The `nas` command: each is a door and what prints what that returns. Quick to start: naming a door loads no torch."""
 
+import errno
 import os
 import sys
 from collections.abc import Callable
@@ -31,31 +32,55 @@ app = typer.Typer(
 )
 
 
+_UNWRITABLE = (errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG, errno.EDQUOT)
+
+
 def main() -> None:
     """Run the command line; a user's error, or one in a plug-in's code, is one line and exit status 2."""
     show_notices()
+    status = _status(app)
+    status = _status(_flush) or status
+    if LEFT_BEHIND:
+        os._exit(status)
+    sys.exit(status)
+
+
+def _status(work: Callable[[], object]) -> int:
+    """The exit status of what is to be done; what it raised has been said."""
     try:
-        _run()
+        work()
     except SystemExit as end:
-        if not LEFT_BEHIND:
-            raise
-        sys.stdout.flush()
-        os._exit(int(end.code or 0))
-
-
-def _run() -> None:
-    try:
-        app()
+        if place_of(end) is None:  # typer's own way to end
+            return int(end.code or 0)
+        return _said(end, f"{reason_of(end)}: a plug-in ended the program.")
     except UserError as error:
-        show_traceback(error)
-        print(printable(f"nas: {error}"), file=sys.stderr)
-        sys.exit(2)
+        return _said(error, str(error))
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in _UNWRITABLE and error.filename is None:
+            return _no_reader(error)
         if place_of(error) is None:  # ours to trace
             raise
-        show_traceback(error)
-        print(printable(f"nas: {reason_of(error)}. `nas --debug` has the traceback."), file=sys.stderr)
-        sys.exit(2)
+        return _said(error, f"{reason_of(error)}. `nas --debug` has the traceback.")
+    return 0
+
+
+def _said(error: BaseException, line: str) -> int:
+    show_traceback(error)
+    print(printable(f"nas: {line}"), file=sys.stderr)
+    return 2
+
+
+def _flush() -> None:
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+def _no_reader(error: OSError) -> int:
+    """What could not be printed is let go of, so that the interpreter does not try again at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    if error.errno == errno.EPIPE:  # `| head` has seen enough
+        return 1  # as typer does
+    return _said(error, f"what was to be printed cannot be written: {error.strerror}.")
 
 
 @app.callback()

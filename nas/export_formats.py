@@ -152,7 +152,7 @@ def _packages() -> tuple[Any, Any]:
     try:
         onnx, _, runtime = map(import_module, _PACKAGES)
     except ImportError as error:
-        needed = 'an .onnx file needs more packages: pip install "nas-bench-wiring[onnx]"'
+        needed = 'an .onnx file needs more packages: pip install ".[onnx]"'
         raise UserError(f"{needed} ({error}).") from error
     return onnx, runtime
 

@@ -4,7 +4,7 @@ A door's parameter of that name is the option; its default stands in the door.
 """
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from inspect import Parameter, Signature, getdoc, signature
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from nas.signals import Terminated, ended_when_asked
+from search_spaces.errors import UserError
 
 
 class Format(StrEnum):
@@ -179,6 +180,7 @@ def command(
     def run(**given: Any) -> None:
         try:
             with ended_when_asked():
+                _refuse_blank(options, given)
                 if check is not None:
                     check(**given)
                 found = door(**{one.name: given[one.name] for one in own})
@@ -194,6 +196,16 @@ def command(
     about = show if door.__name__ == "load" else door
     run.__doc__ = (getdoc(about) or "").partition("\n\nRaises:")[0]
     return run
+
+
+def _refuse_blank(options: Sequence[Parameter], given: Mapping[str, Any]) -> None:
+    """Raise UserError for an option that was given no text: it would mean everything, or nothing."""
+    for one in options:
+        values = given[one.name] if isinstance(given[one.name], list) else [given[one.name]]
+        if given[one.name] != one.default and any(isinstance(value, str) and not value.strip() for value in values):
+            flag = one.annotation.__metadata__[0].default  # where typer keeps it; of an argument an ellipsis
+            name = flag if isinstance(flag, str) else one.name.upper()
+            raise UserError(f"{name} was given nothing. Say what, or leave it out.")
 
 
 def _parameters(function: Callable[..., Any]) -> list[Parameter]:

@@ -7,10 +7,11 @@ from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, TypeVar
 
 from search_spaces.errors import UserError
-from search_spaces.spec import MOST_INTEGER, Spec
+from search_spaces.spec import Spec
 
 _LEAST = {"depth": 1, "width": 1, "heads": 0, "head_dim": 0, "hidden": 1}
-_MOST = {"depth": 10**4}  # of any other, what a Row can hold
+_MOST = {"depth": 10**4}
+_WIDEST = 2**24  # of any other: a thousand times what was ever trained
 _KINDS = {int: "an integer", str: "text"}
 _TEXTS = ("topology", "model", "blocks")
 _LEFT_OUT = ("model", "blocks")  # where they are empty: keys are older than they
@@ -61,8 +62,8 @@ class Architecture:
             value = getattr(self, name)
             if type(value) is not int or value < least:
                 raise UserError(f"{name} must be an integer of at least {least}, got {value!r}.")
-            if value > _MOST.get(name, MOST_INTEGER):
-                raise UserError(f"{name} must be at most {_MOST.get(name, MOST_INTEGER)}, got {value}.")
+            if value > _MOST.get(name, _WIDEST):
+                raise UserError(f"{name} must be at most {_MOST.get(name, _WIDEST)}, got {value}.")
         if self.model and (self.heads == 0 or self.head_dim or self.topology != "resnet"):
             got = f"heads={self.heads},head_dim={self.head_dim},topology={self.topology}"
             raise UserError(f"{self.model!r} has heads that share its width: head_dim=0, topology=resnet, got {got}.")

@@ -58,7 +58,7 @@ class Registry:
         entry = self._entries[name]
         try:
             return entry.load()
-        except Exception as error:  # a plug-in may fail in any way, and that is not ours to trace
+        except (Exception, SystemExit) as error:  # a plug-in may fail in any way, and that is not ours to trace
             of = f"{self.kind} {name!r} ({entry.value})"
             raise UserError(f"{of} could not be imported: {reason_of(error)}") from error
 

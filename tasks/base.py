@@ -128,7 +128,11 @@ class Task(ABC):
         handlers: Operator ("aten::fft_rfft") -> what counts its multiply-accumulates from the shapes of its inputs and
             of its outputs, or None where it has no matrix work; for operators of the task's networks that `nas cost`
             does not know.
+        takes_data: Whether `--data` is for it.
         data: The folder or name given by `--data`, or None for the default.
+
+    Raises:
+        UserError: Data for a task that has its own.
     """
 
     name: ClassVar[str]
@@ -138,8 +142,11 @@ class Task(ABC):
     presets: ClassVar[Mapping[str, Any]]
     bases: ClassVar[Mapping[str, Architecture]] = {}
     handlers: ClassVar[Handlers] = {}
+    takes_data: ClassVar[bool] = True
 
     def __init__(self, data: Path | None = None) -> None:
+        if data is not None and not self.takes_data:
+            raise UserError(f"task {self.name!r} has its data built in and takes no --data, got {str(data)!r}.")
         self.data = data
 
     def base_for(self, preset: str) -> Architecture:

@@ -54,6 +54,7 @@ class DigitRanksViT(SupervisedTask):
     """
 
     name = "digit-ranks-vit"
+    takes_data = False
     version = 1
     metrics = (Metric("accuracy", "share", "max"), Metric("loss", "nats", "min"))
     base = Architecture(depth=4, width=32, heads=4, head_dim=8, hidden=64)

@@ -69,6 +69,7 @@ class DigitsViT(ClassificationTask):
     """1,797 scans of 8 x 8 pixels (E. Alpaydin and C. Kaynak, 1998, the UCI set's test part)."""
 
     name = "digits-vit"
+    takes_data = False
     version = 1
     base = Architecture(depth=4, width=32, heads=4, head_dim=8, hidden=64)
     presets = {  # noqa: RUF012  # Task declares it a ClassVar

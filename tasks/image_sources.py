@@ -7,6 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from PIL import Image
 from timm.data import create_dataset
 
 from search_spaces.errors import UserError
@@ -30,6 +31,28 @@ class ImageSource:
     images: Any
     classes: dict[str, int]
     listing: Iterable[object]
+
+
+@dataclass(frozen=True)
+class Images:
+    """What timm's reader finds. timm's own data set puts the next image in the place of one that cannot be read.
+
+    Attributes:
+        reader: timm's: index -> open file and label, with the files' names.
+    """
+
+    reader: Any
+
+    def __len__(self) -> int:
+        return len(self.reader)
+
+    def __getitem__(self, index: int) -> tuple[Image.Image, int]:
+        """Raises OSError, with the image's name, where it cannot be read."""
+        file, label = self.reader[index]
+        try:
+            return Image.open(file).convert("RGB"), label
+        except OSError as error:
+            raise OSError(f"image {self.reader.filename(index)!r} cannot be read: {error}") from error
 
 
 def source(data: Path, split: str) -> ImageSource:
@@ -64,19 +87,17 @@ def state_of(path: Path) -> str:
 
 
 def _folder(place: Path) -> ImageSource:
-    images = create_dataset("", root=str(place), search_split=False)
-    reader = images.reader
+    reader = create_dataset("", root=str(place), search_split=False).reader
     paths = map(Path, reader.filenames(absolute=True))
     listing = [f"{name} {state_of(path)}" for name, path in zip(reader.filenames(), paths, strict=True)]
-    return ImageSource(images, reader.class_to_idx, listing)
+    return ImageSource(Images(reader), reader.class_to_idx, listing)
 
 
 def _tar(place: Path) -> ImageSource:
     _check_members(place)
     # Processes that read the same open file would move each other's place in it.
-    images = create_dataset("", root=str(place), cache_tarfiles=False)
-    reader = images.reader
-    return ImageSource(images, reader.class_name_to_idx, [state_of(place), *reader.filenames()])
+    reader = create_dataset("", root=str(place), cache_tarfiles=False).reader
+    return ImageSource(Images(reader), reader.class_name_to_idx, [state_of(place), *reader.filenames()])
 
 
 def _check_members(place: Path) -> None:
@@ -93,9 +114,8 @@ def _check_members(place: Path) -> None:
 
 def _hugging_face(name: Path, split: str) -> ImageSource:
     try:
-        images = create_dataset(name.as_posix(), split=split)
+        reader = create_dataset(name.as_posix(), split=split).reader
     except (ImportError, OSError, ValueError) as error:
         raise UserError(f"{str(name)!r} has no split {split!r} that can be read: {error}") from error
-    reader = images.reader
     # Of the hub's revision or the files' times, and of what was done to it since.
-    return ImageSource(images, reader.class_to_idx, chain([reader.dataset._fingerprint], reader.iter_targets()))
+    return ImageSource(Images(reader), reader.class_to_idx, chain([reader.dataset._fingerprint], reader.iter_targets()))

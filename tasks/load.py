@@ -25,7 +25,7 @@ def load_task(reference: str, data: Path | None = None) -> Task:
         return kind(data)
     except UserError:
         raise
-    except Exception as error:  # somebody's task may fail in any way, and that is not ours to trace
+    except (Exception, SystemExit) as error:  # somebody's task may fail in any way, and that is not ours to trace
         raise UserError(f"task {reference!r} could not be made: {reason_of(error)}") from error
 
 
@@ -75,7 +75,7 @@ def _imported(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except UserError:
         raise
-    except Exception as error:  # somebody's file may fail in any way, and that is not ours to trace
+    except (Exception, SystemExit) as error:  # somebody's file may fail in any way, and that is not ours to trace
         del sys.modules[name]
         raise UserError(f"{path} could not be imported: {reason_of(error)}") from error
     return module

@@ -3,6 +3,7 @@
 Each check says what it tries; one that fails raises an AssertionError which says what was expected.
 """
 
+import hashlib
 import json
 import random
 from collections.abc import Callable, Iterator, Mapping
@@ -19,10 +20,14 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from results.columns import refusal_of
 from search_spaces.architecture import Architecture
 from tasks.base import Fitted, Task
-from tasks.batches import call, tensors
+from tasks.batches import Batch, call, tensors
 from tasks.run import CONTINUE, STOP, Decision, Run
 from tasks.settings import changed, values_of
+from tasks.splits import TensorSplits
 from tasks.training import Reported
+
+MOST_TWICE = 0.1
+"""The share of validation or test examples that may be in train too, as equal examples are in small real data."""
 
 
 def check_task(task: Task, architecture: Architecture | None = None) -> None:
@@ -71,6 +76,18 @@ def check_its_data_has_a_fingerprint(task: Task, architecture: Architecture) -> 
     assert isinstance(first, str), f"a fingerprint is text, got {first!r}"
     assert first == again, f"the fingerprint must stay the same, got {first!r} and {again!r}"
     assert torch.equal(torch.get_rng_state(), before), "to ask for the fingerprint must draw nothing"
+
+
+def check_what_is_measured_was_not_trained_on(task: Task, architecture: Architecture) -> None:
+    """Of examples in memory, no more than a few of validation and test are in train as well."""
+    splits = getattr(task, "splits", None)
+    if not isinstance(splits, TensorSplits):
+        return
+    learnt = {*_digests(splits.train)}
+    for name, part in (("validation", splits.validation), ("test", splits.test)):
+        own = _digests(part)
+        twice = sum(digest in learnt for digest in own)
+        assert twice <= MOST_TWICE * len(own), f"{twice} of {len(own)} examples of {name} are in train as well"
 
 
 def check_it_builds_without_memory(task: Task, architecture: Architecture) -> None:
@@ -166,6 +183,7 @@ CONTRACT: tuple[Callable[[Task, Architecture], None], ...] = (
     check_it_says_what_it_is,
     check_its_recipes_are_settings,
     check_its_data_has_a_fingerprint,
+    check_what_is_measured_was_not_trained_on,
     check_it_builds_without_memory,
     check_the_closed_form_counts_every_parameter,
     check_training_is_a_pure_function,
@@ -198,6 +216,13 @@ def _fit(
         left = [path.name for path in Path(own).iterdir()]
     assert not left, f"a finished training must leave no files behind, got {left}"
     return fitted, curve
+
+
+def _digests(part: Batch) -> list[bytes]:
+    """A digest of each example's bytes."""
+    rows = [tensor.flatten(1) if tensor.dim() > 1 else tensor[:, None] for tensor in tensors(part)]
+    whole = torch.cat([tensor.contiguous().view(torch.uint8).flatten(1) for tensor in rows], dim=1).numpy()
+    return [hashlib.sha256(line.tobytes()).digest() for line in whole]
 
 
 def _other_runs(task: Task, architecture: Architecture) -> Iterator[dict[str, Any]]:

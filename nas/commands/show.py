@@ -1,5 +1,7 @@
 """What a door returned, on the terminal or in a file."""
 
+import errno
+import os
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -35,8 +37,24 @@ def check(
     for file in (plot, output, curves):
         if file is not None and file is not plot and not file.parent.is_dir():
             raise UserError(f"{file} cannot be written: there is no folder {file.parent}. Make it, or give another.")
+        if file is not None:
+            check_writable(file)
     if curves is not None and not seeds:
         raise UserError("--curves needs trained networks. Give --seeds.")
+
+
+def check_writable(file: Path) -> None:
+    """Raise UserError where a file cannot be: what takes hours is not to be lost for want of it."""
+    from search_spaces.errors import UserError
+    from search_spaces.files import partial_file
+
+    try:
+        if file.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        with partial_file(file) as partial:
+            partial.touch()
+    except OSError as error:
+        raise UserError(f"{file} cannot be written: {error.strerror}. Give another.") from error
 
 
 def front(study: "Study", plot: Path | None = None) -> None:

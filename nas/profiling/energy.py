@@ -18,7 +18,7 @@ def energy_of(call: Callable[[], None], device: torch.device, window_s: float = 
     try:
         import pynvml
     except ImportError:
-        return None, 'energy needs NVML: pip install "nas-bench-wiring[gpu]"'
+        return None, 'energy needs NVML: pip install ".[gpu]"'
     try:
         pynvml.nvmlInit()
         handle = pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{torch.cuda.get_device_properties(device).uuid}")

@@ -95,7 +95,7 @@ def address(parsed: URL) -> URL:
     if find_spec("psycopg") is None:
         raise UserError(
             f"store {without_passwords(parsed.render_as_string())} needs a driver that is not installed."
-            ' Install it: pip install "nas-bench-wiring[postgres]".'
+            ' Install it: pip install ".[postgres]".'
         )
     return parsed.set(drivername="postgresql+psycopg", query={**_NOTICED, **parsed.query})
 

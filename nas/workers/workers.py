@@ -96,7 +96,7 @@ def _on_ray(address: str, resources: Resources) -> Workers:
     try:
         import ray  # noqa: F401  # heavy, and an extra
     except ImportError:
-        raise UserError(f'--workers {address} needs Ray: pip install "nas-bench-wiring[ray]"') from None
+        raise UserError(f'--workers {address} needs Ray: pip install ".[ray]"') from None
     from nas.workers.ray_workers import RayWorkers
 
     return RayWorkers(address, resources)

@@ -24,7 +24,7 @@ def gymnasium() -> ModuleType:
     except ImportError as error:
         raise UserError(
             f'goal tasks need gymnasium, gymnasium-robotics and mujoco ({error}). Install the extra "rl": '
-            'pip install "nas-bench-wiring[rl]".'
+            'pip install ".[rl]".'
         ) from error
     if "FetchReach-v4" not in gymnasium.registry:
         gymnasium.register_envs(gymnasium_robotics)

@@ -50,6 +50,7 @@ class GoalTask(Task):
     """
 
     metrics = (Metric("time_at_goal", "steps", "max"), Metric("success_any", "share", "max"))
+    takes_data = False
     base = Architecture(depth=2, width=64, hidden=64)
     bases = {"paper": Architecture(depth=4, width=256, hidden=256)}  # noqa: RUF012  # 16 layers
     goal_at: ClassVar[int | None]

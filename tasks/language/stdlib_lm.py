@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import final
 
 from search_spaces.architecture import Architecture
-from search_spaces.errors import UserError
 from tasks.language.baselines import simple_methods
 from tasks.language.corpus import Corpus, stdlib_corpus
 from tasks.language.data import LanguageSplits
@@ -35,6 +34,7 @@ class StdlibLM(LanguageTask):
     """The documentation inside this Python (pydoc's topics, docstrings), in 2048 byte pairs; needs no data."""
 
     name = "stdlib-lm"
+    takes_data = False
     version = 1
     style = "llama"
     vocabulary = 2048
@@ -54,7 +54,5 @@ class StdlibLM(LanguageTask):
 
     def text(self) -> tuple[Corpus, Tokenizer]:
         """The standard library's, and a tokenizer trained on what is trained on."""
-        if self.data is not None:
-            raise UserError(f"task 'stdlib-lm' reads its own Python and takes no --data, got {str(self.data)!r}.")
         corpus = stdlib_corpus()
         return corpus, trained_tokenizer(texts_of(corpus.train), self.vocabulary)

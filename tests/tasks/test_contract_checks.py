@@ -11,7 +11,12 @@ from tasks.base import Fitted, Task
 from tasks.load import task_class
 from tasks.recipe import Recipe
 from tasks.run import Run
-from tasks.testing import check_it_stops_and_goes_on, check_training_is_a_pure_function
+from tasks.splits import TensorSplits
+from tasks.testing import (
+    check_it_stops_and_goes_on,
+    check_training_is_a_pure_function,
+    check_what_is_measured_was_not_trained_on,
+)
 
 MOONS = task_class(f"{Path(__file__).parent}/moons.py:Moons")
 TINY = Architecture(depth=1, width=8, hidden=8)
@@ -85,3 +90,16 @@ def test_numbers_that_happen_to_be_those_of_another_seed_are_none_of_its_busines
 def test_a_training_that_reports_nothing_on_the_way_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     check_it_stops_and_goes_on(Deaf(), TINY)
     assert "nothing to stop at" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("split", ["validation", "test"])
+def test_what_was_trained_on_and_is_measured_is_found(split: str) -> None:
+    class Leaking(Tiny):
+        def load(self) -> TensorSplits:
+            splits = super().load()
+            assert isinstance(splits, TensorSplits)
+            return replace(splits, **{split: splits.train})
+
+    check_what_is_measured_was_not_trained_on(Tiny(), TINY)
+    with pytest.raises(AssertionError, match=f"1000 of 1000 examples of {split} are in train as well"):
+        check_what_is_measured_was_not_trained_on(Leaking(), TINY)

@@ -174,3 +174,10 @@ def test_a_split_without_images_is_a_mistake(tmp_path: Path) -> None:
         (tmp_path / split).mkdir()
     with pytest.raises(UserError, match="must hold a folder of images for each class"):
         ImageNetViT(tmp_path).load()
+
+
+def test_an_image_that_cannot_be_read_is_named(image_folder: Path) -> None:
+    for file in (image_folder / "train").rglob("*.jpg"):
+        file.write_bytes(file.read_bytes()[:300])
+    with pytest.raises(OSError, match=r"image '(ant|bee|cat)/[0-7]\.jpg' cannot be read: "):
+        fit(image_folder)

@@ -172,4 +172,4 @@ def test_the_extra_is_named_where_it_is_missing() -> None:
         "load_task('goal-humanoid').prepare()"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert 'pip install "nas-bench-wiring[rl]"' in done.stderr.splitlines()[-1]
+    assert 'pip install ".[rl]"' in done.stderr.splitlines()[-1]

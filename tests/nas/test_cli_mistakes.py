@@ -1,0 +1,122 @@
+"""What goes wrong at a terminal: options that say nothing, output that nobody takes, plug-ins that end the program."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nas.cli import main
+from nas.storage.store import Store
+from toy_rows import a_row
+
+TOYS = Path(__file__).parent / "toy_tasks.py"
+
+EXITS = """
+import sys
+sys.path.insert(0, {folder!r})
+from toy_tasks import Toy
+
+class AtMaking(Toy):
+    name = "at-making"
+
+    def __init__(self, data=None):
+        sys.exit(0)
+
+class AtPreparing(Toy):
+    name = "at-preparing"
+
+    def prepare(self):
+        sys.exit(0)
+"""
+
+
+def nas(*words: str, out: int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "nas", *words], stdout=out, stderr=subprocess.PIPE, text=True, timeout=300, check=False
+    )
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_with_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Store("sqlite:///nas-runs/studies.db", make=True).add(a_row(), "s")
+
+
+@pytest.mark.parametrize("format", ["table", "csv"])
+def test_a_full_disk_is_a_line(format: str) -> None:
+    full = os.open("/dev/full", os.O_WRONLY)
+    try:
+        done = nas("results", "--format", format, out=full)
+    finally:
+        os.close(full)
+    assert done.returncode == 2
+    assert done.stderr == "nas: what was to be printed cannot be written: No space left on device.\n"
+
+
+def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = nas("results", "--format", "csv", out=writer)
+    finally:
+        os.close(writer)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("search", f"{TOYS}:Toy", "--budget", ""),
+        ("search", f"{TOYS}:Toy", "--objectives", " "),
+        ("results", "--columns", ""),
+        ("results", "--order-by", ""),
+        ("results", "--where", " "),
+        ("results", "--from", ""),
+        ("evaluate", f"{TOYS}:Toy", "--topology", ""),
+        ("cost", ""),
+    ],
+)
+def test_an_option_that_says_nothing_is_a_line(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["nas", *words])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 2
+    what = words[-2] if words[-2].startswith("--") else "TASK"
+    assert capsys.readouterr().err == f"nas: {what} was given nothing. Say what, or leave it out.\n"
+
+
+@pytest.mark.parametrize(("output", "reason"), [("folder", "Is a directory"), ("/proc/x.csv", "No such file")])
+def test_output_that_cannot_be_written_is_said_before_a_training(output: str, reason: str) -> None:
+    Path("folder").mkdir()
+    done = nas("evaluate", f"{TOYS}:Toy", "--preset", "smoke", "--output", output, "--format", "csv")
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"nas: {output} cannot be written: {reason}")
+    assert len(done.stderr.splitlines()) == 1
+    assert Store("sqlite:///nas-runs/studies.db").studies() == ["s"]
+    assert not list(Path("folder").iterdir())
+
+
+@pytest.mark.parametrize("name", ["AtMaking", "AtPreparing"])
+def test_a_plug_in_that_ends_the_program_is_named(name: str) -> None:
+    Path("exits.py").write_text(EXITS.format(folder=str(TOYS.parent)))
+    done = nas("search", f"exits.py:{name}", "--preset", "smoke", "--trials", "1", "--workers", "1")
+    assert done.returncode == 2
+    last = done.stderr.splitlines()[-1]
+    assert "SystemExit: 0 (exits.py, line " in last
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("task", ["digits-vit", "digit-ranks-vit", "stdlib-lm"])
+def test_data_for_a_task_that_has_its_own_is_a_line(task: str) -> None:
+    done = nas("cost", task, "--data", "nowhere")
+    assert done.returncode == 2
+    assert done.stderr == f"nas: task {task!r} has its data built in and takes no --data, got 'nowhere'.\n"
+
+
+def test_networks_that_nothing_could_hold_are_refused() -> None:
+    done = nas("cost", "digits-vit", "--arch", f"heads={10**12}")
+    assert done.stderr == "nas: heads must be at most 16777216, got 1000000000000.\n"
