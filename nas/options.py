@@ -21,6 +21,7 @@ class Format(StrEnum):
     """How results are printed."""
 
     TABLE = "table"
+    MARKDOWN = "markdown"
     CSV = "csv"
     JSON = "json"
     JSONL = "jsonl"

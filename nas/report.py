@@ -51,11 +51,12 @@ def say_bad(lines: Sequence[str]) -> None:
         say(screen(stderr=True), f"passed over, {line}")
 
 
-def for_a_terminal(format: Format, output: Path | None) -> bool:
+def for_a_terminal(format: Format, output: Path | None = None) -> bool:
     """Whether to print a table. Raises UserError where a table is to go to a file."""
-    if format is Format.TABLE and output is not None:
-        raise UserError(f"a table is for the terminal; --output {output} needs --format csv, json, jsonl or parquet.")
-    return format is Format.TABLE
+    is_table = format in (Format.TABLE, Format.MARKDOWN)
+    if is_table and output is not None:
+        raise UserError(f"a table is printed; --output {output} needs --format csv, json, jsonl or parquet.")
+    return is_table
 
 
 def write_rows(rows: "Sequence[Row]", format: Format, output: Path | None) -> None:
@@ -83,12 +84,13 @@ def print_comparison(
     title: str,
     records: Sequence[Mapping[str, Any]],
     baselines: Mapping[str, Mapping[str, float]],
+    format: Format = Format.TABLE,
 ) -> None:
     """Print what architectures do not have in common as a table, and the rest above it."""
     same = [name for name in records[0] if len(records) > 1 and all(one[name] == records[0][name] for one in records)]
     shared = ", ".join(f"{name} {records[0][name]}" for name in same if records[0][name] not in ("", None))
     columns = [name for name in records[0] if name not in same]
-    print_records(console, records, columns, f"{title}; all: {shared or 'nothing'}")
+    print_records(console, records, columns, f"{title}; all: {shared or 'nothing'}", format)
     for line in baseline_lines(baselines):
         say(console, line)
 
@@ -138,13 +140,22 @@ def _shown(found: "Sequence[Standing]") -> "list[Standing]":
     return [one for one in found if one.stands or one.chance >= CONTENDS]
 
 
-def print_records(console: Console, records: Sequence[Mapping[str, Any]], columns: Sequence[str], title: str) -> None:
+def print_records(
+    console: Console,
+    records: Sequence[Mapping[str, Any]],
+    columns: Sequence[str],
+    title: str,
+    format: Format = Format.TABLE,
+) -> None:
     """Print records as a table; a metric and its standard error share a cell."""
     names = [column for column in columns if not column.endswith("_se")]
     cells = {column: [printable(_cell(record, column)) for record in records] for column in names}
+    say(console, title)
+    if format is Format.MARKDOWN:
+        _print_markdown(cells)
+        return
     headings = {column: printable(column.replace("_", "\n", 1)) for column in names}  # two short lines leave room
     shown = _fitting({column: [*headings[column].split("\n"), *cells[column]] for column in names}, console.width)
-    say(console, title)
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), collapse_padding=True, show_edge=False)
     for column in shown:
         numbers = all(isinstance(record.get(column), int | float | None) for record in records)
@@ -154,6 +165,16 @@ def print_records(console: Console, records: Sequence[Mapping[str, Any]], column
     console.print(table)
     if len(shown) < len(names):
         say(console, f"no room for: {', '.join(name for name in names if name not in shown)}")
+
+
+def _print_markdown(cells: Mapping[str, Sequence[str]]) -> None:
+    """Print columns of cells as a table in Markdown, whole, with a line apart from what stands before it."""
+    lines = [list(cells), *zip(*cells.values(), strict=True)]
+    print()
+    for number, line in enumerate(lines):
+        print("|", " | ".join(cell.replace("\\", "\\\\").replace("|", "\\|") for cell in line), "|")
+        if number == 0:
+            print("|", " | ".join("---" for _ in cells), "|")
 
 
 def _fitting(cells: Mapping[str, Sequence[str]], width: int) -> list[str]:

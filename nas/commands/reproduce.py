@@ -23,11 +23,14 @@ def show(comparison: tuple[list[dict[str, Any]], list[str]], format: Format = Fo
     """Print parameters as printed and as counted, a line a reading."""
     import typer
 
+    from nas import report
     from results import export, table
 
     records, papers = comparison
     if format is Format.TABLE:
         _print(records, papers)
+    elif format is Format.MARKDOWN:
+        report.print_records(report.screen(), records, list(records[0]), f"{len(records)} readings", format)
     else:
         export.write(table.from_records(records), format.value)
     if not all(holds(record["label"], record["matches"] == "yes") for record in records):

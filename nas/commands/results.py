@@ -121,17 +121,17 @@ def query_rows(
         export.write(named, format.value, output)
     elif question.is_of_rows:
         shown = named if columns else query(found, columns=[*_telling(study, found), *_differing(found)])
-        _print(shown, f"{len(found)} of {len(study.table)} rows")
+        _print(shown, f"{len(found)} of {len(study.table)} rows", format)
     else:
         for name, part in _by_task(named):
             shown = part if columns or not best else query(part, columns=_telling(study, part, question.first))
-            _print(shown, f"{name}{len(part)} lines from {len(every)} rows")
+            _print(shown, f"{name}{len(part)} lines from {len(every)} rows", format)
 
 
-def _print(found: "pa.Table", title: str) -> None:
+def _print(found: "pa.Table", title: str, format: Format) -> None:
     from nas import report
 
-    report.print_records(report.screen(), found.to_pylist(), found.column_names, title)
+    report.print_records(report.screen(), found.to_pylist(), found.column_names, title, format)
 
 
 def _by_task(found: "pa.Table") -> "Iterator[tuple[str, pa.Table]]":

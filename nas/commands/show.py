@@ -117,7 +117,7 @@ def comparison(
     elif not for_terminal:
         export.write(table.from_records(compared.records), format.value, output)
     else:
-        report.print_comparison(report.screen(), compared.title, compared.records, compared.baselines or {})
+        report.print_comparison(report.screen(), compared.title, compared.records, compared.baselines or {}, format)
     lost = [row for row in compared.trained if row.status == "failed"]
     if lost:
         raise UserError(f"{len(lost)} of {len(compared.trained)} evaluations failed, the first with: {lost[0].error}")
@@ -132,11 +132,13 @@ def audit(audited: "Audit", format: Format = Format.TABLE, output: Path | None =
         return
     console, names = report.screen(), list(audited.records[0])
     orders = [name for name in names if name.startswith("tau_")]
-    report.print_records(console, audited.records, [name for name in names if name not in orders], audited.title)
-    report.print_records(console, audited.records, ["metric", *orders], "Kendall's tau of the architectures' orders")
+    spreads = [name for name in names if name not in orders]
+    report.print_records(console, audited.records, spreads, audited.title, format)
+    how = "Kendall's tau of the architectures' orders"
+    report.print_records(console, audited.records, ["metric", *orders], how, format)
     best = audited.records[0]["metric"]
     title = f"seeds that tell so many of them apart by {best}, and seconds an architecture then takes"
-    report.print_records(console, audited.resolutions, list(audited.resolutions[0]), title)
+    report.print_records(console, audited.resolutions, list(audited.resolutions[0]), title, format)
 
 
 def costs(records: list[dict[str, Any]], format: Format = Format.TABLE) -> None:
@@ -144,13 +146,13 @@ def costs(records: list[dict[str, Any]], format: Format = Format.TABLE) -> None:
     from nas import report
     from results import export, table
 
-    if format is not Format.TABLE:
+    if not report.for_a_terminal(format):
         export.write(table.from_records(records), format.value)
     elif "key" in records[0]:
         report.print_record(report.screen(), records[0])
     else:
         sums = (f"{sum(record[name] for record in records):,} {name}" for name in ("params", "macs", "flops"))
-        report.print_records(report.screen(), records, list(records[0]), ", ".join(sums))
+        report.print_records(report.screen(), records, list(records[0]), ", ".join(sums), format)
 
 
 def profile(record: Mapping[str, Any], format: Format = Format.TABLE) -> None:
@@ -159,7 +161,7 @@ def profile(record: Mapping[str, Any], format: Format = Format.TABLE) -> None:
     from nas.profiling.trace import operators
     from results import export, table
 
-    if format is not Format.TABLE:
+    if not report.for_a_terminal(format):
         export.write(table.from_records([record]), format.value)
         return
     console = report.screen()

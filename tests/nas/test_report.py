@@ -3,8 +3,10 @@
 from math import nan
 
 import pytest
+from rich.console import Console
 
-from nas.report import front_notes, front_records
+from nas.options import Format
+from nas.report import front_notes, front_records, print_records, screen
 from results.standing import Standing
 
 
@@ -32,3 +34,32 @@ def test_a_front_without_errors_has_no_chances_and_says_so() -> None:
     found = [standing(nan, stands=True)]
     assert front_records(found)[0]["at_front"] is None
     assert "--seeds 2" in front_notes(found)[0]
+
+
+WIDE = [{"key": "abc", "accuracy": 0.51234, "accuracy_se": 0.01, "seeds": 12345678, "x|y": "a\\|b"}]
+
+
+def test_markdown_holds_all_columns_and_no_cell_ends_another(capsys: pytest.CaptureFixture[str]) -> None:
+    print_records(screen(), WIDE, list(WIDE[0]), "title", Format.MARKDOWN)
+    assert capsys.readouterr().out.splitlines() == [
+        "title",
+        "",
+        "| key | accuracy | seeds | x\\|y |",
+        "| --- | --- | --- | --- |",
+        "| abc | 0.512±0.010 | 12345678 | a\\\\\\|b |",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("width", "shown", "left"),
+    [(80, ["key", "accuracy", "seeds", "x|y"], []), (33, ["accuracy", "seeds"], ["key"]), (12, ["accuracy"], ["key"])],
+)
+def test_a_narrow_terminal_has_fewer_columns_and_all_digits(
+    capsys: pytest.CaptureFixture[str], width: int, shown: list[str], left: list[str]
+) -> None:
+    print_records(Console(width=width), WIDE, list(WIDE[0]), "title")
+    lines = capsys.readouterr().out.splitlines()
+    assert all(name in lines[1] for name in shown)
+    assert "0.512±0.010" in lines[3]
+    assert ("12345678" in lines[3]) == ("seeds" in shown)
+    assert [name for name in left if name in lines[-1]] == left
