@@ -12,12 +12,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
+
 import nas
 from benchmarks import curves
 from benchmarks.form import Figure, main
 from benchmarks.noisy_search import Once
 from nas.study import Study
-from results.pareto import front
+from results.pareto import front, hypervolume
 from results.row import Direction
 
 RECORDED = f"{curves.__file__}:Recorded"
@@ -44,18 +46,13 @@ def steps(study: Study) -> int:
     return sum(row.steps for row in study.rows())
 
 
-def hypervolume(study: Study, objectives: Mapping[str, Direction], reference: tuple[float, float]) -> float:
-    """Of the front by validation, with its values by test; FLOPs are to be small."""
+def reached(study: Study, objectives: Mapping[str, Direction], reference: tuple[float, float]) -> float:
+    """The hypervolume of the front by validation, with its values by test; FLOPs are to be small."""
     (metric, way), _ = objectives.items()
     sign = -1.0 if way == "max" else 1.0
     found = front(study.table, objectives)
     values = [sign * value for value in found[f"test_{metric}"].to_pylist()]
-    (worst, left), total = reference, 0.0
-    for value, flops in sorted(zip(values, found["flops"].to_pylist(), strict=True)):
-        if flops < left:
-            total += max(worst - value, 0.0) * (left - flops)
-            left = flops
-    return total
+    return hypervolume(np.array([values, found["flops"].to_pylist()], dtype=float).T, np.array(reference))
 
 
 def compared(asked: Mapping[str, Any], rungs: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[float, float]]:
@@ -67,9 +64,9 @@ def compared(asked: Mapping[str, Any], rungs: Mapping[str, Mapping[str, Any]]) -
     metric, way = next(iter(objectives.items()))
     values = [row.test[metric] for row in whole.rows()]
     reference = -min(values) if way == "max" else max(values), float(max(row.costs.flops or 0 for row in whole.rows()))
-    best = hypervolume(whole, objectives, reference)
+    best = reached(whole, objectives, reference)
     return {
-        name: (steps(whole) / steps(study), hypervolume(study, objectives, reference) / best)
+        name: (steps(whole) / steps(study), reached(study, objectives, reference) / best)
         for name, study in held.items()
     }
 

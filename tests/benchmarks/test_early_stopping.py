@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from benchmarks import curves, early_stopping
-from benchmarks.early_stopping import compared, hypervolume, pair, steps
+from benchmarks.early_stopping import compared, pair, reached, steps
 from nas.study import Study
 from results.costs import Costs
 from toy_rows import LITTLE, a_row
@@ -32,7 +32,7 @@ def a_study(*values: tuple[float, float, int]) -> Study:
 
 def test_a_front_is_chosen_by_validation_and_measured_by_test() -> None:
     study = a_study((0.9, 0.8, 10), (0.8, 0.7, 5), (0.7, 0.99, 7))  # the last one is not on the front
-    assert hypervolume(study, WAYS, (-0.5, 20.0)) == pytest.approx(0.3 * 10 + 0.2 * 5)
+    assert reached(study, WAYS, (-0.5, 20.0)) == pytest.approx(0.3 * 10 + 0.2 * 5)
     assert steps(study) == 10 + 20 + 30
 
 

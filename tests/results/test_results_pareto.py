@@ -1,10 +1,12 @@
 from collections.abc import Callable
+from itertools import combinations
+from math import prod
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from results.pareto import front, non_dominated
+from results.pareto import front, hypervolume, non_dominated
 from results.row import Row
 from results.table import from_records, from_rows
 from search_spaces.errors import UserError
@@ -122,3 +124,29 @@ def test_objectives_that_cannot_be_are_a_mistake(objectives: dict[str, str], wor
 def test_integers_too_great_for_a_float_may_be_objectives(make_row: MakeRow) -> None:
     table = from_rows([make_row(depth=1, flops=2**62), make_row(depth=2, flops=2**53 + 1)])
     assert front(table, {"flops": "min"})["depth"].to_pylist() == [2]
+
+
+def boxes(values: NDArray[np.float64], reference: NDArray[np.float64]) -> float:
+    """The volume of the union of boxes from each point to the reference, by inclusion and exclusion."""
+    total = 0.0
+    for size in range(1, len(values) + 1):
+        for some in combinations(values, size):
+            sides = np.maximum(reference - np.max(some, axis=0), 0)
+            total += (-1) ** (size + 1) * prod(sides.tolist())
+    return total
+
+
+@pytest.mark.parametrize("m", [1, 2, 3, 4])
+@pytest.mark.parametrize("n", [0, 1, 2, 7])
+def test_a_hypervolume_is_that_of_the_union_of_boxes(m: int, n: int) -> None:
+    generator = np.random.default_rng(10 * m + n)
+    for levels in (3, 1000):  # with many equal values, and with none; some points are not better than the reference
+        values = generator.integers(0, levels, (n, m)) / levels
+        assert hypervolume(values, np.full(m, 0.8)) == pytest.approx(boxes(values, np.full(m, 0.8)), abs=1e-12)
+
+
+def test_a_hypervolume_is_of_numbers_of_one_length() -> None:
+    with pytest.raises(ValueError, match="NaN"):
+        hypervolume(np.array([[np.nan, 1.0]]), np.ones(2))
+    with pytest.raises(ValueError, match=r"\(2, 1\) and \(2,\)"):
+        hypervolume(np.ones((2, 1)), np.ones(2))
