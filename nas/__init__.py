@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from nas.doors.evaluate import evaluate
     from nas.doors.export import export
     from nas.doors.load import load
+    from nas.doors.load_table import load_table
     from nas.doors.profile import profile
     from nas.doors.retrofit import retrofit
     from nas.doors.search import search
@@ -37,6 +38,7 @@ __all__ = [
     "evaluate",
     "export",
     "load",
+    "load_table",
     "profile",
     "retrofit",
     "search",

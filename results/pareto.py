@@ -95,7 +95,8 @@ def hypervolume(values: NDArray[np.float64], reference: NDArray[np.float64]) -> 
         return float((np.diff(first, append=reference[0]) * (reference[1] - reached)).sum())
     values = values[np.argsort(values[:, -1])]
     depths = np.diff(values[:, -1], append=reference[-1])
-    return sum(depth * hypervolume(values[: n + 1, :-1], reference[:-1]) for n, depth in enumerate(depths) if depth)
+    slices = [(n + 1, float(depth)) for n, depth in enumerate(depths) if depth]
+    return sum(depth * hypervolume(values[:reached, :-1], reference[:-1]) for reached, depth in slices)
 
 
 def not_surely_dominated(values: NDArray[np.float64], errors: NDArray[np.float64]) -> NDArray[np.bool_]:
