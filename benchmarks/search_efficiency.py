@@ -30,7 +30,7 @@ from benchmarks.landscapes import LOSSES, Landscape, landscapes
 from benchmarks.per_block import LargeLandscape
 from nas.sampling import DEFAULT, BudgetSampler
 from search_spaces.architecture import Architecture
-from search_spaces.space import option_of
+from search_spaces.axis_names import option_of
 
 BUDGETS = {"band": "21M<=params<=23M", "cap": "params<=18500k"}  # hold 3 % and 30 % of the space
 TRIALS = 100

@@ -42,14 +42,14 @@ class TabularBenchmark:
     def __init__(self, name: str, rows: Sequence[Row]) -> None:
         _check_alike(name, rows)
         counted = {row.architecture: row.costs for row in reversed(rows) if _is_counted(row)}
+        once = {(row.architecture, row.seed): row for row in rows if row.architecture in counted}
         recorded: dict[Architecture, dict[int, Row]] = {}
-        for row in rows:
-            if row.architecture in counted:
-                recorded.setdefault(row.architecture, {})[row.seed] = row
+        for (architecture, seed), row in once.items():
+            recorded.setdefault(architecture, {})[seed] = row
         if not recorded:
             raise UserError(f"table {name!r} has no row of an architecture whose parameters and MACs were counted.")
         self.name = name
-        self.rows = tuple(row for of_one in recorded.values() for row in of_one.values())
+        self.rows = tuple(once.values())
         self._recorded, self._costs = recorded, counted
 
     @property
