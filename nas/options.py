@@ -54,7 +54,7 @@ def _option(flag: str, what: str, kind: Any = str, metavar: str | None = None, *
 _TEXT, _TEXTS, _FILE, _NUMBER = str | None, list[str], Path | None, int | None
 
 OPTIONS: Mapping[str, Any] = {
-    "task": _argument("TASK", "A task by name (`nas list tasks`), or FILE.py:CLASS."),
+    "task": _argument("TASK", "A task by name (`nas list tasks`), FILE.py:CLASS, or replay:TABLE."),
     "checkpoint": _argument("CHECKPOINT", "Folder of a trained network (`nas evaluate --save`).", Path),
     "key": _argument("KEY", "An architecture's key, or a row's identity; the beginning will do."),
     "from_study": _argument("STUDY", "Name of a study (`nas list studies`)."),
@@ -83,7 +83,9 @@ OPTIONS: Mapping[str, Any] = {
     "settings": _option("--set", "Changes to the preset's recipe: lr=1e-3,weight_decay=0.", str, "FIELD=VALUE,..."),
     "data": _option("--data", "Folder or name of the data, where a task needs one.", _TEXT, "PATH"),
     "sampler": _option("--sampler", "What proposes architectures (`nas list samplers`), or MODULE:CLASS of Optuna's."),
-    "space": _option("--space", "A search space by name (`nas list spaces`), or timm:MODEL."),
+    "space": _option(
+        "--space", "A search space by name (`nas list spaces`), or timm:MODEL. Default: joint, or a task's own."
+    ),
     "axis": _option(
         "--axis", "Another axis of the space, or other values: recipe.lr=1e-3,3e-3.", _TEXTS, "NAME=VALUE,..."
     ),

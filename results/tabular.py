@@ -41,7 +41,7 @@ class TabularBenchmark:
 
     def __init__(self, name: str, rows: Sequence[Row]) -> None:
         _check_alike(name, rows)
-        counted = {row.architecture: row.costs for row in reversed(rows) if _is_counted(row)}
+        counted = {row.architecture: row.costs for row in rows if _is_counted(row)}
         once = {(row.architecture, row.seed): row for row in rows if row.architecture in counted}
         recorded: dict[Architecture, dict[int, Row]] = {}
         for (architecture, seed), row in once.items():

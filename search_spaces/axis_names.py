@@ -1,4 +1,4 @@
-"""What axes are by their names: "depth" a field, "heads:3" a run's, "dca.k" a topology's option, "recipe.lr" a recipe's."""
+"""Which axis is what: a field ("depth"), a run's ("heads:3"), an option ("dca.k"), the recipe's ("recipe.lr")"""
 
 from search_spaces.architecture import BY_BLOCK
 

@@ -36,6 +36,7 @@ def test_it_has_what_it_lists_and_nothing_that_lies_between() -> None:
         (("dca(k=4)", "dca(k=1)"), {"dca.k": (1, 4)}),
         (("dca(form=a,k=4)", "dca(form=a,k=1)", "grn-v3"), {"topology": ("dca(form=a)", "grn-v3"), "dca.k": (1, 4)}),
         (("dca", "dca(k=1)", "resnet"), {"topology": ("dca", "dca(k=1)", "resnet")}),  # whose k is "dca"'s?
+        (("dca(k=1)", "dca(k=2)", "dca"), {"topology": ("dca(k=1)", "dca(k=2)", "dca")}),
         (("dca(k=1)/resnet", "dca(k=1)", "dca(k=2)"), {"topology": ("dca(k=1)/resnet", "dca"), "dca.k": (1, 2)}),
         (("unheard-of(a=x)", "unheard-of(a=y)"), {"unheard-of.a": ("x", "y")}),
     ],
