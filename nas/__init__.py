@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from nas.doors.profile import profile
     from nas.doors.retrofit import retrofit
     from nas.doors.search import search
+    from nas.doors.tournament import tournament
     from nas.study import Study
     from results.row import Row
     from search_spaces.errors import UserError
@@ -42,6 +43,7 @@ __all__ = [
     "profile",
     "retrofit",
     "search",
+    "tournament",
 ]
 
 _HOMES = {

@@ -82,6 +82,8 @@ OPTIONS: Mapping[str, Any] = {
     "preset": _option("--preset", "How thoroughly to train: smoke, proxy, paper ... (`nas list presets`).", _TEXT),
     "settings": _option("--set", "Changes to the preset's recipe: lr=1e-3,weight_decay=0.", str, "FIELD=VALUE,..."),
     "data": _option("--data", "Folder or name of the data, where a task needs one.", _TEXT, "PATH"),
+    "table": _argument("TABLE", "A table of recorded trainings: replay:NAME, or replay:FILE.jsonl of yours."),
+    "samplers": _option("--samplers", "What is compared (`nas list samplers`). Default: all installed.", _TEXT, "A,B"),
     "sampler": _option("--sampler", "What proposes architectures (`nas list samplers`), or MODULE:CLASS of Optuna's."),
     "space": _option(
         "--space", "A search space by name (`nas list spaces`), or timm:MODEL. Default: joint, or a task's own."
@@ -108,7 +110,9 @@ OPTIONS: Mapping[str, Any] = {
     "tune_trials": _option("--tune-trials", "How many trainings that takes for each. Default: 8.", _NUMBER),
     "architectures": _option("--architectures", "How many, spread over the space by their FLOPs.", int),
     "seeds": _option(
-        "--seeds", "Seeds that each is trained with; in a search at least, and in `compare` 0 counts.", int
+        "--seeds",
+        "Seeds that each is trained with; in a search at least, in `compare` 0 counts. Of a tournament: its searches.",
+        int,
     ),
     "confirm": _option(
         "--confirm", "Share of the trials that, at the end, train what may be on the front with fresh seeds.", float
@@ -128,7 +132,7 @@ OPTIONS: Mapping[str, Any] = {
         "--budget", 'Bounds that every trained network keeps: "params<=100k", "20M<=params<=24M".', _TEXTS
     ),
     "objectives": _option("--objectives", "What to search for. Default: the task's metric, flops.", _TEXT, "A,B"),
-    "trials": _option("--trials", "Trainings the study is to hold in all.", int),
+    "trials": _option("--trials", "Trainings a study is to hold in all, or each search of a tournament has.", _NUMBER),
     "timeout": _option("--timeout", "End after that time; the same command goes on: 90s, 30m, 2h.", _TEXT, "TIME"),
     "trial_timeout": _option("--trial-timeout", "Fail an evaluation that takes longer: 90s, 30m, 2h.", _TEXT, "TIME"),
     "trial_memory": _option(
@@ -151,7 +155,7 @@ OPTIONS: Mapping[str, Any] = {
     "profile": _option("--profile", "First measure time, memory and energy, and keep a trace of training steps.", bool),
     "batch": _option("--batch", "Examples of a training step. Default: as the preset has.", _NUMBER),
     "by": _option("--by", "Instead of the sums, counts of each layer, or of each operator.", _TEXT, "layer|operator"),
-    "plot": _option("--plot", "Where to draw the front.", _FILE, "FILE.png"),
+    "plot": _option("--plot", "Where to draw it.", _FILE, "FILE.png"),
 }
 """Parameter of a door, or of what prints what it returns -> the option."""
 

@@ -22,6 +22,7 @@ from toy_tables import recorded, trained, written
 
 Replayed = Callable[..., Study]
 TABLE = TabularBenchmark("toys", recorded())
+LEAST = TABLE.architectures[0]
 
 
 @pytest.fixture
@@ -89,6 +90,13 @@ def test_what_has_seeds_left_is_confirmed_and_nothing_else(replayed: Replayed) -
     assert max(Counter((row.architecture, row.seed) for row in study.rows()).values()) == 1
 
 
+def test_what_is_searched_for_want_of_seeds_confirms_nothing(replayed: Replayed) -> None:
+    rows = [row for row in plain() if row.seed == 0 or (row.seed == 1 and row.architecture == LEAST)]
+    study = replayed(rows, trials=8, confirm=0.5)
+    assert len({row.architecture for row in study.rows()}) == 7
+    assert {row.identity() for row in study.rows() if row.seed == 0}.isdisjoint(study.confirming)
+
+
 def test_seeds_are_taken_in_their_order_from_the_searchs_own_on() -> None:
     assert [next_seed(7, range(7, 7 + taken)) for taken in range(3)] == [7, 8, 9]
     assert next_seed(2**63 - 1, {2**63 - 1}) == 0
@@ -119,7 +127,7 @@ def test_what_failed_fails_again_and_what_stood_still_is_no_end(replayed: Replay
 
 
 def test_trainings_are_held_at_a_rung_and_go_on_to_what_was_recorded(replayed: Replayed) -> None:
-    held = replayed(trials=24, objectives="accuracy,flops", confirm=0, rungs=1, grace=0.2).rows()
+    held = replayed(trials=24, objectives="accuracy,flops", confirm=0, rungs=1, grace=0.2, seed=7).rows()
     stopped = [row for row in held if row.status == "pruned"]
     assert stopped
     for row in stopped:

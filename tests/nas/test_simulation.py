@@ -29,7 +29,9 @@ def replayed(table: TabularBenchmark, sampler: str, seed: int, trials: int) -> l
 @pytest.mark.parametrize("sampler", ["random", "nsga2", "surrogate"])
 def test_what_is_replayed_in_memory_is_what_a_search_with_a_store_finds(tmp_path: Path, sampler: str) -> None:
     rows = [
-        replace(row, status="failed", metrics={}, error="x") if row.architecture.heads == 2 else row
+        replace(row, status="failed", metrics={}, error="x")
+        if row.architecture.depth == row.architecture.heads == 2
+        else row
         for row in recorded(noise=0.1)
     ]
     asked: dict[str, Any] = {"trials": 16, "confirm": 0, "seed": 4, "sampler": sampler, "objectives": [*WAYS]}
