@@ -137,6 +137,17 @@ def check_device(quantities: Collection[str]) -> None:
         raise UserError("energy_j is measured on NVIDIA GPUs, and there is none. Take step_ms or flops.")
 
 
+def check_measurable(task: Task, base: Architecture, quantities: Collection[str]) -> None:
+    """Raise UserError where a network is to be measured and there is none, or no device that tells it.
+
+    That is asked now, and not in every trial.
+    """
+    check_device(quantities)
+    if measures_for(quantities) or any(name in PROFILED for name in quantities):
+        with meta_device():
+            task.build(base)
+
+
 @dataclass(frozen=True)
 class Asked:
     """A search that can be carried out.
@@ -182,11 +193,8 @@ def ask_search(
         raise UserError(f"{twice[0]} is an axis of the space and stands in --set as well. Leave one of them out.")
     metrics: dict[str, Direction] = {metric.name: metric.direction for metric in of.metrics}
     wanted = resolve([of.metrics[0].name, "flops"] if objectives is None else names_in(objectives), metrics)
-    check_device({*bounds.bounds, *wanted})
     check_reported(wanted, metrics, rungs)
-    if bounds.profiled.bounds or measures_for(wanted) or any(name in PROFILED for name in wanted):
-        with meta_device():
-            of.build(laid_out.base)  # which raises where there is no network to measure: now, and not in every trial
+    check_measurable(of, laid_out.base, {*bounds.bounds, *wanted})
     proposer(sampler or DEFAULT)  # which raises where there is no such sampler
     members = within(laid_out, of, bounds)
     return Asked(

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import optuna
 import pytest
 
 import nas
@@ -65,6 +66,13 @@ def test_the_last_trials_confirm_and_failures_are_told() -> None:
     assert len(set(proposed[:24])) == 24
     assert set(proposed[24:]) <= {one for one in proposed[:24] if one.architecture.depth <= 4}
     assert trained_before == [proposed[:number].count(one) for number, one in enumerate(proposed)]
+
+
+def test_errors_are_told_with_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    studies, make = list[optuna.Study](), optuna.create_study
+    monkeypatch.setattr(optuna, "create_study", lambda **asked: studies.append(make(**asked)) or studies[-1])
+    simulate(BudgetSampler(ALL, "random"), ("max", "min"), lambda *asked: Outcome((1.0, 2.0), (0.1, None)), 2)
+    assert [trial.user_attrs for trial in studies[0].trials] == [{"errors": [0.1, None]}] * 2
 
 
 def test_an_outcome_is_of_a_complete_row_with_all_objectives() -> None:
