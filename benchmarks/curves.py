@@ -6,6 +6,10 @@ They are every member of a space, trained once with seed 0 (two cores of an AMD 
         --axis "topology=resnet,grn-v3,dca(k=2),ancre(temperature=0.01),hyper(streams=2)" --trials 100 \
         --sampler random --confirm 0 --keep none --study curves --storage sqlite:///curves.db
     python -m benchmarks.curves sqlite:///curves.db curves benchmarks/data/digit-ranks-vit.csv.gz
+
+As a table that can be searched and played on (`nas tournament replay:digit-ranks-curves.jsonl`):
+
+    python -m benchmarks.curves digit-ranks-curves.jsonl
 """
 
 import csv
@@ -17,20 +21,16 @@ from functools import cache
 from pathlib import Path
 
 import nas
-from results.row import Row
-from tasks.base import Fitted
+from nas.counting import cheap_counts
+from results import lines
+from results.row import Costs, CurvePoint, Row
+from search_spaces.parsing import parse_architecture
 from tasks.digit_ranks import DigitRanksViT
-from tasks.run import STOP, Run
+from tasks.settings import changed, values_of
 
 FILE = Path(__file__).parent / "data" / "digit-ranks-vit.csv.gz"
 METRICS = ("accuracy", "accuracy_se", "loss", "loss_se")
 TEST = ("test_accuracy", "test_loss")
-
-AXES = (
-    "depth=1,2,3,4,6",
-    "heads=1,2,4,8",
-    "topology=resnet,grn-v3,dca(k=2),ancre(temperature=0.01),hyper(streams=2)",
-)
 
 Curve = Sequence[tuple[int, Mapping[str, float]]]
 """Steps and validation metrics; the last are those of the end, and with them those on the test split."""
@@ -40,8 +40,8 @@ Curve = Sequence[tuple[int, Mapping[str, float]]]
 def curves(file: Path = FILE) -> Mapping[str, Curve]:
     """Architectures as text -> their curves."""
     found = defaultdict[str, list[tuple[int, Mapping[str, float]]]](list)
-    with gzip.open(file, "rt", encoding="utf-8", newline="") as lines:
-        for line in csv.DictReader(lines):
+    with gzip.open(file, "rt", encoding="utf-8", newline="") as opened:
+        for line in csv.DictReader(opened):
             values = {name: float(line[name]) for name in (*METRICS, *TEST) if line[name]}
             found[line["architecture"]].append((int(line["step"]), values))
     return dict(found)
@@ -59,21 +59,32 @@ def write(rows: Sequence[Row], file: Path) -> None:
                 packed.write(f'"{row.architecture}",{step},{values}\n'.encode())
 
 
-class Recorded(DigitRanksViT):
-    """digit-ranks-vit, whose trainings are looked up."""
+def recorded(file: Path = FILE) -> list[Row]:
+    """The trainings as Rows, so that they can be replayed: the base first, as the search had it.
 
-    name = "recorded-digit-ranks"
-
-    def fit(self, run: Run) -> Fitted:
-        """Say the curve as far as is wanted."""
-        *reported, (last, at_end) = curves()[str(run.architecture)]
-        for step, metrics in reported:
-            if run.report(step, metrics) is STOP:
-                return Fitted(steps=step, metrics=metrics)
-        metrics = {name: at_end[name] for name in METRICS}
-        return Fitted(steps=last, metrics=metrics, test={name: at_end[f"test_{name}"] for name in ("accuracy", "loss")})
+    The file holds neither standard errors on test, nor seconds, nor what made it; costs are by closed form.
+    """
+    task, found = DigitRanksViT(), curves(file)
+    recipe = values_of(changed(task.presets["proxy"], {"reports": 20}))
+    directions = {metric.name: metric.direction for metric in task.metrics}
+    rows = []
+    for text, (*reported, (last, at_end)) in sorted(found.items(), key=lambda one: one[0] != str(task.base)):
+        architecture = parse_architecture(text, task.base)
+        points: list[CurvePoint] = [{"step": step, "metrics": metrics} for step, metrics in reported]
+        rows.append(
+            Row(
+                task=task.name, task_version=task.version, preset="proxy", recipe=recipe, seed=0, status="complete",
+                architecture=architecture, costs=Costs(**cheap_counts(task, architecture)), directions=directions,
+                steps=last, curve=tuple(points), metrics={name: at_end[name] for name in METRICS},
+                test={name.removeprefix("test_"): at_end[name] for name in TEST},
+            )
+        )  # fmt: skip
+    return rows
 
 
 if __name__ == "__main__":
-    storage, study, target = sys.argv[1:]
-    write([row for row in nas.load(study, storage=storage).rows() if row.status == "complete"], Path(target))
+    match sys.argv[1:]:
+        case [target]:
+            lines.write(recorded(), target)
+        case [storage, study, target]:
+            write([row for row in nas.load(study, storage=storage).rows() if row.status == "complete"], Path(target))

@@ -12,16 +12,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
+
 import nas
 from benchmarks import curves
 from benchmarks.form import Figure, main
-from benchmarks.noisy_search import Once
 from nas.study import Study
-from results.pareto import front
+from results import lines
+from results.pareto import front, hypervolume
 from results.row import Direction
 
-RECORDED = f"{curves.__file__}:Recorded"
-SAMPLERS = {"surrogate": f"{Once.__module__}:Once", "nsga2": "nsga2", "random": "random"}
+SAMPLERS = ("surrogate", "nsga2", "random")
 RUNGS: Mapping[str, Mapping[str, Any]] = {
     "": {"rungs": 1, "grace": 0.05},
     "at a tenth": {"rungs": 1, "grace": 0.1},
@@ -44,18 +45,13 @@ def steps(study: Study) -> int:
     return sum(row.steps for row in study.rows())
 
 
-def hypervolume(study: Study, objectives: Mapping[str, Direction], reference: tuple[float, float]) -> float:
-    """Of the front by validation, with its values by test; FLOPs are to be small."""
+def reached(study: Study, objectives: Mapping[str, Direction], reference: tuple[float, float]) -> float:
+    """The hypervolume of the front by validation, with its values by test; FLOPs are to be small."""
     (metric, way), _ = objectives.items()
     sign = -1.0 if way == "max" else 1.0
     found = front(study.table, objectives)
     values = [sign * value for value in found[f"test_{metric}"].to_pylist()]
-    (worst, left), total = reference, 0.0
-    for value, flops in sorted(zip(values, found["flops"].to_pylist(), strict=True)):
-        if flops < left:
-            total += max(worst - value, 0.0) * (left - flops)
-            left = flops
-    return total
+    return hypervolume(np.array([values, found["flops"].to_pylist()], dtype=float).T, np.array(reference))
 
 
 def compared(asked: Mapping[str, Any], rungs: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[float, float]]:
@@ -67,20 +63,20 @@ def compared(asked: Mapping[str, Any], rungs: Mapping[str, Mapping[str, Any]]) -
     metric, way = next(iter(objectives.items()))
     values = [row.test[metric] for row in whole.rows()]
     reference = -min(values) if way == "max" else max(values), float(max(row.costs.flops or 0 for row in whole.rows()))
-    best = hypervolume(whole, objectives, reference)
+    best = reached(whole, objectives, reference)
     return {
-        name: (steps(whole) / steps(study), hypervolume(study, objectives, reference) / best)
+        name: (steps(whole) / steps(study), reached(study, objectives, reference) / best)
         for name, study in held.items()
     }
 
 
 def of_recorded(sampler: str, seeds: range, trials: int, rungs: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
     """The medians over seeds of what a sampler saves and keeps on recorded curves."""
-    asked = {
-        "task": RECORDED, "space": "depth-heads", "axis": curves.AXES, "objectives": "accuracy,flops",
-        "sampler": sampler, "trials": trials,
-    }  # fmt: skip
-    of_seeds = [compared({**asked, "seed": seed}, rungs) for seed in seeds]
+    with TemporaryDirectory() as folder:
+        table = Path(folder) / "curves.jsonl"
+        lines.write(curves.recorded(), table)
+        asked = {"task": f"replay:{table}", "objectives": "accuracy,flops", "sampler": sampler, "trials": trials}
+        of_seeds = [compared({**asked, "seed": seed}, rungs) for seed in seeds]
     return {
         name: (statistics.median(one[name][0] for one in of_seeds), statistics.median(one[name][1] for one in of_seeds))
         for name in rungs
@@ -90,10 +86,10 @@ def of_recorded(sampler: str, seeds: range, trials: int, rungs: Mapping[str, Any
 def figures(quick: bool) -> dict[str, Figure]:
     """Three seeds of each sampler, and live; where it is to be quick, one of random search and nothing live."""
     by_sampler = dict[str, Mapping[str, tuple[float, float]]]()
-    for name, sampler in list(SAMPLERS.items())[-1 if quick else 0 :]:
-        by_sampler[name] = of_recorded(sampler, range(1 if quick else 3), 20 if quick else TRIALS, RUNGS)
+    for name in SAMPLERS[-1 if quick else 0 :]:
+        by_sampler[name] = of_recorded(name, range(1 if quick else 3), 20 if quick else TRIALS, RUNGS)
         if not quick:
-            fewer = of_recorded(sampler, range(3), FEWER, {"": RUNGS[""]})
+            fewer = of_recorded(name, range(3), FEWER, {"": RUNGS[""]})
             by_sampler[name] = {**by_sampler[name], f"{FEWER} trainings": fewer[""]}
     least = {
         way: (min(one[way][0] for one in by_sampler.values()), min(one[way][1] for one in by_sampler.values()))

@@ -10,12 +10,16 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from nas.budget import Feasible, feasible, parse_budget
+from results.pareto import hypervolume
 from search_spaces import catalog
 from search_spaces.architecture import Architecture
+from search_spaces.axis_names import option_of
 from search_spaces.count import Count
 from search_spaces.models.vit import count_vit
-from search_spaces.space import SearchSpace, option_of
+from search_spaces.space import SearchSpace
 from search_spaces.spec import Spec
 
 BASE = Architecture(depth=12, heads=6, head_dim=64, width=384, hidden=1536)  # ViT-S
@@ -60,14 +64,9 @@ class Landscape:
         return self._hypervolume(found) / self._hypervolume(self.inside)
 
     def _hypervolume(self, found: Collection[Architecture]) -> float:
-        worst_loss = max(self.loss[architecture] for architecture in self.inside)
-        worst_flops = max(self.flops[architecture] for architecture in self.inside)
-        total, best = 0.0, float(worst_flops)
-        for loss, flops in sorted((self.loss[architecture], self.flops[architecture]) for architecture in found):
-            if flops < best:
-                total += (worst_loss - loss) * (best - flops)
-                best = flops
-        return total
+        worst = max(self.loss[one] for one in self.inside), max(self.flops[one] for one in self.inside)
+        values = [(self.loss[one], self.flops[one]) for one in found]
+        return hypervolume(np.array(values, dtype=float).reshape(-1, 2), np.array(worst, dtype=float))
 
 
 def space() -> SearchSpace:

@@ -21,16 +21,17 @@ import torch
 
 from benchmarks.form import Figure, main
 from benchmarks.landscapes import LOSSES, Landscape, interacting, landscapes
-from benchmarks.search_efficiency import BUDGETS, DIRECTIONS
+from benchmarks.search_efficiency import BUDGETS
 from nas.sampling import DEFAULT, BudgetSampler, Situation
 from nas.sampling.axes import Coordinates
 from nas.sampling.surrogate import Surrogate
-from nas.storage.optuna_study import confirm_from
+from nas.simulation import Outcome, simulate
 from results import table
 from results.pareto import non_dominated
 from results.standing import standings
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count
+from search_spaces.space import Candidate
 
 TRIALS, CONFIRMING = 100, 25
 
@@ -59,7 +60,7 @@ class Reported:
     Attributes:
         front: The architectures that it reports.
         chances: Every architecture trained -> its chance to be on the front of these; empty where nothing is said.
-        proposal_s: Seconds of CPU of a proposal, the median of the last twenty.
+        proposal_s: Seconds of CPU of telling an outcome and proposing the next, the median of the last twenty.
     """
 
     front: set[Architecture]
@@ -128,21 +129,21 @@ class Once(Surrogate):
 def trainings(
     landscape: Landscape, inner: str, noise: float, seed: int, confirming: int
 ) -> tuple[list[Training], float]:
-    """All trainings of a search, the last of which confirm, and the seconds of a proposal."""
+    """The trainings of a search, the last of which confirm, and the seconds of telling one and proposing the next."""
     costs = {architecture: (np.nan, float(landscape.flops[architecture])) for architecture in landscape.inside}
     sampler = BudgetSampler(landscape.feasible, inner, seed, costs.__getitem__)
-    study, trained, seconds = optuna.create_study(directions=DIRECTIONS, sampler=sampler), list[Training](), []
-    draw = np.random.default_rng(seed)
-    for number in range(TRIALS):
-        if number == TRIALS - confirming:
-            confirm_from(study, number)
-        began = time.process_time()
-        trial = study.ask()
-        architecture = sampler.propose(trial).architecture
-        seconds.append(time.process_time() - began)
+    draw, trained, seconds, told = np.random.default_rng(seed), list[Training](), list[float](), time.process_time()
+
+    def train(candidate: Candidate, before: int) -> Outcome:
+        nonlocal told
+        seconds.append(time.process_time() - told)
+        architecture = candidate.architecture
         loss = landscape.loss[architecture] + noise * float(draw.standard_normal())
         trained.append(Training(architecture, loss, costs[architecture][1]))
-        study.tell(trial, (loss, trained[-1].flops))
+        told = time.process_time()
+        return Outcome((loss, trained[-1].flops))
+
+    simulate(sampler, ("min", "min"), train, TRIALS, confirming)
     return trained, statistics.median(seconds[-20:])
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from benchmarks.landscapes import BASE, GAIN
 from nas.budget import Budget, parse_budget
 from nas.unlisted.programme import Programme
+from results.pareto import hypervolume
 from search_spaces.architecture import Architecture
 from search_spaces.catalog import per_block
 from search_spaces.models.vit import count_vit
@@ -107,17 +108,7 @@ def shares(found: Iterable[Iterable[Architecture]]) -> list[float]:
 
     The reference point is the worst loss with the worst FLOPs of all.
     """
-    each = [{(loss(one), float(counts(one)["flops"])) for one in architectures} for architectures in found]
-    everything = set.union(*each)
-    worst = max(loss for loss, _ in everything), max(flops for _, flops in everything)
-    return [hypervolume(points, worst) / hypervolume(everything, worst) for points in each]
-
-
-def hypervolume(points: Iterable[tuple[float, float]], worst: tuple[float, float]) -> float:
-    """The area between points and a reference point that is worse than all."""
-    total, best = 0.0, worst[1]
-    for value, flops in sorted(points):
-        if flops < best:
-            total += (worst[0] - value) * (best - flops)
-            best = flops
-    return total
+    each = [np.array([(loss(one), counts(one)["flops"]) for one in of]).reshape(-1, 2) for of in map(list, found)]
+    everything = np.concatenate(each)
+    worst = everything.max(axis=0)
+    return [hypervolume(values, worst) / hypervolume(everything, worst) for values in each]

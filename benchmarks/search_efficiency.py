@@ -29,8 +29,10 @@ from benchmarks.form import Figure, main
 from benchmarks.landscapes import LOSSES, Landscape, landscapes
 from benchmarks.per_block import LargeLandscape
 from nas.sampling import DEFAULT, BudgetSampler
+from nas.simulation import Outcome, simulate
 from search_spaces.architecture import Architecture
-from search_spaces.space import option_of
+from search_spaces.axis_names import option_of
+from search_spaces.space import Candidate
 
 BUDGETS = {"band": "21M<=params<=23M", "cap": "params<=18500k"}  # hold 3 % and 30 % of the space
 TRIALS = 100
@@ -51,13 +53,12 @@ def ours(inner: str) -> Search:
 
     def run(landscape: Searched, seed: int, trials: int | None = None) -> Found:
         sampler = BudgetSampler(landscape.feasible, inner, seed)
-        study = optuna.create_study(directions=DIRECTIONS, sampler=sampler)
-        found = []
-        for _ in range(trials or TRIALS):
-            trial = study.ask()
-            found.append(sampler.propose(trial).architecture)
-            study.tell(trial, landscape.measure(found[-1], seed))
-        return found
+
+        def measured(candidate: Candidate, before: int) -> Outcome:
+            return Outcome(landscape.measure(candidate.architecture, seed))
+
+        proposed = simulate(sampler, ("min", "min"), measured, trials or TRIALS)
+        return [candidate.architecture for candidate in proposed]
 
     return run
 

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from nas.doors.evaluate import evaluate
     from nas.doors.export import export
     from nas.doors.load import load
+    from nas.doors.load_table import load_table
     from nas.doors.profile import profile
     from nas.doors.retrofit import retrofit
     from nas.doors.search import search
+    from nas.doors.tournament import tournament
     from nas.study import Study
     from results.row import Row
     from search_spaces.errors import UserError
@@ -37,9 +39,11 @@ __all__ = [
     "evaluate",
     "export",
     "load",
+    "load_table",
     "profile",
     "retrofit",
     "search",
+    "tournament",
 ]
 
 _HOMES = {

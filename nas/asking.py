@@ -16,7 +16,7 @@ from nas.budget import Budget, Feasible, feasible, parse_budget
 from nas.counting import cheap_counts, meta_device
 from nas.early_stopping import NONE_HELD, Rungs, check_reported
 from nas.jobs import fresh_task, recipe_of, text_of
-from nas.objectives import MEASURES, names_in, resolve
+from nas.objectives import MEASURES, PROFILED, measures_for, names_in, resolve
 from nas.places import dashed
 from nas.progress import say
 from nas.sampling import DEFAULT, proposer
@@ -43,6 +43,8 @@ MOST = {"trials": 10**6, "seeds": 10**4, "tune_trials": 10**4, "threads": 10**4}
 WORDS = {"keep": ("front", "all", "none"), "by": ("layer", "operator")}
 """The words that a parameter of a door may be."""
 
+DEFAULT_SPACE = "joint"
+
 Settings = tuple[tuple[str, Scalar], ...]
 """What is changed of a preset, in the order of names."""
 
@@ -67,10 +69,18 @@ def architecture_of(task: Task, preset: str, arch: str, topology: str | None = N
 def space_of(task: Task, name: str, arch: str, preset: str, axes: Iterable[str] = ()) -> SearchSpace:
     """A named space around the task's base architecture under a preset, changed by `--arch` and `--axis`.
 
+    Without a name it is the task's own, where it has one, or `joint`.
+
     Raises:
         UserError: An unknown space, an axis that cannot be, or a recipe that has not the field of one.
     """
-    space = space_named(name, architecture_of(task, preset, arch))
+    own = task.own_space()
+    if own is not None:
+        asked = [option for option, value in (("--space", name), ("--arch", arch), ("--axis", [*axes])) if value]
+        if asked:
+            raise UserError(f"{task.name} has a space of its own, got {asked[0]} as well. Leave that out.")
+        return own
+    space = space_named(name or DEFAULT_SPACE, architecture_of(task, preset, arch))
     if arch and space.base.model:
         raise UserError(f"space {name!r} has a base of its own, got --arch {arch!r} as well. Leave that out.")
     if space.base.model:
@@ -127,6 +137,17 @@ def check_device(quantities: Collection[str]) -> None:
         raise UserError("energy_j is measured on NVIDIA GPUs, and there is none. Take step_ms or flops.")
 
 
+def check_measurable(task: Task, base: Architecture, quantities: Collection[str]) -> None:
+    """Raise UserError where a network is to be measured and there is none, or no device that tells it.
+
+    That is asked now, and not in every trial.
+    """
+    check_device(quantities)
+    if measures_for(quantities) or any(name in PROFILED for name in quantities):
+        with meta_device():
+            task.build(base)
+
+
 @dataclass(frozen=True)
 class Asked:
     """A search that can be carried out.
@@ -172,8 +193,8 @@ def ask_search(
         raise UserError(f"{twice[0]} is an axis of the space and stands in --set as well. Leave one of them out.")
     metrics: dict[str, Direction] = {metric.name: metric.direction for metric in of.metrics}
     wanted = resolve([of.metrics[0].name, "flops"] if objectives is None else names_in(objectives), metrics)
-    check_device({*bounds.bounds, *wanted})
     check_reported(wanted, metrics, rungs)
+    check_measurable(of, laid_out.base, {*bounds.bounds, *wanted})
     proposer(sampler or DEFAULT)  # which raises where there is no such sampler
     members = within(laid_out, of, bounds)
     return Asked(
@@ -266,33 +287,3 @@ def check_asked(**asked: Any) -> None:
             raise UserError(f"{flag} must be at most {MOST.get(name, MOST_INTEGER)}, got {value!r:.40}.")
         if name in WORDS and value not in WORDS[name]:
             raise unknown(flag, str(value), WORDS[name])
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """How many trainings a search is to rest on.
-
-    Attributes:
-        trials: In all.
-        seeds: Of each candidate, at least.
-        confirm: The share of the trials that, at the end, trains what may be on the front with fresh seeds.
-
-    Raises:
-        UserError: There are not so many trials, or it is no share.
-    """
-
-    trials: int
-    seeds: int
-    confirm: float
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.seeds <= self.trials:
-            raise UserError(f"--seeds must be from 1 to --trials ({self.trials}) in a search, got {self.seeds}.")
-        number = isinstance(self.confirm, int | float) and not isinstance(self.confirm, bool)
-        if not (number and 0 <= self.confirm < 1):
-            raise UserError(f"--confirm must be a share of the trials, from 0 to below 1, got {self.confirm!r:.40}.")
-
-    @property
-    def confirming(self) -> int:
-        """How many trials confirm."""
-        return int(self.confirm * self.trials)

@@ -19,6 +19,7 @@ from nas.doors.load import load
 from nas.doors.profile import profile
 from nas.doors.retrofit import retrofit
 from nas.doors.search import search
+from nas.doors.tournament import tournament
 from nas.options import command
 from nas.workers.left_behind import LEFT_BEHIND
 from search_spaces.errors import UserError, place_of, printable, reason_of, show_notices
@@ -100,6 +101,7 @@ _add("evaluate", evaluate, show.row, check=show.check)
 _add("audit", audit, show.audit, check=show.check)
 _add("retrofit", retrofit, show.row, check=show.check, task="own_task")
 _add("compare", compare, show.comparison, check=show.check, arch="archs", topology="topologies")
+_add("tournament", tournament, show.tournament, check=show.check)
 _add("cost", cost, show.costs, check=show.check)
 _add("profile", profile, show.profile, check=show.check)
 _add("export", export, show.export, study="from_study", task="own_task")

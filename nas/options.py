@@ -56,7 +56,7 @@ def _option(flag: str, what: str, kind: Any = str, metavar: str | None = None, *
 _TEXT, _TEXTS, _FILE, _NUMBER = str | None, list[str], Path | None, int | None
 
 OPTIONS: Mapping[str, Any] = {
-    "task": _argument("TASK", "A task by name (`nas list tasks`), or FILE.py:CLASS."),
+    "task": _argument("TASK", "A task by name (`nas list tasks`), FILE.py:CLASS, or replay:TABLE."),
     "checkpoint": _argument("CHECKPOINT", "Folder of a trained network (`nas evaluate --save`).", Path),
     "key": _argument("KEY", "An architecture's key, or a row's identity; the beginning will do."),
     "from_study": _argument("STUDY", "Name of a study (`nas list studies`)."),
@@ -89,8 +89,12 @@ OPTIONS: Mapping[str, Any] = {
     "preset": _option("--preset", "How thoroughly to train: smoke, proxy, paper ... (`nas list presets`).", _TEXT),
     "settings": _option("--set", "Changes to the preset's recipe: lr=1e-3,weight_decay=0.", str, "FIELD=VALUE,..."),
     "data": _option("--data", "Folder or name of the data, where a task needs one.", _TEXT, "PATH"),
+    "table": _argument("TABLE", "A table of recorded trainings: replay:NAME, or replay:FILE.jsonl of yours."),
+    "samplers": _option("--samplers", "What is compared (`nas list samplers`). Default: all installed.", _TEXT, "A,B"),
     "sampler": _option("--sampler", "What proposes architectures (`nas list samplers`), or MODULE:CLASS of Optuna's."),
-    "space": _option("--space", "A search space by name (`nas list spaces`), or timm:MODEL."),
+    "space": _option(
+        "--space", "A search space by name (`nas list spaces`), or timm:MODEL. Default: joint, or a task's own."
+    ),
     "axis": _option(
         "--axis", "Another axis of the space, or other values: recipe.lr=1e-3,3e-3.", _TEXTS, "NAME=VALUE,..."
     ),
@@ -113,7 +117,9 @@ OPTIONS: Mapping[str, Any] = {
     "tune_trials": _option("--tune-trials", "How many trainings that takes for each. Default: 8.", _NUMBER),
     "architectures": _option("--architectures", "How many, spread over the space by their FLOPs.", int),
     "seeds": _option(
-        "--seeds", "Seeds that each is trained with; in a search at least, and in `compare` 0 counts.", int
+        "--seeds",
+        "Seeds that each is trained with; in a search at least, in `compare` 0 counts. Of a tournament: its searches.",
+        int,
     ),
     "confirm": _option(
         "--confirm", "Share of the trials that, at the end, train what may be on the front with fresh seeds.", float
@@ -131,7 +137,7 @@ OPTIONS: Mapping[str, Any] = {
     "measure": _option("--measure", "Measure this of the trained network as well: conditioning.", _TEXTS, "NAME"),
     "budget": _option("--budget", 'Bounds that every network keeps: "params<=100k", "20M<=params<=24M".', _TEXTS),
     "objectives": _option("--objectives", "What to search for. Default: the task's metric, flops.", _TEXT, "A,B"),
-    "trials": _option("--trials", "Trainings the study is to hold in all.", int),
+    "trials": _option("--trials", "Trainings a study is to hold in all, or each search of a tournament has.", _NUMBER),
     "timeout": _option("--timeout", "End after that time; the same command goes on: 90s, 30m, 2h.", _TEXT, "TIME"),
     "trial_timeout": _option("--trial-timeout", "Fail an evaluation that takes longer: 90s, 30m, 2h.", _TEXT, "TIME"),
     "trial_memory": _option(
@@ -160,7 +166,7 @@ OPTIONS: Mapping[str, Any] = {
     ),
     "sql": _option("--sql", 'Ask in SQL: "SELECT topology, max(accuracy) FROM rows GROUP BY topology".', _TEXT),
     "by": _option("--by", "Instead of the sums, counts of each layer, or of each operator.", _TEXT, "layer|operator"),
-    "plot": _option("--plot", "Where to draw the front.", _FILE, "FILE.png"),
+    "plot": _option("--plot", "Where to draw it.", _FILE, "FILE.png"),
 }
 """Parameter of a door, or of what prints what it returns -> the option."""
 

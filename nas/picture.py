@@ -1,9 +1,9 @@
-"""The picture of a front: every architecture, the front through what is expected, its error and the baselines."""
+"""Pictures: of a front, with every architecture, what is expected and its error; of what samplers have found."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nas.objectives import COSTS
 from results.row import Direction
@@ -95,6 +95,28 @@ def _label(axes: "Axes", span: Sequence[float], x_name: str, y_name: str) -> Non
     axes.set_xlabel(x_name)
     axes.set_ylabel(y_name if y_name in COSTS else f"{y_name} (validation)")
     axes.grid(alpha=0.25)
+
+
+def draw_tournament(records: Sequence[Mapping[str, Any]], title: str) -> "Figure":
+    """Draw each sampler's median hypervolume against trainings, with a band between its quartiles."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes = figure.add_subplot()
+    for number, sampler in enumerate(dict.fromkeys(record["sampler"] for record in records)):
+        own = [record for record in records if record["sampler"] == sampler]
+        across, middle, low, high = (
+            [record[name] for record in own]
+            for name in ("trainings", "hypervolume", "hypervolume_q1", "hypervolume_q3")
+        )
+        axes.plot(across, middle, marker="osD^vP*X"[number % 8], color=f"C{number % 10}", linewidth=1, label=sampler)
+        axes.fill_between(across, low, high, color=f"C{number % 10}", alpha=0.15, linewidth=0)
+    axes.set_xlabel("trainings")
+    axes.set_ylabel("hypervolume of the front by test, share of the table's")
+    axes.grid(alpha=0.25)
+    axes.set_title(fill(title, 90), loc="left", fontsize=9)
+    axes.legend(fontsize=7, loc="lower right", frameon=False, title="median and quartiles", title_fontsize=7)
+    return figure
 
 
 def save_figure(figure: "Figure", path: Path) -> None:

@@ -1,7 +1,8 @@
 """What is shown while something takes its time: a bar of trials, or what is being done; never on standard output."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
 from threading import Event, Thread
 from types import TracebackType
 from typing import Self
@@ -64,6 +65,31 @@ class Progress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._bar.stop()
+
+
+@contextmanager
+def bar(title: str, total: int) -> Iterator[Callable[[str], None]]:
+    """Gives what is to be called, with a few words, whenever one of so many things is done: a bar, or a line each."""
+    console = Console(stderr=True)
+    words = (
+        rich.progress.TextColumn("{task.description}", markup=False),
+        rich.progress.BarColumn(),
+        rich.progress.MofNCompleteColumn(),
+        rich.progress.TimeRemainingColumn(),
+        rich.progress.TextColumn("{task.fields[last]}", markup=False),
+    )
+    with rich.progress.Progress(*words, console=console, disable=not console.is_terminal) as shown:
+        task, done = shown.add_task(printable(title), total=total, last=""), count(1)
+
+        def ended(last: str) -> None:
+            number = next(done)
+            shown.update(task, completed=number, last=printable(last))
+            if not console.is_terminal:
+                console.print(
+                    printable(f"{number}/{total} {title} {last}"), highlight=False, soft_wrap=True, markup=False
+                )
+
+        yield ended
 
 
 def say(line: str) -> None:

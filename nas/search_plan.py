@@ -10,11 +10,12 @@ from optuna.trial import FrozenTrial, TrialState
 
 from nas.budget import parse_budget
 from nas.early_stopping import NONE_HELD, EarlyStopping, Rungs
-from nas.jobs import EvaluationJob
+from nas.jobs import EvaluationJob, task_of
 from nas.objectives import PROFILED, measures_for
 from nas.sampling import BudgetSampler
 from nas.sampling.history import params_of
 from nas.scheduler import LATER, Later, Plan
+from nas.seeds import next_seed
 from nas.storage.leases import Claims
 from nas.storage.optuna_study import (
     begun_in,
@@ -35,7 +36,6 @@ from nas.storage.store import Store
 from results.pareto import not_surely_dominated
 from results.row import Row
 from search_spaces.space import Point
-from search_spaces.spec import MOST_INTEGER
 
 Keep = Literal["front", "all", "none"]
 """Which trained networks a search keeps."""
@@ -163,22 +163,25 @@ class SearchPlan(Plan):
     def _has_room(self) -> bool:
         """Whether a trial is to be begun: one of the search or, when that has ended, one that confirms.
 
-        From which trial on is noted. A study that is extended when all of these have been begun searches on, and then
-        confirms anew; where there is nothing more to search, all that are left confirm.
+        From which trial on is noted. A study that is extended when all of these have been begun, or where nothing can
+        have another seed, searches on, and then confirms anew; where there is nothing more to search, all that are left
+        confirm.
         """
         trials, more = trials_of(self.study), self.sampler.has_more(self.study)
         begun = begun_in(self.study)
         if len(begun) >= self.trials:
             return False
-        since = noted = confirms_from(self.study)
-        if since is not None and sum(number >= since for number in begun) >= self.confirms and more:
+        since, confirmable = confirms_from(self.study), self.sampler.can_confirm(self.study)
+        noted = since
+        all_begun = since is not None and sum(number >= since for number in begun) >= self.confirms
+        if more and (all_begun or not confirmable):
             since = None
         ended = len(begun) >= self.trials - self.confirms or not more
-        if since is None and self.confirms and ended and any(trial.values for trial in trials):
+        if since is None and self.confirms and ended and confirmable:
             since = len(trials)
         if since != noted:
             confirm_from(self.study, since)
-        return since is not None or more
+        return (since is not None and confirmable) or more
 
     def _takes_over(self, trial: FrozenTrial) -> bool:
         """Whether a trial that somebody else began is now this coordinator's."""
@@ -231,12 +234,15 @@ class SearchPlan(Plan):
             return self._recorded_seed(trial)
         others = [other for other in trials_of(self.study) if other.number != trial.number]
         taken = {self._recorded_seed(other) for other in others if (other.params or params_of(other)) == point}
-        seed = self.config.seed
-        while seed in taken:
-            seed = (seed + 1) % (MOST_INTEGER + 1)
+        seed = next_seed(self.config.seed, taken, self._seeds(point))
         if seed != self._recorded_seed(trial):  # a process may have died between this and the candidate
             give_seed(self.study, trial, seed)
         return seed
+
+    def _seeds(self, point: Point) -> tuple[int, ...] | None:
+        """The only seeds that there are of a candidate; None where any will do."""
+        config = self.config
+        return task_of(config.task, config.data).seeds(self.sampler.candidate(point).architecture)
 
     def _recorded_seed(self, trial: FrozenTrial) -> int:
         seed = seed_of(trial)
@@ -249,6 +255,7 @@ class SearchPlan(Plan):
         record(self.study, trial, point, axes)
         candidate = self.sampler.candidate(point)
         config, budget = self.config, parse_budget([self.config.budget])
+        first_seed = next_seed(config.seed, (), self._seeds(point))
         goes_on = first_of(trial) != trial.number
         return EvaluationJob(
             task=config.task,
@@ -260,7 +267,7 @@ class SearchPlan(Plan):
             space=config.space,
             number=trial.number,
             # What has other seeds already has shown that it matters.
-            until=None if seed != config.seed or self._confirms(trial) else self._stopping.until(trial),
+            until=None if seed != first_seed or self._confirms(trial) else self._stopping.until(trial),
             limits="" if goes_on else str(budget.profiled),  # it kept them when it began
             profiled=bool(budget.profiled.bounds) or any(name in PROFILED for name in config.objectives),
             trace=str(self.traces / candidate.key) if self.traces else None,

@@ -1,12 +1,14 @@
 """Carrying a search out: its sampler, its study and its plan, until there is nothing more to do."""
 
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from functools import cache
 from math import nan
 
-from nas.asking import Asked, Evidence
+from nas.asking import Asked
 from nas.auditing import Audit, audit_for
+from nas.budget import Feasible
 from nas.cautions import too_early, unreliable
 from nas.counting import cheap_counts
 from nas.early_stopping import NONE_HELD, Rungs
@@ -29,10 +31,50 @@ from nas.storage.optuna_study import (
 from nas.storage.outages import patient
 from nas.storage.search_config import SearchConfig
 from nas.storage.store import Store
+from nas.unlisted.programme import Programme
 from nas.workers.resources import Resources
 from nas.workers.workers import pool_of
 from search_spaces.architecture import Architecture
+from search_spaces.errors import UserError
 from tasks.base import Task
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """How many trainings a search is to rest on.
+
+    Attributes:
+        trials: In all.
+        seeds: Of each candidate, at least.
+        confirm: The share of the trials that, at the end, trains what may be on the front with fresh seeds.
+
+    Raises:
+        UserError: There are not so many trials, or it is no share.
+    """
+
+    trials: int
+    seeds: int
+    confirm: float
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.seeds <= self.trials:
+            raise UserError(f"--seeds must be from 1 to --trials ({self.trials}) in a search, got {self.seeds}.")
+        number = isinstance(self.confirm, int | float) and not isinstance(self.confirm, bool)
+        if not (number and 0 <= self.confirm < 1):
+            raise UserError(f"--confirm must be a share of the trials, from 0 to below 1, got {self.confirm!r:.40}.")
+
+    def check_recorded(self, task: Task, members: Feasible | Programme) -> None:
+        """Raise UserError where a task with recorded seeds has too few of a member."""
+        if task.seeds(members.space.base) is None or isinstance(members, Programme):
+            return
+        fewest = min(len(task.seeds(one.architecture) or ()) for one in members)
+        if self.seeds > fewest:
+            raise UserError(f"--seeds must be at most {fewest}: {task.name} has no more of some, got {self.seeds}.")
+
+    @property
+    def confirming(self) -> int:
+        """How many trials confirm."""
+        return int(self.confirm * self.trials)
 
 
 def costs_known(task: Task, objectives: Collection[str], base: Architecture) -> Costs | None:
@@ -46,6 +88,11 @@ def costs_known(task: Task, objectives: Collection[str], base: Architecture) -> 
         return tuple(float(counts.get(name, nan)) for name in objectives)
 
     return costs
+
+
+def seeds_at_most(task: Task, base: Architecture) -> Callable[[Architecture], int] | None:
+    """How many seeds an architecture can have; None where any number of them."""
+    return None if task.seeds(base) is None else lambda architecture: len(task.seeds(architecture) or ())
 
 
 def rungs_after_audit(config: SearchConfig, audit: Audit | None) -> Rungs:
@@ -84,8 +131,10 @@ def carry_out(
     say(f"study {name}: {asked.line}")
     task = task_of(config.task, config.data)
     task.prepare()
-    costs = costs_known(task, config.objectives, asked.members.space.base)
-    sampler = BudgetSampler(asked.members, config.sampler, config.seed, costs, evidence.seeds)
+    evidence.check_recorded(task, asked.members)
+    base = asked.members.space.base
+    costs, at_most = costs_known(task, config.objectives, base), seeds_at_most(task, base)
+    sampler = BudgetSampler(asked.members, config.sampler, config.seed, costs, evidence.seeds, at_most)
     store = Store(storage, make=True)
     rungs = rungs_after_audit(config, patient(audit_for)(config, store))
     with only_writer(storage, name), clear_storage_errors(storage), claims_in(store) as claims:

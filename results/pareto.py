@@ -89,6 +89,35 @@ def non_dominated(values: NDArray[np.float64]) -> NDArray[np.bool_]:
     return mask
 
 
+def hypervolume(values: NDArray[np.float64], reference: NDArray[np.float64]) -> float:
+    """The volume between n points and a reference point, where less is better in each of m values: [n, m] and [m].
+
+    What is not better than the reference in every value adds nothing. It is exact: the space is cut at the last values,
+    and each slice has the volume of the points that reach it, in one dimension less (hypervolume by slicing
+    objectives: L. While et al., 2006). Two values take a sort and a scan.
+
+    Raises:
+        ValueError: Points and reference are not of as many values, or one is NaN.
+    """
+    if values.ndim != 2 or reference.shape != (values.shape[1],):
+        raise ValueError(f"points and reference must be [n, m] and [m], got {values.shape} and {reference.shape}.")
+    if np.isnan(values).any() or np.isnan(reference).any():
+        raise ValueError("a hypervolume is of numbers, got NaN.")
+    values = values[(values < reference).all(axis=1)]
+    if not len(values):
+        return 0.0
+    if len(reference) == 1:
+        return float(reference[0] - values.min())
+    if len(reference) == 2:
+        first, second = values[np.argsort(values[:, 0])].T
+        reached = np.minimum.accumulate(second)
+        return float((np.diff(first, append=reference[0]) * (reference[1] - reached)).sum())
+    values = values[np.argsort(values[:, -1])]
+    depths = np.diff(values[:, -1], append=reference[-1])
+    slices = [(n + 1, float(depth)) for n, depth in enumerate(depths) if depth]
+    return sum(depth * hypervolume(values[:reached, :-1], reference[:-1]) for reached, depth in slices)
+
+
 def not_surely_dominated(values: NDArray[np.float64], errors: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Whether nothing dominates each of n points, were it two standard errors better: [n, m] and [n, m] -> [n]."""
     hoped = (values - 2 * errors)[:, None]

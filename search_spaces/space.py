@@ -10,7 +10,8 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from search_spaces.architecture import BY_BLOCK, Architecture
+from search_spaces.architecture import Architecture
+from search_spaces.axis_names import RECIPE, is_recipe, option_of, replaces, run_of
 from search_spaces.errors import UserError
 from search_spaces.spec import Axes, Scalar, Spec, format_scalar
 from search_spaces.topologies.registry import load, refusal
@@ -20,9 +21,6 @@ Point = dict[str, Scalar]
 
 LISTED = 200_000
 """The most combinations of values that a space is listed with: all its members, one after the other."""
-
-RECIPE = "recipe"
-"""What stands before the dot in the name of an axis of the recipe: "recipe.lr"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +48,6 @@ class Candidate:
         return ",".join((str(self.architecture), *settings))
 
 
-def option_of(axis: str) -> tuple[str, str] | None:
-    """The topology and the option that an axis is of: "dca.k" -> ("dca", "k"). None of a field's or a recipe's axis."""
-    owner, _, option = axis.rpartition(".")
-    return (owner, option) if owner and owner != RECIPE else None
-
-
-def run_of(axis: str) -> tuple[str, int] | None:
-    """The field and the run of blocks that an axis is of: "heads:3" -> ("heads", 3). None of any other axis."""
-    field, colon, number = axis.partition(":")
-    return (field, int(number)) if colon and field in (*BY_BLOCK, "topology") and number.isdecimal() else None
-
-
 @dataclass(frozen=True)
 class SearchSpace:
     """Every architecture made of `base` and one value of each axis that can be built, with every recipe.
@@ -76,6 +62,8 @@ class SearchSpace:
         name: What the space is called in rows.
         base: The architecture that is always tried first; one of the space's.
         axes: Axis -> its values, without repetition, numbers in increasing order.
+        listed: The only architectures and where each stands, as `search_spaces.listed` makes them; None where all that
+            can be built are members.
 
     Raises:
         UserError: An axis that is none of these, runs that are incomplete or do not divide the depth, a repeated value
@@ -85,8 +73,19 @@ class SearchSpace:
     name: str
     base: Architecture
     axes: Axes
+    listed: Mapping[Architecture, Point] | None = None
 
     def __post_init__(self) -> None:
+        if self.listed is None:
+            self._check_axes()
+            self._check_runs()
+            self._check_values()
+        if Candidate(self.base, self.first.settings) not in self:
+            has = "; ".join(f"{axis} {', '.join(map(str, values))}" for axis, values in self.axes.items())
+            raise UserError(f"{self.base} is not in space {self.name!r}, which has {has}. {self._remedy()}")
+
+    def _check_axes(self) -> None:
+        """Raise UserError for an axis that is none, or has no values or one twice."""
         known = {field.name for field in fields(Architecture)} - {"blocks"}
         names = {_topology_of({"topology": text}) for text in self.axes.get("topology", (self.base.topology,))}
         for axis, values in self.axes.items():
@@ -98,11 +97,6 @@ class SearchSpace:
                 raise UserError(f"axis {axis!r} of space {self.name!r} {rule}. Fields: {fitting}.")
             if not values or len(set(values)) < len(values):
                 raise UserError(f"axis {axis!r} of space {self.name!r} must have distinct values, got {values}.")
-        self._check_runs()
-        self._check_values()
-        if Candidate(self.base, self.first.settings) not in self:
-            has = "; ".join(f"{axis} {', '.join(map(str, values))}" for axis, values in self.axes.items())
-            raise UserError(f"{self.base} is not in space {self.name!r}, which has {has}. {self._remedy()}")
 
     def with_axes(self, axes: Axes) -> "SearchSpace":
         """The space with these axes added, or in place of its own; its name says so.
@@ -114,8 +108,10 @@ class SearchSpace:
         """
         if not axes:
             return self
+        if self.listed is not None:
+            raise UserError(f"space {self.name!r} has the architectures that it lists, got axis {next(iter(axes))!r}.")
         said = [f"{axis}={','.join(map(format_scalar, values))}" for axis, values in axes.items()]
-        kept = {axis: values for axis, values in self.axes.items() if not any(_replaces(new, axis) for new in axes)}
+        kept = {axis: values for axis, values in self.axes.items() if not any(replaces(new, axis) for new in axes)}
         return SearchSpace(" ".join((self.name, *said)), self.base, {**kept, **axes})
 
     @cached_property
@@ -129,7 +125,7 @@ class SearchSpace:
     @property
     def is_listed(self) -> bool:
         """Whether its members can be gone through."""
-        return self.combinations <= LISTED
+        return self.listed is not None or self.combinations <= LISTED
 
     @cached_property
     def runs(self) -> Mapping[str, tuple[str, ...]]:
@@ -148,6 +144,8 @@ class SearchSpace:
                 f"space {self.name!r} has {Decimal(self.combinations):.1e} combinations, and only {LISTED:,} can be "
                 "listed. Take fewer values with --axis."
             )
+        if self.listed is not None:
+            return self.listed
         points = {self.candidate(point).architecture: point for point in self._points()}
         return {architecture: point for architecture, point in points.items() if refusal(architecture) is None}
 
@@ -173,7 +171,9 @@ class SearchSpace:
         return Candidate(self.base, _settings(recipe))
 
     def __contains__(self, candidate: Candidate) -> bool:
-        return self.point(candidate) is not None and refusal(candidate.architecture) is None
+        if self.point(candidate) is None:
+            return False
+        return self.listed is not None or refusal(candidate.architecture) is None
 
     def __iter__(self) -> Iterator[Candidate]:
         return iter(self.members)
@@ -196,6 +196,8 @@ class SearchSpace:
     def point(self, candidate: Candidate) -> Point | None:
         """Where a candidate stands, None where it is at no point; whether it can be built is not asked."""
         architecture = candidate.architecture
+        if self.listed is not None:
+            return None if candidate.settings else self.listed.get(architecture)
         if any(architecture.depth % len(axes) for axes in self.runs.values()):
             return None
         place = self._fields(architecture) | {f"{RECIPE}.{name}": value for name, value in candidate.settings}
@@ -274,16 +276,6 @@ class SearchSpace:
         off = {axis: value for axis, value in self._fields(self.base).items() if value not in self.axes[axis]}
         said = ", ".join(f"{axis}={value}" for axis, value in off.items())
         return f"The base has {said}: add it to that axis, or change the base." if off else "Choose from these."
-
-
-def is_recipe(axis: str) -> bool:
-    """Whether an axis is of the training's recipe."""
-    return axis.startswith(f"{RECIPE}.")
-
-
-def _replaces(new: str, axis: str) -> bool:
-    """Whether a field's axis and one of its runs' stand for the same."""
-    return axis != new and axis.partition(":")[0] == new.partition(":")[0] and (":" in axis) != (":" in new)
 
 
 def _topology_of(point: Mapping[str, Scalar]) -> str:

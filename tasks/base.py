@@ -15,6 +15,7 @@ from search_spaces.architecture import Architecture
 from search_spaces.count import Count, Handlers
 from search_spaces.errors import Notice, UserError
 from search_spaces.registry import Registry
+from search_spaces.space import SearchSpace
 from tasks.batches import Inputs
 from tasks.run import Run
 
@@ -175,6 +176,18 @@ class Task(ABC):
 
     def closed_form(self, architecture: Architecture) -> Count | None:
         """The network's parameters and MACs for one example by arithmetic, or None where nobody has worked them out."""
+        return None
+
+    def own_space(self) -> SearchSpace | None:
+        """The only space that it has, as one whose trainings are recorded; None where any is laid out around a base."""
+        return None
+
+    def seeds(self, architecture: Architecture) -> tuple[int, ...] | None:
+        """The only seeds that an architecture can be trained with; None where any will do."""
+        return None
+
+    def known_costs(self, architecture: Architecture) -> Mapping[str, Any] | None:
+        """What counting would say, by the names that a Row's costs have; None where the network is counted."""
         return None
 
     @abstractmethod

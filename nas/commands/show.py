@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from nas.comparing import Comparison
     from nas.exporting import ExportReport
     from nas.study import Study
+    from nas.tournaments import Tournament
     from results.row import Row
 
 
@@ -139,6 +140,21 @@ def audit(audited: "Audit", format: Format = Format.TABLE, output: Path | None =
     best = audited.records[0]["metric"]
     title = f"seeds that tell so many of them apart by {best}, and seconds an architecture then takes"
     report.print_records(console, audited.resolutions, list(audited.resolutions[0]), title, format)
+
+
+def tournament(
+    played: "Tournament", format: Format = Format.TABLE, output: Path | None = None, plot: Path | None = None
+) -> None:
+    """Print what samplers have found: a line a sampler and number of trainings, and draw it where a file is named."""
+    from nas import report
+    from results import export, table
+
+    if report.for_a_terminal(format, output):
+        report.print_records(report.screen(), played.records, list(played.records[0]), played.title)
+    else:
+        export.write(table.from_records(played.records), format.value, output)
+    if plot is not None:
+        played.plot(plot)
 
 
 def costs(records: list[dict[str, Any]], format: Format = Format.TABLE) -> None:

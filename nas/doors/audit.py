@@ -16,7 +16,7 @@ def audit(
     architectures: int = 10,
     seeds: int = 3,
     preset: str = "proxy",
-    space: str = "joint",
+    space: str = "",
     arch: str = "",
     axis: str | Sequence[str] = (),
     budget: str | Sequence[str] = (),

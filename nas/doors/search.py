@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def search(
     task: str,
     *,
-    space: str = "joint",
+    space: str = "",
     arch: str = "",
     axis: str | Sequence[str] = (),
     budget: str | Sequence[str] = (),
@@ -45,10 +45,10 @@ def search(
     Raises:
         UserError: What was asked for cannot be, or the search had to end: what is finished then is stored.
     """
-    from nas.asking import Evidence, ask_search, check_asked
+    from nas.asking import ask_search, check_asked
     from nas.doors.load import load
     from nas.early_stopping import Rungs
-    from nas.searching import carry_out
+    from nas.searching import Evidence, carry_out
     from nas.storage.outages import patient
     from nas.workers.resources import resources_of, seconds_of
 

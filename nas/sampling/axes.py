@@ -15,8 +15,9 @@ from nas.budget import Feasible
 from nas.storage.optuna_study import other_choices
 from results.process import Array, Indices, Places
 from search_spaces.architecture import Architecture
+from search_spaces.axis_names import option_of
 from search_spaces.errors import UserError
-from search_spaces.space import Candidate, Point, SearchSpace, option_of
+from search_spaces.space import Candidate, Point, SearchSpace
 from search_spaces.spec import Scalar
 
 

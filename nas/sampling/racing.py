@@ -11,6 +11,7 @@ from nas.sampling.beliefs import Beliefs
 from nas.sampling.history import measured
 from nas.sampling.proposer import Situation
 from results.pareto import chances
+from results.process import Indices
 
 DRAWS = 256
 """Of what may be true."""
@@ -19,11 +20,18 @@ CONTENDERS = 256
 """Candidates that are looked at, at most."""
 
 
-def contender(situation: Situation, since: int) -> int:
-    """The candidate whose next training confirms most; trials numbered from `since` on are those that confirm."""
+def contender(situation: Situation, since: int, spent: Indices) -> int:
+    """The candidate whose next training confirms most; trials numbered from `since` on are those that confirm.
+
+    `spent` are those that cannot be trained with another seed; there must be others with values.
+    """
     random = np.random.default_rng(situation.seed)
-    known = measured(situation.tried).at_most(CONTENDERS, random)
+    every = measured(situation.tried)
+    known = every.at_most(CONTENDERS, random)
+    if np.isin(known.indices, spent).all():
+        known = every
     drawn = Beliefs(situation, known).draws(known.indices, DRAWS, random)
     confirming = situation.tried.indices[situation.tried.numbers >= since]
     trained = np.array([(confirming == index).sum() for index in known.indices])
-    return int(known.indices[(chances(drawn) / (1 + trained)).argmax()])
+    gains = np.where(np.isin(known.indices, spent), -1.0, chances(drawn) / (1 + trained))
+    return int(known.indices[gains.argmax()])

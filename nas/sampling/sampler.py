@@ -1,6 +1,6 @@
 """The sampler a study is made with: whatever it proposes is new and inside the budget."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from nas.sampling.registry import DEFAULT, proposer
 from nas.storage.optuna_study import confirms_from, trials_of
 from nas.unlisted.programme import Programme
 from results.process import Indices
+from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
 from search_spaces.space import Candidate
 from search_spaces.spec import Scalar
@@ -48,6 +49,7 @@ class BudgetSampler(BaseSampler):
         seed: Any integer that is not negative.
         costs: What counting tells of architectures' objectives, less being better: NaN where only a training does.
         seeds: How many trials each candidate gets at least, where none of them fails.
+        at_most: How many seeds an architecture can have, of a space that is listed; None where any number.
 
     Raises:
         UserError: An unknown name, or an import path that leads to no sampler.
@@ -60,12 +62,13 @@ class BudgetSampler(BaseSampler):
         seed: int = 0,
         costs: Costs | None = None,
         seeds: int = 1,
+        at_most: Callable[[Architecture], int] | None = None,
     ) -> None:
         self.feasible = feasible
         self._axes = Coordinates(feasible.space, {})
         self._members: Members = Unlisted(feasible) if isinstance(feasible, Programme) else Listed(feasible)
         self._proposer = proposer(inner)
-        self._seed, self._costs, self._seeds = seed, costs, seeds
+        self._seed, self._costs, self._seeds, self._at_most = seed, costs, seeds, at_most
 
     def propose(self, trial: optuna.Trial) -> Candidate:
         """The candidate of a trial just asked for, which is recorded in it; of an older one, what it has.
@@ -90,6 +93,11 @@ class BudgetSampler(BaseSampler):
         """Whether there is anything to propose: what no trial has, or what is to have more seeds."""
         return self.remaining(study) > 0 or bool(self._wanting(self._members.tried(study)))
 
+    def can_confirm(self, study: optuna.Study) -> bool:
+        """Whether anything has values and can be trained with another seed."""
+        tried = self._members.tried(study)
+        return bool(np.setdiff1d(tried.indices[tried.valued], self._spent(tried)).size)
+
     def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """Every axis, those that apply to some topologies only included."""
         return {name: axis.distribution for name, axis in self._axes.axes.items()}
@@ -105,8 +113,8 @@ class BudgetSampler(BaseSampler):
         coordinates, untried = situation.coordinates, situation.untried
         if not given:
             since = confirms_from(study)
-            if since is not None and trial.number >= since and situation.tried.valued.any():
-                return dict(coordinates.point(contender(situation, since)))
+            if since is not None and trial.number >= since and self.can_confirm(study):
+                return dict(coordinates.point(contender(situation, since, self._spent(situation.tried))))
             if not (len(untried) or self._wanting(situation.tried)):
                 raise Exhausted("every candidate within the budget has been tried.")
             return dict(coordinates.point(self._choose(situation)))
@@ -133,10 +141,8 @@ class BudgetSampler(BaseSampler):
 
     def _situation(self, study: optuna.Study, trial: FrozenTrial, seed: int) -> Situation:
         coordinates, tried = self._members.around(study, trial.number, seed)
-        costs = self._costs or _unknown(study)
-        return Situation(
-            coordinates, tried, tried.untried(len(coordinates)), tried.repeatable, costs, seed, study, trial
-        )
+        costs, again = self._costs or _unknown(study), np.setdiff1d(tried.repeatable, self._spent(tried))
+        return Situation(coordinates, tried, tried.untried(len(coordinates)), again, costs, seed, study, trial)
 
     def _drawn(self, number: int) -> int:
         """The seed of what a trial with that number is given."""
@@ -153,7 +159,16 @@ class BudgetSampler(BaseSampler):
         """The candidates with values, none of whose trials is under way, that have had fewer trials than seeds."""
         if self._seeds == 1:
             return []
-        return [int(index) for index in tried.repeatable if (tried.indices == index).sum() < self._seeds]
+        again = np.setdiff1d(tried.repeatable, self._spent(tried))
+        return [int(index) for index in again if (tried.indices == index).sum() < self._seeds]
+
+    def _spent(self, tried: Tried) -> Indices:
+        """The candidates whose trials have all the seeds that their architecture can have."""
+        if self._at_most is None or isinstance(self.feasible, Programme):
+            return tried.indices[:0]
+        at, trials = np.unique(tried.indices, return_counts=True)
+        most = [self._at_most(self.feasible.candidates[index].architecture) for index in at]
+        return np.asarray(at[trials >= most], dtype=np.intp)
 
 
 def _unknown(study: optuna.Study) -> Costs:

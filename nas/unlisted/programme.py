@@ -17,8 +17,9 @@ from nas.unlisted.knapsack import Cost, Knapsack, below
 from nas.unlisted.nearest import nearest_choice
 from nas.unlisted.slices import Slice, slices_of
 from search_spaces.architecture import Architecture
+from search_spaces.axis_names import is_recipe, option_of
 from search_spaces.errors import UserError
-from search_spaces.space import Candidate, Point, SearchSpace, is_recipe, option_of
+from search_spaces.space import Candidate, Point, SearchSpace
 from search_spaces.spec import Scalar
 from search_spaces.topologies.registry import refusal
 

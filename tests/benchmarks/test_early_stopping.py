@@ -6,13 +6,16 @@ from typing import Any
 
 import pytest
 
-from benchmarks import curves, early_stopping
-from benchmarks.early_stopping import compared, hypervolume, pair, steps
+from benchmarks import curves
+from benchmarks.early_stopping import compared, pair, reached, steps
 from nas.study import Study
+from results import lines
 from results.costs import Costs
+from tasks.digit_ranks import DigitRanksViT
 from toy_rows import LITTLE, a_row
 
 WAYS: Any = {"accuracy": "max", "flops": "min"}
+FEW = ("resnet", "grn-v3")
 
 
 def a_study(*values: tuple[float, float, int]) -> Study:
@@ -32,7 +35,7 @@ def a_study(*values: tuple[float, float, int]) -> Study:
 
 def test_a_front_is_chosen_by_validation_and_measured_by_test() -> None:
     study = a_study((0.9, 0.8, 10), (0.8, 0.7, 5), (0.7, 0.99, 7))  # the last one is not on the front
-    assert hypervolume(study, WAYS, (-0.5, 20.0)) == pytest.approx(0.3 * 10 + 0.2 * 5)
+    assert reached(study, WAYS, (-0.5, 20.0)) == pytest.approx(0.3 * 10 + 0.2 * 5)
     assert steps(study) == 10 + 20 + 30
 
 
@@ -53,11 +56,22 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert curves.curves(tmp_path / "c.csv.gz") == {str(row.architecture): [(10, metrics), (20, {**metrics, **test})]}
 
 
-def test_what_is_held_takes_fewer_steps() -> None:
-    asked = {
-        "task": early_stopping.RECORDED, "space": "depth-heads", "objectives": "accuracy,flops", "sampler": "random",
-        "axis": ("depth=1,2,4", "heads=1,2,4,8", "topology=resnet,grn-v3"), "trials": 24,
-    }  # fmt: skip
+def test_recorded_trainings_are_rows_of_the_curves() -> None:
+    rows = curves.recorded()
+    assert (len(rows), rows[0].architecture) == (100, DigitRanksViT.base)
+    for row in rows:
+        *reported, (last, at_end) = curves.curves()[str(row.architecture)]
+        assert [(point["step"], point["metrics"]) for point in row.curve] == reported
+        assert (row.steps, {**row.metrics, **{f"test_{name}": value for name, value in row.test.items()}}) == (
+            last,
+            at_end,
+        )
+
+
+def test_what_is_held_takes_fewer_steps(tmp_path: Path) -> None:
+    few = [row for row in curves.recorded() if row.architecture.depth < 6 and row.architecture.topology in FEW]
+    lines.write(few, tmp_path / "few.jsonl")
+    asked = {"task": f"replay:{tmp_path}/few.jsonl", "objectives": "accuracy,flops", "sampler": "random", "trials": 24}
     found = compared(asked, {"held": {"rungs": 1, "grace": 0.1}})
     saved, kept = found["held"]
     assert 1.0 < saved < 10.0

@@ -48,6 +48,14 @@ def test_a_training_by_oneself_keeps_the_contract(tmp_path: Path) -> None:
     assert long < 0.01 < short  # it has learnt something
 
 
+def test_somebody_elses_algorithm_asks_a_table_in_few_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    (program,) = examples("replay.md")
+    assert len(program.splitlines()) < 20
+    exec(compile(program, "replay.md", "exec"), {})
+    number, share = re.fullmatch(r"(\d) architectures, worth (0\.\d\d) of .*\n", capsys.readouterr().out).groups()  # type: ignore[union-attr]
+    assert (int(number), float(share)) > (3, 0.5)
+
+
 @pytest.mark.parametrize("page", [path.name for path in DOCS.glob("*.md")])
 def test_every_link_leads_somewhere(page: str) -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", (DOCS / page).read_text()):

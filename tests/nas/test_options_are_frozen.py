@@ -24,6 +24,9 @@ FLAGS = {
         "--data", "--format", "--output", "--preset", "--save", "--seed", "--set", "--storage", "--study", "--task",
         "--threads", "--topology",
     },
+    "tournament": {
+        "--budget", "--format", "--objectives", "--output", "--plot", "--samplers", "--seeds", "--trials",
+    },
     "cost": {"--arch", "--by", "--data", "--format", "--preset", "--topology"},
     "profile": {"--arch", "--batch", "--data", "--format", "--preset", "--set", "--threads", "--topology"},
     "compare": {

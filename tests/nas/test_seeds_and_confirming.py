@@ -220,7 +220,9 @@ def test_trainings_that_confirm_go_to_candidates_by_their_chance(monkeypatch: py
         unknown = np.full_like(values, np.nan)
         nothing = np.full((len(indices), MOST_RUNGS, 2), np.nan)
         tried = Tried(indices, values, unknown, np.zeros(len(indices), dtype=bool), every, nothing)
-        given.append(racing.contender(replace(told, tried=tried, again=tried.repeatable), since=3))
+        given.append(
+            racing.contender(replace(told, tried=tried, again=tried.repeatable), since=3, spent=tried.indices[:0])
+        )
     assert [given.count(int(index)) for index in candidates] == [9, 5, 2]
 
 

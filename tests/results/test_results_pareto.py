@@ -1,13 +1,15 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import combinations
+from math import prod
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from results.pareto import front, knee, non_dominated
+from results.pareto import front, hypervolume, knee, non_dominated
 from results.row import Row
 from results.table import from_records, from_rows
 from search_spaces.errors import UserError
@@ -142,3 +144,29 @@ def test_the_knee_is_the_row_of_a_front_that_lies_farthest_beyond_its_ends(make_
     assert len(knee(pa.concat_tables([table, other]), objectives)) == 2
     assert len(knee(table.slice(0, 1), objectives)) == 1
     assert len(knee(table.slice(0, 0), objectives)) == 0
+
+
+def boxes(values: NDArray[np.float64], reference: NDArray[np.float64]) -> float:
+    """The volume of the union of boxes from each point to the reference, by inclusion and exclusion."""
+    total = 0.0
+    for size in range(1, len(values) + 1):
+        for some in combinations(values, size):
+            sides = np.maximum(reference - np.max(some, axis=0), 0)
+            total += (-1) ** (size + 1) * prod(sides.tolist())
+    return total
+
+
+@pytest.mark.parametrize("m", [1, 2, 3, 4])
+@pytest.mark.parametrize("n", [0, 1, 2, 7])
+def test_a_hypervolume_is_that_of_the_union_of_boxes(m: int, n: int) -> None:
+    generator = np.random.default_rng(10 * m + n)
+    for levels in (3, 1000):  # with many equal values, and with none; some points are not better than the reference
+        values = generator.integers(0, levels, (n, m)) / levels
+        assert hypervolume(values, np.full(m, 0.8)) == pytest.approx(boxes(values, np.full(m, 0.8)), abs=1e-12)
+
+
+def test_a_hypervolume_is_of_numbers_of_one_length() -> None:
+    with pytest.raises(ValueError, match="NaN"):
+        hypervolume(np.array([[np.nan, 1.0]]), np.ones(2))
+    with pytest.raises(ValueError, match=r"\(2, 1\) and \(2,\)"):
+        hypervolume(np.ones((2, 1)), np.ones(2))

@@ -7,10 +7,11 @@ import pytest
 
 import search_spaces.space
 from search_spaces.architecture import Architecture
+from search_spaces.axis_names import run_of
 from search_spaces.catalog import per_block
 from search_spaces.errors import UserError
 from search_spaces.parsing import parse_architecture
-from search_spaces.space import Candidate, SearchSpace, run_of
+from search_spaces.space import Candidate, SearchSpace
 from search_spaces.topologies.registry import refusal
 
 BASE = Architecture(depth=4, width=32, heads=4, head_dim=8, hidden=128)

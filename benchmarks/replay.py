@@ -1,0 +1,79 @@
+"""How fast recorded trainings are searched, and how fast one is looked up.
+
+`simulated_trials_per_minute` is that of random search in memory on a made-up table of 300 architectures with three
+seeds each and curves of 20 reports, by the clock: asked, looked up and told. Beside it stand the other samplers; a GP
+takes its time for a proposal, whatever a training takes. `look_up_us` is `TabularBenchmark.evaluate` alone.
+"""
+
+import random
+import time
+from collections.abc import Sequence
+from itertools import product
+
+from benchmarks.form import Figure, main
+from nas.budget import Feasible
+from nas.simulation import replay
+from results.row import Costs, CurvePoint, Direction, Row
+from results.tabular import TabularBenchmark
+from search_spaces.architecture import Architecture
+from search_spaces.listed import listed_space
+
+SEEDS, REPORTS, TRIALS = 3, 20, 100
+TOPOLOGIES = ("resnet", *(f"dca(k={k})" for k in (1, 2, 4)), *(f"ancre(temperature={t})" for t in (0.01, 0.1)))
+WAYS: dict[str, Direction] = {"accuracy": "max", "flops": "min"}
+
+
+def made_up() -> TabularBenchmark:
+    """A table: the larger a network, the better, and a little by chance."""
+    shapes = list(product((1, 2, 3, 4, 6), (1, 2, 3, 4, 8), (8, 16), TOPOLOGIES))
+    return TabularBenchmark("made-up", [row(*shape, seed) for shape in shapes for seed in range(SEEDS)])
+
+
+def row(depth: int, heads: int, head_dim: int, topology: str, seed: int) -> Row:
+    """One training."""
+    architecture = Architecture(depth=depth, width=48, heads=heads, head_dim=head_dim, hidden=96, topology=topology)
+    macs = 1000 * depth * (heads * head_dim + 96)
+    end = 1 - 20 / macs**0.5 + 0.01 * random.Random(f"{architecture} {seed}").gauss()
+    curve: list[CurvePoint] = [
+        {"step": 36 * part, "metrics": {"accuracy": end * part / REPORTS, "accuracy_se": 0.01}}
+        for part in range(1, REPORTS)
+    ]
+    at_end = {"accuracy": end, "accuracy_se": 0.01}
+    return Row(
+        task="made-up", task_version=1, preset="proxy", architecture=architecture, seed=seed, status="complete",
+        directions={"accuracy": "max"}, metrics=at_end, test=at_end, steps=36 * REPORTS, curve=tuple(curve),
+        costs=Costs(params=macs, macs=macs, flops=2 * macs),
+    )  # fmt: skip
+
+
+def per_minute(table: TabularBenchmark, sampler: str, searches: int) -> float:
+    """Trials of searches with other seeds, one after the other."""
+    space = listed_space(table.name, table.architectures)
+    members = Feasible(space, tuple(space))
+    began = time.perf_counter()
+    trials = sum(len(replay(table, members, WAYS, sampler, seed, TRIALS)) for seed in range(searches))
+    return 60 * trials / (time.perf_counter() - began)
+
+
+def look_up_us(table: TabularBenchmark, asked: Sequence[tuple[Architecture, int]]) -> float:
+    """Microseconds of a look-up."""
+    began = time.perf_counter()
+    for architecture, seed in asked:
+        table.evaluate(architecture, seed)
+    return 1e6 * (time.perf_counter() - began) / len(asked)
+
+
+def figures(quick: bool) -> dict[str, Figure]:
+    """Ten searches of random search; three where it is to be quick, and then only the quickest peer."""
+    table = made_up()
+    peers = {name: per_minute(table, name, 1) for name in (("nsga2",) if quick else ("nsga2", "tpe", "surrogate"))}
+    trials = per_minute(table, "random", 3 if quick else 10)
+    asked = [(one.architecture, one.seed) for one in table.rows] * 10
+    return {
+        "simulated_trials_per_minute": Figure(trials, "a minute", "higher", 10_000, peers),
+        "look_up_us": Figure(look_up_us(table, asked), "us", "lower", 100),
+    }
+
+
+if __name__ == "__main__":
+    main("replay", figures)

@@ -1,0 +1,20 @@
+"""`nas.load_table`: a table of recorded Rows, to ask it what a training came to."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from results.tabular import TabularBenchmark
+
+
+def load_table(name: str | Path) -> "TabularBenchmark":
+    """Open a table by its name, or a file of Rows (FILE.jsonl, FILE.jsonl.gz), as a tabular benchmark.
+
+    Loads no torch.
+
+    Raises:
+        UserError: There is no such table or file, a line of it is no Row, or its Rows are of different recipes.
+    """
+    from results.tabular import read_table
+
+    return read_table(name)

@@ -1,0 +1,59 @@
+"""`nas.tournament`: samplers on a recorded table, by what they find in so many trainings."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nas.tournaments import Tournament
+
+
+def tournament(
+    table: str,
+    *,
+    samplers: str | Sequence[str] | None = None,
+    seeds: int = 20,
+    trials: int | None = None,
+    objectives: str | Sequence[str] | None = None,
+    budget: str | Sequence[str] = (),
+) -> "Tournament":
+    """Let samplers search TABLE, replay:NAME or replay:FILE.jsonl, again and again: nothing is trained.
+
+    Each has a search with each of the seeds 0, 1, 2 ... What a search has found is told by the hypervolume of its
+    front, by test, as a share of the whole table's, after 10, 25, 50, 75 and 100 % of its trainings.
+
+    Raises:
+        UserError: What was asked for cannot be: no table, an unknown sampler, nothing within the budget.
+    """
+    from nas.asking import check_asked, listed, within
+    from nas.budget import Feasible, parse_budget
+    from nas.jobs import fresh_task
+    from nas.objectives import names_in, resolve
+    from nas.progress import bar
+    from nas.replaying import Replay
+    from nas.sampling import SAMPLERS, proposer
+    from nas.tournaments import play, summed_up, trials_for
+    from search_spaces.errors import UserError
+
+    check_asked(seeds=seeds, trials=trials)
+    names = SAMPLERS.names() if samplers is None else list(dict.fromkeys(names_in(samplers)))
+    if not names or not seeds:
+        raise UserError(f"a tournament needs a sampler and a seed, got --samplers {','.join(names)} --seeds {seeds}.")
+    for name in names:
+        proposer(name)  # which raises where there is no such sampler
+    of = fresh_task(table, None)
+    if not isinstance(of, Replay):
+        raise UserError(f"a tournament is of recorded trainings: replay:NAME or replay:FILE.jsonl, got {table!r}.")
+    metrics = dict(of.table.directions)
+    ways = resolve([next(iter(metrics)), "flops"] if objectives is None else names_in(objectives), metrics)
+    members = within(of.own_space(), of, parse_budget(listed(budget)))
+    assert isinstance(members, Feasible)  # a table's space lists its members
+    recorded = of.table.only([one.architecture for one in members])
+    number = trials_for(recorded, trials)
+    shares: dict[str, list[list[float]]] = {name: [] for name in names}
+    with bar(f"{of.name}: searches of {number} trainings", len(names) * seeds) as ended:
+        for name, worth in play(recorded, members, ways, names, seeds, number):
+            shares[name].append(worth)
+            ended(name)
+    said = ", ".join(f"{way} {name}" for name, way in ways.items())
+    title = f"{of.name}: {len(recorded.architectures)} architectures, {len(recorded)} trainings ({said}), {seeds} seeds"
+    return summed_up(title, shares, number)

@@ -1,0 +1,128 @@
+"""`replay:NAME`: a table of recorded trainings as a task, so that a search of it trains nothing."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, make_dataclass
+from typing import Any, ClassVar
+
+from torch import nn
+
+from results.row import Row
+from results.tabular import TabularBenchmark, read_table
+from search_spaces.architecture import Architecture
+from search_spaces.count import Count
+from search_spaces.errors import UserError
+from search_spaces.listed import listed_space
+from search_spaces.space import SearchSpace
+from tasks.base import Fitted, Metric, Task
+from tasks.batches import Inputs
+from tasks.run import STOP, Run
+
+
+class RecordedFailure(RuntimeError):
+    """What was recorded did not come to its end; says why."""
+
+
+class Replay(Task):
+    """Recorded trainings, looked up: NAME of a table that is part of this project, or FILE.jsonl.gz of one of yours.
+
+    Architectures, costs, curves and failures are those of the table, and so are seeds: a search gives an architecture
+    only seeds that it was recorded with, each once, beginning with another one where the search has another seed. What
+    has had all of them is proposed no more. Nothing is built.
+
+    Attributes:
+        table: What was recorded.
+    """
+
+    table: ClassVar[TabularBenchmark]
+    takes_data = False
+
+    def own_space(self) -> SearchSpace:
+        """Exactly what was recorded."""
+        return listed_space(self.name, self.table.architectures)
+
+    def seeds(self, architecture: Architecture) -> tuple[int, ...]:
+        """Those that were recorded. Raises UserError for an architecture that was not."""
+        return self.table.seeds(architecture)
+
+    def known_costs(self, architecture: Architecture) -> Mapping[str, Any]:
+        """As they were recorded. Raises UserError for an architecture that was not."""
+        return asdict(self.table.costs(architecture))
+
+    def closed_form(self, architecture: Architecture) -> Count:
+        """The recorded parameters and MACs, for budgets. Raises UserError for an architecture that was not recorded."""
+        costs = self.table.costs(architecture)
+        return Count(params=costs.params or 0, macs=costs.macs or 0)
+
+    def fingerprint(self, recipe: Any) -> str:
+        """Of the table."""
+        return self.table.fingerprint
+
+    def fit(self, run: Run) -> Fitted:
+        """Say the recorded curve as far as is wanted, and then what the training came to.
+
+        Raises:
+            UserError: That architecture or seed was not recorded, or there are weights to begin with.
+            RecordedFailure: The training failed, or was stopped on its way and never went on.
+        """
+        if run.start is not None:
+            raise UserError(f"{self.name} cannot begin with given weights: its trainings are recorded.")
+        row = self.table.evaluate(run.architecture, run.seed)
+        for point in row.curve:
+            if run.report(point["step"], point["metrics"]) is STOP and point["step"] < row.steps:
+                return Fitted(steps=point["step"], metrics=point["metrics"])
+        if row.status != "complete":
+            raise RecordedFailure(row.error or f"it was recorded until step {row.steps} ({row.status})")
+        return Fitted(steps=row.steps, metrics=row.metrics, test=row.test, measures=row.measures, speeds=row.speeds)
+
+    def build(self, architecture: Architecture) -> nn.Module:
+        """Not possible. Raises UserError."""
+        raise self._no_network()
+
+    def example(self) -> Inputs:
+        """Not possible. Raises UserError."""
+        raise self._no_network()
+
+    def _no_network(self) -> UserError:
+        task = self.table.rows[0].task
+        return UserError(f"{self.name} holds rows and no networks: what is measured of those needs task {task!r}.")
+
+
+def replay_task(table: str) -> type[Replay]:
+    """A search of recorded trainings, which trains nothing: NAME of a table, or FILE.jsonl.gz of rows of yours.
+
+    Raises:
+        UserError: As `results.tabular.read_table`.
+    """
+    recorded = read_table(table)
+    first = recorded.rows[0]
+    said = {
+        "name": f"replay:{recorded.name}",
+        "version": first.task_version,
+        "metrics": tuple(Metric(name, "", way) for name, way in recorded.directions.items()),
+        "base": recorded.architectures[0],
+        "presets": {first.preset: _recipe(recorded.name, first)},
+        "table": recorded,
+    }
+    return type("ReplayOfTable", (Replay,), {**said, "__doc__": Replay.__doc__})
+
+
+def _recipe(table: str, row: Row) -> Any:
+    """The recorded recipe as a preset whose settings can be seen, and not be changed.
+
+    Raises:
+        UserError: A setting has a name that none can have.
+    """
+
+    def check(recipe: Any) -> None:
+        for name, value in row.recipe.items():
+            if getattr(recipe, name) != value:
+                got = getattr(recipe, name)
+                raise UserError(f"{name} was {value!r} when table {table!r} was recorded, got {got!r}. Leave it out.")
+
+    try:
+        kind = make_dataclass(
+            "Recorded", [(name, Any) for name in row.recipe], frozen=True, namespace={"__post_init__": check}
+        )
+    except TypeError as error:
+        raise UserError(f"table {table!r} has a recipe that no task can have: {error}.") from error
+    return kind(**row.recipe)

@@ -1,0 +1,158 @@
+"""A table of recorded Rows as a tabular benchmark: an architecture and a seed -> the Row of their training.
+
+So a search, a sampler or somebody's algorithm is tried on real trainings in microseconds each (C. Ying et al.,
+"NAS-Bench-101: Towards Reproducible Neural Architecture Search", ICML 2019). Loads no torch.
+"""
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, final
+
+from results import lines
+from results.row import Costs, Direction, Row
+from results.sources import shipped
+from results.strict_json import JSON
+from search_spaces.architecture import Architecture
+from search_spaces.errors import UserError, unknown
+
+ENDINGS = (".jsonl", ".jsonl.gz")
+"""What the name of a file of Rows ends in."""
+
+
+@final
+class TabularBenchmark:
+    """What was recorded of some architectures on one task, by one recipe, each with some seeds.
+
+    An architecture that was never counted is left out: nothing is known of it but that it failed. Of a training that
+    stands twice, the last Row counts.
+
+    Attributes:
+        name: What the table is called.
+        rows: A Row for each architecture and seed, in the table's order; trainings that failed among them.
+
+    Raises:
+        UserError: There are no such Rows, or they are of different tasks, versions, data, presets, recipes, starting
+            weights or code.
+    """
+
+    def __init__(self, name: str, rows: Sequence[Row]) -> None:
+        _check_alike(name, rows)
+        counted = {row.architecture: row.costs for row in rows if _is_counted(row)}
+        once = {(row.architecture, row.seed): row for row in rows if row.architecture in counted}
+        recorded: dict[Architecture, dict[int, Row]] = {}
+        for (architecture, seed), row in once.items():
+            recorded.setdefault(architecture, {})[seed] = row
+        if not recorded:
+            raise UserError(f"table {name!r} has no row of an architecture whose parameters and MACs were counted.")
+        self.name = name
+        self.rows = tuple(once.values())
+        self._recorded, self._costs = recorded, counted
+
+    @property
+    def architectures(self) -> tuple[Architecture, ...]:
+        """All that were recorded, in the table's order."""
+        return tuple(self._recorded)
+
+    @cached_property
+    def directions(self) -> Mapping[str, Direction]:
+        """Every metric -> "max" or "min"."""
+        return {name: way for row in self.rows for name, way in row.directions.items()}
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Of all its Rows, as 16 hex digits."""
+        digest = hashlib.sha256()
+        for row in self.rows:
+            digest.update(row.to_json().encode())
+        return digest.hexdigest()[:16]
+
+    def seeds(self, architecture: Architecture) -> tuple[int, ...]:
+        """The seeds that an architecture was trained with, in increasing order. Raises UserError as `evaluate` does."""
+        return tuple(sorted(self._of(architecture)))
+
+    def costs(self, architecture: Architecture) -> Costs:
+        """What counting said of an architecture. Raises UserError as `evaluate` does."""
+        self._of(architecture)
+        return self._costs[architecture]
+
+    def evaluate(self, architecture: Architecture, seed: int) -> Row:
+        """The Row of a training, as it was recorded: whole, pruned on its way, or failed.
+
+        Raises:
+            UserError: There is none of that architecture, or not with that seed.
+        """
+        recorded = self._of(architecture)
+        if seed not in recorded:
+            known = ", ".join(map(str, sorted(recorded)))
+            raise UserError(f"table {self.name!r} has no seed {seed!r} of {architecture}. Choose from: {known}.")
+        return recorded[seed]
+
+    def only(self, architectures: Collection[Architecture]) -> "TabularBenchmark":
+        """The table of some of its architectures. Raises UserError where it has none of them."""
+        chosen = set(architectures)
+        return TabularBenchmark(self.name, [row for row in self.rows if row.architecture in chosen])
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        return f"TabularBenchmark({self.name!r}, {len(self._recorded)} architectures, {len(self.rows)} rows)"
+
+    def _of(self, architecture: Architecture) -> Mapping[int, Row]:
+        recorded = self._recorded.get(architecture)
+        if recorded is None:
+            has = f"It has {len(self._recorded)}, among them {next(iter(self._recorded))}."
+            raise UserError(f"table {self.name!r} has no architecture {architecture}. {has}")
+        return recorded
+
+
+def read_table(text: str | Path) -> TabularBenchmark:
+    """A table by its name, or that of a file of Rows: FILE.jsonl or FILE.jsonl.gz.
+
+    Raises:
+        UserError: There is no such table or file, a line of it is no Row, or its Rows are no table.
+    """
+    path = Path(text)
+    if not path.name.endswith(ENDINGS):
+        tables = shipped()
+        if str(text) not in tables:
+            raise unknown("table", str(text), [*tables, "FILE.jsonl"])
+        path = tables[str(text)]
+    rows, bad = lines.read(path)
+    if bad:
+        raise UserError(f"every line of table {str(path)!r} must be a row, got {bad[0]}. Leave that line out.")
+    return TabularBenchmark(_stem(path.name), rows)
+
+
+def _stem(name: str) -> str:
+    return name.removesuffix(".gz").removesuffix(".jsonl")
+
+
+def _is_counted(row: Row) -> bool:
+    return None not in (row.costs.params, row.costs.macs, row.costs.flops)
+
+
+def _check_alike(name: str, rows: Sequence[Row]) -> None:
+    """Raise UserError where Rows cannot be held against each other."""
+    first = _circumstances(rows[0]) if rows else {}
+    for row in rows:
+        other = _circumstances(row)
+        for column in (*first, *other):
+            had, has = first.get(column), other.get(column)
+            if had != has:
+                remedy = (
+                    '`nas results --from FILE --where "..." --format jsonl --output ONE.jsonl` keeps those you mean'
+                )
+                raise UserError(f"rows of table {name!r} must agree in {column}, got {had!r} and {has!r}: {remedy}.")
+
+
+def _circumstances(row: Row) -> dict[str, JSON]:
+    """All that a Row is of, but for its architecture and its seed."""
+    alike: dict[str, Any] = {column: getattr(row, column) for column in _ALIKE}
+    alike["code"] = row.provenance.get("code")
+    return alike | {f"recipe_{field}": value for field, value in row.recipe.items()}
+
+
+_ALIKE = ("task", "task_version", "data", "preset", "start")

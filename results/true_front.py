@@ -1,0 +1,82 @@
+"""What of a table's whole front some of its architectures are worth, by values that chose nothing.
+
+Shapes: A = architectures of the table, m = objectives.
+"""
+
+from collections.abc import Iterable, Mapping
+from math import isfinite
+from statistics import fmean
+from typing import final
+
+import numpy as np
+
+from results.pareto import hypervolume
+from results.row import Direction, Row
+from results.tabular import TabularBenchmark
+from search_spaces.architecture import Architecture
+from search_spaces.errors import UserError, unknown
+
+
+@final
+class TrueFront:
+    """The front of a table's means on test, by which what a search has found by validation is judged.
+
+    An architecture's value is the mean over its complete Rows: of a metric that on the test split, of a cost that of
+    the cost. One without such a Row is worth nothing. The reference point is the worst that any Row has of each
+    objective: the worst recorded test value, and the greatest cost.
+
+    Attributes:
+        values: Architecture -> its values, turned so that less is better: [m].
+        reference: The reference point: [m].
+
+    Args:
+        table: What was recorded.
+        objectives: Column -> "max" or "min".
+
+    Raises:
+        UserError: An unknown objective, one whose metric was not measured on test, or values that all architectures
+            share, so that there is nothing to find.
+    """
+
+    def __init__(self, table: TabularBenchmark, objectives: Mapping[str, Direction]) -> None:
+        signs = np.array([-1.0 if way == "max" else 1.0 for way in objectives.values()])
+        names = {name: f"test_{name}" if name in table.directions else name for name in objectives}
+        found: dict[Architecture, list[list[float]]] = {}
+        for row in table.rows:
+            columns = _numbers(row)
+            if columns and all(name in columns for name in names.values()):
+                found.setdefault(row.architecture, []).append([columns[name] for name in names.values()])
+        if not found:
+            raise _nowhere(table, names)
+        every = np.array([values for of_one in found.values() for values in of_one]) * signs
+        self.reference = every.max(axis=0)
+        self.values = {one: np.array([*map(fmean, zip(*of_one, strict=True))]) * signs for one, of_one in found.items()}
+        self._whole = self._hypervolume(self.values)
+        if not self._whole:
+            raise UserError(f"nothing in table {table.name!r} is better than the worst in all of {', '.join(names)}.")
+
+    def share(self, architectures: Iterable[Architecture]) -> float:
+        """The hypervolume of some architectures, as a share of the whole front's: from 0 to 1."""
+        return self._hypervolume(architectures) / self._whole
+
+    def _hypervolume(self, architectures: Iterable[Architecture]) -> float:
+        found = [self.values[one] for one in architectures if one in self.values]
+        return hypervolume(np.array(found).reshape(-1, len(self.reference)), self.reference)
+
+
+def _numbers(row: Row) -> dict[str, float]:
+    """The columns of a complete Row that hold finite numbers."""
+    columns = row.columns() if row.status == "complete" else {}
+    numbers = {name: value for name, value in columns.items() if isinstance(value, int | float)}
+    return {name: float(value) for name, value in numbers.items() if isfinite(value)}
+
+
+def _nowhere(table: TabularBenchmark, names: Mapping[str, str]) -> UserError:
+    """That no complete Row has all objectives, and which it is that none has."""
+    known = {column for row in table.rows for column in _numbers(row)}
+    for name, column in names.items():
+        if column not in known and name in table.directions and name in known:
+            return UserError(f"table {table.name!r} has no {column}: {name} chose what is found, and cannot judge it.")
+        if column not in known:
+            return unknown(f"objective of table {table.name!r}", name, known)
+    return UserError(f"table {table.name!r} has no complete row with all of {', '.join(names)}.")

@@ -1,0 +1,78 @@
+"""A space that lists its members: these and no others, told apart by its axes."""
+
+from itertools import product
+
+import pytest
+
+from search_spaces.architecture import Architecture
+from search_spaces.errors import UserError
+from search_spaces.listed import listed_space
+from search_spaces.space import Candidate
+
+BASE = Architecture(depth=4, width=8, heads=2, head_dim=4, hidden=16)
+
+
+def wired(*topologies: str) -> list[Architecture]:
+    return [BASE.changed({"topology": text}) for text in topologies]
+
+
+def test_it_has_what_it_lists_and_nothing_that_lies_between() -> None:
+    listed = [BASE.changed({"depth": depth, "heads": heads}) for depth, heads in ((4, 2), (8, 1), (2, 4))]
+    space = listed_space("recorded", listed)
+    assert (space.base, dict(space.axes)) == (listed[0], {"depth": (2, 4, 8), "heads": (1, 2, 4)})
+    assert [one.architecture for one in space] == listed
+    assert space.is_listed
+    for depth, heads in product((2, 4, 8), (1, 2, 4)):
+        one = BASE.changed({"depth": depth, "heads": heads})
+        assert (Candidate(one) in space) == (one in listed)
+        assert space.point(Candidate(one)) == ({"depth": depth, "heads": heads} if one in listed else None)
+    assert Candidate(listed[0], (("lr", 0.1),)) not in space
+
+
+@pytest.mark.parametrize(
+    ("topologies", "axes"),
+    [
+        (("resnet", "none"), {"topology": ("resnet", "none")}),
+        (("dca(k=4)", "dca(k=1)"), {"dca.k": (1, 4)}),
+        (("dca(form=a,k=4)", "dca(form=a,k=1)", "grn-v3"), {"topology": ("dca(form=a)", "grn-v3"), "dca.k": (1, 4)}),
+        (("dca", "dca(k=1)", "resnet"), {"topology": ("dca", "dca(k=1)", "resnet")}),  # whose k is "dca"'s?
+        (("dca(k=1)", "dca(k=2)", "dca"), {"topology": ("dca(k=1)", "dca(k=2)", "dca")}),
+        (("dca(k=1)/resnet", "dca(k=1)", "dca(k=2)"), {"topology": ("dca(k=1)/resnet", "dca"), "dca.k": (1, 2)}),
+        (("unheard-of(a=x)", "unheard-of(a=y)"), {"unheard-of.a": ("x", "y")}),
+    ],
+)
+def test_options_of_topologies_are_axes_where_all_say_the_same_ones(topologies: tuple[str, ...], axes: object) -> None:
+    space = listed_space("recorded", wired(*topologies))
+    assert dict(space.axes) == axes
+    points = [tuple(sorted(point.items())) for point in space.architectures.values()]
+    assert len(set(points)) == len(points) == len(topologies)
+
+
+def test_an_option_applies_where_its_topology_does() -> None:
+    space = listed_space("recorded", wired("resnet", "dca(k=2)", "dca(k=4)"))
+    for candidate, point in space.members.items():
+        assert space.options(point) == (["dca.k"] if "dca" in candidate.architecture.topology else [])
+        assert space.candidate(point) == candidate
+
+
+def test_blocks_that_differ_are_words() -> None:
+    other = BASE.changed({"heads": (2, 1)})
+    space = listed_space("recorded", [BASE, other])
+    assert dict(space.axes) == {"blocks": ("", "heads=2/1")}
+    assert space.point(Candidate(other)) == {"blocks": "heads=2/1"}
+
+
+def test_a_single_architecture_is_a_space_with_an_axis() -> None:
+    assert dict(listed_space("recorded", [BASE]).axes) == {"depth": (4,)}
+    with pytest.raises(UserError, match="must list an architecture"):
+        listed_space("recorded", [])
+    with pytest.raises(UserError, match="the architectures that it lists, got axis 'heads'"):
+        listed_space("recorded", [BASE]).with_axes({"heads": (1, 2)})
+
+
+def test_many_combinations_are_listed_where_few_of_them_are_members() -> None:
+    listed = [BASE.changed({"depth": n, "width": n, "hidden": n, "heads": n, "head_dim": n}) for n in range(1, 40)]
+    space = listed_space("recorded", listed)
+    assert space.combinations > 200_000
+    assert space.is_listed
+    assert len(space) == 39
