@@ -47,8 +47,8 @@ def _argument(name: str, what: str, kind: Any = str) -> Any:
     return Annotated[kind, typer.Argument(metavar=name, help=what)]
 
 
-def _option(flag: str, what: str, kind: Any = str, metavar: str | None = None, **more: Any) -> Any:
-    return Annotated[kind, typer.Option(flag, metavar=metavar, help=what, **more)]
+def _option(flags: str, what: str, kind: Any = str, metavar: str | None = None, **more: Any) -> Any:
+    return Annotated[kind, typer.Option(*flags.split(), metavar=metavar, help=what, **more)]
 
 
 _TEXT, _TEXTS, _FILE, _NUMBER = str | None, list[str], Path | None, int | None
@@ -144,7 +144,8 @@ OPTIONS: Mapping[str, Any] = {
     "order_by": _option("--order-by", 'Columns to order by, each as NAME or "NAME desc".', _TEXT, "A,B"),
     "limit": _option("--limit", "How many rows to print.", _NUMBER),
     "format": _option("--format", "How to print.", Format),
-    "output": _option("--output", "Write there instead of the terminal.", _FILE, "FILE"),
+    "output": _option("--output -o", "Write there instead of the terminal.", _FILE, "FILE"),
+    "page": _option("--output -o", "Where to write the report.", _FILE, "FILE.html"),
     "paper": _option("--paper", "Only this paper: ancre, dca, leaner or rmt.", _TEXT, "NAME"),
     "profile": _option("--profile", "First measure time, memory and energy, and keep a trace of training steps.", bool),
     "batch": _option("--batch", "Examples of a training step. Default: as the preset has.", _NUMBER),

@@ -39,6 +39,11 @@ def front_line(found: Sequence[Standing], x_name: str, y_name: str) -> list[tupl
     return [*corners, (end, *corners[-1][1:])]
 
 
+def is_wide(values: Sequence[float]) -> bool:
+    """Whether an axis through these is to be logarithmic."""
+    return bool(values) and min(values) > 0 and max(values) / min(values) > 5
+
+
 def draw_front(
     found: Sequence[Standing],
     objectives: Mapping[str, Direction],
@@ -95,7 +100,7 @@ def _draw_points(axes: "Axes", found: Sequence[Standing], x_name: str, y_name: s
 def _label(axes: "Axes", span: Sequence[float], x_name: str, y_name: str) -> None:
     from matplotlib.ticker import EngFormatter, LogLocator
 
-    if span and min(span) > 0 and max(span) / min(span) > 5:
+    if is_wide(span):
         axes.set_xscale("log")
         axes.xaxis.set_minor_locator(LogLocator(subs=(2, 5)))  # more of them overlap
         axes.xaxis.set_minor_formatter(EngFormatter(sep=""))

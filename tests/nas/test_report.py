@@ -4,7 +4,8 @@ from math import nan
 
 import pytest
 
-from nas.report import front_notes, front_records
+from nas.places import DEFAULT_STORE
+from nas.report import ask_again, front_notes, front_records
 from results.standing import Standing
 
 
@@ -32,3 +33,10 @@ def test_a_front_without_errors_has_no_chances_and_says_so() -> None:
     found = [standing(nan, stands=True)]
     assert front_records(found)[0]["at_front"] is None
     assert "--seeds 2" in front_notes(found)[0]
+
+
+def test_what_asks_again_is_a_command_that_works_without_a_password() -> None:
+    assert ask_again("a b", DEFAULT_STORE) == "nas results --study 'a b'"
+    assert ask_again("s", "sqlite:////tmp/s.db") == "nas results --study s --storage sqlite:////tmp/s.db"
+    assert "sesame" not in ask_again("s", "postgresql://me:sesame@host/db")
+    assert ask_again("my rows.jsonl", "my rows.jsonl") == "nas results --from 'my rows.jsonl'"
