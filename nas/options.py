@@ -150,6 +150,7 @@ OPTIONS: Mapping[str, Any] = {
     "profile": _option("--profile", "First measure time, memory and energy, and keep a trace of training steps.", bool),
     "batch": _option("--batch", "Examples of a training step. Default: as the preset has.", _NUMBER),
     "by": _option("--by", "Instead of the sums, counts of each layer, or of each operator.", _TEXT, "layer|operator"),
+    "port": _option("--port", "Where the dashboard listens, on this machine alone.", int),
     "plot": _option("--plot", "Where to draw the front.", _FILE, "FILE.png"),
 }
 """Parameter of a door, or of what prints what it returns -> the option."""

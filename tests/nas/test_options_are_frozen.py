@@ -39,6 +39,7 @@ FLAGS = {
     },
     "report": {"--from", "-o", "--output", "--storage"},
     "front": {"--from", "--plot", "--storage", "--study"},
+    "dashboard": {"--port", "--storage"},
     "list": {"--storage"},
     "reproduce": {"--format", "--paper"},
 }  # fmt: skip
