@@ -113,10 +113,11 @@ def axis(found: Sequence[Standing], name: str, metric: str, looks: Mapping[str, 
     summary = [*("at:N", "number:Q"), *(alt.Tooltip(f"{part}:Q", format=".4~g") for part in ("mean", "spread"))]
     points = _shown(values).mark_circle(size=40, opacity=0.9)
     points = points.encode(x=at, y=y, color=_colour(looks), tooltip=told)
-    several = alt.Chart(_data(_with_ends(means, "spread"))).encode(x=at)
+    ends = _with_ends(means, "spread")
+    several = alt.Chart(_data(ends)).encode(x=at)
     bars = several.mark_rule(color=_TEXT, strokeWidth=1.5).encode(y="low:Q", y2="high:Q")
     ticks = several.mark_tick(color=_TEXT, thickness=3, width=16).encode(y="mean:Q", tooltip=summary)
-    return _spec(alt.layer(points, bars, ticks), 230, f"{metric} by {name}")
+    return _spec(alt.layer(points, *([bars, ticks] if ends else [])), 230, f"{metric} by {name}")
 
 
 def equal_cost(differences: Sequence[Record], cost: str, metric: str, looks: Mapping[str, Look]) -> Spec:
@@ -130,10 +131,13 @@ def equal_cost(differences: Sequence[Record], cost: str, metric: str, looks: Map
     zero = alt.Chart(_data([{"above": 0}])).mark_rule(color=_TEXT, strokeDash=[4, 4], opacity=0.6).encode(x=x)
     points = _shown(differences).mark_circle(size=40, opacity=0.9)
     points = points.encode(x=x, y=row, color=_colour(looks), tooltip=told)
-    several = _shown(_with_ends(means, "error")).encode(y=row)
+    ends = _with_ends(means, "error")
+    several = _shown(ends).encode(y=row)
     bars = several.mark_rule(color=_TEXT, strokeWidth=1.5).encode(x=alt.X("low:Q"), x2="high:Q")
     ticks = several.mark_tick(color=_TEXT, thickness=3, height=14).encode(x="mean:Q", tooltip=summary)
-    return _spec(alt.layer(zero, points, bars, ticks), _ROW * len(means) + 20, "topologies at equal cost")
+    return _spec(
+        alt.layer(zero, points, *([bars, ticks] if ends else [])), _ROW * len(means) + 20, "topologies at equal cost"
+    )
 
 
 def _with_ends(means: Sequence[Record], error: str) -> list[dict[str, Any]]:

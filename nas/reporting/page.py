@@ -145,7 +145,7 @@ def _sections(
         yield Section("What each axis does", _AXES, each)
     if across in COSTS and min(one.record[across] for one in found) > 0:
         differences = findings.at_equal_cost(found, across, up)
-        if differences:
+        if len({one["topology"] for one in differences}) > 1:
             alike = charts.equal_cost(differences, across, up, drawn)
             says = f"{_EQUAL.format(across, findings.ALIKE)} {better}"
             yield Section("Topologies at equal cost", says, {"equal-cost": alike})

@@ -36,20 +36,21 @@ def browser() -> Iterator[Any]:
 @pytest.fixture
 def opened(browser: Any, file: str) -> Iterator[Open]:
     """Open the report; at the end there must have been no message, no error and no request but for the file."""
-    told, requests = list[str](), list[str]()
+    told, requests, read = list[str](), list[str](), list[str]()
 
-    def opening(width: int = 1100, scheme: str = "light") -> Any:
+    def opening(width: int = 1100, scheme: str = "light", file: str = file) -> Any:
         page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
         page.on("console", lambda message: told.append(message.text))
         page.on("pageerror", lambda error: told.append(str(error)))
         page.on("request", lambda request: requests.append(request.url))
+        read.append(file)
         page.goto(file)
         page.wait_for_selector("body[data-drawn]")
         return page
 
     yield opening
     assert not told
-    assert set(requests) == {file}
+    assert requests == read
 
 
 def shown(page: Any) -> list[str]:
@@ -76,6 +77,17 @@ def test_it_is_as_wide_as_the_window_and_its_text_can_be_read(opened: Open, widt
     assert label.evaluate("label => getComputedStyle(label).fill") == text
     (dark, light) = (background, text) if scheme == "dark" else (text, background)
     assert sum(levels(dark)) < 150 < 600 < sum(levels(light))
+
+
+def test_a_single_architecture_is_a_page_too(opened: Open, study: Study, tmp_path: Path) -> None:
+    Study("one", "rows.jsonl", study.rows()[:1]).report(tmp_path / "one.html")
+    assert len(shown(opened(file=(tmp_path / "one.html").as_uri()))) == 1
+
+
+def test_topologies_that_nothing_repeats_have_no_means(opened: Open, study: Study, tmp_path: Path) -> None:
+    Study("three", "rows.jsonl", study.rows()[:6]).report(tmp_path / "three.html")
+    page = opened(file=(tmp_path / "three.html").as_uri())
+    assert page.locator("#equal-cost .mark-symbol path").count() == 3
 
 
 def levels(colour: str) -> list[int]:
