@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from nas.commands import listing, reproduce, results, show
+from nas.commands import dashboard, listing, reproduce, results, show
 from nas.debugging import DEBUG, show_traceback
 from nas.doors.audit import audit
 from nas.doors.compare import compare
@@ -107,5 +107,7 @@ _add("profile", profile, show.profile, check=show.check)
 _add("export", export, show.export, study="from_study", task="own_task")
 _add("results", load, results.query_rows, check=show.check, by="groups")
 _add("front", load, show.front, check=show.check)
+_add("report", load, show.report, check=show.check, study="from_study")
+_add("dashboard", dashboard.copied, dashboard.serve)
 _add("list", listing.everything, listing.show)
 _add("reproduce", reproduce.compared, reproduce.show)

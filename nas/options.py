@@ -49,8 +49,8 @@ def _argument(name: str, what: str, kind: Any = str) -> Any:
     return Annotated[kind, typer.Argument(metavar=name, help=what)]
 
 
-def _option(flag: str, what: str, kind: Any = str, metavar: str | None = None, **more: Any) -> Any:
-    return Annotated[kind, typer.Option(flag, metavar=metavar, help=what, **more)]
+def _option(flags: str, what: str, kind: Any = str, metavar: str | None = None, **more: Any) -> Any:
+    return Annotated[kind, typer.Option(*flags.split(), metavar=metavar, help=what, **more)]
 
 
 _TEXT, _TEXTS, _FILE, _NUMBER = str | None, list[str], Path | None, int | None
@@ -155,7 +155,8 @@ OPTIONS: Mapping[str, Any] = {
     "order_by": _option("--order-by", "Columns to order by, each as NAME, or -NAME from the greatest.", _TEXT, "A,B"),
     "limit": _option("--limit", "How many rows to print.", _NUMBER),
     "format": _option("--format", "How to print.", Format),
-    "output": _option("--output", "Write there instead of the terminal.", _FILE, "FILE"),
+    "output": _option("--output -o", "Write there instead of the terminal.", _FILE, "FILE"),
+    "page": _option("--output -o", "Where to write the report.", _FILE, "FILE.html"),
     "paper": _option("--paper", "Only this paper: ancre, dca, leaner or rmt.", _TEXT, "NAME"),
     "profile": _option("--profile", "First measure time, memory and energy, and keep a trace of training steps.", bool),
     "batch": _option("--batch", "Examples of a training step. Default: as the preset has.", _NUMBER),
@@ -166,6 +167,7 @@ OPTIONS: Mapping[str, Any] = {
     ),
     "sql": _option("--sql", 'Ask in SQL: "SELECT topology, max(accuracy) FROM rows GROUP BY topology".', _TEXT),
     "by": _option("--by", "Instead of the sums, counts of each layer, or of each operator.", _TEXT, "layer|operator"),
+    "port": _option("--port", "Where the dashboard listens, on this machine alone.", int),
     "plot": _option("--plot", "Where to draw it.", _FILE, "FILE.png"),
 }
 """Parameter of a door, or of what prints what it returns -> the option."""

@@ -5,6 +5,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
+from nas.colours import looks
 from nas.objectives import COSTS
 from results.row import Direction
 from results.standing import Standing
@@ -24,6 +25,25 @@ def check_picture(path: Path | None) -> None:
         raise UserError(f"a picture must end in {', '.join(_PICTURES)}, got {str(path)!r}.")
 
 
+def across_and_up(objectives: Mapping[str, Direction]) -> tuple[str, str]:
+    """The objectives of the x axis, which is the first cost or else the second of them, and of the y axis."""
+    x_name = next((name for name in objectives if name in COSTS), [*objectives, *objectives][1])
+    return x_name, next((name for name in objectives if name != x_name), x_name)
+
+
+def front_line(found: Sequence[Standing], x_name: str, y_name: str) -> list[tuple[float, float, float]]:
+    """The corners of the front through what is expected: where a step begins, its height and that one's error."""
+    best = sorted((one for one in found if one.stands), key=lambda one: one.expected[x_name])
+    corners = [(one.expected[x_name], one.expected[y_name], one.record.get(f"{y_name}_se") or 0.0) for one in best]
+    end = max(one.expected[x_name] for one in found)  # what costs more than the last is not better
+    return [*corners, (end, *corners[-1][1:])]
+
+
+def is_wide(values: Sequence[float]) -> bool:
+    """Whether an axis through these is to be logarithmic."""
+    return bool(values) and min(values) > 0 and max(values) / min(values) > 5
+
+
 def draw_front(
     found: Sequence[Standing],
     objectives: Mapping[str, Direction],
@@ -32,21 +52,15 @@ def draw_front(
 ) -> "Figure":
     """Draw every architecture, coloured by topology, the front through what is expected, and simple methods as lines.
 
-    The first cost among the objectives, or else the second of them, is the x axis. Error bars and the band about the
-    front are standard errors of means; what has no fresh seeds is hollow.
+    Error bars and the band about the front are standard errors of means; what has no fresh seeds is hollow.
     """
     from matplotlib.figure import Figure  # half a second that only a picture needs
 
-    x_name = next((name for name in objectives if name in COSTS), [*objectives, *objectives][1])
-    y_name = next((name for name in objectives if name != x_name), x_name)
+    x_name, y_name = across_and_up(objectives)
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.add_subplot()
     _draw_points(axes, found, x_name, y_name)
-    best = sorted((one for one in found if one.stands), key=lambda one: one.expected[x_name])
-    across, up = ([one.expected[name] for one in best] for name in (x_name, y_name))
-    off = [one.record.get(f"{y_name}_se") or 0.0 for one in best]
-    across.append(max(one.expected[x_name] for one in found))  # what costs more than the last is not better
-    up, off = [*up, up[-1]], [*off, off[-1]]
+    across, up, off = zip(*front_line(found, x_name, y_name), strict=True)
     axes.step(across, up, where="post", color="black", linewidth=1, label="front")
     low, high = ([value + side * error for value, error in zip(up, off, strict=True)] for side in (-1, 1))
     band = axes.fill_between(across, low, high, step="post", color="black", alpha=0.1, linewidth=0)
@@ -66,8 +80,7 @@ def _draw_points(axes: "Axes", found: Sequence[Standing], x_name: str, y_name: s
     single = any(one.confirmed for one in found)
     if single and not all(one.confirmed for one in found):
         axes.plot([], [], "o", color="grey", markerfacecolor="none", label="hollow: no fresh seeds")
-    names = sorted({str(one.record["topology"]) for one in found})
-    for i, name in enumerate(names):
+    for name, look in sorted(looks(str(one.record["topology"]) for one in found).items()):
         own = [one for one in found if one.record["topology"] == name]
         for filled in (False, True):
             part = [one.record for one in own if (one.confirmed or not single) == filled]
@@ -75,9 +88,9 @@ def _draw_points(axes: "Axes", found: Sequence[Standing], x_name: str, y_name: s
                 [record[x_name] for record in part],
                 [record[y_name] for record in part],
                 yerr=[record.get(f"{y_name}_se") or 0.0 for record in part],
-                fmt="osD^vP*X<>"[(i // 10 + i) % 10],
-                color=f"C{i % 10}",
-                markerfacecolor=f"C{i % 10}" if filled else "none",
+                fmt=look.marker.code,
+                color=look.colour,
+                markerfacecolor=look.colour if filled else "none",
                 elinewidth=0.6,
                 alpha=0.85 if filled else 0.5,
                 label=name if part and (filled or all(not one.confirmed for one in own)) else None,
@@ -87,7 +100,7 @@ def _draw_points(axes: "Axes", found: Sequence[Standing], x_name: str, y_name: s
 def _label(axes: "Axes", span: Sequence[float], x_name: str, y_name: str) -> None:
     from matplotlib.ticker import EngFormatter, LogLocator
 
-    if span and min(span) > 0 and max(span) / min(span) > 5:
+    if is_wide(span):
         axes.set_xscale("log")
         axes.xaxis.set_minor_locator(LogLocator(subs=(2, 5)))  # more of them overlap
         axes.xaxis.set_minor_formatter(EngFormatter(sep=""))

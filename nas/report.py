@@ -1,6 +1,7 @@
 """What people see: the front as a table and a picture, a Row, the lists. Loads no torch."""
 
 import math
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,8 @@ from rich.table import Table
 
 from nas.objectives import COSTS
 from nas.options import Format
+from nas.places import DEFAULT_STORE
+from nas.storage.passwords import without_passwords
 from results.sizes import short
 from search_spaces.errors import UserError, printable
 
@@ -49,6 +52,14 @@ def say_bad(lines: Sequence[str]) -> None:
     """Name what could not be read as a Row, on standard error."""
     for line in lines:
         say(screen(stderr=True), f"passed over, {line}")
+
+
+def ask_again(name: str, storage: str) -> str:
+    """The command that asks a study, or files of rows, for more; a password is not shown."""
+    if "://" not in storage:
+        return f"nas results {' '.join(f'--from {shlex.quote(file)}' for file in storage.split(','))}"
+    where = "" if storage == DEFAULT_STORE else f" --storage {shlex.quote(without_passwords(storage))}"
+    return f"nas results --study {shlex.quote(name)}{where}"
 
 
 def for_a_terminal(format: Format, output: Path | None = None) -> bool:
@@ -102,16 +113,15 @@ def front_columns(objectives: Sequence[str], metrics: Sequence[str]) -> list[str
 
 
 def front_records(found: "Sequence[Standing]") -> list[dict[str, Any]]:
-    """The architectures on a front and those that may be, a record each; `at_front` is their chance, theirs in ()."""
-    return [
-        {
-            **one.record,
-            "seeds": f"{len(one.identities) - fresh}{f'+{fresh}' if fresh else ''}",
-            "at_front": _chance(one),
-            "level": one.level,
-        }
-        for one, fresh in ((one, one.record["seeds"] if one.confirmed else 0) for one in _shown(found))
-    ]
+    """The architectures on a front and those that may be, a record each."""
+    return [*map(standing_record, contenders(found))]
+
+
+def standing_record(one: "Standing") -> dict[str, Any]:
+    """An architecture's columns and how it stands; `at_front` is its chance, in () where it is not expected there."""
+    fresh = one.record["seeds"] if one.confirmed else 0
+    seeds = f"{len(one.identities) - fresh}{f'+{fresh}' if fresh else ''}"
+    return {**one.record, "seeds": seeds, "at_front": _chance(one), "level": one.level}
 
 
 def _chance(one: "Standing") -> str | None:
@@ -123,7 +133,7 @@ def _chance(one: "Standing") -> str | None:
 
 def front_notes(found: "Sequence[Standing]") -> list[str]:
     """What is to be known of a front that its table does not say."""
-    shown = _shown(found)
+    shown = contenders(found)
     if any(math.isnan(one.chance) for one in shown):
         return ["single trainings without standard errors: what of this is chance cannot be told; --seeds 2 can"]
     groups = max(one.level for one in shown)
@@ -135,7 +145,7 @@ def front_notes(found: "Sequence[Standing]") -> list[str]:
     return notes
 
 
-def _shown(found: "Sequence[Standing]") -> "list[Standing]":
+def contenders(found: "Sequence[Standing]") -> "list[Standing]":
     """What is on the front, or may be."""
     return [one for one in found if one.stands or one.chance >= CONTENDS]
 
@@ -149,7 +159,7 @@ def print_records(
 ) -> None:
     """Print records as a table; a metric and its standard error share a cell."""
     names = [column for column in columns if not column.endswith("_se")]
-    cells = {column: [printable(_cell(record, column)) for record in records] for column in names}
+    cells = {column: [printable(cell(record, column)) for record in records] for column in names}
     say(console, title)
     if format is Format.MARKDOWN:
         _print_markdown(cells)
@@ -172,7 +182,7 @@ def _print_markdown(cells: Mapping[str, Sequence[str]]) -> None:
     lines = [list(cells), *zip(*cells.values(), strict=True)]
     print()
     for number, line in enumerate(lines):
-        print("|", " | ".join(cell.replace("\\", "\\\\").replace("|", "\\|") for cell in line), "|")
+        print("|", " | ".join(text.replace("\\", "\\\\").replace("|", "\\|") for text in line), "|")
         if number == 0:
             print("|", " | ".join("---" for _ in cells), "|")
 
@@ -188,7 +198,8 @@ def _fitting(cells: Mapping[str, Sequence[str]], width: int) -> list[str]:
     return list(widths)
 
 
-def _cell(record: Mapping[str, Any], column: str) -> str:
+def cell(record: Mapping[str, Any], column: str) -> str:
+    """What a table shows of a record's column; a metric stands with its standard error."""
     value, error = record.get(column), record.get(f"{column}_se")
     for field, _, runs in (part.partition("=") for part in (record.get("blocks") or "").split(",")):
         if field == column:
@@ -218,7 +229,7 @@ def print_record(console: Console, record: Mapping[str, Any]) -> None:
     table.add_column(overflow="fold")
     for column in record:
         if not column.endswith("_se") and record[column] not in (None, ""):
-            table.add_row(*(escape(printable(text)) for text in (column, _cell(record, column))))
+            table.add_row(*(escape(printable(text)) for text in (column, cell(record, column))))
     console.print(table)
 
 
@@ -226,6 +237,6 @@ def baseline_lines(baselines: Mapping[str, Mapping[str, float]]) -> list[str]:
     """One line for each simple method that results are held against."""
     lines = []
     for name, columns in baselines.items():
-        cells = (f"{column} {_cell(columns, column)}" for column in columns if not column.endswith("_se"))
+        cells = (f"{column} {cell(columns, column)}" for column in columns if not column.endswith("_se"))
         lines.append(f"{name}: {', '.join(cells)}")
     return lines

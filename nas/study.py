@@ -1,4 +1,4 @@
-"""A study as people hold it: its Rows, its front, a data frame, a picture. Loads no torch."""
+"""A study as people hold it: its Rows, its front, a data frame, a picture, a report. Loads no torch."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -125,6 +125,17 @@ class Study:
         if path is not None:
             picture.save_figure(figure, Path(path))
         return figure
+
+    def report(self, path: str | Path, objectives: str | Sequence[str] | None = None) -> None:
+        """Write one HTML file that shows all of it to whoever opens it: see docs/report.md.
+
+        Raises:
+            UserError: An unknown objective, nothing to show, a package that is missing (extra `report`), or a file that
+                cannot be written.
+        """
+        from nas.reporting.page import write_page  # loads a template's and a chart's packages
+
+        write_page(self, self._asked(objectives), Path(path))
 
     def title(self, objectives: Mapping[str, Direction], found: Sequence[Standing]) -> str:
         """What a front of it is called, in a line."""

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 def check(
     *,
     plot: Path | None = None,
+    page: Path | None = None,
     format: Format = Format.TABLE,
     output: Path | None = None,
     curves: Path | None = None,
@@ -35,7 +35,7 @@ def check(
     report.for_a_terminal(format, output)
     if format is Format.JSONL and not ({"study", "source", "storage"} & set(others) and seeds):
         raise UserError("--format jsonl is of rows, and there are none. Give csv, json or parquet.")
-    for file in (plot, output, curves):
+    for file in (plot, page, output, curves):
         if file is not None and file is not plot and not file.parent.is_dir():
             raise UserError(f"{file} cannot be written: there is no folder {file.parent}. Make it, or give another.")
         if file is not None:
@@ -61,8 +61,7 @@ def check_writable(file: Path) -> None:
 def front(study: "Study", plot: Path | None = None) -> None:
     """Print the front of a study beside its baselines, and draw it; without a name the newest search's."""
     from nas import report
-    from nas.places import DEFAULT_STORE, RUNS, slug
-    from nas.storage.database import shown_url
+    from nas.places import RUNS, slug
     from search_spaces.errors import UserError
 
     report.say_bad(study.bad)
@@ -77,9 +76,25 @@ def front(study: "Study", plot: Path | None = None) -> None:
         report.say(console, line)
     path = plot or RUNS / f"{slug(study.name)}-front.png"
     study.plot(path)
-    where = "" if study.storage == DEFAULT_STORE else f" --storage {shlex.quote(shown_url(study.storage))}"
-    more = f"; ask more with: nas results --study {shlex.quote(study.name)}{where}" if study.config else ""
+    more = f"; ask more with: {report.ask_again(study.name, study.storage)}" if study.config else ""
     report.say(console, f"front drawn in {path}{more}")
+
+
+def report(study: "Study", page: Path | None = None) -> None:
+    """Write a study as one HTML file that opens anywhere (extra `report`); without a name the newest search.
+
+    It shows the front with its errors, the hypervolume, training curves, what parameters are for, what each axis does,
+    topologies at equal cost, every architecture, and how to make the study again.
+    """
+    from nas.places import RUNS, slug
+    from nas.progress import said_if_slow
+    from nas.report import say, say_bad, screen
+
+    say_bad(study.bad)
+    path = page or RUNS / f"{slug(study.name)}.html"
+    with said_if_slow(f"writing {path} ..."):
+        study.report(path)
+    say(screen(), f"report written to {path}; it opens in any browser")
 
 
 def row(evaluated: "Row", format: Format = Format.TABLE, output: Path | None = None) -> None:

@@ -6,7 +6,8 @@ import pytest
 from rich.console import Console
 
 from nas.options import Format
-from nas.report import front_notes, front_records, print_records, screen
+from nas.places import DEFAULT_STORE
+from nas.report import ask_again, front_notes, front_records, print_records, screen
 from results.standing import Standing
 
 
@@ -63,3 +64,11 @@ def test_a_narrow_terminal_has_fewer_columns_and_all_digits(
     assert "0.512±0.010" in lines[3]
     assert ("12345678" in lines[3]) == ("seeds" in shown)
     assert [name for name in left if name in lines[-1]] == left
+
+
+def test_what_asks_again_is_a_command_that_works_without_a_password() -> None:
+    assert ask_again("a b", DEFAULT_STORE) == "nas results --study 'a b'"
+    assert ask_again("s", "sqlite:////tmp/s.db") == "nas results --study s --storage sqlite:////tmp/s.db"
+    assert "sesame" not in ask_again("s", "postgresql://me:sesame@host/db")
+    assert ask_again("my rows.jsonl", "my rows.jsonl") == "nas results --from 'my rows.jsonl'"
+    assert ask_again("a,b", "a.jsonl,tables") == "nas results --from a.jsonl --from tables"

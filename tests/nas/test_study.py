@@ -5,8 +5,10 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from matplotlib.colors import to_hex
 
 import nas
+from nas.colours import looks
 from nas.storage.store import Store
 from nas.study import Study
 from results import lines
@@ -53,6 +55,11 @@ def test_pandas_a_picture_and_a_notebook_have_it(study: Study, tmp_path: Path) -
     figure = study.plot(tmp_path / "front.png")
     assert (tmp_path / "front.png").read_bytes().startswith(b"\x89PNG")
     assert figure.axes[0].get_xlabel() == "flops"
+    drawn = {to_hex(bars.lines[0].get_color()) for bars in figure.axes[0].containers}
+    assert drawn == {look.colour for look in looks(row.architecture.topology for row in study.rows()).values()}
+    for name, begins in (("front.svg", b"<?xml"), ("front.pdf", b"%PDF")):
+        study.plot(tmp_path / name)
+        assert (tmp_path / name).read_bytes().startswith(begins)
     with pytest.raises(UserError, match=r"\.png"):
         study.plot(tmp_path / "front.txt")
     html = study._repr_html_()

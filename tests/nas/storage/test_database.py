@@ -33,7 +33,7 @@ def test_other_databases_are_refused(tmp_path: Path) -> None:
 
 def test_a_driver_that_is_not_there_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nas.storage.database, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r'u:\*\*\*@h/d .*pip install "nas-bench-wiring\[postgres\]"'):
+    with pytest.raises(UserError, match=r'u:\*\*\*@h/d .*pip install "\.\[postgres\]"'):
         Store("postgresql://u:p@h/d", make=True)
 
 

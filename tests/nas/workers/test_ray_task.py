@@ -132,7 +132,7 @@ def test_without_the_extra_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     from nas.workers.workers import pool_of
 
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(UserError, match=r'pip install "nas-bench-wiring\[ray\]"'):
+    with pytest.raises(UserError, match=r'pip install "\.\[ray\]"'):
         pool_of(Resources("ray"), 1)
 
 

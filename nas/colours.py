@@ -1,0 +1,89 @@
+"""One colour and one marker a topology, the same in every picture and on every page."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+COLOURS = (
+    *("#ff5c00", "#d60014", "#eb668f", "#528fff", "#8f00ff", "#00707a", "#47a314", "#997a5c"),
+    *("#477000", "#9970cc", "#f53df5", "#ad3d5c", "#7099b8", "#5c5ccc", "#ad1fad", "#e0008f"),
+)
+"""Sixteen that keep a contrast of 3 on white and on a dark page, and lie as far apart as sixteen such can, to eyes
+without red or green cones too (greedy exchange in OKLab, after Machado, Oliveira and Fernandes, 2009)."""
+
+
+class Marker(NamedTuple):
+    """A shape, as matplotlib calls it and as a path of SVG about the origin, one unit to each side."""
+
+    code: str
+    path: str
+
+
+_MARKERS = {
+    "resnet": Marker("o", "M-1,0A1,1,0,1,1,1,0A1,1,0,1,1,-1,0Z"),
+    "ancre": Marker("P", "M-.4,-1H.4V-.4H1V.4H.4V1H-.4V.4H-1V-.4H-.4Z"),
+    "dca": Marker("s", "M-.85,-.85H.85V.85H-.85Z"),
+    "denseformer": Marker("D", "M0,-1.15L1.15,0L0,1.15L-1.15,0Z"),
+    "grn-v1": Marker("^", "M0,-1.1L1.1,.85H-1.1Z"),
+    "grn-v2": Marker("v", "M0,1.1L1.1,-.85H-1.1Z"),
+    "grn-v3": Marker("<", "M-1.1,0L.85,1.1V-1.1Z"),
+    "hyper": Marker("*", "M0,-1.3L.33,-.4L1.24,-.4L.53,.15L.76,1.05L0,.5L-.76,1.05L-.53,.15L-1.24,-.4L-.33,-.4Z"),
+    "rmt": Marker("h", "M0,-1.1L.95,-.55V.55L0,1.1L-.95,.55V-.55Z"),
+    "none": Marker("X", "M-1,-.5L-.5,-1L0,-.5L.5,-1L1,-.5L.5,0L1,.5L.5,1L0,.5L-.5,1L-1,.5L-.5,0Z"),
+}
+"""Topology, whatever its options -> its shape."""
+
+_OTHERS = (
+    Marker(">", "M1.1,0L-.85,1.1V-1.1Z"),
+    Marker("p", "M0,-1.1L1.05,-.34L.65,.89H-.65L-1.05,-.34Z"),
+    Marker("d", "M0,-1.25L.7,0L0,1.25L-.7,0Z"),
+    Marker("8", "M-.42,-1H.42L1,-.42V.42L.42,1H-.42L-1,.42V-.42Z"),
+)
+
+
+class Look(NamedTuple):
+    """How a topology is drawn."""
+
+    colour: str
+    marker: Marker
+
+
+_USUAL = (
+    *("resnet", "ancre(temperature=0.01)", "ancre(temperature=0.1)", "dca(k=1)", "dca(k=2)", "dca(k=4)"),
+    *("denseformer", "grn-v1", "grn-v2", "grn-v3", "hyper(streams=2)", "hyper(streams=4)"),
+    *("rmt(keys=16)", "rmt(keys=32)", "none"),
+)
+"""The members of our spaces, in the order of COLOURS."""
+
+
+def _family(topology: str) -> str:
+    return topology if "/" in topology else topology.partition("(")[0]
+
+
+_LOOKS = {
+    name: Look(colour, _MARKERS[_family(name)])
+    for name, colour in zip(_USUAL, COLOURS, strict=False)  # one colour is nobody's
+}
+
+
+def looks(topologies: Iterable[str]) -> Mapping[str, Look]:
+    """The look of each topology of a picture, no two alike as long as there are looks left (sixty and more).
+
+    Those of our spaces always look the same. Others follow from their names, and make way where two would be alike.
+    """
+    names = set(topologies)
+    found = {name: _LOOKS[name] for name in sorted(names & _LOOKS.keys())}
+    for name in sorted(names - _LOOKS.keys()):
+        taken = {*found.values(), *_LOOKS.values()}
+        found[name] = next((look for look in _by_name(name) if look not in taken), next(_by_name(name)))
+    return found
+
+
+def _by_name(topology: str) -> Iterator[Look]:
+    """Every look that a topology may have, the first ones being those that its name suggests."""
+    number = int.from_bytes(hashlib.sha256(topology.encode()).digest()[:4])
+    own = [marker for family, marker in _MARKERS.items() if family == _family(topology)]
+    first = number % len(_OTHERS)
+    for marker in (*own, *_OTHERS[first:], *_OTHERS[:first]):
+        for i in range(len(COLOURS)):
+            yield Look(COLOURS[(number // len(_OTHERS) + i) % len(COLOURS)], marker)

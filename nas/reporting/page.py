@@ -1,0 +1,197 @@
+"""A study as one HTML file that needs nothing beside it: no network, no folder, no server.
+
+The file allows itself two scripts, by their digests, and no request: whatever a name in a row tries, it is text.
+"""
+
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from math import isnan
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nas import report
+from nas.colours import Look, looks
+from nas.objectives import COSTS
+from nas.picture import across_and_up
+from nas.reporting import findings
+from nas.storage.passwords import without_passwords
+from results import table
+from results.row import Direction
+from results.standing import Standing
+from search_spaces.errors import UserError, printable
+from search_spaces.files import atomic_write
+
+if TYPE_CHECKING:
+    from nas.study import Study
+
+MOST_CURVES = 200
+"""Trainings whose curves are drawn; of more, those of the architectures that may be on the front."""
+
+_HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page: a heading, what is to be known of it, and its charts by name."""
+
+    title: str
+    says: str
+    charts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a table shows, and what it is ordered by."""
+
+    text: str
+    value: Any
+
+
+def check_page(path: Path) -> None:
+    """Raise UserError where a report cannot be of that kind."""
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise UserError(f"a report must end in .html, got {str(path)!r}.")
+
+
+def write_page(study: "Study", objectives: Mapping[str, Direction], path: Path) -> None:
+    """Write a study's report into a file.
+
+    Raises:
+        UserError: Nothing to report, a package that is missing, or a file that cannot be written.
+    """
+    check_page(path)
+    html = page_of(study, objectives)
+    try:
+        atomic_write(path, html.encode("utf-8", "backslashreplace"))
+    except OSError as error:
+        raise UserError(f"the report cannot be written to {path}: {error.strerror}. Give another --output.") from error
+
+
+def page_of(study: "Study", objectives: Mapping[str, Direction]) -> str:
+    """The page of a study whose architectures are held against each other in these objectives.
+
+    Raises:
+        UserError: No complete row, or a package that is missing.
+    """
+    found = study.standings([*objectives])
+    if not found:
+        raise UserError(study.nothing_complete())
+    try:
+        import vl_convert
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined
+        from markupsafe import Markup
+
+        from nas.reporting import charts  # noqa: F401  # loads altair
+    except ImportError as error:
+        needed = 'pip install ".[report]"'
+        raise UserError(f"a report needs more packages ({error.name}): {needed}") from error
+    scripts = [
+        vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script"),
+        (_HERE / "page.js").read_text(),
+    ]
+    pages = Environment(
+        autoescape=True,
+        loader=FileSystemLoader(_HERE),
+        undefined=StrictUndefined,
+        finalize=lambda value: printable(value) if type(value) is str else value,  # not what is markup already
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    drawn = looks(row.architecture.topology for row in study.rows())
+    return pages.get_template("page.html").render(
+        study=study,
+        title=study.title(objectives, found),
+        notes=[*report.front_notes(found), *table.mixtures(study.table.drop_columns(["seed"])), *study.bad],
+        baselines=report.baseline_lines(study.config.baselines if study.config else {}),
+        looks={name: drawn[name] for name in sorted({str(one.record["topology"]) for one in found})},
+        sections=[*_sections(study, found, objectives, drawn)],
+        columns=_columns(study, found),
+        lines=[*_lines(study, found)],
+        failed=[row for row in study.rows() if row.error],
+        origins=[*_origins(study)],
+        policy=" ".join(f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'" for script in scripts),
+        scripts=[Markup(script) for script in scripts],  # noqa: S704  # ours, and Vega's
+        style=Markup((_HERE / "page.css").read_text()),  # noqa: S704
+    )
+
+
+def _sections(
+    study: "Study", found: Sequence[Standing], objectives: Mapping[str, Direction], drawn: Mapping[str, Look]
+) -> Iterator[Section]:
+    from nas.reporting import charts
+
+    (across, up), rows = across_and_up(objectives), study.rows()
+    known = study.config.baselines if study.config else {}
+    baselines = {name: columns[up] for name, columns in known.items() if up in columns}
+    printed = findings.printed({row.task for row in rows}, across, up)
+    front = charts.front(found, across, up, drawn, baselines, printed)
+    better = "Less is better." if objectives[up] == "min" else "More is better."
+    papers = " Crosses are what a paper prints of this task." if printed else ""
+    yield Section("Front", f"{_FRONT} {better}{papers}", {"front": front})
+    reached = findings.hypervolumes(rows, found, objectives)
+    yield Section("Hypervolume", _HYPERVOLUME, {"hypervolume": charts.hypervolume(reached, len(rows))})
+    best = {identity for one in report.contenders(found) for identity in one.identities}
+    points = findings.curves([r for r in rows if len(rows) <= MOST_CURVES or r.identity() in best], up)
+    if points:
+        yield Section("Training curves", _CURVES, {"curves": charts.curves(points, up, drawn)})
+    records = {whole: findings.parts(report.contenders(found), whole) for whole in findings.PARTS}
+    sums = {f"cost-{whole}": charts.parts(parts, whole) for whole, parts in records.items() if parts}
+    if sums:
+        yield Section("Costs by part", _COSTS, sums)
+    each = {f"axis-{name}": charts.axis(found, name, up, drawn) for name in findings.axes_of(found)}
+    if each:
+        yield Section("What each axis does", _AXES, each)
+    if across in COSTS and min(one.record[across] for one in found) > 0:
+        differences = findings.at_equal_cost(found, across, up)
+        if len({one["topology"] for one in differences}) > 1:
+            alike = charts.equal_cost(differences, across, up, drawn)
+            says = f"{_EQUAL.format(across, findings.ALIKE)} {better}"
+            yield Section("Topologies at equal cost", says, {"equal-cost": alike})
+
+
+_FRONT = (
+    "A point is an architecture, the mean over its seeds with its standard error; hollow ones have no fresh seeds. The "
+    "line is the front through what is expected, with its error."
+)
+_HYPERVOLUME = (
+    "How soon the search had what it has: the share of the final hypervolume after so many trainings, of what is "
+    "expected of the architectures now. A lucky seed adds nothing."
+)
+_CURVES = "A line is a training, measured on the validation split on its way."
+_COSTS = "Of the architectures that are or may be on the front. Operations are of one forward pass of one example."
+_AXES = (
+    "A point is an architecture, a bar the mean and the standard deviation of those with that value. These are the "
+    "architectures that were tried: their other values and their costs differ too."
+)
+_EQUAL = (
+    "How far each architecture lies from the mean of all others whose {} is equal within a factor of {}; a bar is a "
+    "topology's mean with its standard error."
+)
+
+
+def _columns(study: "Study", found: Sequence[Standing]) -> list[str]:
+    names = [name for name in (*study.telling_columns(), *report.STANDING) if not name.endswith("_se")]
+    records = [*map(report.standing_record, found)]
+    return [name for name in dict.fromkeys(names) if any(record.get(name) not in (None, "") for record in records)]
+
+
+def _lines(study: "Study", found: Sequence[Standing]) -> Iterator[list[Cell]]:
+    """The cells of every architecture."""
+    names = _columns(study, found)
+    for one in found:
+        record = report.standing_record(one)
+        values = {**record, "at_front": None if isnan(one.chance) else one.chance}
+        yield [Cell(report.cell(record, name), values.get(name)) for name in names]
+
+
+def _origins(study: "Study") -> Iterator[tuple[str, str]]:
+    """What it takes to make the study again, and where it is."""
+    yield "store", without_passwords(study.storage)
+    if study.config is not None:
+        for name in ("task", "space", "base", "budget", "preset", "seed", "sampler"):
+            yield name, str(getattr(study.config, name))
+        yield "settings", ", ".join(f"{name}={value}" for name, value in study.config.settings.items())
+    yield from findings.origins(study.rows())
+    yield "ask again", report.ask_again(study.name, study.storage)

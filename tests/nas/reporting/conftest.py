@@ -1,0 +1,51 @@
+"""A study to report: two topologies that cost the same, seeds, a failure, and names that try to be markup."""
+
+import json
+from itertools import product
+
+import pytest
+
+from nas.study import Study
+from results.costs import Costs
+from results.row import Row
+from search_spaces.architecture import Architecture
+from toy_rows import a_row
+
+EVIL = "<script>document.body.dataset.evil = 1</script>"
+
+
+@pytest.fixture(scope="session")
+def evil() -> str:
+    """Text that would run if it were markup."""
+    return EVIL
+
+
+@pytest.fixture(scope="session")
+def study() -> Study:
+    shapes = product((1, 2, 4), (("resnet", 0.0), ("dca(k=2)", 0.02), ("grn-v1", -0.02)), (0, 1))
+    rows = [trained(depth, topology, better, seed) for depth, (topology, better), seed in shapes]
+    failed = a_row(status="failed", error=f"{EVIL} went wrong", metrics={}, seed=7)
+    # What was written is read whatever it says; no architecture can be made with such a name.
+    texts = (row.to_json().replace('"grn-v1"', json.dumps(EVIL)) for row in [*rows, failed])
+    return Study(f"small {EVIL}", "sqlite:////nowhere/studies.db", [*map(Row.from_json, texts)])
+
+
+def trained(depth: int, topology: str, better: float, seed: int) -> Row:
+    accuracy = 0.5 + 0.1 * depth + better + 0.001 * seed
+    return a_row(
+        architecture=Architecture(depth=depth, width=8, heads=2, head_dim=4, hidden=16, topology=topology),
+        costs=Costs(
+            params=100 * depth,
+            topology_params=depth,
+            embedding_params=10,
+            non_embedding_params=100 * depth - 10,
+            macs=1000 * depth,
+            flops=2000 * depth,
+            elementwise_flops=20,
+        ),
+        seed=seed,
+        steps=10,
+        curve=[{"step": 5, "metrics": {"accuracy": accuracy / 2}}],
+        metrics={"accuracy": accuracy, "accuracy_se": 0.01},
+        provenance={"command": "nas search any --seed 0", "commit": "abc", "versions": {"torch": "2"}},
+    )

@@ -1,0 +1,83 @@
+"""What a report says in numbers, each beside a naive account of it."""
+
+from statistics import fmean, stdev
+from typing import Any
+
+import pytest
+
+from nas.reporting import findings
+from nas.study import Study
+
+OBJECTIVES: dict[str, Any] = {"accuracy": "max", "flops": "min"}
+
+
+def test_the_hypervolume_grows_with_every_architecture_that_adds_to_it_and_ends_whole(study: Study) -> None:
+    reached = findings.hypervolumes(study.rows(), study.standings(), OBJECTIVES)
+    shares = [one["share"] for one in reached]
+    assert [one["trainings"] for one in reached] == [*range(1, 18, 2), 19]  # second seeds add nothing, nor a failure
+    assert shares == sorted(shares)
+    assert shares[0] < shares[2] < shares[6]
+    assert shares[-1] == pytest.approx(1)
+
+
+def test_curves_are_of_every_training_that_has_one(study: Study) -> None:
+    points = findings.curves(study.rows(), "accuracy")
+    assert len(points) == 18 * 2  # one on the way, and the end
+    assert {point["step"] for point in points} == {5, 10}
+    assert findings.curves(study.rows(), "nothing") == []
+
+
+def test_parts_sum_up_to_the_whole(study: Study) -> None:
+    found = study.standings()
+    for whole, column in (("parameters", "params"), ("operations", "flops")):
+        sums: dict[str, int] = {}
+        for one in findings.parts(found, whole):
+            sums[one["key"]] = sums.get(one["key"], 0) + one["value"]
+        more = 20 if whole == "operations" else 0
+        assert sums == {one.record["key"]: one.record[column] + more for one in found}
+
+
+def test_axes_are_what_differs_and_their_means_are_of_who_has_that_value(study: Study) -> None:
+    found = study.standings()
+    assert findings.axes_of(found) == ["depth", "topology"]
+    means = findings.along(found, "depth", "accuracy")
+    assert [one["at"] for one in means] == ["1", "2", "4"]
+    for one in means:
+        values = [each.record["accuracy"] for each in found if str(each.record["depth"]) == one["at"]]
+        assert (one["number"], one["mean"], one["spread"]) == (3, fmean(values), stdev(values))
+
+
+def test_values_of_an_axis_are_in_the_order_of_numbers_and_alone_have_no_spread(study: Study) -> None:
+    (one, *_) = study.standings()
+    ten = type(one)(**{**vars(one), "record": {**one.record, "depth": 10}})
+    two = type(one)(**{**vars(one), "record": {**one.record, "depth": 2}})
+    means = findings.along([ten, two], "depth", "accuracy")
+    assert [(mean["at"], mean["spread"]) for mean in means] == [("2", None), ("10", None)]
+
+
+def test_what_costs_the_same_is_held_against_each_other_and_nothing_else(study: Study) -> None:
+    differences = findings.at_equal_cost(study.standings(), "flops", "accuracy")
+    assert {one["neighbours"] for one in differences} == {2}  # depth 2 costs twice what depth 1 does
+    for one in findings.by_topology(differences):
+        above = {"resnet": 0.0, "dca(k=2)": 0.03}.get(one["topology"], -0.03)
+        assert one["mean"] == pytest.approx(above, abs=1e-9)
+        assert one["error"] == pytest.approx(0, abs=1e-9)
+    assert [one["topology"] for one in findings.by_topology(differences)][:2] == ["dca(k=2)", "resnet"]
+    assert findings.at_equal_cost(study.standings()[:1], "flops", "accuracy") == []
+
+
+def test_papers_stand_beside_their_own_task_alone() -> None:
+    points = findings.printed({"imagenet-vit"}, "params", "accuracy")
+    (point,) = (one for one in points if one["model"] == "ViT-B, original")
+    assert point == {"model": "ViT-B, original", "paper": "leaner, table 4", "x": 86.6e6, "y": pytest.approx(0.801)}
+    assert {one["paper"][:3] for one in findings.printed({"c4-lm"}, "params", "perplexity")} == {"anc"}
+    assert len(findings.printed({"lra-listops"}, "params", "accuracy")) == 2
+    for tasks, cost in (({"imagenet-vit"}, "flops"), ({"digits-vit"}, "params"), ({"c4-lm", "lm1b-lm"}, "params")):
+        assert findings.printed(tasks, cost, "accuracy") == []
+
+
+def test_origins_say_every_value_once(study: Study) -> None:
+    origins = dict(findings.origins(study.rows()))
+    assert origins["command"] == "nas search any --seed 0"
+    assert origins["seeds"] == "0, 1, 7"
+    assert origins["versions"] == "torch 2"

@@ -1,0 +1,102 @@
+"""A report is one file of text that asks for nothing, whatever the rows say."""
+
+import re
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import nas
+from nas.cli import app
+from nas.report import cell
+from nas.reporting.page import page_of
+from nas.study import Study
+from results import lines
+from search_spaces.errors import UserError
+
+
+class Tags(HTMLParser):
+    """The names and attributes of all tags, and the text outside of scripts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self.closed = True
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self.closed = tag != "script"
+
+    def handle_data(self, data: str) -> None:
+        if self.closed:
+            self.text.append(data)
+
+
+@pytest.fixture(scope="module")
+def html(study: Study) -> str:
+    return page_of(study, study.objectives)
+
+
+@pytest.fixture(scope="module")
+def tags(html: str) -> Tags:
+    parsed = Tags()
+    parsed.feed(html)
+    return parsed
+
+
+def test_whatever_is_in_a_row_is_text(html: str, tags: Tags, evil: str) -> None:
+    assert evil not in html
+    assert f"{evil} went wrong" in "".join(tags.text)
+    of_ours = [attributes for tag, attributes in tags.tags if tag == "script" and "type" not in attributes]
+    assert len(of_ours) == 2
+    assert not any(name.startswith("on") for _, attributes in tags.tags for name in attributes)
+
+
+def test_it_asks_for_nothing(tags: Tags) -> None:
+    assert not [tag for tag, attributes in tags.tags if "src" in attributes or tag in ("iframe", "object", "base")]
+    assert [attributes for tag, attributes in tags.tags if tag == "link"] == [{"rel": "icon", "href": "data:,"}]
+    policy = next(a["content"] for _, a in tags.tags if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy is not None
+    assert policy.startswith("default-src 'none';")
+    assert re.search(r"script-src 'sha256-\S+' 'sha256-\S+'$", policy)
+
+
+def test_every_part_is_there(study: Study, tags: Tags) -> None:
+    charts = {attributes["id"] for _, attributes in tags.tags if attributes.get("class") == "chart"}
+    costs = {"cost-parameters", "cost-operations"}
+    assert charts == {"front", "hypervolume", "curves", *costs, "axis-depth", "axis-topology", "equal-cost"}
+    text = " ".join(tags.text)
+    best = cell(study.standings()[-1].record, "accuracy")
+    for part in (best, "What failed", "nas search any --seed 0", "abc", "torch 2", "/nowhere/studies.db"):
+        assert part in text
+
+
+def test_a_report_is_a_file_by_either_door(study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines.write(study.rows(), tmp_path / "rows.jsonl")
+    nas.load(source="rows.jsonl").report(tmp_path / "called.html")
+    done = CliRunner().invoke(app, ["report", "--from", "rows.jsonl", "-o", "typed.html"])
+    assert done.exit_code == 0, done.output
+    assert "typed.html" in done.output
+    assert (tmp_path / "typed.html").read_text() == (tmp_path / "called.html").read_text()
+    assert CliRunner().invoke(app, ["report", "--from", "rows.jsonl"]).exit_code == 0
+    assert [path.suffix for path in (tmp_path / "nas-runs").iterdir()] == [".html"]
+
+
+def test_what_cannot_be_reported_is_said(study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UserError, match=r"\.html"):
+        study.report(tmp_path / "report.txt")
+    with pytest.raises(UserError, match="objective"):
+        study.report(tmp_path / "report.html", "acuracy")
+    with pytest.raises(UserError, match="no complete row"):
+        Study("s", "sqlite:///s.db", study.rows()[-1:]).report(tmp_path / "report.html")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="cannot be written"):
+        study.report(tmp_path / "file" / "report.html")
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    with pytest.raises(UserError, match=r'\(vl_convert\).*pip install "\.\[report\]"'):
+        study.report(tmp_path / "report.html")
+    assert not (tmp_path / "report.html").exists()

@@ -1,0 +1,142 @@
+"""A report as people meet it: in Chromium, headless, wide and narrow, light and dark, without a network."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nas.study import Study
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+pytestmark = pytest.mark.browser
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+Open = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def file(study: Study, tmp_path_factory: pytest.TempPathFactory) -> str:
+    path: Path = tmp_path_factory.mktemp("report") / "report.html"
+    study.report(path)
+    return path.as_uri()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    if CHROMIUM is None:
+        pytest.skip("Chromium is not installed")
+    with playwright.sync_playwright() as started:
+        launched = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def opened(browser: Any, file: str) -> Iterator[Open]:
+    """Open the report; at the end there must have been no message, no error and no request but for the file."""
+    told, requests, read = list[str](), list[str](), list[str]()
+
+    def opening(width: int = 1100, scheme: str = "light", file: str = file) -> Any:
+        page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        page.on("console", lambda message: told.append(message.text))
+        page.on("pageerror", lambda error: told.append(str(error)))
+        page.on("request", lambda request: requests.append(request.url))
+        read.append(file)
+        page.goto(file)
+        page.wait_for_selector("body[data-drawn]")
+        return page
+
+    yield opening
+    assert not told
+    assert requests == read
+
+
+def shown(page: Any) -> list[str]:
+    """The topologies of the rows that the table shows, in order."""
+    return [row.inner_text().split("\t")[1] for row in page.locator("#architectures tbody tr:visible").all()]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1100])
+def test_it_is_as_wide_as_the_window_and_its_text_can_be_read(opened: Open, width: int, scheme: str) -> None:
+    page = opened(width, scheme)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for chart in page.locator(".chart svg.marks").all():
+        box = chart.bounding_box()
+        assert box["x"] + box["width"] <= width
+        assert chart.evaluate("svg => svg.width.baseVal.value") == pytest.approx(
+            box["width"], abs=1
+        )  # drawn, not shrunk
+    assert page.locator("#front svg.marks").bounding_box()["width"] > 0.9 * width
+    background, text = (
+        page.evaluate(f"getComputedStyle(document.body).{name}") for name in ("backgroundColor", "color")
+    )
+    label = page.locator("#front .role-axis-label text").first
+    assert label.evaluate("label => getComputedStyle(label).fill") == text
+    (dark, light) = (background, text) if scheme == "dark" else (text, background)
+    assert sum(levels(dark)) < 150 < 600 < sum(levels(light))
+
+
+def test_a_single_architecture_is_a_page_too(opened: Open, study: Study, tmp_path: Path) -> None:
+    Study("one", "rows.jsonl", study.rows()[:1]).report(tmp_path / "one.html")
+    assert len(shown(opened(file=(tmp_path / "one.html").as_uri()))) == 1
+
+
+def test_topologies_that_nothing_repeats_have_no_means(opened: Open, study: Study, tmp_path: Path) -> None:
+    Study("three", "rows.jsonl", study.rows()[:6]).report(tmp_path / "three.html")
+    page = opened(file=(tmp_path / "three.html").as_uri())
+    assert page.locator("#equal-cost .mark-symbol path").count() == 3
+
+
+def levels(colour: str) -> list[int]:
+    return [int(level) for level in colour.removeprefix("rgb(").removesuffix(")").split(",")]
+
+
+def test_names_are_text_everywhere(opened: Open, evil: str) -> None:
+    page = opened()
+    assert page.evaluate("document.body.dataset.evil") is None
+    assert page.locator("h1").inner_text() == f"small {evil}"
+    assert page.locator("nav button").last.inner_text() == "resnet"
+    points = page.locator("#front .mark-symbol path")
+    points.last.hover()
+    assert page.locator("#vg-tooltip-element b, #vg-tooltip-element script").count() == 0
+
+
+def test_a_point_says_what_it_is(opened: Open, study: Study) -> None:
+    page = opened()
+    page.locator("#front .mark-symbol path").first.hover()
+    label = page.locator("#vg-tooltip-element.visible")
+    label.wait_for()
+    first = study.standings()[0].record
+    for text in (first["key"], first["topology"], "±", "flops", "at front"):
+        assert text in label.inner_text()
+
+
+def test_the_table_is_filtered_and_ordered(opened: Open, evil: str) -> None:
+    page = opened()
+    assert len(shown(page)) == 9
+    page.locator("#filter").fill("DCA")
+    assert shown(page) == ["dca(k=2)"] * 3
+    assert page.locator("#shown").inner_text() == "3 of 9"
+    page.locator("#filter").fill("")
+    page.get_by_role("button", name="accuracy", exact=True).click()
+    assert shown(page)[:2] == [evil, "resnet"]
+    assert shown(page)[-1] == "dca(k=2)"
+    page.get_by_role("button", name="accuracy", exact=True).click()
+    assert shown(page)[0] == "dca(k=2)"
+    assert page.locator("th[aria-sort=descending]").inner_text().startswith("accuracy")
+
+
+def test_a_topology_leaves_every_picture_and_comes_back(opened: Open) -> None:
+    page = opened()
+    button, points = page.get_by_role("button", name="resnet"), page.locator("#front .mark-symbol path")
+    before = points.count()
+    button.click()
+    page.wait_for_function("document.querySelectorAll('#front .mark-symbol path').length == 6")
+    assert button.get_attribute("aria-pressed") == "false"
+    assert "resnet" not in shown(page)
+    button.click()
+    page.wait_for_function("document.querySelectorAll('#front .mark-symbol path').length == 9")
+    assert (before, len(shown(page))) == (9, 9)

@@ -1,0 +1,77 @@
+"""Every topology has a look of its own, the same in every picture, that can be seen."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgb
+from matplotlib.lines import Line2D
+from numpy.typing import NDArray
+
+from nas.colours import COLOURS, looks
+from search_spaces.architecture import Architecture
+from search_spaces.catalog import topology
+
+BASE = Architecture(depth=2, width=8, heads=2, head_dim=4, hidden=16)
+MEMBERS = {str(one.topology) for one in topology(BASE).architectures}
+Colour = NDArray[np.float64]
+
+SEEN_WITHOUT = {
+    "nothing": np.eye(3),
+    "red cones": np.array([[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]]),
+    "green cones": np.array([[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]]),
+}
+"""Linear RGB as others see it: Machado, Oliveira and Fernandes, 2009, severity 1."""
+
+
+def linear(colour: str) -> Colour:
+    value = np.array(to_rgb(colour))
+    return np.asarray(np.where(value <= 0.04045, value / 12.92, ((value + 0.055) / 1.055) ** 2.4))
+
+
+def contrast(one: str, other: str) -> float:
+    """As WCAG 2 has it."""
+    bright, dark = sorted((float(linear(c) @ [0.2126, 0.7152, 0.0722]) + 0.05 for c in (one, other)), reverse=True)
+    return bright / dark
+
+
+def oklab(seen: Colour) -> Colour:
+    """Ottosson, 2020: equal distances look about equally far apart."""
+    cones = [[0.4122, 0.5363, 0.0514], [0.2119, 0.6807, 0.1074], [0.0883, 0.2817, 0.6300]]
+    axes = [[0.2105, 0.7936, -0.0041], [1.9780, -2.4286, 0.4506], [0.0259, 0.7828, -0.8087]]
+    return np.asarray(np.array(axes) @ np.cbrt(np.array(cones) @ seen.clip(0, 1)))
+
+
+def test_the_members_of_our_spaces_look_the_same_beside_whatever_others() -> None:
+    members = sorted(MEMBERS)
+    together = looks(members)
+    assert len(members) >= 13
+    assert len({look.colour for look in together.values()}) == len(members)
+    for one in members:
+        assert looks([one])[one] == looks([one, "weave(gain=2)", "dca(k=3)"])[one] == together[one]
+
+
+def test_others_look_the_same_too_and_are_never_taken_for_another() -> None:
+    others = ["weave", "weave(gain=2)", *(f"dca(k={k})" for k in range(3, 9)), "dca(k=2)/resnet", "<script>"]
+    together = looks([*others, "dca(k=2)"])
+    assert len(set(together.values())) == len(together)
+    assert looks(["weave"])["weave"] == together["weave"]
+    assert looks(["dca(k=3)"])["dca(k=3)"].marker == together["dca(k=2)"].marker
+    assert len(looks(map(str, range(200)))) == 200  # more than there are looks
+
+
+@pytest.mark.parametrize("lacking", SEEN_WITHOUT)
+def test_colours_can_be_told_apart(lacking: str) -> None:
+    seen = [oklab(SEEN_WITHOUT[lacking] @ linear(colour)) for colour in COLOURS]
+    assert min(float(np.linalg.norm(one - other)) for one, other in combinations(seen, 2)) > 0.065
+
+
+@pytest.mark.parametrize("page", ["#ffffff", "#15181d"])
+def test_colours_can_be_read_on_a_white_and_on_a_dark_page(page: str) -> None:
+    assert min(contrast(colour, page) for colour in COLOURS) >= 2.99
+
+
+def test_every_marker_is_one_of_matplotlib() -> None:
+    codes = {look.marker.code for look in looks([*map(str, range(60)), *MEMBERS]).values()}
+    assert len(codes) == 14
+    assert codes <= {str(marker) for marker in Line2D.markers}
