@@ -80,7 +80,8 @@ def check_its_data_has_a_fingerprint(task: Task, architecture: Architecture) -> 
 
 def check_what_is_measured_was_not_trained_on(task: Task, architecture: Architecture) -> None:
     """Of examples in memory, no more than a few of validation and test are in train as well."""
-    splits = getattr(task, "splits", None)
+    splits_for = getattr(task, "splits_for", None)
+    splits = splits_for(task.presets["smoke"]) if splits_for else None
     if not isinstance(splits, TensorSplits):
         return
     learnt = {*_digests(splits.train)}
