@@ -17,7 +17,7 @@ from tasks.recipe import Recipe
 from tasks.run import Run
 from tasks.splits import TensorSplits
 from tasks.supervised import SupervisedTask, means
-from tasks.testing import check_task
+from tasks.testing import CONTRACT, check_task
 
 X, Y = torch.arange(6.0).view(3, 2), torch.arange(3)
 FORMS: dict[str, Inputs] = {"tensor": X, "tuple": (X, Y), "mapping": {"x": X, "y": Y}}
@@ -102,7 +102,7 @@ def test_a_task_of_mappings_keeps_the_contract(capsys: pytest.CaptureFixture[str
     check_task(Denoising())
     said = capsys.readouterr().out.splitlines()
     assert "check: it stops and goes on ... ok" in said
-    assert len(said) == 8
+    assert len(said) == len(CONTRACT)
 
 
 def test_a_task_of_mappings_learns_and_is_counted() -> None:
