@@ -164,7 +164,7 @@ def _front(study: "Study", every: "pa.Table", pareto: str, *, knee: bool) -> "pa
     objectives = _directions(study, names_in(pareto))
     if not objectives:
         raise UserError(f"--pareto needs at least one column, got {pareto!r}.")
-    if len(study.table) and not any(status == "complete" for status in study.table["status"].to_pylist()):
+    if study.rows() and not any(row.status == "complete" for row in study.rows()):
         raise UserError(study.nothing_complete())
     found = fronts.front(every, objectives)
     return fronts.knee(found, objectives) if knee else found
@@ -200,8 +200,8 @@ def _rows_of(study: "Study", found: "pa.Table") -> "list[Row]":
 
 def _differing(found: "pa.Table") -> list[str]:
     """What else rows may differ in."""
-    ended = {*found["status"].to_pylist()} - {"complete"}
-    return [name for name in ("seed", "status") if len(found[name].unique()) > 1] + ["error"] * bool(ended)
+    several = [name for name in ("seed", "status") if name in found.column_names and len(found[name].unique()) > 1]
+    return [*several, *(["error"] if "error" in found.column_names and any(found["error"].to_pylist()) else [])]
 
 
 def _telling(study: "Study", found: "pa.Table", asked: Sequence[str] = ()) -> list[str]:

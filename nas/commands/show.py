@@ -165,7 +165,7 @@ def tournament(
     from results import export, table
 
     if report.for_a_terminal(format, output):
-        report.print_records(report.screen(), played.records, list(played.records[0]), played.title)
+        report.print_records(report.screen(), played.records, list(played.records[0]), played.title, format)
     else:
         export.write(table.from_records(played.records), format.value, output)
     if plot is not None:

@@ -135,6 +135,15 @@ def test_files_are_asked_together_with_a_study(study: Study, ask: Ask, tmp_path:
     assert ask(nas.load(source=files[1]), best="max accuracy")[0]["depth"] == 3
 
 
+def test_a_file_of_any_columns_is_asked(tmp_path: Path, ask: Ask, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "theirs.csv").write_text("model,score\na,1\nb,2\n")
+    theirs = nas.load(source=tmp_path / "theirs.csv")
+    query_rows(theirs)
+    assert "2 of 2 rows" in capsys.readouterr().out
+    assert ask(theirs, pareto="max score") == [{"model": "b", "score": 2}]
+    assert ask(theirs, by="model", limit=1) == [{"model": "a", "n": 1}]
+
+
 def test_shipped_tables_are_asked_by_their_names(ask: Ask) -> None:
     found = ask(nas.load(source="tables"), by="topology")
     assert {row["task"] for row in found} >= {"stdlib-lm", "lra-listops"}
