@@ -13,6 +13,7 @@ from typing import Any, final
 from results import lines
 from results.row import Costs, Direction, Row
 from results.sources import shipped
+from results.standing import COMPARABLE
 from results.strict_json import JSON
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError, unknown
@@ -150,9 +151,6 @@ def _check_alike(name: str, rows: Sequence[Row]) -> None:
 
 def _circumstances(row: Row) -> dict[str, JSON]:
     """All that a Row is of, but for its architecture and its seed."""
-    alike: dict[str, Any] = {column: getattr(row, column) for column in _ALIKE}
+    alike: dict[str, Any] = {column: getattr(row, column) for column in COMPARABLE}
     alike["code"] = row.provenance.get("code")
     return alike | {f"recipe_{field}": value for field, value in row.recipe.items()}
-
-
-_ALIKE = ("task", "task_version", "data", "preset", "start")
