@@ -3,6 +3,7 @@
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, final
@@ -20,6 +21,7 @@ from nas.workers.resources import Resources
 from nas.workers.workers import Workers, pool_of
 from results.row import Row
 from search_spaces.errors import UserError
+from tasks.base import Task
 
 
 class OutOfTime(Exception):
@@ -206,13 +208,17 @@ def evaluate_all(jobs: Sequence[EvaluationJob], storage: str, study: str | None,
     if not jobs:
         return []
     study = check_name(study or EVALUATIONS)
-    store = Store(storage, make=True)
-    if study in store.searches():
-        raise UserError(f"study {study!r} is a search, whose rows are its own. Give another --study.")
-    task = task_of(jobs[0].task, jobs[0].data)
-    task.prepare()
+    with closing(Store(storage, make=True)) as store:
+        if study in store.searches():
+            raise UserError(f"study {study!r} is a search, whose rows are its own. Give another --study.")
+        task = task_of(jobs[0].task, jobs[0].data)
+        task.prepare()
+        return _rows_of(jobs, task, store, study, resources)
+
+
+def _rows_of(jobs: Sequence[EvaluationJob], task: Task, store: Store, study: str, resources: Resources) -> list[Row]:
     plan = InOrder(jobs)
-    with clear_errors(storage), claims_in(store) as claims, pool_of(resources, len(jobs)) as pool:
+    with clear_errors(store.url), claims_in(store) as claims, pool_of(resources, len(jobs)) as pool:
         if len(jobs) > 1:
             changed = {name for job in jobs for name, _ in {*job.settings} ^ {*jobs[0].settings}}
             shown = [*(f"recipe_{name}" for name in sorted(changed)), task.metrics[0].name]

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Collection
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
 from math import nan
@@ -25,7 +26,7 @@ from nas.storage.names import check_name
 from nas.storage.optuna_study import (
     begun_in,
     clear_storage_errors,
-    open_storage,
+    held_storage,
     open_study,
 )
 from nas.storage.outages import patient
@@ -135,10 +136,15 @@ def carry_out(
     base = asked.members.space.base
     costs, at_most = costs_known(task, config.objectives, base), seeds_at_most(task, base)
     sampler = BudgetSampler(asked.members, config.sampler, config.seed, costs, evidence.seeds, at_most)
-    store = Store(storage, make=True)
-    rungs = rungs_after_audit(config, patient(audit_for)(config, store))
-    with only_writer(storage, name), clear_storage_errors(storage), claims_in(store) as claims:
-        study = patient(open_study)(patient(open_storage)(storage), name, config, sampler)
+    with (
+        closing(Store(storage, make=True)) as store,
+        only_writer(storage, name),
+        clear_storage_errors(storage),
+        claims_in(store) as claims,
+        held_storage(storage) as searches,
+    ):
+        rungs = rungs_after_audit(config, patient(audit_for)(config, store))
+        study = patient(open_study)(searches, name, config, sampler)
         traces = store.folder.absolute() / f"{slug(name)}-traces" if traced else None
         plan = patient(SearchPlan)(
             study, store, config, claims, sampler, trials, evidence.confirming, rungs, keep, resources.threads, traces

@@ -22,7 +22,7 @@ def copied(*, storage: str = DEFAULT_STORE) -> "InMemoryStorage":
     """
     import optuna
 
-    from nas.storage.optuna_study import clear_storage_errors, open_storage
+    from nas.storage.optuna_study import clear_storage_errors, held_storage
     from nas.storage.store import Store
     from search_spaces.errors import UserError
 
@@ -30,8 +30,7 @@ def copied(*, storage: str = DEFAULT_STORE) -> "InMemoryStorage":
     searches = store.searches()
     if not searches:
         raise UserError(f"there is no search in {store.place}. Make one with `nas search`, or give --storage.")
-    with clear_storage_errors(storage):
-        opened = open_storage(storage)
+    with clear_storage_errors(storage), held_storage(storage) as opened:
         for name, config in searches.items():
             study, rows = optuna.load_study(study_name=name, storage=opened), store.numbered(name)
             shown = optuna.create_study(study_name=name, storage=copy, directions=study.directions)

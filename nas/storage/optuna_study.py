@@ -17,6 +17,7 @@ from sqlalchemy.engine import make_url
 
 from nas.storage.database import PATIENCE_S, address, clear_errors, is_server, unusable, write_ahead
 from nas.storage.locks import making_schema, turn
+from nas.storage.outages import patient
 from nas.storage.search_config import SearchConfig
 from nas.storage.store import CONFIG, CONFIRMS_FROM
 from results.row import Direction, Row
@@ -259,6 +260,17 @@ def open_storage(url: str) -> optuna.storages.RDBStorage:
             event.listen(storage.engine, "connect", write_ahead)
             storage.engine.dispose()  # connections made before the listener have no write-ahead log
     return storage
+
+
+@contextmanager
+def held_storage(url: str) -> Iterator[optuna.storages.RDBStorage]:
+    """Optuna's view of a store while a search needs it; then its connections are let go. Raises as `open_storage`."""
+    storage = patient(open_storage)(url)
+    try:
+        yield storage
+    finally:
+        storage.remove_session()
+        storage.engine.dispose()
 
 
 @contextmanager

@@ -89,6 +89,10 @@ class Store:
             patient(self._make)()
         self._mark = mark_of(file_of(url))
 
+    def close(self) -> None:
+        """Let go of the database's connections: a SQLite file then holds everything itself, without a log beside it."""
+        self.engine.dispose()
+
     @property
     def folder(self) -> Path:
         """Where trained networks and unfinished evaluations are kept: beside a SQLite file, or in `nas-runs`."""

@@ -1,6 +1,7 @@
 """The store's file: read where nothing can be written, refused where it is another's or empty, missed where it goes."""
 
 import ctypes
+import gc
 import os
 import shutil
 import sqlite3
@@ -154,6 +155,23 @@ def test_an_emptied_store_is_refused_and_stays_empty(
     with pytest.raises(UserError, match=r"studies\.db is empty: what it held is gone\. Put a copy of it there"):
         search() if door == "search" else nas.load("s", storage=asked["storage"])
     assert file.stat().st_size == 0
+
+
+@pytest.mark.parametrize("door", ["search", "evaluate"])
+def test_a_file_holds_everything_itself_once_a_command_is_done(
+    search: Search, asked: dict[str, Any], tmp_path: Path, door: str
+) -> None:
+    gc.disable()  # a copy of the file must not depend on when Python lets go of a connection
+    try:
+        if door == "search":
+            search(trials=1)
+        else:
+            nas.evaluate(asked["task"], preset="smoke", storage=asked["storage"])
+        assert not (tmp_path / "store" / "studies.db-wal").exists()
+    finally:
+        gc.enable()
+    (tmp_path / "copy.db").write_bytes((tmp_path / "store" / "studies.db").read_bytes())
+    assert len(nas.load(storage=f"sqlite:///{tmp_path}/copy.db").rows()) == 1
 
 
 @pytest.mark.parametrize("content", [b"notes\n" * 200, b"SQLite format 3\0" + bytes(500)])
