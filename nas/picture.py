@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 from nas.colours import looks
 from nas.objectives import COSTS
 from results.row import Direction
-from results.standing import Standing
 from search_spaces.errors import UserError
 from search_spaces.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from results.standing import Standing
 
 _PICTURES = (".png", ".pdf", ".svg")
 
@@ -31,7 +32,7 @@ def across_and_up(objectives: Mapping[str, Direction]) -> tuple[str, str]:
     return x_name, next((name for name in objectives if name != x_name), x_name)
 
 
-def front_line(found: Sequence[Standing], x_name: str, y_name: str) -> list[tuple[float, float, float]]:
+def front_line(found: "Sequence[Standing]", x_name: str, y_name: str) -> list[tuple[float, float, float]]:
     """The corners of the front through what is expected: where a step begins, its height and that one's error."""
     best = sorted((one for one in found if one.stands), key=lambda one: one.expected[x_name])
     corners = [(one.expected[x_name], one.expected[y_name], one.record.get(f"{y_name}_se") or 0.0) for one in best]
@@ -45,7 +46,7 @@ def is_wide(values: Sequence[float]) -> bool:
 
 
 def draw_front(
-    found: Sequence[Standing],
+    found: "Sequence[Standing]",
     objectives: Mapping[str, Direction],
     title: str,
     baselines: Mapping[str, Mapping[str, float]],
@@ -75,7 +76,7 @@ def draw_front(
     return figure
 
 
-def _draw_points(axes: "Axes", found: Sequence[Standing], x_name: str, y_name: str) -> None:
+def _draw_points(axes: "Axes", found: "Sequence[Standing]", x_name: str, y_name: str) -> None:
     """Each topology with a colour and a marker of its own, what is confirmed filled."""
     single = any(one.confirmed for one in found)
     if single and not all(one.confirmed for one in found):

@@ -6,19 +6,20 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
-from nas import picture, report
+from nas import report
 from nas.objectives import names_in, resolve
 from nas.storage.passwords import without_passwords
 from nas.storage.search_config import SearchConfig
 from results import table
 from results.row import Direction, Row
-from results.standing import Standing, standings
 from search_spaces.errors import UserError
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
     from matplotlib.figure import Figure
+
+    from results.standing import Standing
 
 
 @final
@@ -55,7 +56,7 @@ class Study:
         return list(self._rows)
 
     @cached_property
-    def _by_objectives(self) -> dict[tuple[tuple[str, Direction], ...], list[Standing]]:
+    def _by_objectives(self) -> dict[tuple[tuple[str, Direction], ...], "list[Standing]"]:
         return {}  # filled as it is asked
 
     @cached_property
@@ -80,12 +81,14 @@ class Study:
             raise UserError(f"study {self.name!r} has no row that says what its metrics are. Name objectives.")
         return resolve([first, "flops"], self.directions)
 
-    def standings(self, objectives: str | Sequence[str] | None = None) -> list[Standing]:
+    def standings(self, objectives: str | Sequence[str] | None = None) -> "list[Standing]":
         """How each architecture stands, with all its seeds: means, errors, the chance to be on the front.
 
         Raises:
             UserError: An unknown objective.
         """
+        from results.standing import standings  # SciPy's algebra, which takes a quarter of a second to import
+
         asked = self._asked(objectives)
         if not asked.keys() <= set(self.table.column_names):  # where all failed, no metric is a column
             return []
@@ -94,7 +97,7 @@ class Study:
             self._by_objectives[key] = standings(self.table, asked, self.confirming)
         return list(self._by_objectives[key])
 
-    def front(self, objectives: str | Sequence[str] | None = None) -> list[Standing]:
+    def front(self, objectives: str | Sequence[str] | None = None) -> "list[Standing]":
         """The architectures on the front of what is expected of them; one front for each task, preset and data.
 
         Raises:
@@ -117,6 +120,8 @@ class Study:
         Raises:
             UserError: An unknown objective, nothing to draw, or a file that cannot be written.
         """
+        from nas import picture
+
         asked, found = self._asked(objectives), self.standings(objectives)
         if not found:
             raise UserError(self.nothing_complete())
@@ -137,7 +142,7 @@ class Study:
 
         write_page(self, self._asked(objectives), Path(path))
 
-    def title(self, objectives: Mapping[str, Direction], found: Sequence[Standing]) -> str:
+    def title(self, objectives: Mapping[str, Direction], found: "Sequence[Standing]") -> str:
         """What a front of it is called, in a line."""
         ways = ", ".join(f"{way} {name}" for name, way in objectives.items())
         budget = self.config.budget or "no budget" if self.config else "all rows"

@@ -255,6 +255,6 @@ def _quoted(column: str) -> str:
 
 
 def _finite(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    if not pa.types.is_floating(column.type):
+    if not pa.types.is_floating(column.type) or compute.all(compute.is_finite(column)).as_py() is not False:
         return column
     return compute.if_else(compute.is_finite(column), column, pa.nulls(len(column), column.type))

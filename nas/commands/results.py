@@ -67,17 +67,19 @@ class Question:
 
     def asked_of(self, study: "Study", every: "pa.Table") -> "pa.Table":
         """Its answer by some rows of a study. Raises UserError where there is none."""
-        from results import grouping, sql
-
         if self.sql is not None:
+            from results import sql
+
             return sql.answer(every, self.sql)
+        if self.is_of_rows:
+            return every if self.pareto is None else _front(study, every, self.pareto, knee=self.knee)
+        from results import grouping  # with SciPy's algebra, which takes a quarter of a second to import
+
         if self.best is not None:
             [(metric, direction)] = _directions(study, [self.best]).items()
             return grouping.best(every, metric, direction, self.by, study.confirming)
-        if self.by:
-            metrics = [f"{prefix}{name}" for name in study.directions for prefix in ("", "test_")]
-            return grouping.means(every, self.by, [*metrics, "params", "flops"])
-        return every if self.pareto is None else _front(study, every, self.pareto, knee=self.knee)
+        metrics = [f"{prefix}{name}" for name in study.directions for prefix in ("", "test_")]
+        return grouping.means(every, self.by, [*metrics, "params", "flops"])
 
 
 def query_rows(
