@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from nas.doors.cost import cost
     from nas.doors.evaluate import evaluate
     from nas.doors.export import export
+    from nas.doors.import_rows import import_rows
     from nas.doors.load import load
     from nas.doors.load_table import load_table
     from nas.doors.profile import profile
@@ -38,6 +39,7 @@ __all__ = [
     "cost",
     "evaluate",
     "export",
+    "import_rows",
     "load",
     "load_table",
     "profile",

@@ -15,6 +15,7 @@ from nas.doors.compare import compare
 from nas.doors.cost import cost
 from nas.doors.evaluate import evaluate
 from nas.doors.export import export
+from nas.doors.import_rows import import_rows
 from nas.doors.load import load
 from nas.doors.profile import profile
 from nas.doors.retrofit import retrofit
@@ -105,6 +106,7 @@ _add("tournament", tournament, show.tournament, check=show.check)
 _add("cost", cost, show.costs, check=show.check)
 _add("profile", profile, show.profile, check=show.check)
 _add("export", export, show.export, study="from_study", task="own_task")
+_add("import", import_rows, show.imported)
 _add("results", load, results.query_rows, check=show.check, by="groups")
 _add("front", load, show.front, check=show.check)
 _add("report", load, show.report, check=show.check, study="from_study")

@@ -61,6 +61,7 @@ OPTIONS: Mapping[str, Any] = {
     "key": _argument("KEY", "An architecture's key, or a row's identity; the beginning will do."),
     "from_study": _argument("STUDY", "Name of a study (`nas list studies`)."),
     "what": _argument("WHAT", "What is compared.", Printed),
+    "files": _argument("FILE...", "Rows as `--format jsonl` writes them.", list[Path]),
     "kind": _argument("KIND", "What to list; everything installed without it.", Kind | None),
     "own_task": _option("--task", "The task, where it is in a file of yours: FILE.py:CLASS.", _TEXT, "TASK"),
     "study": _option(

@@ -112,6 +112,13 @@ def _evaluated(store: Store, study: str) -> set[str]:
     return {row.identity() for row in store.numbered(study).values()}
 
 
+def _sampler(task: Task, asked: Asked, seeds: int) -> BudgetSampler:
+    """What proposes the trials of a search that trains everything with so many seeds."""
+    config, base = asked.config, asked.members.space.base
+    costs, at_most = costs_known(task, config.objectives, base), seeds_at_most(task, base)
+    return BudgetSampler(asked.members, config.sampler, config.seed, costs, seeds, at_most)
+
+
 def carry_out(
     asked: Asked,
     study_name: str | None,
@@ -133,9 +140,7 @@ def carry_out(
     task = task_of(config.task, config.data)
     task.prepare()
     evidence.check_recorded(task, asked.members)
-    base = asked.members.space.base
-    costs, at_most = costs_known(task, config.objectives, base), seeds_at_most(task, base)
-    sampler = BudgetSampler(asked.members, config.sampler, config.seed, costs, evidence.seeds, at_most)
+    sampler = _sampler(task, asked, evidence.seeds)
     with (
         closing(Store(storage, make=True)) as store,
         only_writer(storage, name),
@@ -150,8 +155,7 @@ def carry_out(
             study, store, config, claims, sampler, trials, evidence.confirming, rungs, keep, resources.threads, traces
         )
         done = patient(_evaluated)(store, name)
-        # Whether a process that died did so for its evaluation is seen from outside. What kills one coordinator would
-        # kill those that take over from it.
+        # Whether a process died of its evaluation is seen from outside, and not by coordinators that die one by one.
         apart = store.shared or plan.goes_on or seconds is not None
         try:
             with (
@@ -161,9 +165,16 @@ def carry_out(
                 until = None if seconds is None else began + seconds
                 Scheduler(store, name, claims, pool, progress.add, keep != "none", until).run(plan)
         except OutOfTime:
-            ended = len(patient(_evaluated)(store, name))
-            if ended < trials or patient(plan.is_left)():
-                say(f"the time is up (--timeout) after {ended} of {trials} trials; the same command goes on from here")
+            if _is_unfinished(plan, trials):
                 return
         if len(begun_in(study)) < trials and not patient(sampler.remaining)(study):
             say("every architecture within the budget has been tried")
+
+
+def _is_unfinished(plan: SearchPlan, trials: int) -> bool:
+    """Whether a search whose time is up has anything left to do, which is said."""
+    ended = len(patient(_evaluated)(plan.store, plan.study.study_name))
+    left = ended < trials or patient(plan.is_left)()
+    if left:
+        say(f"the time is up (--timeout) after {ended} of {trials} trials; the same command goes on from here")
+    return left

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from nas.auditing import Audit
     from nas.comparing import Comparison
     from nas.exporting import ExportReport
+    from nas.importing import Imported
     from nas.study import Study
     from nas.tournaments import Tournament
     from results.row import Row
@@ -206,6 +207,14 @@ def profile(record: Mapping[str, Any], format: Format = Format.TABLE) -> None:
         return  # the record's note says so
     report.print_records(console, slowest, list(slowest[0]), f"the {len(slowest)} slowest operators of 3 steps")
     report.say(console, f"{trace} opens in https://ui.perfetto.dev, or: tensorboard --logdir {trace.parent}")
+
+
+def imported(found: "Imported") -> None:
+    """Print what was taken in."""
+    from nas import report
+
+    known = f"; {found.known} it had" if found.known else ""
+    report.say(report.screen(), f"{found.new} rows are new in study {found.study}{known}")
 
 
 def export(written: "ExportReport") -> None:

@@ -55,7 +55,7 @@ class Stored:
     """Rows as they were read.
 
     Attributes:
-        rows: Each evaluation once: its last complete Row, else its last. A search's are in the order of its trials.
+        rows: Each evaluation once, its last complete Row or else its last; a search's in the order of its trials.
         bad: What could not be read, a line each: where it is and why.
     """
 
@@ -121,22 +121,24 @@ class Store:
             UserError: It cannot be written, or the store's file was deleted, emptied or replaced meanwhile: SQLite
                 would go on writing to what has no name any more.
         """
-        if mark_of(file_of(self.url)) != self._mark:
-            raise UserError(
-                f"store {self.place} was deleted, emptied or replaced by another file while it was in use. Put it back,"
-                f" or remove what is there; the same command then takes what is finished from {self.folder}/unfinished."
-            )
-        line = {"study": study, "number": number, "identity": row.identity(), "status": row.status}
+        self._check_file()
         with clear_errors(self.url):
             try:
                 with self.engine.begin() as connection:
-                    connection.execute(_ROWS.insert().values(**line, row=row.to_json()))
+                    connection.execute(_ROWS.insert().values(**_line(row, study, number)))
             except IntegrityError:  # the trial has one
                 assert number is not None
                 if row.status == "complete" and self.known(row.identity()) is None:
                     return self.add(row, study)
                 return self.numbered(study, [number]).get(number, row)
         return row
+
+    def add_all(self, rows: Iterable[Row], study: str) -> None:
+        """Write Rows that are of no trial: all of them or, where one cannot be written, none. Raises as `add`."""
+        self._check_file()
+        with clear_errors(self.url), self.engine.begin() as connection:
+            for row in rows:
+                connection.execute(_ROWS.insert().values(**_line(row, study, None)))
 
     def known(self, identity: str) -> tuple[str, Row] | None:
         """The newest Row of a complete evaluation of that identity and the study that it is in, or None."""
@@ -246,6 +248,18 @@ class Store:
     def _has(self, table: str) -> bool:
         return sql.inspect(self.engine).has_table(table)
 
+    def _check_file(self) -> None:
+        if mark_of(file_of(self.url)) != self._mark:
+            raise UserError(
+                f"store {self.place} was deleted, emptied or replaced by another file while it was in use. Put it back,"
+                f" or remove what is there; the same command then takes what is finished from {self.folder}/unfinished."
+            )
+
+
+def _line(row: Row, study: str, number: int | None) -> dict[str, str | int | None]:
+    """A Row as a line of the table."""
+    return {"study": study, "number": number, "identity": row.identity(), "status": row.status, "row": row.to_json()}
+
 
 @contextmanager
 def _nothing_collected() -> Iterator[None]:
@@ -281,7 +295,6 @@ _OLD_COUNTS = sql.text(
 
 
 def _unwrapped(text: str) -> str:
-    try:
+    with suppress(ValueError):
         return str(json.loads(text))
-    except ValueError:
-        return text
+    return text

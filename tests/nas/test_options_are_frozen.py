@@ -36,6 +36,7 @@ FLAGS = {
         "--tune", "--tune-trials", "--workers",
     },
     "export": {"--data", "--storage", "--task", "--to"},
+    "import": {"--storage", "--study"},
     "results": {
         "--best", "--budget", "--by", "--columns", "--format", "--from", "--knee", "--limit", "--order-by", "-o",
         "--output", "--pareto", "--sql", "--storage", "--study", "--where",

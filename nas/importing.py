@@ -1,0 +1,56 @@
+"""Rows that were made elsewhere, taken into a store. Loads no torch."""
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from nas.progress import said_if_slow
+from nas.storage.store import Store
+from results import lines
+from results.row import Row
+from search_spaces.errors import UserError
+
+_MOST_NAMED = 3
+"""Bad lines of a file that are named."""
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What an import came to.
+
+    Attributes:
+        study: The study that the rows are in.
+        new: How many it did not have.
+        known: How many it had.
+    """
+
+    study: str
+    new: int
+    known: int
+
+
+def rows_in(paths: Sequence[Path]) -> list[Row]:
+    """The rows of some files. Raises UserError where one cannot be read, a line holds no row, or there is none."""
+    rows = []
+    for path in paths:
+        found, bad = lines.read(path)
+        if bad:
+            more = f" and {len(bad) - _MOST_NAMED} more" if len(bad) > _MOST_NAMED else ""
+            named = "; ".join(map(str, bad[:_MOST_NAMED]))
+            raise UserError(f"every line of {path} must be a row, {named}{more}. Nothing was imported.")
+        if not found:
+            raise UserError(f"there is no row in {path}. Nothing was imported.")
+        rows += found
+    return rows
+
+
+def import_into(storage: str, study: str, rows: Sequence[Row]) -> Imported:
+    """Write what a study does not have yet. Raises UserError where the study is a search's."""
+    with closing(Store(storage, make=True)) as store, said_if_slow(f"importing {len(rows)} rows ..."):
+        if study in store.searches():
+            raise UserError(f"study {study!r} is a search, whose rows are its own. Give another --study.")
+        held = {row.identity(): row.status for row in store.read([study]).rows}
+        new = [row for row in rows if held.get(row.identity()) not in ("complete", row.status)]
+        store.add_all(new, study)
+    return Imported(study, len(new), len(rows) - len(new))
