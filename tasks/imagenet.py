@@ -19,6 +19,9 @@ from tasks.vision import MixRecipe, ViTTask, mix
 _IMAGENET = 1000
 """Classes."""
 
+_TOKENS = ("first", "positions", "cls_token", "pos_embed", "patch_pos", "pixel_pos")
+"""Class tokens and learned positions, by our names and timm's: DeiT's, XCiT's, TNT's and VOLO's code decays neither."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageNetRecipe(MixRecipe):
@@ -30,6 +33,7 @@ class ImageNetRecipe(MixRecipe):
         loaders: Processes that read images; the numbers do not depend on how many.
     """
 
+    without_decay: tuple[str, ...] = _TOKENS
     recolour: str = ""
     erasing: ShareOfOne = 0.0
     loaders: Whole = 8

@@ -23,6 +23,7 @@ class Recipe:
         batch: Examples of one optimiser step.
         lr: The largest learning rate.
         weight_decay: AdamW's, for what `split_by_decay` gives it.
+        without_decay: Names of parameters, or of modules, that `split_by_decay` leaves alone as well.
         betas: AdamW's.
         warmup: Share of the steps in which the learning rate rises: 0.3 makes a one-cycle policy (Smith and
             Topin, 2018), a few hundredths the usual warm-up.
@@ -46,6 +47,7 @@ class Recipe:
     batch: AtLeastOne
     lr: Positive
     weight_decay: NotNegative = 0.05
+    without_decay: tuple[str, ...] = ()
     betas: tuple[Beta, Beta] = (0.9, 0.999)
     warmup: ShareOfOne = 0.1
     schedule: Schedule = "cosine"

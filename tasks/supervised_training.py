@@ -65,7 +65,7 @@ class SupervisedTraining(Training):
             network.compile()  # in place: its parameters keep their names
         self._network = network
         self._model = fabric.setup_module(network)  # what gradients are gathered through
-        decayed, exempt = split_by_decay(network)
+        decayed, exempt = split_by_decay(network, recipe.without_decay)
         groups = [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": exempt, "weight_decay": 0.0}]
         self._adamw = AdamW(groups, lr=recipe.lr, betas=recipe.betas, fused=True)
         self._optimizer: Any = fabric.setup_optimizers(self._adamw)

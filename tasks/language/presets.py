@@ -106,13 +106,15 @@ C4_DCA_BASES: Bases = {
 }
 
 # Residual matrix transformers (Mak and Flanigan, 2025), appendix C.1 and tables 8 and 9. Weight decay is 1e-4 a step at
-# the peak, whatever the learning rate; AdamW multiplies by the rate, hence the division.
+# the peak, whatever the learning rate; AdamW multiplies by the rate, hence the division. C.1 exempts layer norms, the
+# embedding and the unembedding, in the transformers it compares with too.
 _RMT_LR = 1e-2
 _RMT = LanguageRecipe(
     steps=5_000,
     batch=64,
     lr=_RMT_LR,
     weight_decay=1e-4 / _RMT_LR,
+    without_decay=("embedding", "head"),
     betas=(0.9, 0.95),
     warmup=0.05,
     floor=0.1,

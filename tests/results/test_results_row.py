@@ -83,6 +83,7 @@ def test_an_identity_is_the_same_on_every_machine() -> None:
 def test_an_identity_does_not_depend_on_order_or_spelling() -> None:
     assert said(recipe={"betas": (0.9, 0.99), "lr": 0.1}) == said()
     assert said(recipe={"a": {"x": 1, "y": 2}}) == said(recipe={"a": {"y": 2.0, "x": 1.0}})
+    assert said(recipe={"lr": 0.1, "betas": [0.9, 0.99], "without_decay": []}) == said()
     explicit = Architecture(depth=2, width=8, hidden=16, heads=0, head_dim=0, topology="resnet", model="")
     assert said(architecture=explicit) == said()
 
@@ -94,6 +95,7 @@ def test_an_identity_does_not_depend_on_order_or_spelling() -> None:
         {"architecture": replace(ARCHITECTURE, depth=3)}, {"architecture": replace(ARCHITECTURE, topology="ancre")},
         {"recipe": {}}, {"recipe": {"lr": 0.2, "betas": [0.9, 0.99]}}, {"recipe": {"lr": 0.1, "betas": [0.99, 0.9]}},
         {"recipe": {"lr": "0.1", "betas": [0.9, 0.99]}}, {"recipe": {"lr": 0.1, "betas": [0.9, 0.99], "clip": None}},
+        {"recipe": {"lr": 0.1, "betas": [0.9, 0.99], "without_decay": ["head"]}},
     ],
 )  # fmt: skip
 def test_what_differs_has_another_identity(change: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 from torch import nn
 
+from search_spaces.errors import Notice
 from search_spaces.layers.stack import Stack
 from search_spaces.topologies.decay import split_by_decay
 from search_spaces.topologies.registry import TOPOLOGIES
@@ -12,8 +13,8 @@ from search_spaces.topologies.registry import TOPOLOGIES
 Build = Callable[..., Stack]
 
 
-def decayed(model: nn.Module) -> set[str]:
-    kept = {id(parameter) for parameter in split_by_decay(model)[0]}
+def decayed(model: nn.Module, *without: str) -> set[str]:
+    kept = {id(parameter) for parameter in split_by_decay(model, without)[0]}
     return {name for name, parameter in model.named_parameters() if id(parameter) in kept}
 
 
@@ -47,3 +48,16 @@ def test_keys_of_a_residual_matrix_are_decayed_and_its_gains_are_not(transformer
 def test_of_hyper_connections_the_dynamic_map_alone_is_decayed(transformer: Build) -> None:
     wiring = {name for name in decayed(transformer("hyper", depth=1)) if name.startswith("topology.")}
     assert wiring == {f"topology.connections.{t}.dynamic.project.weight" for t in range(2)}
+
+
+def test_what_is_named_is_left_alone_with_all_that_is_in_it(transformer: Build) -> None:
+    stack = transformer("resnet", depth=1)
+    assert decayed(stack) - decayed(stack, "qkv", "1", "nowhere") == {
+        "layers.0.project.qkv.weight", "layers.1.up.weight", "layers.1.down.weight",
+    }  # fmt: skip
+
+
+def test_a_name_is_whole(transformer: Build) -> None:
+    stack = transformer("resnet", depth=1)
+    with pytest.warns(Notice, match="changes nothing: this network has none of layer, qk"):
+        assert decayed(stack, "layer", "qk") == decayed(stack)
