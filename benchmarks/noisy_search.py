@@ -4,6 +4,8 @@ A hypervolume is that of the true values of what is reported, as a share of the 
 over the landscapes, of medians over seeds, and each landscape has one as well. Noise is a multiple of what audits of
 this project's tasks measured (AUDITED). `calibration_error` is how far, over all architectures that were trained, the
 chance to be on their front is from the share that are, by fifths of the chance: the greatest over the landscapes.
+`fresh_bias` is how far above the truth means of fresh seeds are that stand on reported fronts, in deviations of the
+noise: below 0 they are too good, for they had a part in being there.
 
 Peers train nothing twice. `nas-nsga2` and `nas-tpe` are Optuna's samplers made true to the budget, `single` is this
 search without another seed for anything: they report what nothing else that was measured beats. `botorch` reports what
@@ -60,11 +62,13 @@ class Reported:
     Attributes:
         front: The architectures that it reports.
         chances: Every architecture trained -> its chance to be on the front of these; empty where nothing is said.
+        fresh: What is reported with fresh seeds -> the mean of the losses that they had.
         proposal_s: Seconds of CPU of telling an outcome and proposing the next, the median of the last twenty.
     """
 
     front: set[Architecture]
     chances: Mapping[Architecture, float]
+    fresh: Mapping[Architecture, float]
     proposal_s: float
 
 
@@ -90,7 +94,8 @@ def ours(landscape: Landscape, noise: float, seed: int) -> Reported:
     by_key = {one.architecture.key: one.architecture for one in trained}
     named = [(by_key[str(one.record["key"])], one) for one in found]
     front = {architecture for architecture, one in named if one.stands}
-    return Reported(front, {architecture: one.chance for architecture, one in named}, proposal_s)
+    fresh = {architecture: float(one.record["loss"]) for architecture, one in named if one.stands and one.confirmed}
+    return Reported(front, {architecture: one.chance for architecture, one in named}, fresh, proposal_s)
 
 
 def as_measured(inner: str) -> Search:
@@ -99,7 +104,7 @@ def as_measured(inner: str) -> Search:
     def run(landscape: Landscape, noise: float, seed: int) -> Reported:
         trained, proposal_s = trainings(landscape, inner, noise, seed, 0)
         stands = non_dominated(np.array([(one.loss, one.flops) for one in trained]))
-        return Reported({one.architecture for one, on in zip(trained, stands, strict=True) if on}, {}, proposal_s)
+        return Reported({one.architecture for one, on in zip(trained, stands, strict=True) if on}, {}, {}, proposal_s)
 
     return run
 
@@ -115,7 +120,7 @@ def botorch(landscape: Landscape, noise: float, seed: int) -> Reported:
     at = np.array([number[one.architecture] for one in trained], dtype=np.intp)
     losses = believed(Coordinates.of(landscape.feasible), at, np.array([one.loss for one in trained]))
     stands = non_dominated(np.stack([losses, [one.flops for one in trained]], axis=1))
-    return Reported({one.architecture for one, on in zip(trained, stands, strict=True) if on}, {}, proposal_s)
+    return Reported({one.architecture for one, on in zip(trained, stands, strict=True) if on}, {}, {}, proposal_s)
 
 
 class Once(Surrogate):
@@ -178,7 +183,7 @@ def figures(quick: bool) -> dict[str, Figure]:
     peers: dict[str, Search] = {name: as_measured(one) for name, one in inner.items()} | {"botorch": botorch}
     found, spent = dict[str, Figure](), list[float]()
     for word, times in NOISES.items():
-        least, worst = dict[str, float](), None
+        least, worst, off = dict[str, float](), None, list[float]()
         for (loss, budget), landscape in every.items():
             noise = times * AUDITED * float(np.std([landscape.loss[one] for one in landscape.inside]))
             reported = {
@@ -192,11 +197,14 @@ def figures(quick: bool) -> dict[str, Figure]:
             least = {name: min(share, least.get(name, 1.0)) for name, share in shares.items()}
             error = calibration_error(landscape, reported[""])
             worst = None if error is None else max(worst or 0.0, error)
+            fresh = [pair for one in reported[""] for pair in one.fresh.items()]
+            off += [(mean - landscape.loss[architecture]) / (noise or 1) for architecture, mean in fresh]
             spent += [one.proposal_s for one in reported[""]]
             found[f"hypervolume_{word}_{loss}_{budget}"] = Figure(shares.pop(""), "share", "higher", None, shares)
         target = 0.98 if word == "half" else None
         found[f"hypervolume_{word}"] = Figure(least.pop(""), "share", "higher", target, least)
         found[f"calibration_error_{word}"] = Figure(worst, "share", "lower", 0.1)
+        found[f"fresh_bias_{word}"] = Figure(statistics.fmean(off), "deviations", "higher")
     return found | {"proposal_ms": Figure(1000 * statistics.median(spent), "ms", "lower", 100)}
 
 

@@ -2,16 +2,16 @@
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from html import escape
-from math import sqrt
+from math import nan, sqrt
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from nas.asking import Settings
-from nas.budget import Feasible
+from nas.budget import Budget, Feasible, parse_budget
 from nas.counting import cheap_counts
 from nas.jobs import task_of
 from nas.places import dashed
@@ -100,15 +100,29 @@ def of_other_presets(store: Store, task: Task, preset: str) -> dict[str, list[Ro
 
 
 def audit_for(config: SearchConfig, store: Store) -> Audit | None:
-    """What an audit in the store says of what a search is about: of its task, preset, settings and data."""
-    name = study_of(task_of(config.task, config.data).name, config.preset, tuple(sorted(config.settings.items())))
+    """What audits in the store say of what a search is about: of its task, preset, settings and data, and its budget.
+
+    Reliability is of a range of architectures: only those within the search's budget are looked at.
+    """
+    task = task_of(config.task, config.data)
+    name = study_of(task.name, config.preset, tuple(sorted(config.settings.items())))
     if name not in store.studies():
         return None
-    rows = [row for row in store.read([name]).rows if row.data == config.data_fingerprint]
+    within = parse_budget([config.budget] if config.budget else []).counted
+    rows = [
+        row
+        for row in store.read([name]).rows
+        if row.data == config.data_fingerprint and row.task_version == task.version and _keeps(within, row)
+    ]
     try:
         return audit_of(name, rows, {})
     except UserError:
         return None
+
+
+def _keeps(budget: Budget, row: Row) -> bool:
+    """Whether what was counted of a Row's architecture is within a budget."""
+    return budget.allows({name: nan if count is None else count for name, count in asdict(row.costs).items()})
 
 
 def spread_by_cost(task: Task, members: Feasible | Programme, number: int) -> list[Architecture]:
@@ -121,13 +135,15 @@ def spread_by_cost(task: Task, members: Feasible | Programme, number: int) -> li
     """
     random = np.random.default_rng(0)
     if isinstance(members, Programme):
-        known = [members.space.candidate(members.draw(random)).architecture for _ in range(_DRAWN)]
+        drawn = range(max(_DRAWN, 2 * number))
+        known = [members.space.candidate(members.draw(random)).architecture for _ in drawn]
     else:
         known = [candidate.architecture for candidate in members.candidates]
     known = list(dict.fromkeys(known))
     if len(known) < number:
-        raise UserError(f"the space has {len(known)} architectures within the budget, got --architectures {number}.")
-    known = [known[i] for i in random.permutation(len(known))[:_DRAWN]]
+        there = "draws from the space gave" if isinstance(members, Programme) else "the space has"
+        raise UserError(f"{there} {len(known)} architectures within the budget, got --architectures {number}.")
+    known = [known[i] for i in random.permutation(len(known))]
     cost = np.log([cheap_counts(task, architecture)["flops"] for architecture in known])
     chosen: list[int] = []
     for wanted in np.linspace(cost.min(), cost.max(), number):
@@ -140,7 +156,7 @@ def spread_by_cost(task: Task, members: Feasible | Programme, number: int) -> li
 def audit_of(title: str, rows: Sequence[Row], elsewhere: Mapping[str, Sequence[Row]]) -> Audit:
     """What Rows say of a task's metrics; `elsewhere` are those of other presets, by their names.
 
-    An architecture counts where its trainings with all seeds were completed.
+    An architecture counts where its trainings with the seeds that are looked at were completed, see `readings_of`.
 
     Raises:
         UserError: Too few were.
@@ -149,7 +165,7 @@ def audit_of(title: str, rows: Sequence[Row], elsewhere: Mapping[str, Sequence[R
     if len(of_audit) < LEAST_ARCHITECTURES:
         first = next((f", the first with: {row.error}" for row in rows if row.error), "")
         raise UserError(
-            f"an audit needs {LEAST_ARCHITECTURES} architectures whose trainings were all completed, got "
+            f"an audit needs {LEAST_ARCHITECTURES} architectures whose trainings were completed, got "
             f"{len(of_audit)}{first}. See `nas results`."
         )
     complete = [row for own in of_audit.values() for row in own]
@@ -164,15 +180,22 @@ def audit_of(title: str, rows: Sequence[Row], elsewhere: Mapping[str, Sequence[R
 
 
 def readings_of(rows: Sequence[Row]) -> Readings:
-    """The architectures whose Rows are complete with every seed that any has."""
+    """Architectures with the complete Rows of the same seeds: of the first seeds so many that most Rows are used.
+
+    They are LEAST_SEEDS at least, where there are so many.
+    """
     complete: dict[Architecture, dict[int, Row]] = {}
     for row in rows:
         if row.status == "complete":
             complete.setdefault(row.architecture, {})[row.seed] = row
     seeds = sorted({row.seed for row in rows})
-    return {
-        architecture: [own[seed] for seed in seeds] for architecture, own in complete.items() if len(own) == len(seeds)
-    }
+    found: Readings = {}
+    for number in range(len(seeds), min(LEAST_SEEDS, len(seeds)) - 1, -1):
+        first = seeds[:number]
+        whole = {one: [own[seed] for seed in first] for one, own in complete.items() if own.keys() >= {*first}}
+        if number * len(whole) > sum(map(len, found.values())):
+            found = whole
+    return found
 
 
 def of_metric(name: str, of_audit: Readings, others: Mapping[str, Readings]) -> dict[str, Any]:
@@ -199,7 +222,7 @@ def of_metric(name: str, of_audit: Readings, others: Mapping[str, Readings]) -> 
         if not np.isnan(early).any():
             found[f"tau_at_{share:.0%}"] = jackknife(order_kept, early, validation)
     for preset, other in others.items():
-        common = [architecture for architecture in of_audit if architecture in other]
+        common = [one for one in of_audit if one in other and all(name in row.metrics for row in other[one])]
         if len(common) >= LEAST_ARCHITECTURES:
             means = [np.array([[_mean(name, of[each])] for each in common]) for of in (of_audit, other)]
             found[f"tau_{preset}"] = jackknife(order_kept, *means)

@@ -242,12 +242,14 @@ def over_first(
         off = [values[one][seed] - values[first][seed] for seed in both]
         record: dict[str, Any] = {**empty, "over_first": statistics.fmean(off) if off else None}
         if len(off) > 1:
+            record["than_first"] = "not distinguishable"
+        if len(off) > 1 and statistics.stdev(off) > 0:  # seeds that agree to the last digit say nothing of others
             reach = (
                 float(t.ppf(1 - MISTAKEN / len(others) / 2, len(off) - 1)) * statistics.stdev(off) / math.sqrt(len(off))
             )
             low, high = record["over_first"] - reach, record["over_first"] + reach
             better = "better" if (low > 0) == (direction == "max") else "worse"
-            record |= {"low": low, "high": high, "than_first": better if low > 0 or high < 0 else "not distinguishable"}
+            record |= {"low": low, "high": high, **({"than_first": better} if low > 0 or high < 0 else {})}
         records.append(record)
     return records
 

@@ -32,12 +32,20 @@ def across_and_up(objectives: Mapping[str, Direction]) -> tuple[str, str]:
     return x_name, next((name for name in objectives if name != x_name), x_name)
 
 
-def front_line(found: "Sequence[Standing]", x_name: str, y_name: str) -> list[tuple[float, float, float]]:
-    """The corners of the front through what is expected: where a step begins, its height and that one's error."""
-    best = sorted((one for one in found if one.stands), key=lambda one: one.expected[x_name])
+def front_line(found: "Sequence[Standing]", objectives: Mapping[str, Direction]) -> list[tuple[float, float, float]]:
+    """The corners of the front through what is expected: where a step begins, its height and that one's error.
+
+    A step goes from its corner towards what is worse across: what costs more than a corner, and less than the next, is
+    no better. Of other than two objectives it is no line.
+    """
+    if len(objectives) != 2:
+        return []
+    x_name, y_name = across_and_up(objectives)
+    more = objectives[x_name] == "max"
+    best = sorted((one for one in found if one.stands), key=lambda one: one.expected[x_name], reverse=more)
     corners = [(one.expected[x_name], one.expected[y_name], one.record.get(f"{y_name}_se") or 0.0) for one in best]
-    end = max(one.expected[x_name] for one in found)  # what costs more than the last is not better
-    return [*corners, (end, *corners[-1][1:])]
+    ends = [one.expected[x_name] for one in found]
+    return [*corners, (min(ends) if more else max(ends), *corners[-1][1:])]
 
 
 def is_wide(values: Sequence[float]) -> bool:
@@ -61,11 +69,7 @@ def draw_front(
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.add_subplot()
     _draw_points(axes, found, x_name, y_name)
-    across, up, off = zip(*front_line(found, x_name, y_name), strict=True)
-    axes.step(across, up, where="post", color="black", linewidth=1, label="front")
-    low, high = ([value + side * error for value, error in zip(up, off, strict=True)] for side in (-1, 1))
-    band = axes.fill_between(across, low, high, step="post", color="black", alpha=0.1, linewidth=0)
-    band.set_label("± standard error")
+    _draw_line(axes, front_line(found, objectives))
     for number, (name, columns) in enumerate(baselines.items()):
         if y_name in columns:
             style = ("--", ":", "-.")[number % 3]
@@ -74,6 +78,17 @@ def draw_front(
     axes.set_title(fill(title, 90), loc="left", fontsize=9)
     axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
     return figure
+
+
+def _draw_line(axes: "Axes", corners: Sequence[tuple[float, float, float]]) -> None:
+    """The front as a step and a band about it."""
+    if not corners:
+        return
+    across, up, off = zip(*corners, strict=True)
+    axes.step(across, up, where="post", color="black", linewidth=1, label="front")
+    low, high = ([value + side * error for value, error in zip(up, off, strict=True)] for side in (-1, 1))
+    band = axes.fill_between(across, low, high, step="post", color="black", alpha=0.1, linewidth=0)
+    band.set_label("± standard error")
 
 
 def _draw_points(axes: "Axes", found: "Sequence[Standing]", x_name: str, y_name: str) -> None:

@@ -141,7 +141,9 @@ def front_notes(found: "Sequence[Standing]") -> list[str]:
     if not all(one.stands for one in shown):
         notes.append("in brackets: what is not expected to be on the front, but may be")
     if not all(one.confirmed for one in shown if one.stands):
-        notes.append("means of seeds that chose an architecture are too good; those of fresh seeds (--confirm) are not")
+        notes.append("means of seeds that chose an architecture are too good, those of fresh ones (--confirm) far less")
+    if all(len(one.identities) == 1 for one in found):
+        notes.append("± is of the examples alone: no architecture has two seeds (--seeds 2)")
     return notes
 
 

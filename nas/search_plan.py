@@ -174,10 +174,10 @@ class SearchPlan(Plan):
         since, confirmable = confirms_from(self.study), self.sampler.can_confirm(self.study)
         noted = since
         all_begun = since is not None and sum(number >= since for number in begun) >= self.confirms
-        if more and (all_begun or not confirmable):
+        searching = len(begun) < self.trials - self.confirms
+        if more and ((all_begun and searching) or not confirmable):
             since = None
-        ended = len(begun) >= self.trials - self.confirms or not more
-        if since is None and self.confirms and ended and confirmable:
+        if since is None and self.confirms and confirmable and not (searching and more):
             since = len(trials)
         if since != noted:
             confirm_from(self.study, since)

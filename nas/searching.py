@@ -75,7 +75,7 @@ class Evidence:
     @property
     def confirming(self) -> int:
         """How many trials confirm."""
-        return int(self.confirm * self.trials)
+        return int(self.confirm * self.trials + 1e-9)  # 0.29 of 100 is 29
 
 
 def costs_known(task: Task, objectives: Collection[str], base: Architecture) -> Costs | None:

@@ -38,6 +38,9 @@ TYPES: Mapping[str, type] = {
 }
 """What columns of known names hold where they are not null: integers, floats or text."""
 
+COMPARABLE = ("task", "task_version", "data", "preset", "start")
+"""Rows that differ in one of these are not held against each other."""
+
 CURVE = ("task", "preset", "seed", "identity", "key", "topology", "step", "seconds")
 """The columns that every point of a curve has, in order."""
 

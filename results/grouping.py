@@ -6,10 +6,10 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import compute
 
-from results.columns import COUNTS
+from results.columns import COMPARABLE, COUNTS
 from results.features import Record
 from results.row import Direction
-from results.standing import COMPARABLE, Standing, standings
+from results.standing import Standing, standings
 from results.table import from_records, require
 from search_spaces.errors import UserError
 

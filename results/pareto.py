@@ -10,19 +10,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from results.columns import COMPARABLE
 from results.row import Direction
 from results.table import keep, require
 from search_spaces.errors import UserError
-
-_COMPARABLE = ("task", "task_version", "data")
-"""Rows that differ in one of these are never held against each other."""
 
 
 def front(table: pa.Table, objectives: Mapping[str, Direction]) -> pa.Table:
     """The rows of a table that stand on its front, in the table's order.
 
     Equal rows all stay. Only complete rows with a number in every objective take part. Rows of different tasks, task
-    versions or data are not comparable, so each such group has a front of its own.
+    versions, data, presets or starting weights are not comparable, so each such group has a front of its own.
 
     Raises:
         UserError: No objective, an unknown one, one that holds no numbers, or a direction that is neither max nor min.
@@ -183,7 +181,7 @@ def _less_is_better(table: pa.Table, objectives: Mapping[str, Direction]) -> NDA
 
 def _groups(table: pa.Table) -> Iterator[NDArray[np.intp]]:
     code = np.zeros(len(table))
-    for name in _COMPARABLE:
+    for name in COMPARABLE:
         if name in table.column_names:
             codes, values = _codes(table[name])
             code = code * len(values) + codes

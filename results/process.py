@@ -127,12 +127,21 @@ _LEAST = 1e-9
 class Process:
     """What the readings of N architectures say of the true value of any. Scales are fitted where none are given.
 
+    Args:
+        places: Of the architectures.
+        readings: Of them.
+        scales: What was fitted to others.
+        unit: What variances were multiplied with there; else it follows from the readings.
+
     Attributes:
         scales: As they were fitted.
+        unit: What all variances are multiplied with.
         noise: The variance of the noise of one reading whose share is 1.
     """
 
-    def __init__(self, places: Places, readings: Readings, scales: Scales | None = None) -> None:
+    def __init__(
+        self, places: Places, readings: Readings, scales: Scales | None = None, unit: float | None = None
+    ) -> None:
         self._places = places
         apart = _Apart(places, places)
         fit = _Fit(scales or _PRIOR, apart, readings)
@@ -141,20 +150,21 @@ class Process:
                 others = [fit.scales._replace(**{name: value}) for value in values]
                 fits = [_Fit(scales, apart, readings) for scales in others if scales != fit.scales]
                 fit = max([fit, *fits], key=lambda one: one.merit)
-        self._fit, self.scales, self.noise = fit, fit.scales, fit.scales.noise * fit.unit
+        self._fit, self.scales, self.unit = fit, fit.scales, unit or fit.unit
+        self.noise = self.scales.noise * self.unit
 
     def expected(self, at: Places) -> tuple[Array, Array]:
         """Means and variances of true values: [C] each."""
         cross = self._fit.whitened(_Apart(self._places, at))
         own = self.scales.remainder + self.scales.grain + (at.parabolas**2).sum(axis=1)
         left = np.maximum(own - (cross**2).sum(axis=0), _LEAST)
-        return cross.T @ self._fit.white, self._fit.unit * left
+        return cross.T @ self._fit.white, self.unit * left
 
     def draws(self, at: Places, number: int, random: np.random.Generator) -> Array:
         """True values as they may be together: [number, C]."""
         cross = self._fit.whitened(_Apart(self._places, at))
         left = _Apart(at, at).covariance(self.scales) - cross.T @ cross
-        values, vectors = np.linalg.eigh(self._fit.unit * left)
+        values, vectors = np.linalg.eigh(self.unit * left)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         return np.asarray(cross.T @ self._fit.white + random.standard_normal((number, len(root))) @ root.T)
 

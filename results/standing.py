@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from results.columns import COUNTS, PROFILE, PROVENANCE, SHAPE
+from results.columns import COMPARABLE, COUNTS, PROFILE, PROVENANCE, SHAPE
 from results.features import Record, places_of
 from results.pareto import chances, check_objectives, non_dominated
 from results.process import Array, Indices, Places, Process, Readings, Scales
@@ -25,7 +25,7 @@ DRAWS = 512
 """Of what may be true."""
 
 MODELLED, CONTENDERS = 384, 128
-"""Architectures that a model is fitted to, drawn at random, and those near the front that are looked at: at most."""
+"""Architectures that a model is fitted to, drawn at random, at most; and those near the front that are looked at."""
 
 APART = 0.95
 """The probability with which one is better than another that it can be told from."""
@@ -36,8 +36,6 @@ _COUNTED = frozenset({*COUNTS, *PROFILE})
 """Columns whose noise, if they have any, is not that of training."""
 
 _PASSED_OVER = ("speed_", "version_", "measure_", "profile_")
-COMPARABLE = ("task", "task_version", "data", "preset", "start")
-"""Rows that differ in one of these are not held against each other."""
 
 
 @dataclass(frozen=True)
@@ -50,10 +48,12 @@ class Standing:
             standard error (`_se`).
         expected: Objective -> its true value as all readings together say.
         confirmed: Whether the means are of seeds that had no part in its being chosen.
-        chance: The probability that it is on the front of all that were trained; NaN where a metric has no errors: no
-            standard error, and no architecture two seeds.
+        chance: The probability that it is on the front of all that were trained, on these validation examples: how
+            large noise is, is fitted to how readings lie apart, and standard errors say which of them have more of it.
+            NaN where a metric has no errors: no standard error, and no architecture two seeds.
         stands: Whether it is on the front of what is expected.
-        level: Which of the groups that can be told apart by what is measured it belongs to, 1 being the worst.
+        level: Which of the groups that can be told apart by what is measured it belongs to, 1 being the worst: 1 where
+            there is no chance.
     """
 
     identities: tuple[str, ...]
@@ -118,7 +118,8 @@ def levels_of(drawn: Array, errors: Array, front: Indices) -> Indices:
     """The groups that can be told apart, by draws of a value [D, n] of which less is better: [n] from 1, the worst.
 
     From the worst of the front on, a group ends where one is better than its first with probability APART, the errors
-    of the examples [n] included. What is not on the front goes with the one there whose value is nearest.
+    of the examples [n] included, as if each had examples of its own. What is not on the front goes with the one there
+    whose value is nearest.
     """
     expected = drawn.mean(axis=0)
     order = front[np.argsort(-expected[front])]
@@ -154,9 +155,11 @@ def _standings(
     first = noisy.index(True) if any(noisy) else 0
     of_first = [means[i].get(names[first]) for i in near]
     errors = np.array([0.0 if mean is None else mean.examples for mean in of_first])
-    of_near = levels_of(drawn[:, :, first], errors, np.flatnonzero(stands[near]))
-    level = of_near[_nearest(expected[:, first], expected[near, first])]
-    level[near] = of_near
+    level = np.ones(len(every), dtype=np.intp)
+    if known:
+        of_near = levels_of(drawn[:, :, first], errors, np.flatnonzero(stands[near]))
+        level = of_near[_nearest(expected[:, first], expected[near, first])]
+        level[near] = of_near
     for i, own in enumerate(every):
         identities = tuple(str(line.get("identity")) for line in own)
         record = _record(confirmed[i] or own, means[i])
@@ -171,10 +174,10 @@ def _candidate(line: Record) -> tuple[Any, ...]:
 
 
 def _measured(lines: Sequence[Record], every: Sequence[Sequence[Record]], objectives: Sequence[str]) -> list[str]:
-    """The columns that noise is in: those with a standard error, and objectives in which seeds differ."""
+    """The columns that noise is in: with a standard error, or objectives of which there are several readings."""
     names = [name for name in lines[0] if any(line.get(f"{name}_se") is not None for line in lines)]
-    differing = [name for name in objectives if any(len({line[name] for line in own}) > 1 for own in every)]
-    return list(dict.fromkeys([*names, *differing]))
+    trained = [name for name in objectives if name not in _COUNTED and any(len(own) > 1 for own in every)]
+    return list(dict.fromkeys([*names, *trained]))
 
 
 def _spread(name: str, every: Sequence[Sequence[Record]]) -> float | None:
@@ -261,12 +264,12 @@ class _Model:
 
 
 def _nearest_to_front(values: Array) -> Indices:
-    """At most CONTENDERS: those that nothing beats, those that nothing else beats, and so on."""
+    """About CONTENDERS: all that nothing beats, all that nothing else beats, and so on."""
     left, chosen = np.arange(len(values)), np.zeros(0, dtype=np.intp)
     while len(left) and len(chosen) < CONTENDERS:
         stands = non_dominated(values[left])
         chosen, left = np.concatenate([chosen, left[stands]]), left[~stands]
-    return chosen[:CONTENDERS]
+    return chosen
 
 
 def _nearest(values: Array, among: Array) -> Indices:

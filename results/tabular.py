@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, final
 
 from results import lines
+from results.columns import COMPARABLE
 from results.row import Costs, Direction, Row
 from results.sources import shipped
-from results.standing import COMPARABLE
 from results.strict_json import JSON
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError, unknown

@@ -5,15 +5,16 @@ Every topology's records have `topology`, and are left out while the page's para
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import altair as alt
 
 from nas import report
 from nas.colours import Look
 from nas.objectives import COSTS
-from nas.picture import front_line, is_wide
+from nas.picture import across_and_up, front_line, is_wide
 from nas.reporting import findings
+from results.row import Direction
 from results.standing import Standing
 
 Record = Mapping[str, Any]
@@ -28,14 +29,16 @@ _ROW = 22
 
 def front(
     found: Sequence[Standing],
-    across: str,
-    up: str,
+    objectives: Mapping[str, Direction],
     looks: Mapping[str, Look],
     baselines: Mapping[str, float],
     printed: Sequence[Record],
 ) -> Spec:
     """Every architecture with its error, the front through what is expected, simple methods, and what papers print."""
-    corners = [{"x": x, "y": y, "low": y - error, "high": y + error} for x, y, error in front_line(found, across, up)]
+    across, up = across_and_up(objectives)
+    corners = [{"x": x, "y": y, "low": y - error, "high": y + error} for x, y, error in front_line(found, objectives)]
+    step: Literal["step-before", "step-after"]  # from left to right
+    step = "step-before" if objectives[across] == "max" else "step-after"
     x = _across([one.record[across] for one in found] + [one["x"] for one in printed], across)
     y = alt.Y("y:Q", title=_title(up), scale=alt.Scale(zero=False))
     line = alt.Chart(_data(corners)).encode(x=x, y=y)
@@ -43,8 +46,8 @@ def front(
     papers = alt.Chart(_data(printed)).mark_point(shape="cross", size=60, color=_TEXT, opacity=0.7)
     told = [alt.Tooltip(name, title=name) for name in ("model:N", "paper:N")]
     layers = [
-        line.mark_area(interpolate="step-after", opacity=0.12, color=_TEXT).encode(y="low:Q", y2="high:Q"),
-        line.mark_line(interpolate="step-after", strokeWidth=1.2, color=_TEXT),
+        line.mark_area(interpolate=step, opacity=0.12, color=_TEXT).encode(y="low:Q", y2="high:Q"),
+        line.mark_line(interpolate=step, strokeWidth=1.2, color=_TEXT),
         *_points([_point(one, across, up) for one in found], x, y, looks, _shape_tips(across, up)),
     ]
     if baselines:

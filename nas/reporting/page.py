@@ -126,7 +126,7 @@ def _sections(
     known = study.config.baselines if study.config else {}
     baselines = {name: columns[up] for name, columns in known.items() if up in columns}
     printed = findings.printed({row.task for row in rows}, across, up)
-    front = charts.front(found, across, up, drawn, baselines, printed)
+    front = charts.front(found, objectives, drawn, baselines, printed)
     better = "Less is better." if objectives[up] == "min" else "More is better."
     papers = " Crosses are what a paper prints of this task." if printed else ""
     yield Section("Front", f"{_FRONT} {better}{papers}", {"front": front})

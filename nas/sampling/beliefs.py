@@ -80,7 +80,8 @@ class Beliefs:
             return process
         ahead, _ = process.expected(self._places.at(self.running))
         later = self._places.at(np.concatenate([measured.indices, self.running]))
-        return Process(later, readings.and_more(ahead), process.scales)
+        # What comes out as expected says nothing of how large variances are.
+        return Process(later, readings.and_more(ahead), process.scales, process.unit)
 
     def _counted(self, at: Indices) -> Array:
         return np.asarray((self._known(at) - self._mean) / self._unit)

@@ -63,12 +63,12 @@ def test_botorch_searches_the_same_set_and_reports_what_its_model_expects() -> N
 def test_the_error_of_chances_is_their_distance_from_what_came_true() -> None:
     best, worse, worst = sorted(EVERY, key=lambda one: (LANDSCAPE.loss[one], LANDSCAPE.flops[one]))[::20][:3]
     flat = replace(LANDSCAPE, flops=dict.fromkeys(EVERY, 1))
-    right = Reported(set(), {best: 1.0, worse: 0.0, worst: 0.0}, 0.0)
-    wrong = Reported(set(), {best: 0.3, worse: 0.3, worst: 0.0}, 0.0)
+    right = Reported(set(), {best: 1.0, worse: 0.0, worst: 0.0}, {}, 0.0)
+    wrong = Reported(set(), {best: 0.3, worse: 0.3, worst: 0.0}, {}, 0.0)
     assert calibration_error(flat, [right]) == pytest.approx(0)
     assert calibration_error(flat, [wrong]) == pytest.approx(0.4 / 3)
     assert calibration_error(flat, [right, wrong]) == pytest.approx(0.4 / 6)
-    assert calibration_error(flat, [Reported(set(), {best: np.nan}, 0.0)]) is None
+    assert calibration_error(flat, [Reported(set(), {best: np.nan}, {}, 0.0)]) is None
 
 
 def test_a_quick_run_prints_one_object_of_the_agreed_form(
@@ -81,5 +81,5 @@ def test_a_quick_run_prints_one_object_of_the_agreed_form(
     assert {"hypervolume_half", "calibration_error_twice", "proposal_ms", "hypervolume_without_tiny_all"} <= set(
         figures
     )
-    assert figures["calibration_error_without"]["value"] is None
+    assert figures["calibration_error_without"]["value"] < 0.2
     assert 0 < figures["hypervolume_half"]["value"] <= 1

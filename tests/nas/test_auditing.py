@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,12 @@ import pytest
 
 import nas
 import nas.cautions
-from nas.asking import space_of, within
-from nas.auditing import audit_of, readings_of, spread_by_cost, study_of
+from nas.asking import ask_search, space_of, within
+from nas.auditing import audit_for, audit_of, readings_of, spread_by_cost, study_of
 from nas.budget import parse_budget
 from nas.counting import cheap_counts
+from nas.jobs import task_of
+from nas.storage.store import Store
 from results.reliability import components
 from results.row import Row
 from search_spaces.errors import UserError
@@ -82,6 +85,44 @@ def test_an_architecture_counts_where_all_its_seeds_were_completed() -> None:
     assert [row.seed for row in next(iter(readings_of(rows).values()))] == [0, 1, 2]
     with pytest.raises(UserError, match=r"needs 4 architectures .* got 3, the first with: it broke\."):
         audit_of("title", lost + rows[1:12], {})
+
+
+def test_another_seed_of_some_architectures_takes_nothing_from_an_audit() -> None:
+    more = [a_row(architecture=row.architecture, seed=3, metrics=row.metrics) for row in trained()[:3:3]]
+    failed = [a_row(architecture=LITTLE, seed=9, status="failed", error="it broke")]
+    assert readings_of(trained() + more + failed) == readings_of(trained())
+    assert len(readings_of(trained(seeds=2) + [row for row in trained(4) if row.seed == 2])) == 4
+    assert {len(own) for own in readings_of(trained(9, 1) + trained(4, 2)).values()} == {2}
+
+
+def test_what_another_preset_does_not_measure_is_not_held_against_it() -> None:
+    lacking = [a_row(architecture=row.architecture, seed=row.seed, metrics={"accuracy": 0.5}) for row in trained()]
+    assert "tau_smoke" not in audit_of("title", trained(), {"smoke": lacking}).records[0]
+
+
+def test_only_what_a_search_is_about_counts_for_it(asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    little = {"architectures": 6, "seeds": 2, "workers": 1, "storage": asked["storage"]}
+    nas.audit(TASK, preset="smoke", **little)
+    store = Store(asked["storage"])
+    plain = {"preset": "smoke", "settings": "", "seed": 0, "sampler": "random", "data": None}
+    config = ask_search(TASK, "joint", "", (), "", None, **plain).config
+    every = audit_for(config, store)
+    assert every is not None
+    assert every.records[0]["architectures"] == 6
+    assert audit_for(replace(config, budget="params<=1"), store) is None
+    monkeypatch.setattr(type(task_of(config.task, config.data)), "version", 99)
+    assert audit_for(config, store) is None
+
+
+def test_all_members_of_a_listed_space_may_be_chosen_and_none_twice() -> None:
+    task = load_task(TASK)
+    members = within(space_of(task, "joint", "", "smoke"), task, parse_budget([]))
+    every = {candidate.architecture for candidate in members.candidates}
+    number = min(600, len(every))
+    chosen = spread_by_cost(task, members, number)
+    assert len({*chosen}) == number
+    costs = sorted(cheap_counts(task, one)["flops"] for one in every)
+    assert (cheap_counts(task, chosen[0])["flops"], cheap_counts(task, chosen[-1])["flops"]) == (costs[-1], costs[0])
 
 
 def test_other_presets_are_held_against_this_one() -> None:

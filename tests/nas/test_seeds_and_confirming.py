@@ -15,6 +15,7 @@ from nas.early_stopping import MOST_RUNGS
 from nas.sampling import BudgetSampler, Proposer, Situation, racing
 from nas.sampling.beliefs import Beliefs
 from nas.sampling.history import Tried, measured
+from nas.searching import Evidence
 from nas.storage.optuna_study import confirm_from
 from nas.storage.store import Store
 from nas.study import Study
@@ -111,6 +112,18 @@ def test_a_study_extended_by_any_number_holds_so_many(
     assert len(study) == trials
     assert study.confirming
     assert "has been tried" not in capsys.readouterr().err
+
+
+def test_one_more_trial_takes_nothing_from_what_was_confirmed(search: Search) -> None:
+    before = search(trials=12, confirm=0.25).confirming
+    after = search(trials=13, confirm=0.25).confirming
+    assert len(before) == 3
+    assert before < after
+
+
+@pytest.mark.parametrize(("share", "trials", "confirming"), [(0.29, 100, 29), (0.57, 100, 57), (0.25, 3, 0)])
+def test_a_share_of_the_trials_confirms(share: float, trials: int, confirming: int) -> None:
+    assert Evidence(trials, 1, share).confirming == confirming
 
 
 def test_a_seed_is_given_with_its_candidate_or_anew(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,3 +251,16 @@ def test_trials_that_confirm_at_once_are_shared_out() -> None:
     proposed = [sampler.propose(study.ask()) for _ in range(6)]
     assert len(set(proposed)) > 1
     assert set(proposed) <= {sampler.candidate(trial.params) for trial in study.trials[:4]}
+
+
+def test_what_is_under_way_makes_nothing_surer_far_from_it() -> None:
+    told = situation([(math.sin(n), float(n)) for n in range(12)])
+    known, own = measured(told.tried), told.tried.indices[0]
+    under_way = replace(
+        told.tried, indices=np.full_like(told.tried.indices, own), running=np.ones_like(told.tried.running)
+    )
+    beside = Beliefs(replace(told, tried=told.tried + under_way), known).expected(np.arange(len(told.coordinates)))
+    alone = Beliefs(told, known).expected(np.arange(len(told.coordinates)))
+    moves = beside.moves / alone.moves
+    assert moves[own].max() < 0.6
+    assert np.median(moves) > 0.95

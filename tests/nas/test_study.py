@@ -9,9 +9,12 @@ from matplotlib.colors import to_hex
 
 import nas
 from nas.colours import looks
+from nas.picture import front_line
 from nas.storage.store import Store
 from nas.study import Study
-from results import lines
+from results import lines, table
+from results.row import Direction
+from results.standing import standings
 from search_spaces.errors import UserError
 
 TOY = f"{Path(__file__).parent / 'toy_tasks.py'}:Toy"
@@ -46,6 +49,28 @@ def test_a_front_is_of_architectures_with_all_their_seeds(study: Study) -> None:
     assert study.front("loss,params")
     with pytest.raises(UserError, match="accuracy"):
         study.front("acuracy")
+
+
+@pytest.mark.parametrize(
+    ("ways", "corners"),
+    [
+        ({"accuracy": "max", "flops": "min"}, [(1, 0.1), (2, 0.2), (3, 0.3), (4, 0.3)]),
+        ({"accuracy": "max", "flops": "max"}, [(4, 0.05), (3, 0.3), (1, 0.3)]),
+        ({"accuracy": "max"}, []),
+        ({"accuracy": "max", "flops": "min", "params": "min"}, []),
+    ],
+)
+def test_a_step_goes_from_its_corner_to_what_is_worse(
+    ways: dict[str, Direction], corners: list[tuple[float, float]]
+) -> None:
+    accuracies = {1: 0.1, 2: 0.2, 3: 0.3, 4: 0.05}
+    lines = [
+        {"key": f"k{n}", "depth": n, "flops": n, "params": n, "accuracy": one, "seed": seed, "status": "complete"}
+        for n, one in accuracies.items()
+        for seed in range(6)
+    ]
+    found = standings(table.from_records(lines), ways)
+    assert [(round(x), pytest.approx(y, abs=0.03)) for x, y, _ in front_line(found, ways)] == corners
 
 
 def test_pandas_a_picture_and_a_notebook_have_it(study: Study, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from results import standing, table
 from results.features import places_of
-from results.pareto import chances, non_dominated, not_surely_dominated
+from results.pareto import chances, front, non_dominated, not_surely_dominated
 from results.standing import Standing, levels_of, standings
 from search_spaces.errors import UserError
 
@@ -147,7 +147,8 @@ def test_a_table_larger_than_a_model_keeps_what_is_near_its_front(monkeypatch: p
     monkeypatch.setattr(standing, "CONTENDERS", 4)
     found = stand([line(depth, 0.5 + 0.02 * depth - 0.001 * depth**2) for depth in range(1, 31)])
     assert len(found) == 30
-    assert 0 < sum(one.chance > 0 for one in found.values()) <= 8
+    assert {key for key, one in found.items() if one.stands} == {f"k{depth}" for depth in range(1, 11)}
+    assert 10 <= sum(one.chance > 0 for one in found.values()) <= 14
     assert {one.level for one in found.values()} > {1}
 
 
@@ -219,3 +220,25 @@ def test_places_tell_apart_what_differs() -> None:
 def test_one_architecture_has_a_place() -> None:
     assert places_of([{"depth": 3, "topology": "resnet"}]).sizes.shape == (1, 1)
     assert stand([line(1, 0.5)])["k1"].stands
+
+
+def test_a_front_is_whole_however_many_stand_on_it() -> None:
+    found = stand([line(depth, 0.1 + depth / 1000, error=1e-5) for depth in range(1, 301)])
+    assert sum(one.stands for one in found.values()) == 300
+
+
+def test_seeds_that_agree_are_seeds() -> None:
+    """Nothing is chance where two seeds of every architecture come out alike."""
+    found = stand([line(d, 0.5 + 0.1 * d, seed=s, error=None) for d in (1, 2) for s in range(2)])
+    assert all(one.chance > 0.9 for one in found.values())
+
+
+def test_nothing_is_told_apart_where_nothing_says_what_is_chance() -> None:
+    found = stand([line(d, 0.5 + 0.0001 * d, error=None) for d in range(1, 6)])
+    assert {one.level for one in found.values()} == {1}
+
+
+def test_presets_have_fronts_of_their_own_in_every_question() -> None:
+    lines = [line(1, 0.5) | {"preset": "smoke"}, line(2, 0.9) | {"preset": "proxy"}]
+    assert sum(one.stands for one in stand(lines).values()) == 2
+    assert len(front(table.from_records(lines), {"accuracy": "max"})) == 2
