@@ -2,17 +2,18 @@
 
 After snakes2.py of github.com/drewlinsley/pathfinder with the parameters that the Long Range Arena gives for 32 x 32
 pixels and contours of 14 (lra_benchmarks/data/pathfinder.py). What is not known: the seeds of the release; whether it
-has single dashes beside the short contours, which the generator can add and here are left out; and what its resampling
-(SciPy's and OpenCV's of about 2018, which round in ways of their own) made of a dash. The first contour begins anywhere
-in the middle of the image, where the generator also wants its first dash to fit into the middle. So these images are of
-the same kind as the release's, and results on them are not comparable with the release's. Dashes are drawn by Pillow,
-another version of which may draw other pixels: the data's fingerprint tells.
+has single dashes beside the short contours, which the generator can add (`single_dashes`; the brightness of an image is
+three times as large with them); and what its resampling (SciPy's and OpenCV's of about 2018, which round in ways of
+their own) made of a dash. So these images are of the same kind as the release's, and results on them are not comparable
+with the release's. Dashes are drawn by Pillow, another version of which may draw other pixels: the data's fingerprint
+tells.
 
-Shapes: S = side of an image, W = side of a stamp.
+Shapes: S = side of an image, W = side of a stamp, K = pixels.
 """
 
 import math
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -39,7 +40,13 @@ _CONTINUITY = 1.0
 _LONG_BRIGHTNESS, _SHORT_BRIGHTNESS = 2 * 0.75, 2.0
 _RETRIES = 2
 """Further draws of a dash that touches something."""
-_SHORT_RETRIES = 4
+_SHORT_RETRIES, _SINGLE_RETRIES = 4, 2
+_SINGLE = int(150 * 123.5 / (7.5 + 13 * _MARGIN + 4 * _MARGIN**2)) - 2 * _DASHES - _SHORT * _SHORT_DASHES
+"""Single dashes that are tried, of which few find room."""
+_FREE = 0.3
+"""What is taken less than this is free."""
+_FULL = 0.01
+"""The share of free pixels below which nothing more is begun."""
 _BLOCK = 40
 """Images of one block."""
 
@@ -76,7 +83,7 @@ class _Contour:
     tip: Pixel
 
 
-def generated(examples: int, seed: int) -> tuple[Array, Array]:
+def generated(examples: int, seed: int, *, single_dashes: bool = False) -> tuple[Array, Array]:
     """So many images, bytes [E, S, S], and whether both marks are on one contour, [E]; a function of its arguments."""
     images: list[Array] = []
     labels: list[int] = []
@@ -86,17 +93,19 @@ def generated(examples: int, seed: int) -> tuple[Array, Array]:
         labels.extend(label for _, label in block)
         return len(images)
 
-    in_blocks(partial(block_of, seed, _BLOCK), add, examples, _BLOCK, "generating Pathfinder")
+    in_blocks(
+        partial(block_of, seed, _BLOCK, single_dashes=single_dashes), add, examples, _BLOCK, "generating Pathfinder"
+    )
     return np.stack(images[:examples]), np.array(labels[:examples], dtype=np.uint8)
 
 
-def block_of(seed: int, size: int, number: int) -> list[tuple[Array, int]]:
+def block_of(seed: int, size: int, number: int, *, single_dashes: bool = False) -> list[tuple[Array, int]]:
     """So many images and their answers, the block of that number."""
     draw = random.Random(f"pathfinder/{seed}/{number}")  # noqa: S311  # data, not secrets
-    return [_example(draw) for _ in range(size)]
+    return [_example(draw, _SINGLE if single_dashes else 0) for _ in range(size)]
 
 
-def _example(draw: random.Random) -> tuple[Array, int]:
+def _example(draw: random.Random, single_dashes: int = 0) -> tuple[Array, int]:
     """One image and its answer."""
     while True:
         canvas, contours = _two_contours(draw)
@@ -104,7 +113,9 @@ def _example(draw: random.Random) -> tuple[Array, int]:
             break
     (begin, end), (_, other_end) = contours
     for _ in range(_SHORT):
-        canvas = _with_short_contour(canvas, draw)
+        canvas = _with_another(canvas, draw, _SHORT_DASHES, _SHORT_RETRIES)
+    for _ in range(single_dashes):
+        canvas = _with_another(canvas, draw, 1, _SINGLE_RETRIES)
     label = draw.randrange(2)
     for mark in (begin, end if label else other_end):
         np.maximum(canvas.image, _disc(mark), out=canvas.image)
@@ -116,13 +127,12 @@ def _two_contours(draw: random.Random) -> tuple[_Canvas, list[tuple[Pixel, Pixel
     canvas = _Canvas(np.zeros((SIDE, SIDE)), np.zeros((SIDE, SIDE)))
     for edge in (np.s_[:_PADDING], np.s_[-_PADDING:], np.s_[:, :_PADDING], np.s_[:, -_PADDING:]):
         canvas.taken[edge] = 1
-    middle = range(2 * _APART, SIDE - 2 * _APART)
-    first = _begun(canvas, (draw.choice(middle), draw.choice(middle)), draw, _LONG_BRIGHTNESS)
+    beyond_middle = np.ones((SIDE, SIDE))
+    beyond_middle[2 * _APART : SIDE - 2 * _APART, 2 * _APART : SIDE - 2 * _APART] = 0
+    first = _begun(canvas, partial(_free_place, beyond_middle, draw), draw, _LONG_BRIGHTNESS)
     if first is None:
         return canvas, []
-    towards = 2 * math.pi * draw.random()
-    beside = round(first.tip[0] + _APART * math.sin(towards)), round(first.tip[1] + _APART * math.cos(towards))
-    second = _begun(canvas, beside, draw, _LONG_BRIGHTNESS)
+    second = _begun(canvas, lambda _: _beside(first.tip, draw), draw, _LONG_BRIGHTNESS)
     if second is None:
         return canvas, []
     begins = first.tip, second.tip
@@ -137,36 +147,68 @@ def _two_contours(draw: random.Random) -> tuple[_Canvas, list[tuple[Pixel, Pixel
     return canvas, ends
 
 
-def _with_short_contour(canvas: _Canvas, draw: random.Random) -> _Canvas:
-    """The canvas with one more short contour, or as it was where there is no room for one."""
-    for _ in range(1 + _SHORT_RETRIES):
+def _with_another(canvas: _Canvas, draw: random.Random, dashes: int, retries: int) -> _Canvas:
+    """The canvas with one more contour of so many dashes, or as it was where there is no room for one."""
+    if (canvas.taken <= _FREE).mean() < _FULL:
+        return canvas
+    for _ in range(1 + retries):
         changed = canvas.copy()
-        free = np.argwhere(changed.taken[1:-1, 1:-1] < 0.3) + 1
-        if not len(free):
-            return canvas
-        row, column = free[draw.randrange(len(free))]
-        contour = _begun(changed, (int(row), int(column)), draw, _SHORT_BRIGHTNESS, alone=True)
-        if contour is not None and all(
-            _grown(changed, contour, draw, _SHORT_BRIGHTNESS) for _ in range(_SHORT_DASHES - 1)
-        ):
+        contour = _begun(changed, partial(_free_place, changed.taken, draw), draw, _SHORT_BRIGHTNESS)
+        if contour is not None and all(_grown(changed, contour, draw, _SHORT_BRIGHTNESS) for _ in range(dashes - 1)):
             np.maximum(changed.taken, contour.last, out=changed.taken)
             return changed
     return canvas
 
 
+def _free_place(taken: Array, draw: random.Random, angle: float) -> Pixel | None:
+    """Where a dash of that angle may begin that touches nothing; None where there is no room.
+
+    There is none either for an angle at which a dash that begins at an edge would lie wholly outside: OpenCV's dilation
+    knows nothing there, which the generator takes for an image without free pixels. So nine of ten angles find no room.
+    """
+    reach = _LENGTH + _MARGIN
+    around = np.pad(taken, reach, constant_values=-np.inf)
+    places = _footprint(round(math.remainder(angle, 2 * math.pi), 9))
+    touched = np.max([around[down : down + SIDE, right : right + SIDE] for down, right in places], axis=0)
+    free = np.argwhere(touched <= _FREE)
+    if touched.min() < 0 or not len(free):
+        return None
+    row, column = free[draw.randrange(len(free))]
+    return int(row), int(column)
+
+
+@cache
+def _footprint(angle: float) -> tuple[Pixel, ...]:
+    """What a dash takes up in a square of LENGTH + MARGIN about the middle, from its upper left corner: [K].
+
+    The generator begins it a pixel below and to the right of the middle, and so do we.
+    """
+    middle = _LENGTH + _MARGIN
+    _, room = _stamps(angle)
+    inside = room[_REACH - middle - 1 : _REACH + middle, _REACH - middle - 1 : _REACH + middle]
+    return tuple((int(row), int(column)) for row, column in np.argwhere(inside >= 1))
+
+
+def _beside(first: Pixel, draw: random.Random) -> Pixel:
+    """Where the second long contour begins."""
+    towards = math.radians(draw.randrange(360))
+    return round(first[0] + _APART * math.sin(towards)), round(first[1] + _APART * math.cos(towards))
+
+
 def _begun(
-    canvas: _Canvas, tail: Pixel, draw: random.Random, brightness: float, *, alone: bool = False
+    canvas: _Canvas, place: Callable[[float], Pixel | None], draw: random.Random, brightness: float
 ) -> _Contour | None:
-    """A contour of one dash from `tail` on; None where it would leave the image, or touch others and is to be alone."""
+    """A contour of one dash from where `place` says that one of its angle begins; None where that is nowhere."""
     for _ in range(1 + _RETRIES):
         angle = math.radians(draw.randrange(-180, 180))
+        tail = place(angle)
+        if tail is None:
+            return None
         head = _moved(tail, angle, _LENGTH)
         pivot = _moved(head, angle + math.pi, _LENGTH + _MARGIN)
         if not (_inside(tail) and _inside(head) and _inside(pivot)):
             continue
         dash, room = _stamped(tail, angle)
-        if alone and (canvas.taken + room).max() >= 1.8:
-            continue
         np.maximum(canvas.image, brightness * dash, out=canvas.image)
         return _Contour(pivot, angle, room, tail)
     return None

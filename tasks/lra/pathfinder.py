@@ -33,14 +33,14 @@ class LRAPathfinder(GeneratedTask):
     """
 
     name = "lra-pathfinder"
-    version = 1
+    version = 2  # 1 had far too many short contours
     context = 1024
     classes = 2
     presets = PATHFINDER
 
     def generated(self, recipe: PathfinderRecipe) -> TensorSplits:
         """The recipe's images, made once on this machine."""
-        return _generated(recipe.examples)
+        return _generated(recipe.examples, recipe.single_dashes)
 
     def read(self, data: Path) -> TensorSplits:
         """Read the images that the release's metadata lists; like the official pipeline, leave out empty files."""
@@ -88,14 +88,15 @@ def _pixels(path: Path) -> contours.Array:
 
 
 @lru_cache(maxsize=2)
-def _generated(examples: int) -> TensorSplits:
-    digest = hashlib.sha256(f"{LRAPathfinder.version} {examples} {_SEED}".encode()).hexdigest()[:16]
-    arrays = cached_arrays(f"pathfinder-{digest}.images", lambda: _arrays(examples))
+def _generated(examples: int, single_dashes: bool) -> TensorSplits:
+    said = f"{LRAPathfinder.version} {examples} {_SEED} {single_dashes}"
+    digest = hashlib.sha256(said.encode()).hexdigest()[:16]
+    arrays = cached_arrays(f"pathfinder-{digest}.images", lambda: _arrays(examples, single_dashes))
     return _dealt(torch.from_numpy(arrays["images"]), torch.from_numpy(arrays["answers"]).long())
 
 
-def _arrays(examples: int) -> Arrays:
-    images, answers = contours.generated(examples, _SEED)
+def _arrays(examples: int, single_dashes: bool) -> Arrays:
+    images, answers = contours.generated(examples, _SEED, single_dashes=single_dashes)
     return {"images": images, "answers": answers}
 
 

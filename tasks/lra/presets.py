@@ -65,9 +65,12 @@ class PathfinderRecipe(LongRangeRecipe):
 
     Attributes:
         examples: How many in all: a tenth validates and another tests.
+        single_dashes: Whether they have single dashes wherever there is room, which "default parameters" of the
+            generator may mean as well.
     """
 
     examples: AtLeastOne
+    single_dashes: bool = False
 
 
 _PAPER: Mapping[str, Any] = {
