@@ -25,6 +25,8 @@ class Recipe:
         weight_decay: AdamW's, for what `split_by_decay` gives it.
         without_decay: Names of parameters, or of modules, that `split_by_decay` leaves alone as well.
         betas: AdamW's.
+        beta_cycle: The first of them where the learning rate is least and where it is largest, between which it goes
+            as that does; empty where it stays.
         warmup: Share of the steps in which the learning rate rises: 0.3 makes a one-cycle policy (Smith and
             Topin, 2018), a few hundredths the usual warm-up.
         schedule: How it falls afterwards: by a cosine or in a line to `floor`, or as 1 / sqrt(step).
@@ -49,6 +51,7 @@ class Recipe:
     weight_decay: NotNegative = 0.05
     without_decay: tuple[str, ...] = ()
     betas: tuple[Beta, Beta] = (0.9, 0.999)
+    beta_cycle: tuple[Beta, ...] = ()
     warmup: ShareOfOne = 0.1
     schedule: Schedule = "cosine"
     floor: ShareOfOne = 0.0
@@ -68,6 +71,8 @@ class Recipe:
             raise UserError(
                 f"a recipe has epochs or steps, got epochs={self.epochs} and steps={self.steps}. Set one of them to 0."
             )
+        if len(self.beta_cycle) not in (0, 2):
+            raise UserError(f"beta_cycle must be two values like 0.95:0.85, or none, got {self.beta_cycle}.")
         if self.batch % self.accumulate:
             raise UserError(
                 f"accumulate must divide the batch, got {self.accumulate} and {self.batch}. Take a divisor of it."
@@ -118,6 +123,14 @@ class Recipe:
         gone = (step - rising) / (steps - rising)
         share = 1 - gone if self.schedule == "linear" else (1 + math.cos(math.pi * gone)) / 2
         return self.lr * (self.floor + (1 - self.floor) * share)
+
+    def first_beta(self, step: int, steps: int) -> float:
+        """AdamW's first beta at a step: if it is cycled, as far from its ends as the learning rate from its least."""
+        if not self.beta_cycle:
+            return self.betas[0]
+        ends, peak = self.beta_cycle
+        share = self.learning_rate(step, steps) / self.lr - self.floor
+        return ends + (peak - ends) * max(0.0, share / (1 - self.floor) if self.floor < 1 else 1.0)
 
     def report_steps(self, steps: int) -> frozenset[int]:
         """After which steps the network is measured on the way; the end is not among them."""

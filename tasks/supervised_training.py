@@ -101,6 +101,7 @@ class SupervisedTraining(Training):
             nn.utils.clip_grad_norm_([p for group in self._adamw.param_groups for p in group["params"]], recipe.clip)
         for group in self._adamw.param_groups:
             group["lr"] = recipe.learning_rate(self._step, self.steps)
+            group["betas"] = recipe.first_beta(self._step, self.steps), recipe.betas[1]
         self._optimizer.step()
         self._optimizer.zero_grad()
         self._step += 1

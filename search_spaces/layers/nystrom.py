@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from search_spaces.count import Count
 from search_spaces.layers.attention import SoftmaxAttention, count_softmax
 
+Scaling = Literal["matrix", "batch"]
 STEPS = 6
 """Of the iteration for the pseudo-inverse, as published."""
 
@@ -35,7 +36,7 @@ class Nystrom:
 
     landmarks: int
     kernel: int | None = None
-    scaling: Literal["matrix", "batch"] = "matrix"
+    scaling: Scaling = "matrix"
 
     def __post_init__(self) -> None:
         if self.landmarks < 1:
@@ -117,7 +118,7 @@ class NystromAttention(nn.Module):
         return spread[..., :tokens, :]  # type: ignore[no-any-return]  # nn.Module returns Any
 
 
-def pseudo_inverse(a: Tensor, scaling: Literal["matrix", "batch"]) -> Tensor:
+def pseudo_inverse(a: Tensor, scaling: Scaling) -> Tensor:
     """Six steps towards the pseudo-inverse of [B, H, M, M] whose rows sum to 1; for the scaling see Nystrom."""
     largest = a.sum(-2).amax(-1)  # [B, H]; the largest row sum is 1
     z = a.mT / (largest.max() if scaling == "batch" else largest[..., None, None])

@@ -6,6 +6,7 @@ Shapes: B = batch, T = texts of an example, N = tokens, D = width.
 import warnings
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +21,8 @@ from search_spaces.layers.norm import Norm
 from search_spaces.layers.nystrom import Nystrom
 from search_spaces.layers.stack import Stack
 from search_spaces.layers.transformer import TransformerStyle, build_transformer, count_transformer
+
+Pooling = Literal["tokens", "positions"]
 
 PADDING = 0
 """The id of no token."""
@@ -38,6 +41,7 @@ class EncoderSizes:
         texts: How many texts an example has: 1, or 2 that are compared, read by the same tower.
         hidden: Features inside the classifier.
         attention: Nyström attention, or None for exact softmax attention.
+        pooling: Whether features are the mean over a text's tokens, or their sum over its padded length.
         dropout: Share of features dropped while training: of the embedding, of each layer's output, and inside
             feed-forward layers.
 
@@ -51,6 +55,7 @@ class EncoderSizes:
     texts: int = 1
     hidden: int = 128
     attention: Nystrom | None = None
+    pooling: Pooling = "tokens"
     dropout: float = 0.0
 
     def __post_init__(self) -> None:
@@ -74,7 +79,7 @@ class Encoder(nn.Module):
     padding behind it; with Nyström attention padding lengthens the landmarks' segments, but what it holds is not seen.
 
     Source: Xiong et al., Nyströmformer (2021), code for the Long Range Arena. That code divides the sum over tokens by
-    the padded length, and so lets a text's length scale its features; here it is the tokens' mean.
+    the padded length (`pooling="positions"`), and so lets a text's length scale its features.
     """
 
     def __init__(self, embedding: TokensAndPositions, stack: Stack, head: nn.Module, sizes: EncoderSizes) -> None:
@@ -83,6 +88,7 @@ class Encoder(nn.Module):
         self.stack = stack
         self.head = head
         self.context = sizes.context
+        self.pooling = sizes.pooling
         self.drop = nn.Dropout(sizes.dropout)
 
     def forward(self, ids: Tensor) -> Tensor:
@@ -98,7 +104,8 @@ class Encoder(nn.Module):
         words, positions = self.embedding(texts)
         kept = self.drop(torch.ones_like(words))  # dropping both alike is dropping features of their sum
         features = self.stack(words * kept, positions * kept, mask=real)
-        weight = real[..., None] / real.sum(1).clamp(min=1)[:, None, None]  # [B T, N, 1]
+        length = real.sum(1).clamp(min=1)[:, None, None] if self.pooling == "tokens" else texts.shape[1]
+        weight = real[..., None] / length  # [B T, N, 1]
         pooled = (features * weight).sum(1).unflatten(0, (ids.shape[0], -1))  # [B, T, D]
         return self.head(pooled)  # type: ignore[no-any-return]  # nn.Module returns Any
 

@@ -5,6 +5,7 @@ Shapes: E = examples, B = batch, N = tokens, T = texts of an example.
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
@@ -61,11 +62,11 @@ class LongRangeTask(ClassificationTask):
 
     def build(self, architecture: Architecture) -> nn.Module:
         """An encoder, [B, N] or [B, T, N] to [B, classes]."""
-        return build_encoder(architecture, self._sizes(_LANDMARKS, 0.0))
+        return build_encoder(architecture, self._sizes())
 
     def training_form(self, architecture: Architecture, recipe: LongRangeRecipe) -> nn.Module:
-        """The same with the recipe's landmarks, and dropout."""
-        return build_encoder(architecture, self._sizes(recipe.landmarks, recipe.dropout))
+        """The same with the recipe's landmarks, their scaling, pooling and dropout."""
+        return build_encoder(architecture, self._trained(recipe))
 
     def example(self) -> tuple[Tensor, ...]:
         """One sequence of as many tokens as the network has positions, or one pair."""
@@ -74,22 +75,27 @@ class LongRangeTask(ClassificationTask):
 
     def closed_form(self, architecture: Architecture) -> Count:
         """Of that encoder, for the example."""
-        return count_encoder(architecture, self._sizes(_LANDMARKS, 0.0), self.context)
+        return count_encoder(architecture, self._sizes(), self.context)
 
     def baselines(self, recipe: Any) -> Mapping[str, Columns]:
         """What is reached by always giving the answer that is the most frequent in training."""
         splits = self.splits_for(recipe)
         return {"majority class": by_group(splits, lambda inputs: torch.zeros(len(inputs)))}
 
-    def _sizes(self, landmarks: int, dropout: float) -> EncoderSizes:
+    def _sizes(self) -> EncoderSizes:
+        """Of the network as it is counted, and used once it is trained."""
         return EncoderSizes(
             vocabulary=self.vocabulary,
             context=self.context,
             classes=self.classes,
             texts=self.texts,
-            attention=Nystrom(landmarks, _KERNEL),
-            dropout=dropout,
+            attention=Nystrom(_LANDMARKS, _KERNEL),
         )
+
+    def _trained(self, recipe: LongRangeRecipe) -> EncoderSizes:
+        """Of the network as a recipe trains it."""
+        attention = Nystrom(recipe.landmarks, _KERNEL, recipe.scaling)
+        return replace(self._sizes(), attention=attention, pooling=recipe.pooling, dropout=recipe.dropout)
 
 
 class GeneratedTask(LongRangeTask):

@@ -1,7 +1,9 @@
 """The settings of a training run."""
 
 import pytest
+import torch
 
+from search_spaces.errors import UserError
 from tasks.digits import DigitsRecipe
 from tasks.recipe import Recipe
 
@@ -72,3 +74,25 @@ def test_a_recipe_shows_as_what_it_changes() -> None:
 def test_a_recipe_that_contradicts_itself_is_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="got"):
         Recipe(batch=8, lr=0.1, **wrong)  # type: ignore[arg-type]
+
+
+def test_the_first_beta_is_cycled_as_torchs_one_cycle_policy_does() -> None:
+    recipe = Recipe(steps=200, batch=1, lr=2.0, warmup=0.3, schedule="linear", beta_cycle=(0.95, 0.85))
+    optimizer = torch.optim.AdamW([torch.zeros(1, requires_grad=True)], lr=2.0)
+    policy = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, 2.0, total_steps=200, pct_start=0.3, anneal_strategy="linear"
+    )
+    for step in range(200):
+        published = optimizer.param_groups[0]["betas"][0]
+        assert recipe.first_beta(step, 200) == pytest.approx(published, abs=0.003)  # it begins at lr / 25
+        optimizer.step()
+        policy.step() if step < 199 else None
+    plain = Recipe(steps=200, batch=1, lr=2.0)
+    assert {plain.first_beta(step, 200) for step in range(200)} == {0.9}
+    floored = Recipe(steps=200, batch=1, lr=2.0, floor=1.0, beta_cycle=(0.95, 0.85))
+    assert floored.first_beta(150, 200) == pytest.approx(0.85)
+
+
+def test_a_cycle_has_two_ends() -> None:
+    with pytest.raises(UserError, match=r"beta_cycle must be two values like 0\.95:0\.85, or none"):
+        Recipe(steps=2, batch=1, lr=1.0, beta_cycle=(0.9,))

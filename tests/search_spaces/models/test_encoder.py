@@ -172,3 +172,17 @@ def test_an_encoder_compiles_to_the_same_scores(topology: str) -> None:
     expected = model(ids)
     torch._dynamo.reset()
     torch.testing.assert_close(torch.compile(model, fullgraph=True, backend="eager")(ids), expected)
+
+
+def test_features_may_be_the_sum_over_the_padded_length() -> None:
+    sizes = EncoderSizes(vocabulary=9, context=12, classes=3)
+    shape = Architecture(depth=1, width=8, heads=2, head_dim=4, hidden=16)
+    of_tokens, of_positions = (
+        build_encoder(shape, replace(sizes, pooling=pooling)).eval() for pooling in ("tokens", "positions")
+    )
+    of_positions.load_state_dict(of_tokens.state_dict())
+    seen: list[Tensor] = []
+    for model in (of_tokens, of_positions):
+        model.head.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+        model(torch.tensor([[3, 4, 5, 0, 0, 0]]))
+    assert torch.allclose(seen[1], seen[0] * 3 / 6)

@@ -11,6 +11,7 @@ from nas.budget import parse_budget
 from nas.counting import cheap_counts
 from nas.unlisted.programme import Programme
 from search_spaces.catalog import SPACES
+from search_spaces.layers.nystrom import Nystrom, NystromAttention
 from tasks.base import TASKS
 from tasks.lra.listops import LRAListOps
 from tasks.lra.pathfinder import LRAPathfinder
@@ -146,3 +147,12 @@ def test_proxy_beats_the_majority_class_and_the_first_operator() -> None:
     for columns in task.baselines(task.presets["proxy"]).values():
         assert fitted.metrics["accuracy"] > columns["accuracy"]
         assert fitted.test["accuracy"] > columns["test_accuracy"]
+
+
+def test_the_published_recipe_trains_the_published_network() -> None:
+    task = LRAText()
+    trained = task.training_form(replace(task.base, depth=1), task.presets["paper"])
+    assert trained.pooling == "positions"
+    [attention] = [one for one in trained.modules() if isinstance(one, NystromAttention)]
+    assert attention.options == Nystrom(64, 35, "batch")
+    assert task.presets["paper"].beta_cycle == (0.95, 0.85)
