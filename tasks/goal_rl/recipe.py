@@ -27,6 +27,8 @@ class GoalRecipe:
         discount: gamma: a goal lies k steps ahead with a probability in proportion to gamma^k.
         capacity: States that are kept of each environment; more than an episode has, so that one that a training was
             stopped in can be gone on with. Where the environment says the length, a longer one is given up there.
+        window: States of each environment that a round's updates are drawn from, without replacement, as published; 0
+            draws from all that are kept, with replacement.
         penalty: Weight of the squared log-sum-exp in the critic's loss.
         entropy: The policy's entropy aimed at, for each action feature.
         goals_of_others: Share of the actor's goals that are taken from other samples of the batch; none in the paper.
@@ -47,6 +49,7 @@ class GoalRecipe:
     lr: Positive = 1e-3
     discount: Annotated[float, Between(0, 1, open_low=True, open_high=True)] = 0.99
     capacity: AtLeastOne = 10_000
+    window: Whole = 0
     penalty: NotNegative = 0.1
     entropy: float = -0.5
     goals_of_others: ShareOfOne = 0.5
@@ -56,6 +59,8 @@ class GoalRecipe:
 
     def __post_init__(self) -> None:
         check(self)
+        if self.window == 1:
+            raise UserError("window must hold a state and one that follows it, got 1. Set 0 for all that is kept.")
         for name, steps in (("unroll", self.unroll), ("length", self.length)):
             if steps >= self.capacity:
                 raise UserError(
@@ -80,6 +85,7 @@ PAPER = GoalRecipe(
     updates=800,
     batch=512,
     lr=3e-4,
+    window=1000,
     goals_of_others=0.0,
     reports=100,
     episodes=128,

@@ -1,10 +1,11 @@
 """What the environments went through, and goals drawn from it in hindsight.
 
 Shapes: E = environments, C = capacity, n = steps of a roll, S = features of a state, A = of an action, G = of a goal,
-B = batch.
+B = batch, W = states of a window, P = transitions in the windows.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,6 +56,7 @@ class Replay:
         self._actions = torch.zeros(*size, features[1], device=device)
         self._ahead = torch.zeros(size, dtype=torch.long, device=device)
         self._cursor = [0] * environments  # where each ring is written next
+        self._kept = [0] * environments  # states that each ring holds
         self._open = [0] * environments  # states of the episode under way
         self._usable = torch.zeros(0, dtype=torch.long, device=device)
 
@@ -91,8 +93,41 @@ class Replay:
         """
         device = self._usable.device
         rows = self._usable[torch.randint(len(self._usable), (batch,), generator=generator, device=device)]
-        u = torch.rand(batch, generator=generator, device=device, dtype=torch.float64)
-        steps = truncated_geometric(u, self._ahead.view(-1)[rows], self.discount)
+        return self._transitions(rows, self._ahead.view(-1)[rows], generator)
+
+    def shuffled(self, window: int, batch: int, generator: Generator) -> Iterator[Transitions]:
+        """Batches without replacement from a window of so many states of each environment, drawn at random.
+
+        Goals are drawn as in `sample`, and none lies behind its window's end. When fewer than a batch are left, all are
+        shuffled anew.
+
+        Source: the official code of Wang et al. (2025), a window a round. It keeps no state behind an episode's last
+        action, whose goal there is the state itself (k = 0).
+        """
+        rows, ahead = self._windows(window, generator)
+        batch = min(batch, len(rows))
+        while True:
+            order = torch.randperm(len(rows), generator=generator, device=rows.device)
+            for some in order[: len(rows) // batch * batch].split(batch):
+                yield self._transitions(rows[some], ahead[some], generator)
+
+    def _windows(self, window: int, generator: Generator) -> tuple[Tensor, Tensor]:
+        """Transitions in a window of each environment, and how many states of its episode follow there: [P] each."""
+        device, rows, ahead = self._states.device, [], []
+        for e, (kept, cursor) in enumerate(zip(self._kept, self._cursor, strict=True)):
+            length = min(window, kept)
+            first = int(torch.randint(kept - length + 1, (), generator=generator, device=device))
+            within = torch.arange(length, device=device)
+            places = (cursor - kept + first + within) % self.capacity
+            rows.append(e * self.capacity + places)
+            ahead.append(torch.minimum(self._ahead[e, places], length - 1 - within))
+        every, following = torch.cat(rows), torch.cat(ahead)
+        return every[following > 0], following[following > 0]
+
+    def _transitions(self, rows: Tensor, ahead: Tensor, generator: Generator) -> Transitions:
+        """Those of some rows, [B], with goals among so many states that follow each, [B]."""
+        u = torch.rand(len(rows), generator=generator, device=rows.device, dtype=torch.float64)
+        steps = truncated_geometric(u, ahead, self.discount)
         ring, place = rows // self.capacity, rows % self.capacity
         future = ring * self.capacity + (place + steps) % self.capacity
         states = self._states.flatten(0, 1)
@@ -101,13 +136,13 @@ class Replay:
     def state_dict(self) -> dict[str, Any]:
         """Everything that it holds."""
         tensors = {"states": self._states, "actions": self._actions, "ahead": self._ahead}
-        return {**tensors, "cursor": self._cursor, "open": self._open}
+        return {**tensors, "cursor": self._cursor, "kept": self._kept, "open": self._open}
 
     def load_state_dict(self, kept: dict[str, Any]) -> None:
         """Take up what `state_dict` gave."""
         for mine, name in ((self._states, "states"), (self._actions, "actions"), (self._ahead, "ahead")):
             mine.copy_(kept[name])
-        self._cursor, self._open = list(kept["cursor"]), list(kept["open"])
+        self._cursor, self._kept, self._open = (list(kept[name]) for name in ("cursor", "kept", "open"))
         self._usable = self._ahead.flatten().nonzero().flatten()
 
     def _write(self, e: int, states: Tensor, actions: Tensor, last: Tensor) -> None:
@@ -122,6 +157,7 @@ class Replay:
         self._actions[e, new.to(device)] = actions[-len(new) :].to(device)
         self._ahead[e, where.to(device)] = _ahead(known).to(device)
         self._cursor[e] = (self._cursor[e] + len(states)) % self.capacity
+        self._kept[e] = min(self._kept[e] + len(states), self.capacity)
         final = known.nonzero().flatten()
         self._open[e] = len(known) - 1 - int(final[-1]) if len(final) else len(known)
 

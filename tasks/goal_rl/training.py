@@ -2,15 +2,16 @@
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import count, islice
 from typing import Any, Literal
 
 from torch import Generator, nn
 
 from search_spaces.models.residual_mlp import GoalAgent, Sizes
 from tasks.base import Diverged
-from tasks.goal_rl.contrastive import Learner, updates
+from tasks.goal_rl.contrastive import Learner, Transitions, updates
 from tasks.goal_rl.episodes import Collector, deterministic, evaluate, exploring
 from tasks.goal_rl.recipe import GoalRecipe
 from tasks.goal_rl.replay import Replay
@@ -144,12 +145,18 @@ class GoalTraining(Training):
 
     def update_once(self) -> None:
         """A single step of all optimisers, on a batch of what was collected."""
-        self.learner.update(self.replay.sample(self.recipe.batch, self.generator), self.generator)
+        self.learner.update(next(self._batches()), self.generator)
+
+    def _batches(self) -> Iterator[Transitions]:
+        """What a round's updates are made on."""
+        recipe = self.recipe
+        if recipe.window:
+            return self.replay.shuffled(recipe.window, recipe.batch, self.generator)
+        return (self.replay.sample(recipe.batch, self.generator) for _ in count())
 
     def _update(self) -> None:
         recipe, began = self.recipe, time.perf_counter()
-        batches = (self.replay.sample(recipe.batch, self.generator) for _ in range(recipe.updates))
-        loss = updates(self.learner, batches, self.generator).item()
+        loss = updates(self.learner, islice(self._batches(), recipe.updates), self.generator).item()
         self.spent.updates += recipe.updates
         self.spent.updating_s += time.perf_counter() - began
         if not math.isfinite(loss):

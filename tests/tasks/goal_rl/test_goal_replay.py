@@ -67,6 +67,58 @@ def test_transitions_are_drawn_alike_and_goals_by_the_truncated_geometric_distri
             assert (ahead == k).float().mean().item() == pytest.approx(weight / sum(weights), abs=0.02)
 
 
+def test_windows_are_drawn_once_and_goals_stay_in_them() -> None:
+    past, kept, gamma = Past([[9], [5, 7]]), replay(2, 64, discount=0.8), 0.8
+    kept.extend(past.roll(25))
+    seen: list[Tensor] = []
+    for seed in range(400):
+        batches = kept.shuffled(10, 4, Generator().manual_seed(seed))
+        states, _, goals = (torch.cat(one) for one in zip(*(next(batches) for _ in range(3)), strict=True))
+        assert len({tuple(row) for row in states.tolist()}) == 12  # without replacement
+        assert (states[:, :2] == goals[:, :2]).all()
+        seen.append(goals[:, 2] - states[:, 2])
+    steps = torch.cat(seen)
+    assert steps.min() == 1
+    whole = (1 - gamma) * sum(k * gamma ** (k - 1) for k in range(1, 100))
+    assert steps.mean() < whole  # cut by windows and episodes
+
+
+def test_a_window_of_more_than_is_kept_is_all_of_it() -> None:
+    past, kept = Past([[6]]), replay(1, 100, discount=0.7)
+    kept.extend(past.roll(9))
+    states, _, _ = next(kept.shuffled(1000, 8, Generator().manual_seed(0)))
+    assert sorted(states[:, 1:].tolist()) == [[0, n] for n in range(6)] + [[1, n] for n in range(2)]
+
+
+def naive_windows(ahead: list[int], window: int, gamma: float) -> list[float]:
+    """P(k) of the steps to a goal over all windows of a ring, transition by transition."""
+    found = [0.0] * (window + 1)
+    for first in range(len(ahead) - window + 1):
+        for i in range(window):
+            most = min(ahead[first + i], window - 1 - i)
+            weights = [gamma**k for k in range(1, most + 1)]
+            for k, weight in enumerate(weights, start=1):
+                found[k] += weight / sum(weights)
+    return [one / sum(found) for one in found]
+
+
+def test_steps_to_goals_are_distributed_as_in_a_naive_loop_over_windows() -> None:
+    past, kept, gamma = Past([[12]]), replay(1, 100, discount=0.8), 0.8
+    kept.extend(past.roll(40))
+    ahead = [13 - 1 - i % 13 for i in range(39)] + [3 - i for i in range(4)]
+    assert kept._ahead[0, :43].tolist() == ahead
+    expected, counts = naive_windows(ahead, 8, gamma), torch.zeros(9)
+    drawn = 0
+    for seed in range(3000):
+        rows, following = kept._windows(8, Generator().manual_seed(seed))
+        states, _, goals = kept._transitions(rows, following, Generator().manual_seed(seed + 10**6))
+        counts += torch.bincount((goals[:, 2] - states[:, 2]).long(), minlength=9)
+        drawn += len(rows)
+    assert counts[0] == 0
+    for k in range(1, 9):
+        assert counts[k].item() / drawn == pytest.approx(expected[k], abs=0.01)
+
+
 def test_the_inverse_is_exact_at_its_steps() -> None:
     gamma, most = 0.99, 1000
     below = torch.tensor([sum(gamma**j for j in range(k)) for k in range(most + 1)], dtype=torch.float64)
