@@ -11,7 +11,6 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
-from torch.distributed.tensor import DTensor
 
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
@@ -58,8 +57,9 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
     first: dict[int, str] = {}
     state = model.state_dict(keep_vars=True)
     own = {name: tensor.detach() for name, tensor in state.items() if first.setdefault(id(tensor), name) == name}
-    # Processes that share a network hold a part of each tensor; they gather them together.
-    return {name: tensor.full_tensor() if isinstance(tensor, DTensor) else tensor for name, tensor in own.items()}
+    # Processes that share a network hold a part of each tensor (a DTensor, whose module takes a second to import); they
+    # gather them together.
+    return {name: getattr(tensor, "full_tensor", lambda tensor=tensor: tensor)() for name, tensor in own.items()}
 
 
 def fingerprint(weights: Mapping[str, Tensor]) -> str:

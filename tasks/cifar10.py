@@ -1,10 +1,10 @@
 """cifar10-vit: CIFAR-10 from a local folder."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Generator, Tensor
-from torchvision.datasets import CIFAR10
 
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
@@ -12,6 +12,9 @@ from search_spaces.files import regular
 from tasks.batches import Batch
 from tasks.splits import TensorSplits
 from tasks.vision import MixRecipe, ViTTask, crop_and_flip, mix, stratified
+
+if TYPE_CHECKING:
+    from torchvision.datasets import CIFAR10
 
 _HELD_OUT = 5000
 _MEAN, _STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
@@ -71,6 +74,8 @@ def read_cifar10(task: str, data: Path | None) -> tuple[Batch, Batch, Batch]:
     Raises:
         UserError: No folder was given, or the published batches are not in it.
     """
+    from torchvision.datasets import CIFAR10  # almost two seconds
+
     layout = f"the folder that holds {CIFAR10.base_folder}/ with data_batch_1 .. data_batch_5 and test_batch"
     if data is None:
         raise UserError(f"task {task!r} reads {layout}. Give it with --data FOLDER; {CIFAR10.url} has them.")
@@ -90,7 +95,7 @@ def read_cifar10(task: str, data: Path | None) -> tuple[Batch, Batch, Batch]:
     return (images[train], labels[train]), (images[validation], labels[validation]), _tensors(test)
 
 
-def _tensors(dataset: CIFAR10) -> Batch:
+def _tensors(dataset: "CIFAR10") -> Batch:
     images = torch.from_numpy(dataset.data).movedim(-1, 1).contiguous()  # bytes, [E, 3, 32, 32]
     return images, torch.tensor(dataset.targets)
 

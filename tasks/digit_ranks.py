@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from sklearn.linear_model import LogisticRegression
 from torch import Generator, Tensor, nn
 
 from search_spaces.architecture import Architecture
@@ -103,6 +102,8 @@ class DigitRanksViT(SupervisedTask):
 
     def baselines(self, recipe: Any) -> Mapping[str, Mapping[str, float]]:
         """Logistic regression that reads each digit from its pixels, and ranks what it has read; for every recipe."""
+        from sklearn.linear_model import LogisticRegression  # two seconds that only those need who ask for it
+
         digits, grids, columns = DigitsViT().load(), _grids(), {}
         images, labels = digits.train
         model = LogisticRegression(max_iter=2000).fit(images.flatten(1).numpy(), labels.numpy())

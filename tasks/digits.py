@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.datasets import load_digits
-from sklearn.linear_model import LogisticRegression
 from torch import Generator, Tensor, nn
 
 from search_spaces.architecture import Architecture
@@ -95,6 +93,8 @@ class DigitsViT(ClassificationTask):
 
     def baselines(self, recipe: Any) -> Mapping[str, Mapping[str, float]]:
         """Logistic regression on the pixels, of the same training images; the same for every recipe."""
+        from sklearn.linear_model import LogisticRegression  # two seconds that only those need who ask for it
+
         splits = _digits()
         model = LogisticRegression(max_iter=2000).fit(splits.train[0].flatten(1).numpy(), splits.train[1].numpy())
         columns = {}
@@ -107,6 +107,8 @@ class DigitsViT(ClassificationTask):
 
 @lru_cache(maxsize=1)
 def _digits() -> TensorSplits:
+    from sklearn.datasets import load_digits
+
     scans = load_digits()
     images = torch.tensor(scans.images, dtype=torch.float32)[:, None] / 16  # [1797, 1, 8, 8]
     labels = torch.tensor(scans.target)
