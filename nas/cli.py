@@ -8,6 +8,7 @@ from typing import Any
 
 import typer
 
+import nas
 from nas.commands import dashboard, listing, reproduce, results, show
 from nas.debugging import DEBUG, show_traceback
 from nas.doors.audit import audit
@@ -22,6 +23,7 @@ from nas.doors.retrofit import retrofit
 from nas.doors.search import search
 from nas.doors.tournament import tournament
 from nas.options import command
+from nas.places import QUIET
 from nas.workers.left_behind import LEFT_BEHIND
 from search_spaces.errors import UserError, place_of, printable, reason_of, show_notices
 
@@ -29,7 +31,7 @@ app = typer.Typer(
     name="nas",
     help="Search network architectures under hard budgets, and query what was found.",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
 
@@ -85,12 +87,21 @@ def _no_reader(error: OSError) -> int:
     return _said(error, f"what was to be printed cannot be written: {error.strerror}.")
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"nas {nas.__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def _debug(
+def _for_all_commands(
     debug: bool = typer.Option(False, "--debug", help="Show the traceback of what is told in a line."),
+    quiet: bool = typer.Option(False, "-q", "--quiet", help="Say nothing of progress: only results and errors."),
+    version: bool = typer.Option(False, "--version", help="Print the version.", callback=_print_version, is_eager=True),
 ) -> None:
-    if debug:
-        os.environ[DEBUG] = "1"
+    for name, asked in ((DEBUG, debug), (QUIET, quiet)):
+        if asked:
+            os.environ[name] = "1"
 
 
 def _add(name: str, door: Callable[..., Any], show: Callable[..., None], *, check: Any = None, **called: str) -> None:

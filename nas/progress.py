@@ -1,5 +1,6 @@
 """What is shown while something takes its time: a bar of trials, or what is being done; never on standard output."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
@@ -11,11 +12,17 @@ import rich.progress
 from rich.console import Console
 from rich.markup import escape
 
+from nas.places import QUIET
 from results.row import Row
 from search_spaces.errors import printable
 
 SILENCE_S = 2.0
 """Seconds after which something is said."""
+
+
+def _screen() -> Console:
+    """Standard error; where nothing is to be said of progress (`nas --quiet`), one that keeps it to itself."""
+    return Console(stderr=True, quiet=bool(os.environ.get(QUIET)))
 
 
 class Progress:
@@ -30,7 +37,7 @@ class Progress:
 
     def __init__(self, title: str, scores: Sequence[str], done: Iterable[str], total: int) -> None:
         self._ended = set(done)
-        self._console = Console(stderr=True)
+        self._console = _screen()
         self._bar = rich.progress.Progress(
             rich.progress.TextColumn("{task.description}", markup=False),
             rich.progress.BarColumn(),
@@ -55,7 +62,8 @@ class Progress:
         if row.status == "failed" or not self._console.is_terminal:
             state = "" if row.status == "complete" else f"{row.status}: "
             shown = f"{number}/{self._total} {state}{row.architecture} seed={row.seed} {scores} {row.error or ''}"
-            self._console.print(printable(shown.rstrip()), highlight=False, soft_wrap=True, markup=False)
+            console = Console(stderr=True) if row.status == "failed" else self._console
+            console.print(printable(shown.rstrip()), highlight=False, soft_wrap=True, markup=False)
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -70,7 +78,7 @@ class Progress:
 @contextmanager
 def bar(title: str, total: int) -> Iterator[Callable[[str], None]]:
     """Gives what is to be called, with a few words, whenever one of so many things is done: a bar, or a line each."""
-    console = Console(stderr=True)
+    console = _screen()
     words = (
         rich.progress.TextColumn("{task.description}", markup=False),
         rich.progress.BarColumn(),
@@ -94,7 +102,7 @@ def bar(title: str, total: int) -> Iterator[Callable[[str], None]]:
 
 def say(line: str) -> None:
     """Tell what is being done, on standard error."""
-    Console(stderr=True).print(printable(line), soft_wrap=True, highlight=False, markup=False)
+    _screen().print(printable(line), soft_wrap=True, highlight=False, markup=False)
 
 
 @contextmanager
@@ -103,7 +111,7 @@ def said_if_slow(message: str) -> Iterator[None]:
 
     It moves once a second, for what is done meanwhile may be timed.
     """
-    message, console, over = printable(message), Console(stderr=True), Event()
+    message, console, over = printable(message), _screen(), Event()
 
     def speak() -> None:
         if over.wait(SILENCE_S):

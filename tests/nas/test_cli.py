@@ -13,6 +13,7 @@ import pyarrow.parquet
 import pytest
 import typer
 
+from nas import __version__
 from nas.cli import main
 from nas.options import command
 from nas.provenance import without_passwords
@@ -169,6 +170,26 @@ def test_a_network_of_the_front_is_exported(nas: Nas, tmp_path: Path) -> None:
     assert (tmp_path / "network.safetensors").exists()
     status, _, err = nas("export", "s", "fffffff", "--to", "network.pt2", "--task", showing)
     assert (status, len(err.splitlines())) == (2, 1)
+
+
+def test_the_version_and_help_have_their_usual_flags(nas: Nas) -> None:
+    assert nas("--version") == (0, f"nas {__version__}\n", "")
+    for flag in ("-h", "--help"):
+        status, out, _ = nas("search", flag)
+        assert (status, "--budget" in out) == (0, True)
+
+
+def test_quiet_says_nothing_but_results_and_errors(nas: Nas, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NAS_QUIET", "")  # so that it is put back
+    words = ("search", TOY, "--preset", "smoke", "--budget", "params<=3k", "--trials", "2", "--confirm", "0")
+    _, _, said = nas(*words)
+    assert "2/2" in said
+    status, out, err = nas("--quiet", *words, "--seed", "1")
+    assert (status, err) == (0, "")
+    assert len(out.splitlines()) > 3
+    _, _, err = nas("-q", "search", TOY.replace("Toy", "Stumbling"), *words[2:])
+    assert "toy_tasks.py, line" in err
+    assert "study" not in err
 
 
 def test_debug_shows_the_traceback_of_what_is_told_in_a_line(nas: Nas, monkeypatch: pytest.MonkeyPatch) -> None:
