@@ -5,10 +5,9 @@ pixels and contours of 14 (lra_benchmarks/data/pathfinder.py). What is not known
 has single dashes beside the short contours, which the generator can add (`single_dashes`; the brightness of an image is
 three times as large with them); and what its resampling (SciPy's and OpenCV's of about 2018, which round in ways of
 their own) made of a dash. So these images are of the same kind as the release's, and results on them are not comparable
-with the release's. Dashes are drawn by Pillow, another version of which may draw other pixels: the data's fingerprint
-tells.
+with the release's.
 
-Shapes: S = side of an image, W = side of a stamp, K = pixels.
+Shapes: S = side of an image, K = pixels.
 """
 
 import math
@@ -16,22 +15,13 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
 
 import numpy as np
-from PIL import Image, ImageDraw
 
 from tasks.lra.blocks import in_blocks
+from tasks.lra.stamps import LENGTH, MARGIN, REACH, SIDE, Array, Pixel, disc, moved, stamped, stamps
 
-SIDE = 32
 _PADDING = 1
-_FINER = 2
-_LENGTH, _THICKNESS, _MARGIN = 2, 0.5, 1
-"""Of a dash, in pixels."""
-_REACH = _LENGTH + math.ceil(_THICKNESS) + _MARGIN
-"""Pixels from the middle of a stamp to its edge."""
-_MARKER = 1.5
-"""Radius of the disc at a marked end."""
 _DASHES, _APART = 14, 7
 """Of the two long contours, and pixels between their beginnings."""
 _SHORT_DASHES = _DASHES // 3
@@ -41,7 +31,7 @@ _LONG_BRIGHTNESS, _SHORT_BRIGHTNESS = 2 * 0.75, 2.0
 _RETRIES = 2
 """Further draws of a dash that touches something."""
 _SHORT_RETRIES, _SINGLE_RETRIES = 4, 2
-_SINGLE = int(150 * 123.5 / (7.5 + 13 * _MARGIN + 4 * _MARGIN**2)) - 2 * _DASHES - _SHORT * _SHORT_DASHES
+_SINGLE = int(150 * 123.5 / (7.5 + 13 * MARGIN + 4 * MARGIN**2)) - 2 * _DASHES - _SHORT * _SHORT_DASHES
 """Single dashes that are tried, of which few find room."""
 _FREE = 0.3
 """What is taken less than this is free."""
@@ -49,10 +39,6 @@ _FULL = 0.01
 """The share of free pixels below which nothing more is begun."""
 _BLOCK = 40
 """Images of one block."""
-
-Array = np.ndarray[Any, Any]
-Pixel = tuple[int, int]
-"""Row and column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +104,7 @@ def _example(draw: random.Random, single_dashes: int = 0) -> tuple[Array, int]:
         canvas = _with_another(canvas, draw, 1, _SINGLE_RETRIES)
     label = draw.randrange(2)
     for mark in (begin, end if label else other_end):
-        np.maximum(canvas.image, _disc(mark), out=canvas.image)
+        np.maximum(canvas.image, disc(mark), out=canvas.image)
     return np.round(255 * canvas.image / canvas.image.max()).astype(np.uint8), label
 
 
@@ -166,7 +152,7 @@ def _free_place(taken: Array, draw: random.Random, angle: float) -> Pixel | None
     There is none either for an angle at which a dash that begins at an edge would lie wholly outside: OpenCV's dilation
     knows nothing there, which the generator takes for an image without free pixels. So nine of ten angles find no room.
     """
-    reach = _LENGTH + _MARGIN
+    reach = LENGTH + MARGIN
     around = np.pad(taken, reach, constant_values=-np.inf)
     places = _footprint(round(math.remainder(angle, 2 * math.pi), 9))
     touched = np.max([around[down : down + SIDE, right : right + SIDE] for down, right in places], axis=0)
@@ -183,9 +169,9 @@ def _footprint(angle: float) -> tuple[Pixel, ...]:
 
     The generator begins it a pixel below and to the right of the middle, and so do we.
     """
-    middle = _LENGTH + _MARGIN
-    _, room = _stamps(angle)
-    inside = room[_REACH - middle - 1 : _REACH + middle, _REACH - middle - 1 : _REACH + middle]
+    middle = LENGTH + MARGIN
+    _, room = stamps(angle)
+    inside = room[REACH - middle - 1 : REACH + middle, REACH - middle - 1 : REACH + middle]
     return tuple((int(row), int(column)) for row, column in np.argwhere(inside >= 1))
 
 
@@ -204,11 +190,11 @@ def _begun(
         tail = place(angle)
         if tail is None:
             return None
-        head = _moved(tail, angle, _LENGTH)
-        pivot = _moved(head, angle + math.pi, _LENGTH + _MARGIN)
+        head = moved(tail, angle, LENGTH)
+        pivot = moved(head, angle + math.pi, LENGTH + MARGIN)
         if not (_inside(tail) and _inside(head) and _inside(pivot)):
             continue
-        dash, room = _stamped(tail, angle)
+        dash, room = stamped(tail, angle)
         np.maximum(canvas.image, brightness * dash, out=canvas.image)
         return _Contour(pivot, angle, room, tail)
     return None
@@ -216,7 +202,7 @@ def _begun(
 
 def _grown(canvas: _Canvas, contour: _Contour, draw: random.Random, brightness: float) -> bool:
     """Add a dash to the contour where there is room: nearly straight on is likelier than a turn."""
-    pivot = _moved(contour.pivot, contour.angle, _LENGTH + 2 * _MARGIN)
+    pivot = moved(contour.pivot, contour.angle, LENGTH + 2 * MARGIN)
     heads, weights = [], []
     for row, column, angle in _ring():
         head = pivot[0] + row, pivot[1] + column
@@ -228,7 +214,7 @@ def _grown(canvas: _Canvas, contour: _Contour, draw: random.Random, brightness: 
     if sum(weights) < 1e-4:
         return False
     for head, angle in draw.choices(heads, weights, k=1 + _RETRIES):
-        dash, room = _stamped(head, angle + math.pi)
+        dash, room = stamped(head, angle + math.pi)
         if (canvas.taken + room).max() < 1.8:
             np.maximum(canvas.image, brightness * dash, out=canvas.image)
             np.maximum(canvas.taken, contour.last, out=canvas.taken)
@@ -250,59 +236,11 @@ def _taken_near(taken: Array, point: Pixel) -> float:
 @cache
 def _ring() -> tuple[tuple[int, int, float], ...]:
     """Where the next dash may end: pixels around its pivot, a pixel of arc apart, and their directions."""
-    radius = _LENGTH + _MARGIN
+    radius = LENGTH + MARGIN
     arcs = np.arange(0, 2 * math.pi, 1 / radius)
     pixels = {(math.floor(radius * math.sin(arc)), math.floor(radius * math.cos(arc))) for arc in arcs}
     return tuple((row, column, math.atan2(row, column)) for row, column in sorted(pixels))
 
 
-def _moved(point: Pixel, angle: float, distance: float) -> Pixel:
-    """The pixel in that direction, rounded up as the generator does."""
-    return math.ceil(point[0] + distance * math.sin(angle)), math.ceil(point[1] + distance * math.cos(angle))
-
-
 def _inside(point: Pixel) -> bool:
     return 0 <= point[0] < SIDE and 0 <= point[1] < SIDE
-
-
-def _stamped(tail: Pixel, angle: float) -> tuple[Array, Array]:
-    """A dash from `tail` on and what it takes up, each [S, S] from 0 to 1."""
-    dash, room = _stamps(round(math.remainder(angle, 2 * math.pi), 9))
-    return _placed(dash, tail), _placed(room, tail)
-
-
-@cache
-def _stamps(angle: float) -> tuple[Array, Array]:
-    """A dash from the middle on and what it takes up with its margin, each [W, W] from 0 to 1."""
-    side, middle = 2 * _REACH * _FINER + 1, _REACH * _FINER
-    head = _moved((middle, middle), angle, _LENGTH * _FINER)
-    fine = Image.new("L", (side, side))
-    ImageDraw.Draw(fine).line([(middle, middle), head[::-1]], fill=255, width=round(_THICKNESS * _FINER))
-    dash = np.asarray(fine) > 0
-    rows, columns = np.mgrid[:side, :side]
-    radius = _MARGIN * _FINER
-    room = np.zeros_like(dash)
-    for row, column in np.argwhere(dash):
-        room |= (rows - row) ** 2 + (columns - column) ** 2 <= radius**2
-    return _coarse(dash, 2 * _REACH + 1), _coarse(room, 2 * _REACH + 1)
-
-
-@cache
-def _disc(centre: Pixel) -> Array:
-    """A marker, [S, S] from 0 to 1."""
-    rows, columns = np.mgrid[: SIDE * _FINER, : SIDE * _FINER]
-    away = (rows - centre[0] * _FINER) ** 2 + (columns - centre[1] * _FINER) ** 2
-    return _coarse(away <= (_MARKER * _FINER) ** 2, SIDE)
-
-
-def _coarse(fine: Array, side: int) -> Array:
-    """A picture of 0 and 1 in fewer pixels."""
-    picture = Image.fromarray(np.where(fine, 255, 0).astype(np.uint8))
-    return np.asarray(picture.resize((side, side), Image.Resampling.LANCZOS)) / 255
-
-
-def _placed(stamp: Array, middle: Pixel) -> Array:
-    """A stamp on an empty canvas; what goes beyond the edges is cut off."""
-    larger = np.zeros((SIDE + 2 * _REACH, SIDE + 2 * _REACH))
-    larger[middle[0] : middle[0] + len(stamp), middle[1] : middle[1] + len(stamp)] = stamp
-    return larger[_REACH : _REACH + SIDE, _REACH : _REACH + SIDE]

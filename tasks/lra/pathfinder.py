@@ -13,7 +13,7 @@ from torch import Tensor
 from search_spaces.errors import UserError
 from search_spaces.files import regular
 from tasks.cache import Arrays, cached_arrays
-from tasks.lra import contours
+from tasks.lra import contours, stamps
 from tasks.lra.presets import PATHFINDER, PathfinderRecipe
 from tasks.lra.release import ReleaseFiles
 from tasks.lra.task import GeneratedTask, splits_of
@@ -72,9 +72,9 @@ def _listed(folder: Path, metadata: Path) -> list[tuple[Path, int]]:
     return listed
 
 
-def _pixels(path: Path) -> contours.Array:
+def _pixels(path: Path) -> stamps.Array:
     """Bytes of a grey image, [32, 32]."""
-    side = contours.SIDE
+    side = stamps.SIDE
     try:
         with Image.open(regular(path)) as image:
             size = image.size

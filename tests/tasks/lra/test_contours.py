@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pytest
 
-from tasks.lra import blocks, contours
+from tasks.lra import blocks, contours, stamps
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def test_the_answer_is_whether_the_marks_are_at_the_ends_of_one_contour(monkeypa
     ends = [((5, 5), (5, 26)), ((26, 5), (26, 26))]
     monkeypatch.setattr(contours, "_with_another", lambda canvas, *_: canvas)
 
-    def two(draw: random.Random) -> tuple[contours._Canvas, list[tuple[contours.Pixel, contours.Pixel]]]:
+    def two(draw: random.Random) -> tuple[contours._Canvas, list[tuple[stamps.Pixel, stamps.Pixel]]]:
         return contours._Canvas(np.zeros((32, 32)), np.zeros((32, 32))), ends
 
     monkeypatch.setattr(contours, "_two_contours", two)
@@ -105,7 +105,7 @@ def test_a_dash_begins_where_its_footprint_touches_nothing() -> None:
     for degrees in range(-180, 180, 3):
         taken = np.random.default_rng(degrees % 360).random((32, 32)) < 0.3
         angle = round(math.remainder(math.radians(degrees), 2 * math.pi), 9)
-        expected = naive_place(taken.astype(float), contours._stamps(angle)[1], random.Random(degrees))
+        expected = naive_place(taken.astype(float), stamps.stamps(angle)[1], random.Random(degrees))
         assert contours._free_place(taken.astype(float), random.Random(degrees), angle) == expected
         found.append(expected)
     assert 0 < sum(place is not None for place in found) < 20  # of 120 angles: most find none, as published

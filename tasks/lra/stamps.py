@@ -1,0 +1,74 @@
+"""What dashes and discs look like in pixels, as Pathfinder's generator draws them: twice as fine, and made coarse.
+
+Dashes are drawn by Pillow, another version of which may draw other pixels: the data's fingerprint tells.
+
+Shapes: S = side of an image, W = side of a stamp.
+"""
+
+import math
+from functools import cache
+from typing import Any
+
+import numpy as np
+from PIL import Image, ImageDraw
+
+Array = np.ndarray[Any, Any]
+Pixel = tuple[int, int]
+"""Row and column."""
+
+SIDE = 32
+LENGTH, MARGIN = 2, 1
+"""Of a dash, in pixels."""
+_THICKNESS, _FINER = 0.5, 2
+REACH = LENGTH + math.ceil(_THICKNESS) + MARGIN
+"""Pixels from the middle of a stamp to its edge."""
+_MARKER = 1.5
+"""Radius of the disc at a marked end."""
+
+
+def moved(point: Pixel, angle: float, distance: float) -> Pixel:
+    """The pixel in that direction, rounded up as the generator does."""
+    return math.ceil(point[0] + distance * math.sin(angle)), math.ceil(point[1] + distance * math.cos(angle))
+
+
+def stamped(tail: Pixel, angle: float) -> tuple[Array, Array]:
+    """A dash from `tail` on and what it takes up, each [S, S] from 0 to 1."""
+    dash, room = stamps(round(math.remainder(angle, 2 * math.pi), 9))
+    return _placed(dash, tail), _placed(room, tail)
+
+
+@cache
+def stamps(angle: float) -> tuple[Array, Array]:
+    """A dash from the middle on and what it takes up with its margin, each [W, W] from 0 to 1."""
+    side, middle = 2 * REACH * _FINER + 1, REACH * _FINER
+    head = moved((middle, middle), angle, LENGTH * _FINER)
+    fine = Image.new("L", (side, side))
+    ImageDraw.Draw(fine).line([(middle, middle), head[::-1]], fill=255, width=round(_THICKNESS * _FINER))
+    dash = np.asarray(fine) > 0
+    rows, columns = np.mgrid[:side, :side]
+    radius = MARGIN * _FINER
+    room = np.zeros_like(dash)
+    for row, column in np.argwhere(dash):
+        room |= (rows - row) ** 2 + (columns - column) ** 2 <= radius**2
+    return _coarse(dash, 2 * REACH + 1), _coarse(room, 2 * REACH + 1)
+
+
+@cache
+def disc(centre: Pixel) -> Array:
+    """A marker, [S, S] from 0 to 1."""
+    rows, columns = np.mgrid[: SIDE * _FINER, : SIDE * _FINER]
+    away = (rows - centre[0] * _FINER) ** 2 + (columns - centre[1] * _FINER) ** 2
+    return _coarse(away <= (_MARKER * _FINER) ** 2, SIDE)
+
+
+def _coarse(fine: Array, side: int) -> Array:
+    """A picture of 0 and 1 in fewer pixels."""
+    picture = Image.fromarray(np.where(fine, 255, 0).astype(np.uint8))
+    return np.asarray(picture.resize((side, side), Image.Resampling.LANCZOS)) / 255
+
+
+def _placed(stamp: Array, middle: Pixel) -> Array:
+    """A stamp on an empty canvas; what goes beyond the edges is cut off."""
+    larger = np.zeros((SIDE + 2 * REACH, SIDE + 2 * REACH))
+    larger[middle[0] : middle[0] + len(stamp), middle[1] : middle[1] + len(stamp)] = stamp
+    return larger[REACH : REACH + SIDE, REACH : REACH + SIDE]
