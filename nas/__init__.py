@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from nas.doors.export import export
     from nas.doors.load import load
     from nas.doors.load_table import load_table
+    from nas.doors.new_task import new_task
+    from nas.doors.new_topology import new_topology
     from nas.doors.profile import profile
     from nas.doors.retrofit import retrofit
     from nas.doors.search import search
@@ -40,6 +42,8 @@ __all__ = [
     "export",
     "load",
     "load_table",
+    "new_task",
+    "new_topology",
     "profile",
     "retrofit",
     "search",

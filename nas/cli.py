@@ -16,6 +16,8 @@ from nas.doors.cost import cost
 from nas.doors.evaluate import evaluate
 from nas.doors.export import export
 from nas.doors.load import load
+from nas.doors.new_task import new_task
+from nas.doors.new_topology import new_topology
 from nas.doors.profile import profile
 from nas.doors.retrofit import retrofit
 from nas.doors.search import search
@@ -92,7 +94,9 @@ def _debug(
         os.environ[DEBUG] = "1"
 
 
-def _add(name: str, door: Callable[..., Any], show: Callable[..., None], *, check: Any = None, **called: str) -> None:
+def _add(
+    name: str, door: Callable[..., Any], show: Callable[..., None], /, *, check: Any = None, **called: str
+) -> None:
     app.command(name=name)(command(door, show, check, **called))
 
 
@@ -105,6 +109,8 @@ _add("tournament", tournament, show.tournament, check=show.check)
 _add("cost", cost, show.costs, check=show.check)
 _add("profile", profile, show.profile, check=show.check)
 _add("export", export, show.export, study="from_study", task="own_task")
+_add("new-task", new_task, show.new_file, output="new_file")
+_add("new-topology", new_topology, show.new_file, output="new_file")
 _add("results", load, results.query_rows, check=show.check, by="groups")
 _add("front", load, show.front, check=show.check)
 _add("report", load, show.report, check=show.check, study="from_study")
