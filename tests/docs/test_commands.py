@@ -97,7 +97,7 @@ def quick(words: list[str]) -> list[str]:
     line = line.replace("STUDY", "s").replace("digit-ranks-vit", "digits-vit").replace("params<=50k", "params<=30k")
     short = {
         "search": " --preset smoke --workers 1",
-        "audit": " --preset smoke --architectures 2 --seeds 2 --workers 1",
+        "audit": " --preset smoke --architectures 4 --seeds 2 --workers 1",
     }
     line += short.get(words[0], "")
     if words[0] == "search" and "--study" not in line and "moons" not in line:

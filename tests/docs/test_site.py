@@ -127,7 +127,8 @@ def test_pages_opened_as_files_are_read_and_searched(site: Path) -> None:
         page.goto(f"file://{site}/topologies.html")
         assert page.locator("math[display=block]").count() >= 14
         page.locator("input[name=query]").click()
-        page.locator("input[name=query]").fill("hypervolume")
-        page.locator(".md-search-result__item").first.wait_for(timeout=10_000)
+        page.keyboard.type("hypervolume", delay=30)
+        page.locator(".md-search-result__meta", has_text="matching documents").wait_for(timeout=20_000)
+        assert page.locator(".md-search-result__item").count() > 2
         assert not [url for url in asked if not url.startswith(("file:", "data:", "blob:", "about:"))]
         browser.close()
