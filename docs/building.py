@@ -116,7 +116,7 @@ def topology(name: str) -> str:
 
 
 def task(name: str) -> str:
-    """What a task says of itself: metrics, base architecture and presets."""
+    """What a task says of itself, its metrics, base architecture and presets, and what audits say of it."""
     from tasks.load import task_class
 
     kind = task_class(name)
@@ -124,9 +124,20 @@ def task(name: str) -> str:
     presets = "".join(f"<li>{escape(preset)}: <code>{escape(str(kind.presets[preset]))}</code></li>" for preset in kind.presets)  # fmt: skip  # noqa: E501
     return _said([
         docstring(kind),
+        f"<p>{escape(audits(name))}</p>",
         f"<p>Version {kind.version}. Metrics: {escape(metrics)}. Base architecture: <code>{kind.base}</code></p>",
         f"<details><summary>Presets</summary><ul>{presets}</ul></details>",
     ])  # fmt: skip
+
+
+def audits(name: str) -> str:
+    """What the table of audits says of a task's metrics."""
+    lines = re.findall(rf"^\| {re.escape(name)} (.+) \|$", (ROOT / "docs" / "audits.md").read_text(), re.MULTILINE)
+    cells = [line.split(" | ") for line in lines]
+    said = [
+        f"{metric} {reliability} ({trained}, levels: {levels})" for metric, trained, reliability, levels, *_ in cells
+    ]
+    return f"Audited at proxy, reliability: {'; '.join(said)}." if said else "Not audited."
 
 
 def _said(parts: Iterable[str]) -> str:
