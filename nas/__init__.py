@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from nas.doors.import_rows import import_rows
     from nas.doors.load import load
     from nas.doors.load_table import load_table
+    from nas.doors.new_task import new_task
+    from nas.doors.new_topology import new_topology
     from nas.doors.profile import profile
     from nas.doors.retrofit import retrofit
     from nas.doors.search import search
@@ -42,6 +44,8 @@ __all__ = [
     "import_rows",
     "load",
     "load_table",
+    "new_task",
+    "new_topology",
     "profile",
     "retrofit",
     "search",

@@ -18,6 +18,8 @@ from nas.doors.evaluate import evaluate
 from nas.doors.export import export
 from nas.doors.import_rows import import_rows
 from nas.doors.load import load
+from nas.doors.new_task import new_task
+from nas.doors.new_topology import new_topology
 from nas.doors.profile import profile
 from nas.doors.retrofit import retrofit
 from nas.doors.search import search
@@ -104,7 +106,9 @@ def _for_all_commands(
             os.environ[name] = "1"
 
 
-def _add(name: str, door: Callable[..., Any], show: Callable[..., None], *, check: Any = None, **called: str) -> None:
+def _add(
+    name: str, door: Callable[..., Any], show: Callable[..., None], /, *, check: Any = None, **called: str
+) -> None:
     app.command(name=name)(command(door, show, check, **called))
 
 
@@ -118,6 +122,8 @@ _add("cost", cost, show.costs, check=show.check)
 _add("profile", profile, show.profile, check=show.check)
 _add("export", export, show.export, study="from_study", task="own_task")
 _add("import", import_rows, show.imported)
+_add("new-task", new_task, show.new_file, output="new_file")
+_add("new-topology", new_topology, show.new_file, output="new_file")
 _add("results", load, results.query_rows, check=show.check, by="groups")
 _add("front", load, show.front, check=show.check)
 _add("report", load, show.report, check=show.check, study="from_study")

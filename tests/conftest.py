@@ -17,7 +17,7 @@ from search_spaces.count import Count
 if TYPE_CHECKING:
     from postgres_server import Server
 
-sys.path.insert(0, str(Path(__file__).parent / "nas"))
+sys.path[:0] = [str(Path(__file__).parent / "nas"), str(Path(__file__).parent / "docs")]
 torch.set_num_threads(1)
 # Tests send what is ignored where a shell begins something in its background, or nohup does.
 for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from nas.comparing import Comparison
     from nas.exporting import ExportReport
     from nas.importing import Imported
+    from nas.starting import NewFile
     from nas.study import Study
     from nas.tournaments import Tournament
     from results.row import Row
@@ -222,3 +223,13 @@ def export(written: "ExportReport") -> None:
     from nas import report
 
     report.say(report.screen(), str(written))
+
+
+def new_file(written: "NewFile") -> None:
+    """Print where a file to start from was written, and what to run next."""
+    from nas import report
+
+    console, widest = report.screen(), max(len(command) for command, _ in written.commands)
+    report.say(console, f"{written.file} written, complete as it is. Next:")
+    for command, why in written.commands:
+        report.say(console, f"    {command:{widest}}  # {why}")

@@ -2,14 +2,16 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import nas
+from doc_pages import PAGES, ROOT
 from tasks.load import load_task
 from tasks.testing import check_task
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = ROOT / "docs"
 
 
 def examples(page: str) -> list[str]:
@@ -28,8 +30,33 @@ def test_python_does_what_its_page_says(capsys: pytest.CaptureFixture[str]) -> N
     assert {path.name for path in Path().iterdir()} >= {"front.png", "best.safetensors", "nas-runs"}
 
 
+def test_every_example_is_run_here() -> None:
+    shown = {page.name: len(examples(page.name)) for page in DOCS.glob("*.md") if examples(page.name)}
+    assert shown == {"python.md": 1, "tasks.md": 3, "replay.md": 1, "own-sampler.md": 1, "own-space.md": 1}
+
+
+def test_the_classifier_of_points_is_the_task_that_is_tested_and_written() -> None:
+    assert examples("tasks.md")[0] == (DOCS.parent / "tests" / "tasks" / "moons.py").read_text()
+
+
+def test_somebody_elses_sampler_searches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cheapest.py").write_text(examples("own-sampler.md")[0])
+    monkeypatch.syspath_prepend(str(tmp_path))
+    study = nas.search("digits-vit", preset="smoke", sampler="cheapest:Cheapest", trials=3, workers=1, confirm=0)
+    first, second, third = (row.costs.flops for row in study.rows())
+    assert second <= third < first  # the base is always tried first
+
+
+def test_somebody_elses_space_is_a_space() -> None:
+    program: dict[str, Any] = {}
+    exec(compile(examples("own-space.md")[0], "own-space.md", "exec"), program)
+    space = program["shapes"](load_task("digits-vit").base)
+    assert len(space) == 27
+    assert load_task("digits-vit").base in [one.architecture for one in space]
+
+
 def test_the_character_model_is_a_task(tmp_path: Path) -> None:
-    program = examples("tasks.md")[0]
+    program = examples("tasks.md")[1]
     assert len(program.splitlines()) < 60
     (tmp_path / "characters.py").write_text(program)
     check_task(load_task(f"{tmp_path}/characters.py:Characters"))
@@ -39,7 +66,7 @@ def test_the_character_model_is_a_task(tmp_path: Path) -> None:
 
 
 def test_a_training_by_oneself_keeps_the_contract(tmp_path: Path) -> None:
-    program = examples("tasks.md")[1]
+    program = examples("tasks.md")[2]
     assert len(program.splitlines()) <= 100
     (tmp_path / "parabola.py").write_text(program)
     task = f"{tmp_path}/parabola.py:Parabola"
@@ -56,7 +83,7 @@ def test_somebody_elses_algorithm_asks_a_table_in_few_lines(capsys: pytest.Captu
     assert (int(number), float(share)) > (3, 0.5)
 
 
-@pytest.mark.parametrize("page", [path.name for path in DOCS.glob("*.md")])
-def test_every_link_leads_somewhere(page: str) -> None:
-    for target in re.findall(r"\]\(([^)#:]+)\)", (DOCS / page).read_text()):
-        assert (DOCS / target).exists(), target
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)[)#]", page.read_text()):
+        assert (page.parent / target).exists(), target

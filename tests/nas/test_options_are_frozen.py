@@ -35,6 +35,8 @@ FLAGS = {
         "--set", "--storage", "--study", "--threads", "--topology", "--trial-gpus", "--trial-memory", "--trial-timeout",
         "--tune", "--tune-trials", "--workers",
     },
+    "new-task": {"-o", "--output"},
+    "new-topology": {"-o", "--output"},
     "export": {"--data", "--storage", "--task", "--to"},
     "import": {"--storage", "--study"},
     "results": {

@@ -1,0 +1,148 @@
+"""What mkdocs does besides: pages from outside docs, links to them, equations as MathML, and what code says of itself.
+
+A page says `<!-- topology dca -->` or `<!-- task digits-vit -->` where the docstrings, options and presets of that one
+are to stand, so that nothing is written twice; ```math holds LaTeX, as on code hosts.
+"""
+
+import inspect
+import re
+import textwrap
+from collections.abc import Iterable
+from dataclasses import fields
+from html import escape
+from pathlib import Path
+from posixpath import dirname, join, normpath, relpath
+from typing import Any
+
+from latex2mathml.converter import convert
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).parents[1]
+
+OUTSIDE = {
+    "README.md": "index.md",
+    "results/README.md": "results.md",
+    "results/tables/README.md": "tables.md",
+    "results/tables/published/README.md": "published.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+}
+"""Page outside of docs -> what it is on the site."""
+
+_LINK = re.compile(r"(?<=\]\()([^)#:\s]+)(?=[)#])")
+_MATH = re.compile(r"^```math\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_INLINE_MATH = re.compile(r"\$`([^`]+)`\$")
+_SHIM = re.compile(r'<script src="https://[^"]*/iframe-worker/shim"></script>')
+_SAID = re.compile(r"^<!-- (topology|task) (\S+) -->$", re.MULTILINE)
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages from outside docs."""
+    for source, page in OUTSIDE.items():
+        files.append(File.generated(config, page, abs_src_path=str(ROOT / source)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Point links to where things are on the site, set equations, and say what code says."""
+    here = {to: source for source, to in OUTSIDE.items()}.get(page.file.src_uri, f"docs/{page.file.src_uri}")
+    markdown = _LINK.sub(lambda link: site_link(link[1], here), markdown)
+    markdown = _SAID.sub(lambda marker: SAYS[marker[1]](marker[2]), markdown)
+    return set_math(markdown)
+
+
+def site_link(link: str, here: str) -> str:
+    """A link of a file of the repository, as it is on the page made of it. What is no page is named, not linked to."""
+    target = normpath(join(dirname(here), link))
+    target = f"{target}/README.md" if (ROOT / target / "README.md").exists() else target
+    on = OUTSIDE.get(target, target.removeprefix("docs/"))
+    return relpath(on, dirname(OUTSIDE.get(here, here.removeprefix("docs/"))) or ".")
+
+
+def set_math(markdown: str) -> str:
+    """LaTeX as MathML, which browsers set without anything loaded."""
+    markdown = _MATH.sub(lambda found: _displayed(found[1]), markdown)
+    return _INLINE_MATH.sub(lambda found: f"<span>{convert(found[1])}</span>", markdown)  # a line may begin with it
+
+
+def _displayed(lines: str) -> str:
+    """Each paragraph of LaTeX as an equation of its own."""
+    return "\n\n".join(convert(" ".join(part.split()), display="block") for part in lines.strip().split("\n\n"))
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Take from this site what the theme would load from another: what lets pages opened as files be searched."""
+    return _SHIM.sub('<script src="search-from-file.js"></script>', output)
+
+
+def on_post_template(output_content: str, template_name: str, config: MkDocsConfig) -> str:
+    """The same for the page that says that there is no such page."""
+    return _SHIM.sub('<script src="/search-from-file.js"></script>', output_content)
+
+
+def docstring(entry: Any) -> str:
+    """A docstring as HTML: its paragraphs, lists and indented lines, word by word."""
+    return "\n".join(_paragraph(part) for part in re.split(r"\n\n+", inspect.getdoc(entry) or ""))
+
+
+def _paragraph(part: str) -> str:
+    if part.startswith("    "):
+        return f"<pre><code>{escape(textwrap.dedent(part))}</code></pre>"
+    head, *items = re.split(r"^(?:\* |    (?=\w+: ))", part, flags=re.MULTILINE)
+    listed = "".join(f"<li>{_words(item)}</li>" for item in items)
+    return (f"<p>{_words(head)}</p>" if head.strip() else "") + (f"<ul>{listed}</ul>" if listed else "")
+
+
+def _words(text: str) -> str:
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(" ".join(text.split()), quote=False))
+
+
+def topology(name: str) -> str:
+    """What a topology says of itself and its options."""
+    from search_spaces.topologies.registry import load
+
+    kind, options = load(name)
+    module = inspect.getmodule(kind)
+    parts = [docstring(module), docstring(kind)]
+    if defaults := [f"{field.name}={getattr(options, field.name)}" for field in fields(options)]:
+        parts += [f"<p>Options, as they are by default: <code>{escape(', '.join(defaults))}</code></p>"]
+        parts += [docstring(kind.Options)]
+    if kind.axes:
+        axes = "; ".join(f"{axis} in {', '.join(map(str, values))}" for axis, values in kind.axes.items())
+        parts += [f"<p>Spaces search <code>{escape(axes)}</code>.</p>"]
+    return _said(parts)
+
+
+def task(name: str) -> str:
+    """What a task says of itself, its metrics, base architecture and presets, and what audits say of it."""
+    from tasks.load import task_class
+
+    kind = task_class(name)
+    metrics = ", ".join(f"{metric.name} ({metric.unit}, {metric.direction})" for metric in kind.metrics)
+    presets = "".join(f"<li>{escape(preset)}: <code>{escape(str(kind.presets[preset]))}</code></li>" for preset in kind.presets)  # fmt: skip  # noqa: E501
+    return _said([
+        docstring(kind),
+        f"<p>{escape(audits(name))}</p>",
+        f"<p>Version {kind.version}. Metrics: {escape(metrics)}. Base architecture: <code>{kind.base}</code></p>",
+        f"<details><summary>Presets</summary><ul>{presets}</ul></details>",
+    ])  # fmt: skip
+
+
+def audits(name: str) -> str:
+    """What the table of audits says of a task's metrics."""
+    lines = re.findall(rf"^\| {re.escape(name)} (.+) \|$", (ROOT / "docs" / "audits.md").read_text(), re.MULTILINE)
+    cells = [line.split(" | ") for line in lines]
+    said = [
+        f"{metric} {reliability} ({trained}, levels: {levels})" for metric, trained, reliability, levels, *_ in cells
+    ]
+    return f"Audited at proxy, reliability: {'; '.join(said)}." if said else "Not audited."
+
+
+def _said(parts: Iterable[str]) -> str:
+    return '<div class="said">' + "\n".join(part.replace("\n\n", "\n") for part in parts) + "</div>\n"
+
+
+SAYS = {"topology": topology, "task": task}
+"""Marker in a page -> what stands there."""

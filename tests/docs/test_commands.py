@@ -1,0 +1,125 @@
+"""Command lines in pages: each is one that the command line takes, and those of the three uses run."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from doc_pages import PAGES, ROOT, command_lines
+from nas.cli import app
+
+GROUP = get_command(app)
+IDS = [str(page.relative_to(ROOT)) for page in PAGES]
+
+
+def calls(text: str) -> list[list[str]]:
+    """The words of each call of `nas` in a line, what stands before and after it left out."""
+    words = shlex.split(text, comments=True)
+    found = []
+    for at, word in enumerate(words):
+        if word in ("nas", ".venv/bin/nas") and words[at + 1 : at + 2]:
+            rest = words[at + 1 :]
+            end = next((i for i, one in enumerate(rest) if one in ("&&", "|", ";")), len(rest))
+            found.append(rest[:end])
+    return found
+
+
+def in_blocks(page: Path) -> list[list[str]]:
+    """Every call of `nas` in a page's blocks: as it would be typed."""
+    return [words for line in command_lines(page) if re.search(r"(^|[ /])nas \S", line) for words in calls(line)]
+
+
+def in_text(page: Path) -> list[list[str]]:
+    """Every call of `nas` in a page's sentences: its task and its values may be left out."""
+    return [words for code in re.findall(r"`(nas [^`\n]+)`", page.read_text()) for words in calls(code)]
+
+
+def command_of(words: list[str]) -> Any:
+    """The command that a call names; None where there is no such one."""
+    return GROUP.commands.get(next((word for word in words if word != "--debug"), ""))  # type: ignore[attr-defined]
+
+
+def refusal(words: list[str]) -> str | None:
+    """Why the command line would not take these words, None where it would."""
+    command = command_of(words)
+    if command is None:
+        return f"there is no command {words[0]!r}"
+    try:
+        command.make_context(words[0], words[1:])
+    except Exception as error:  # click's, which typer has a copy of
+        return str(error)
+    return None
+
+
+def unknown_flags(words: list[str]) -> list[str]:
+    """What a sentence says of a call that is no command or option of it; COMMAND and --help stand for any."""
+    if words[0] in ("COMMAND", "--help", "--debug"):
+        return []
+    command = command_of(words)
+    if command is None:
+        return words[:1]
+    flags = {"--help", *(flag for option in command.params for flag in option.opts)}
+    return [word for word in words[1:] if re.match(r"-\D", word) and word not in flags]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_every_command_that_a_page_shows_is_one(page: Path) -> None:
+    assert not {" ".join(words): why for words in in_blocks(page) if (why := refusal(words))}
+    assert not {" ".join(words): wrong for words in in_text(page) if (wrong := unknown_flags(words))}
+
+
+def test_a_wrong_command_is_noticed(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("    nas search digits-vit --trails 3\n    nas serach digits-vit\n    nas evaluate  # what?\n")
+    assert all(refusal(words) for words in in_blocks(page))
+    page.write_text("```bash\nsrun x -- \\\n  nas search digits-vit --trials 3 | head\n```\n")
+    assert [refusal(words) for words in in_blocks(page)] == [None]
+    page.write_text("`nas serach digits-vit`, `nas front --limit 3`, `nas search --trials`, `nas COMMAND --help`")
+    assert [unknown_flags(words) for words in in_text(page)] == [["serach"], ["--limit"], [], []]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_every_module_that_a_page_runs_is_there(page: Path) -> None:
+    for module in re.findall(r"python -m ((?:benchmarks|tests)\.\w+)", page.read_text()):
+        assert find_spec(module) or (ROOT / module.replace(".", "/")).is_dir(), module
+
+
+def quick(words: list[str]) -> list[str]:
+    """The same call in seconds: at smoke, with few trials."""
+    line = re.sub(r"--trials \d+", "--trials 3", shlex.join(words))
+    line = line.replace("STUDY", "s").replace("digit-ranks-vit", "digits-vit").replace("params<=50k", "params<=30k")
+    short = {
+        "search": " --preset smoke --workers 1",
+        "audit": " --preset smoke --architectures 4 --seeds 2 --workers 1",
+    }
+    line += short.get(words[0], "")
+    if words[0] == "search" and "--study" not in line and "moons" not in line:
+        line += " --study s"
+    return shlex.split(line)
+
+
+@pytest.mark.slow
+def test_the_three_uses_run_as_they_stand(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "uses.md").read_text().partition("## And besides")[0]
+    page = tmp_path / "uses.md"
+    page.write_text(text)
+    environment = {**os.environ, "NAS_WORKERS": "1"}
+    for line in command_lines(page):
+        if line.startswith("python "):
+            words = shlex.split(line)[1:]
+        else:
+            ((*call,),) = calls(line)
+            words = ["-m", "nas", *quick(call)]
+        done = subprocess.run(
+            [sys.executable, *words], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, f"{line}\n{done.stderr}"
+    assert (tmp_path / "report.html").exists()
+    assert (tmp_path / "moons.py").exists()

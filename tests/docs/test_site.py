@@ -1,0 +1,136 @@
+"""The site: it builds without a warning, says what there is, and loads nothing from elsewhere."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from doc_pages import ROOT
+from search_spaces.topologies.registry import TOPOLOGIES
+from tasks.base import TASKS
+
+pytest.importorskip("mkdocs", reason="mkdocs is in the extra `docs`")
+DOCS = ROOT / "docs"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "WARNING" not in done.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def building() -> ModuleType:
+    spec = spec_from_file_location("building", DOCS / "building.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def ours(registry: object) -> set[str]:
+    return {name for name in registry.names() if registry.is_ours(name)}  # type: ignore[attr-defined]
+
+
+def test_every_topology_and_every_task_of_ours_has_its_place() -> None:
+    pages = {"topology": "topologies.md", "task": "task-list.md"}
+    for kind, registry in (("topology", TOPOLOGIES), ("task", TASKS)):
+        text = (DOCS / pages[kind]).read_text()
+        assert set(re.findall(rf"^<!-- {kind} (\S+) -->$", text, re.MULTILINE)) == ours(registry)
+        assert ours(registry) <= set(re.findall(r"^##+ (\S+)$", text, re.MULTILINE))
+
+
+def test_every_topology_has_an_equation_and_every_task_its_data() -> None:
+    topologies = re.split(r"^## ", (DOCS / "topologies.md").read_text(), flags=re.MULTILINE)
+    assert all("```math" in part for part in topologies if "<!-- topology" in part)
+    parts = re.split(r"^##+ ", (DOCS / "task-list.md").read_text(), flags=re.MULTILINE)
+    for part in (part for part in parts if "<!-- task" in part):
+        assert "Data: " in part, part
+
+
+def test_a_task_has_the_audits_of_the_table(building: ModuleType) -> None:
+    said = building.audits("digits-vit")
+    assert said.startswith("Audited at proxy, reliability: loss 0.")
+    assert "levels: 2" in said
+    assert building.audits("digits") == "Not audited."  # another name that begins so
+    audited = {name for name in ours(TASKS) if "Not" not in building.audits(name)}
+    table = (DOCS / "audits.md").read_text().partition("|---")[2]
+    assert audited == set(re.findall(r"^\| (\S+) \S+", table, re.MULTILINE))
+
+
+def test_the_site_says_what_the_code_says(site: Path) -> None:
+    topologies, tasks = (site / "topologies.html").read_text(), (site / "task-list.html").read_text()
+    assert "<code>blocks * (blocks + 1) // 2 - 1</code>" in topologies
+    assert "temperature=0.01, direction=ingoing, cascaded=True" in topologies
+    assert topologies.count('<math xmlns="http://www.w3.org/1998/Math/MathML" display="block"') >= 14
+    assert "<!-- topology" not in topologies + tasks
+    assert "ViT-Lite-6/4" in tasks
+    assert "Audited at proxy, reliability: accuracy 0.9" in tasks
+
+
+def test_the_site_loads_nothing_from_elsewhere(site: Path) -> None:
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > 20
+    for page in pages:
+        html = page.read_text()
+        loaded = re.findall(r'<(?:script|img|iframe)[^>]* src="([^"]+)"|<link [^>]*href="([^"]+)"', html)
+        assert not [address for pair in loaded for address in pair if "//" in address], page.name
+
+
+def test_links_lead_to_pages_wherever_their_files_are(building: ModuleType) -> None:
+    assert building.site_link("docs/fronts.md", "README.md") == "fronts.md"
+    assert building.site_link("../results/README.md", "docs/python.md") == "results.md"
+    assert building.site_link("../results/tables", "docs/python.md") == "tables.md"
+    assert building.site_link("../../docs/replay.md", "results/tables/README.md") == "replay.md"
+
+
+def test_a_docstring_is_shown_word_by_word(building: ModuleType) -> None:
+    def entry() -> None:
+        """g_j = sum_i b_i * e_i < 2.
+
+            x = 1
+
+        Readings taken:
+
+        * `one`,
+          and more
+        * two
+        """
+
+    shown = building.docstring(entry)
+    assert "<p>g_j = sum_i b_i * e_i &lt; 2.</p>" in shown
+    assert "<pre><code>x = 1</code></pre>" in shown
+    assert "<ul><li><code>one</code>, and more</li><li>two</li></ul>" in shown
+
+
+@pytest.mark.browser
+def test_pages_opened_as_files_are_read_and_searched(site: Path) -> None:
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if chromium is None:
+        pytest.skip("there is no Chromium")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page()
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(f"file://{site}/topologies.html")
+        assert page.locator("math[display=block]").count() >= 14
+        page.locator("input[name=query]").click()
+        page.keyboard.type("hypervolume", delay=30)
+        page.locator(".md-search-result__meta", has_text="matching documents").wait_for(timeout=20_000)
+        assert page.locator(".md-search-result__item").count() > 2
+        assert not [url for url in asked if not url.startswith(("file:", "data:", "blob:", "about:"))]
+        browser.close()
