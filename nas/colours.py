@@ -81,7 +81,7 @@ def looks(topologies: Iterable[str]) -> Mapping[str, Look]:
 
 def _by_name(topology: str) -> Iterator[Look]:
     """Every look that a topology may have, the first ones being those that its name suggests."""
-    number = int.from_bytes(hashlib.sha256(topology.encode()).digest()[:4])
+    number = int.from_bytes(hashlib.sha256(topology.encode("utf-8", "backslashreplace")).digest()[:4])
     own = [marker for family, marker in _MARKERS.items() if family == _family(topology)]
     first = number % len(_OTHERS)
     for marker in (*own, *_OTHERS[first:], *_OTHERS[:first]):

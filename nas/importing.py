@@ -8,7 +8,7 @@ from pathlib import Path
 from nas.progress import said_if_slow
 from nas.storage.store import Store
 from results import lines
-from results.row import Row
+from results.row import Row, each_once
 from search_spaces.errors import UserError
 
 _MOST_NAMED = 3
@@ -51,6 +51,7 @@ def import_into(storage: str, study: str, rows: Sequence[Row]) -> Imported:
         if study in store.searches():
             raise UserError(f"study {study!r} is a search, whose rows are its own. Give another --study.")
         held = {row.identity(): row.status for row in store.read([study]).rows}
-        new = [row for row in rows if held.get(row.identity()) not in ("complete", row.status)]
+        every = each_once(rows)
+        new = [row for row in every if held.get(row.identity()) not in ("complete", row.status)]
         store.add_all(new, study)
-    return Imported(study, len(new), len(rows) - len(new))
+    return Imported(study, len(new), len(every) - len(new))

@@ -73,11 +73,16 @@ def draw_front(
     for number, (name, columns) in enumerate(baselines.items()):
         if y_name in columns:
             style = ("--", ":", "-.")[number % 3]
-            axes.axhline(columns[y_name], color="grey", linewidth=0.8, linestyle=style, label=name)
+            axes.axhline(columns[y_name], color="grey", linewidth=0.8, linestyle=style, label=_as_it_is(name))
     _label(axes, [one.record[x_name] for one in found], x_name, y_name)
-    axes.set_title(fill(title, 90), loc="left", fontsize=9)
+    axes.set_title(_as_it_is(fill(title, 90)), loc="left", fontsize=9)
     axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
     return figure
+
+
+def _as_it_is(text: str) -> str:
+    """Text for a picture, in which dollars begin no formula."""
+    return text.replace("$", r"\$")
 
 
 def _draw_line(axes: "Axes", corners: Sequence[tuple[float, float, float]]) -> None:
@@ -109,7 +114,7 @@ def _draw_points(axes: "Axes", found: "Sequence[Standing]", x_name: str, y_name:
                 markerfacecolor=look.colour if filled else "none",
                 elinewidth=0.6,
                 alpha=0.85 if filled else 0.5,
-                label=name if part and (filled or all(not one.confirmed for one in own)) else None,
+                label=_as_it_is(name) if part and (filled or all(not one.confirmed for one in own)) else None,
             )
 
 
@@ -121,8 +126,8 @@ def _label(axes: "Axes", span: Sequence[float], x_name: str, y_name: str) -> Non
         axes.xaxis.set_minor_locator(LogLocator(subs=(2, 5)))  # more of them overlap
         axes.xaxis.set_minor_formatter(EngFormatter(sep=""))
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
-    axes.set_xlabel(x_name)
-    axes.set_ylabel(y_name if y_name in COSTS else f"{y_name} (validation)")
+    axes.set_xlabel(_as_it_is(x_name))
+    axes.set_ylabel(_as_it_is(y_name if y_name in COSTS else f"{y_name} (validation)"))
     axes.grid(alpha=0.25)
 
 
@@ -138,12 +143,19 @@ def draw_tournament(records: Sequence[Mapping[str, Any]], title: str) -> "Figure
             [record[name] for record in own]
             for name in ("trainings", "hypervolume", "hypervolume_q1", "hypervolume_q3")
         )
-        axes.plot(across, middle, marker="osD^vP*X"[number % 8], color=f"C{number % 10}", linewidth=1, label=sampler)
+        axes.plot(
+            across,
+            middle,
+            marker="osD^vP*X"[number % 8],
+            color=f"C{number % 10}",
+            linewidth=1,
+            label=_as_it_is(sampler),
+        )
         axes.fill_between(across, low, high, color=f"C{number % 10}", alpha=0.15, linewidth=0)
     axes.set_xlabel("trainings")
     axes.set_ylabel("hypervolume of the front by test, share of the table's")
     axes.grid(alpha=0.25)
-    axes.set_title(fill(title, 90), loc="left", fontsize=9)
+    axes.set_title(_as_it_is(fill(title, 90)), loc="left", fontsize=9)
     axes.legend(fontsize=7, loc="lower right", frameon=False, title="median and quartiles", title_fontsize=7)
     return figure
 

@@ -11,7 +11,7 @@ from results.tabular import TabularBenchmark, read_table
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count
 from search_spaces.errors import UserError
-from search_spaces.listed import listed_space
+from search_spaces.listed import first_of, listed_space
 from search_spaces.space import SearchSpace
 from tasks.base import Fitted, Metric, Task
 from tasks.batches import Inputs
@@ -68,7 +68,10 @@ class Replay(Task):
             raise UserError(f"{self.name} cannot begin with given weights: its trainings are recorded.")
         row = self.table.evaluate(run.architecture, run.seed)
         for point in row.curve:
-            if run.report(point["step"], point["metrics"]) is STOP and point["step"] < row.steps:
+            at_end = point["step"] >= row.steps
+            if at_end and row.status == "complete":
+                break
+            if run.report(point["step"], point["metrics"]) is STOP:
                 return Fitted(steps=point["step"], metrics=point["metrics"])
         if row.status != "complete":
             raise RecordedFailure(row.error or f"it was recorded until step {row.steps} ({row.status})")
@@ -99,7 +102,7 @@ def replay_task(table: str) -> type[Replay]:
         "name": f"replay:{recorded.name}",
         "version": first.task_version,
         "metrics": tuple(Metric(name, "", way) for name, way in recorded.directions.items()),
-        "base": recorded.architectures[0],
+        "base": first_of(recorded.architectures),
         "presets": {first.preset: _recipe(recorded.name, first)},
         "table": recorded,
     }

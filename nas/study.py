@@ -108,7 +108,7 @@ class Study:
     @cached_property
     def table(self) -> "pyarrow.Table":
         """A line a Row, a column a number: see results/README.md; after them the lines of tables without Rows."""
-        return table.together([table.from_rows(self._rows), *self._flat] if self._rows else self._flat)
+        return table.each_once([table.from_rows(self._rows), *self._flat] if self._rows else self._flat)
 
     def to_pandas(self) -> "pandas.DataFrame":
         """The table as a data frame."""

@@ -63,15 +63,15 @@ def select(table: pa.Table, condition: str, seconds: float = SECONDS) -> pa.Tabl
     """
     expression, used = _rewrite(condition, table.column_names)
     query = f"SELECT ({expression}) FROM rows"  # noqa: S608  # made of known pieces
-    with rows_in_memory(table.select(used or table.column_names[:1])) as connection:
-        try:
+    try:
+        with rows_in_memory(table.select(used or table.column_names[:1])) as connection:
             connection.execute(_DEFINED)
             with interrupted_after(connection, seconds):
                 return table.filter(_mask(connection, query, condition))
-        except duckdb.InterruptException as error:
-            raise _refusal(condition, f"it took longer than {seconds:g} s") from error
-        except duckdb.Error as error:
-            raise _refusal(condition, reason_of(error)) from error
+    except duckdb.InterruptException as error:
+        raise _refusal(condition, f"it took longer than {seconds:g} s") from error
+    except duckdb.Error as error:
+        raise _refusal(condition, reason_of(error)) from error
 
 
 def _rewrite(condition: str, known: Sequence[str]) -> tuple[str, list[str]]:

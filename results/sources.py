@@ -13,8 +13,8 @@ from pyarrow import compute
 
 from results import lines
 from results.columns import TYPES
-from results.row import Row
-from results.table import from_records
+from results.row import Row, each_once
+from results.table import finite, from_records
 from results.table import read as read_parquet
 from search_spaces.errors import UserError, unknown
 from search_spaces.files import regular
@@ -60,9 +60,9 @@ def read(name: str | Path) -> Source:
 
 def union(sources: list[Source]) -> Source:
     """Several sources as one."""
-    rows = {row.identity(): row for source in sources for row in source.rows}
+    rows = each_once(row for source in sources for row in source.rows)
     flat = tuple(table for source in sources for table in source.flat)
-    return Source(tuple(rows.values()), flat, tuple(line for source in sources for line in source.bad))
+    return Source(tuple(rows), flat, tuple(line for source in sources for line in source.bad))
 
 
 def _read(path: Path) -> Source:
@@ -110,7 +110,7 @@ def _typed(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     kinds = {int: [pa.int64()], float: [pa.float64()], str: []}[TYPES[name]] if name in TYPES else None
     for kind in [pa.int64(), pa.float64()] if kinds is None else kinds:
         try:
-            return column.cast(kind)
+            return finite(column.cast(kind))
         except pa.ArrowInvalid:
             if kinds:
                 raise

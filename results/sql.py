@@ -8,6 +8,7 @@ import duckdb
 import pyarrow as pa
 
 from results.sandbox import SECONDS, interrupted_after, reason_of, rows_in_memory
+from results.table import finite
 from search_spaces.errors import UserError
 
 
@@ -17,16 +18,17 @@ def answer(table: pa.Table, question: str, seconds: float = SECONDS) -> pa.Table
     Raises:
         UserError: The text is anything else, cannot be answered, reaches beyond the table, or takes longer.
     """
-    with rows_in_memory(table) as connection, interrupted_after(connection, seconds):
-        try:
+    try:
+        with rows_in_memory(table) as connection, interrupted_after(connection, seconds):
+            question.encode()  # DuckDB has Unicode
             statements = connection.extract_statements(question)
             if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                 raise _refusal("it must be one SELECT")
             found = connection.sql(statements[0].query).to_arrow_table()
-        except duckdb.InterruptException as error:
-            raise _refusal(f"it took longer than {seconds:g} s") from error
-        except duckdb.Error as error:
-            raise _refusal(reason_of(error)) from error
+    except duckdb.InterruptException as error:
+        raise _refusal(f"it took longer than {seconds:g} s") from error
+    except (duckdb.Error, UnicodeEncodeError) as error:
+        raise _refusal(reason_of(error)) from error
     twice = {name for name in found.column_names if found.column_names.count(name) > 1}
     if twice:
         raise _refusal(f"several columns are called {min(twice)!r}; name them with AS")
@@ -41,12 +43,15 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
         try:
             return column.cast(pa.int64() if whole else pa.float64())
         except pa.ArrowInvalid:  # beyond 64 bits
-            return column.cast(pa.float64())
+            return column.cast(pa.float64(), safe=False)
     if pa.types.is_floating(kind):
-        return column.cast(pa.float64())
+        return finite(column.cast(pa.float64()))
     if pa.types.is_string(kind) or pa.types.is_boolean(kind):
         return column.cast(pa.string())
-    return pa.array([None if value is None else str(value) for value in column.to_pylist()], pa.string())
+    try:
+        return pa.array([None if value is None else str(value) for value in column.to_pylist()], pa.string())
+    except (OverflowError, ValueError) as error:  # a date that Python has not
+        raise _refusal(f"a value has no place in a table: {error}. Write it out: CAST(... AS VARCHAR)") from error
 
 
 def _refusal(reason: str) -> UserError:

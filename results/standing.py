@@ -168,8 +168,8 @@ def _standings(
 
 
 def _candidate(line: Record) -> tuple[Any, ...]:
-    """What makes rows of one architecture and recipe alike."""
-    key = line.get("key") or tuple(line.get(name) for name in SHAPE)
+    """What makes rows of one architecture and recipe alike; a line that does not say its architecture has its own."""
+    key = line.get("key") or (tuple(line[name] for name in SHAPE) if {*SHAPE} <= line.keys() else id(line))
     return key, *((name, value) for name, value in line.items() if name.startswith("recipe_"))
 
 

@@ -151,6 +151,26 @@ def together(tables: Sequence[pa.Table]) -> pa.Table:
         raise UserError(f"these tables do not fit together: {str(error).partition(chr(10))[0].rstrip('.')}.") from error
 
 
+def each_once(tables: Sequence[pa.Table]) -> pa.Table:
+    """Several tables as one, as `together`; a line whose identity an earlier table has is left out.
+
+    What does not say how an evaluation ended is of one that was complete. Raises UserError as `together` does.
+    """
+    kept, seen = [], set[str]()
+    says = any("status" in one.column_names for one in tables)
+    for one in tables:
+        own = one
+        if "identity" in one.column_names:
+            identities = one["identity"].to_pylist()
+            if seen:
+                own = keep(one, np.array([identity is None or identity not in seen for identity in identities]))
+            seen.update(filter(None, identities))
+        if says and "status" not in own.column_names:
+            own = own.append_column("status", array(["complete"] * len(own), str))
+        kept.append(own)
+    return together(kept)
+
+
 def read(path: Path) -> pa.Table:
     """The table in a Parquet file; numbers that are not finite become null.
 
@@ -170,7 +190,7 @@ def read(path: Path) -> pa.Table:
             raise UserError(
                 f"column {field.name!r} of {str(path)!r} must hold integers, floats or text, got {field.type}."
             )
-    return pa.table(list(map(_finite, table.columns)), schema=table.schema)
+    return pa.table(list(map(finite, table.columns)), schema=table.schema)
 
 
 def require(table: pa.Table, names: Iterable[str]) -> None:
@@ -254,7 +274,8 @@ def _quoted(column: str) -> str:
     return column if column.isidentifier() else '"' + column.replace('"', '""') + '"'
 
 
-def _finite(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def finite(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column of which numbers that are not finite have become null."""
     if not pa.types.is_floating(column.type) or compute.all(compute.is_finite(column)).as_py() is not False:
         return column
     return compute.if_else(compute.is_finite(column), column, pa.nulls(len(column), column.type))

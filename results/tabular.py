@@ -12,7 +12,7 @@ from typing import Any, final
 
 from results import lines
 from results.columns import COMPARABLE
-from results.row import Costs, Direction, Row
+from results.row import Costs, Direction, Row, each_once
 from results.sources import shipped
 from results.strict_json import JSON
 from search_spaces.architecture import Architecture
@@ -41,14 +41,14 @@ class TabularBenchmark:
     def __init__(self, name: str, rows: Sequence[Row]) -> None:
         _check_alike(name, rows)
         counted = {row.architecture: row.costs for row in rows if _is_counted(row)}
-        once = {(row.architecture, row.seed): row for row in rows if row.architecture in counted}
+        known = (row for row in rows if row.architecture in counted)
+        self.rows = tuple(each_once(known, lambda row: (row.architecture, row.seed)))
         recorded: dict[Architecture, dict[int, Row]] = {}
-        for (architecture, seed), row in once.items():
-            recorded.setdefault(architecture, {})[seed] = row
+        for row in self.rows:
+            recorded.setdefault(row.architecture, {})[row.seed] = row
         if not recorded:
             raise UserError(f"table {name!r} has no row of an architecture whose parameters and MACs were counted.")
         self.name = name
-        self.rows = tuple(once.values())
         self._recorded, self._costs = recorded, counted
 
     @property

@@ -16,14 +16,17 @@ from results.tabular import TabularBenchmark
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError, unknown
 
+BEYOND = 0.1
+"""How far beyond the worst the reference point lies, as a share of the range."""
+
 
 @final
 class TrueFront:
     """The front of a table's means on test, by which what a search has found by validation is judged.
 
     An architecture's value is the mean over its complete Rows: of a metric that on the test split, of a cost that of
-    the cost. One without such a Row is worth nothing. The reference point is the worst that any Row has of each
-    objective: the worst recorded test value, and the greatest cost.
+    the cost. One without such a Row is worth nothing. The reference point is a tenth of their range worse than the
+    worst recorded test value, and than the greatest cost: so what is best in one objective alone is worth something.
 
     Attributes:
         values: Architecture -> its values, turned so that less is better: [m].
@@ -49,7 +52,7 @@ class TrueFront:
         if not found:
             raise _nowhere(table, names)
         every = np.array([values for of_one in found.values() for values in of_one]) * signs
-        self.reference = every.max(axis=0)
+        self.reference = every.max(axis=0) + BEYOND * np.ptp(every, axis=0)
         self.values = {one: np.array([*map(fmean, zip(*of_one, strict=True))]) * signs for one, of_one in found.items()}
         self._whole = self._hypervolume(self.values)
         if not self._whole:

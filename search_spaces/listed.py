@@ -12,7 +12,7 @@ _PLAIN = tuple(field.name for field in fields(Architecture) if field.name != "to
 
 
 def listed_space(name: str, architectures: Sequence[Architecture]) -> SearchSpace:
-    """The space of these architectures; its axes are what they differ in, and the first of them is its base.
+    """The space of these architectures; its axes are what they differ in, and its base is `first_of` them.
 
     Options of a topology are axes of their own, as in the installed spaces, where all architectures that it wires say
     the same ones; otherwise, and where runs of blocks have topologies of their own, the whole text is a word.
@@ -27,7 +27,12 @@ def listed_space(name: str, architectures: Sequence[Architecture]) -> SearchSpac
     whole = {one: {field: getattr(one, field) for field in _PLAIN} | _wiring(one, searched) for one in every}
     axes = _axes(whole.values())
     points = {one: {axis: value for axis, value in point.items() if axis in axes} for one, point in whole.items()}
-    return SearchSpace(name, architectures[0], axes, points)
+    return SearchSpace(name, first_of(architectures), axes, points)
+
+
+def first_of(architectures: Iterable[Architecture]) -> Architecture:
+    """Where a search begins: at the least key, for the first that stands in a file may be the best that is in it."""
+    return min(architectures, key=lambda one: one.key)
 
 
 def _searched_options(architectures: Iterable[Architecture]) -> dict[str, tuple[str, ...]]:

@@ -46,6 +46,8 @@ class Question:
 
         if self.knee and self.pareto is None:
             raise UserError("--knee is of a front. Give --pareto accuracy,flops.")
+        if len({*self.by}) < len(self.by):
+            raise UserError(f"--by names a column twice: {', '.join(self.by)}.")
         given = [name for name in ("pareto", "best", "by", "sql") if getattr(self, name) not in (None, [])]
         if len(given) > 1 and given != ["best", "by"]:
             raise UserError(f"--{given[0]} and --{given[1]} are two questions. Ask one after the other.")
@@ -138,13 +140,18 @@ def _print(found: "pa.Table", title: str, format: Format) -> None:
 
 def _by_task(found: "pa.Table") -> "Iterator[tuple[str, pa.Table]]":
     """The lines of each task, with the columns that it has."""
-    from pyarrow import compute
 
     tasks = found["task"].unique().to_pylist() if "task" in found.column_names else [None]
     for task in tasks:
-        own = found if task is None else found.filter(compute.equal(found["task"], task)).drop_columns("task")
+        own = found if "task" not in found.column_names else _of_task(found, task).drop_columns("task")
         names = [name for name in own.column_names if own[name].null_count < len(own) or name.endswith("_se")]
         yield (f"{task}: " if task else ""), own.select(names)
+
+
+def _of_task(found: "pa.Table", task: str | None) -> "pa.Table":
+    from pyarrow import compute
+
+    return found.filter(compute.is_null(found["task"]) if task is None else compute.equal(found["task"], task))
 
 
 def _conditions(where: str | None, budget: Sequence[str]) -> str | None:
@@ -152,7 +159,7 @@ def _conditions(where: str | None, budget: Sequence[str]) -> str | None:
     from nas.budget import parse_budget
 
     bounds = [
-        f"{name} >= {bound.low} and {name} <= {bound.high:d}" if bound.high < float("inf") else f"{name} >= {bound.low}"
+        f"{name} >= {bound.low} and {name} <= {bound.high}" if bound.high < float("inf") else f"{name} >= {bound.low}"
         for name, bound in parse_budget(budget).bounds.items()
     ]
     return " and ".join([*([f"({where})"] if where is not None else []), *bounds]) or None

@@ -76,7 +76,8 @@ def parts(found: Sequence[Standing], whole: str) -> list[dict[str, Any]]:
     records = []
     for one in found:
         known = dict(one.record)
-        known["other params"] = known["params"] - sum(known.get(name) or 0 for name in PARTS["parameters"][:2])
+        named = sum(known.get(name) or 0 for name in PARTS["parameters"][:2])
+        known["other params"] = None if known.get("params") is None else known["params"] - named
         values = {name: known.get(name) for name in PARTS[whole]}
         records += [{**shape_of(one), "part": name, "value": value} for name, value in values.items() if value]
     return records

@@ -30,7 +30,7 @@ from nas.storage.database import (
 from nas.storage.locks import making_schema
 from nas.storage.outages import patient
 from nas.storage.search_config import SearchConfig
-from results.row import BadRow, Row
+from results.row import BadRow, Row, each_once
 from search_spaces.errors import UserError
 
 CONFIG = "settings"  # the attribute of Optuna's study that has a SearchConfig
@@ -175,20 +175,14 @@ class Store:
 
     def read(self, studies: Iterable[str]) -> Stored:
         """The Rows of some studies; a record that is none is named, and the others are read."""
-        rows: dict[str, Row] = {}
-        bad = []
+        rows, bad = [], []
         with _nothing_collected():
             for place, text, identity in chain.from_iterable(map(self._texts, studies)):
                 try:
-                    row = Row.from_json(text, identity)
+                    rows.append(Row.from_json(text, identity))
                 except BadRow as error:
                     bad.append(f"{place}: {error}")
-                    continue
-                earlier = rows.get(row.identity())
-                if earlier is None or earlier.status != "complete" or row.status == "complete":
-                    rows.pop(row.identity(), None)
-                    rows[row.identity()] = row
-        return Stored(tuple(rows.values()), tuple(bad))
+            return Stored(tuple(each_once(rows)), tuple(bad))
 
     def studies(self) -> list[str]:
         """The names of all studies that hold Rows, in the order of their newest ones."""

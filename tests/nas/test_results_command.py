@@ -178,3 +178,26 @@ def test_a_question_that_cannot_be_is_a_line(study: Study, question: dict[str, A
     with pytest.raises(UserError) as caught:
         query_rows(study, **question)
     assert words in str(caught.value)
+
+
+def test_what_is_exported_and_asked_beside_its_rows_counts_once(study: Study, tmp_path: Path) -> None:
+    export.write(study.table, "parquet", tmp_path / "same.parquet")
+    (tmp_path / "other.csv").write_text("depth,loss\n9,0.5\n")
+    lines.write(study.rows(), tmp_path / "rows.jsonl")
+    together = nas.load(source=[str(tmp_path / one) for one in ("rows.jsonl", "same.parquet", "other.csv")])
+    assert len(together.table) == len(study.rows()) + 1
+    assert together.table["status"].to_pylist()[-1] == "complete"
+
+
+@pytest.mark.parametrize(
+    "asked", [{"sql": "select '99999-01-01'::date d"}, {"by": "depth,depth"}, {"sql": "select '\ud800'"}]
+)
+def test_odd_questions_are_told_in_a_line(study: Study, asked: dict[str, Any]) -> None:
+    with pytest.raises(UserError):
+        query_rows(study, **asked)
+
+
+def test_odd_questions_that_have_answers_are_answered(ask: Ask) -> None:
+    ask(sql="select 18446744073709551615::ubigint as huge")
+    ask(sql="select 'nan'::float as none")
+    ask(budget=["latency_ms<=5"])

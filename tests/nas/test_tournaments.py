@@ -34,8 +34,10 @@ def quantile(values: Sequence[float], share: float) -> float:
 
 
 def area(rows: list[Row], architectures: set[Any]) -> float:
-    """What accuracies on test cover over FLOPs, from the worst of any row on, as the steps of a staircase."""
-    worst, ends = min(row.test["accuracy"] for row in rows), sorted({row.costs.flops or 0 for row in rows})
+    """What accuracies on test cover over FLOPs, from a tenth below the worst of any row on, as a staircase's steps."""
+    tests, ends = [row.test["accuracy"] for row in rows], sorted({row.costs.flops or 0 for row in rows})
+    worst = min(tests) - (max(tests) - min(tests)) / 10
+    ends.append(ends[-1] + (ends[-1] - ends[0]) / 10)  # type: ignore[arg-type]
     total = 0.0
     for low, high in pairwise(ends):
         own = [row for row in rows if row.architecture in architectures and (row.costs.flops or 0) <= low]

@@ -11,6 +11,7 @@ from results import export, lines, sources
 from results.row import Row
 from results.table import from_rows, together
 from search_spaces.errors import UserError
+from toy_rows import a_row
 
 RandomRows = Callable[[int, int], list[Row]]
 
@@ -33,12 +34,24 @@ def test_columns_come_back_as_they_were_written(random_rows: RandomRows, tmp_pat
 
 def test_whole_rows_stand_once_and_bad_lines_are_named(random_rows: RandomRows, tmp_path: Path) -> None:
     rows = random_rows(1, 5)
-    lines.write([*rows, rows[0]], tmp_path / "rows.jsonl")
+    lines.write([rows[0], *rows], tmp_path / "rows.jsonl")
     with (tmp_path / "rows.jsonl").open("a") as file:
         file.write("{}\n")
     found = sources.read(tmp_path / "rows.jsonl")
     assert found.rows == tuple(rows)
     assert found.bad == (f"{tmp_path}/rows.jsonl, line 7: it has no 'task'",)
+
+
+def test_a_complete_row_is_not_lost_to_a_later_failure(tmp_path: Path) -> None:
+    whole = a_row()
+    lines.write([whole, a_row(status="failed", error="it broke", metrics={})], tmp_path / "rows.jsonl")
+    assert sources.read(tmp_path / "rows.jsonl").rows == (whole,)
+
+
+def test_numbers_that_are_none_become_null_in_csv_too(tmp_path: Path) -> None:
+    (tmp_path / "odd.csv").write_text("name,loss\na,nan\nb,0.5\nc,inf\n")
+    [table] = sources.read(tmp_path / "odd.csv").flat
+    assert table["loss"].to_pylist() == [None, 0.5, None]
 
 
 def test_shipped_tables_have_names() -> None:

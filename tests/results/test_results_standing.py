@@ -242,3 +242,9 @@ def test_presets_have_fronts_of_their_own_in_every_question() -> None:
     lines = [line(1, 0.5) | {"preset": "smoke"}, line(2, 0.9) | {"preset": "proxy"}]
     assert sum(one.stands for one in stand(lines).values()) == 2
     assert len(front(table.from_records(lines), {"accuracy": "max"})) == 2
+
+
+def test_a_line_that_does_not_say_its_architecture_has_one_of_its_own() -> None:
+    lines = [{"name": name, "acc": value} for name, value in (("a", 0.5), ("b", 0.6), ("c", 0.9))]
+    found = standings(table.from_records(lines), {"acc": "max"})
+    assert [one.record["acc"] for one in found] == [0.5, 0.6, 0.9]

@@ -38,12 +38,15 @@ def test_what_was_not_recorded_is_said() -> None:
         table.only([])
 
 
-def test_a_training_that_stands_twice_is_the_last_and_what_was_never_counted_is_left_out() -> None:
+def test_a_training_that_stands_twice_is_the_last_complete_one_and_what_was_never_counted_is_left_out() -> None:
     first, second = trained(LITTLE, 0), replace(trained(LITTLE, 0), status="failed", error="power cut")
     uncounted = replace(trained(LITTLE.changed({"depth": 2}), 0), status="failed", costs=Costs())
     failed = replace(trained(LITTLE, 1), status="failed", costs=Costs())  # its other seed was counted
     table = a_table(first, uncounted, second, failed)
-    assert table.rows == (second, failed)
+    assert table.rows == (first, failed)
+    again = replace(first, metrics={**first.metrics, "accuracy": 0.123})
+    assert a_table(first, again, second).rows == (again,)
+    assert a_table(second, second).rows == (second,)
     assert table.costs(LITTLE) == first.costs
     with pytest.raises(UserError, match="counted"):
         a_table(uncounted)

@@ -22,7 +22,9 @@ def naive(table: TabularBenchmark, chosen: list[Architecture]) -> float:
     """The area that accuracies on test and FLOPs cover: the widths of FLOPs, at the best accuracy within each."""
     rows = [row for row in table.rows if row.status == "complete"]
     flops = sorted({float(row.costs.flops or 0) for row in rows})
-    worst, area = min(row.test["accuracy"] for row in rows), 0.0
+    flops.append(flops[-1] + (flops[-1] - flops[0]) / 10)
+    tests = [row.test["accuracy"] for row in rows]
+    worst, area = min(tests) - (max(tests) - min(tests)) / 10, 0.0
     for low, high in pairwise(flops):
         within = [one for one in chosen if (table.costs(one).flops or 0) <= low]
         means = [fmean(row.test["accuracy"] for row in rows if row.architecture == one) for one in within]
@@ -55,7 +57,10 @@ def test_failed_trainings_are_worth_nothing_and_spoil_no_mean() -> None:
     lost = [*whole[:3], replace(whole[3], status="failed", error="x", metrics={}, test={})]
     front = TrueFront(a_table(*lost), WAYS)
     assert front.values[big][0] == -whole[2].test["accuracy"]
-    assert front.reference.tolist() == [-min(row.test["accuracy"] for row in whole[:3]), whole[2].costs.flops]
+    tests, flops = ([one(row) for row in whole[:3]] for one in (lambda r: r.test["accuracy"], lambda r: r.costs.flops))
+    assert front.reference.tolist() == pytest.approx([
+        -min(tests) + (max(tests) - min(tests)) / 10, max(flops) + (max(flops) - min(flops)) / 10,
+    ])  # fmt: skip
     gone = [*whole[:2], *(replace(row, status="pruned") for row in whole[2:])]
     assert list(TrueFront(a_table(*gone, trained(LITTLE.changed({"depth": 2}), 0)), WAYS).values) == [
         LITTLE, LITTLE.changed({"depth": 2})]  # fmt: skip
@@ -77,3 +82,12 @@ def test_what_has_no_front_is_said(objectives: dict[str, Direction], says: str) 
 def test_validation_does_not_judge_itself() -> None:
     with pytest.raises(UserError, match="no test_accuracy: accuracy chose"):
         TrueFront(a_table(*(replace(row, test={}) for row in recorded())), WAYS)
+
+
+def test_what_is_best_in_one_objective_alone_is_worth_something() -> None:
+    table = a_table()
+    front = TrueFront(table, WAYS)
+    best = min(table.architectures, key=lambda one: front.values[one][0])
+    assert table.costs(best).flops == max(table.costs(one).flops or 0 for one in table.architectures)
+    assert front.share([best]) > 0
+    assert front.share([one for one in table.architectures if one != best]) < 1
