@@ -23,6 +23,7 @@ from tasks.example_splits import Example, Examples, ExampleSplits, stacked
 from tasks.recipe import Recipe, Schedule
 from tasks.settings import AtLeastOne, NotNegative, Positive, ShareOfOne
 from tasks.supervised import SupervisedTask
+from tasks.wiring import refuse_unwired
 
 GROUPS = 20
 """Parts of the examples, each left out once, that the standard error of a metric is made from."""
@@ -119,8 +120,10 @@ class HuggingFaceTask(SupervisedTask):
         return logits
 
     def build(self, architecture: Architecture) -> nn.Module:
-        """The model, as what gives tensors by name."""
-        return ByConvention(self.model(architecture), self.input_names)
+        """The model, as what gives tensors by name. Raises UserError for a topology that it does not have."""
+        model = self.model(architecture)
+        refuse_unwired(model, architecture)
+        return ByConvention(model, self.input_names)
 
     def load(self) -> ExampleSplits:
         """The data sets, whose columns are those that the model's forward names."""

@@ -27,6 +27,7 @@ from tasks.run import Run
 from tasks.settings import AtLeastOne, Between, NotNegative, ShareOfOne, check, shown
 from tasks.splits import seeded
 from tasks.training import apart, checkpoint_of
+from tasks.wiring import refuse_unwired
 
 Bound = Annotated[int, Between(-1)]
 
@@ -85,12 +86,18 @@ class LightningTask(Task):
     logged_as: ClassVar[tuple[str, str]] = ("val_{}", "test_{}")
 
     @abstractmethod
-    def build(self, architecture: Architecture) -> LightningModule:
-        """The module. See Task.build."""
+    def module(self, architecture: Architecture) -> LightningModule:
+        """The module, on the default device."""
 
     @abstractmethod
     def data_module(self, recipe: Any) -> LightningDataModule:
         """The data, as a recipe wants it."""
+
+    def build(self, architecture: Architecture) -> LightningModule:
+        """The module. Raises UserError for a topology that it does not have."""
+        module = self.module(architecture)
+        refuse_unwired(module, architecture)
+        return module
 
     def training_form(self, architecture: Architecture, recipe: Any) -> LightningModule:
         """The module as it is trained: another than `build` makes where it takes values of the recipe."""
@@ -108,10 +115,10 @@ class LightningTask(Task):
                 f"task {self.name!r} is trained by one process, got {processes()}. Start it without torchrun."
             )
         with torch.device("meta"):
-            module: Any = self.build(self.base)
+            module: Any = self.module(self.base)
         if not isinstance(module, LightningModule):
             raise UserError(
-                f"task {self.name!r}: build must give a lightning.pytorch.LightningModule, got "
+                f"task {self.name!r}: module must give a lightning.pytorch.LightningModule, got "
                 f"{type(module).__module__}.{type(module).__name__}. Derive it from that of `lightning`."
             )
         for step in ("training_step", "validation_step", "configure_optimizers"):
