@@ -26,7 +26,7 @@ from tasks.recipe import Precision
 from tasks.run import Run
 from tasks.settings import AtLeastOne, Between, NotNegative, ShareOfOne, check, shown
 from tasks.splits import seeded
-from tasks.training import apart, checkpoint_of
+from tasks.training import checkpoint_of
 from tasks.wiring import refuse_unwired
 
 Bound = Annotated[int, Between(-1)]
@@ -149,8 +149,7 @@ class LightningTask(Task):
 
     def fit(self, run: Run) -> Fitted:
         """Train by Lightning's Trainer and measure. See Task.fit."""
-        with apart(run):
-            return train_by_lightning(self, run, checkpoint_of(self, run))
+        return train_by_lightning(self, run, checkpoint_of(self, run))
 
     def metrics_of(self, logged: Mapping[str, float], part: str) -> dict[str, float]:
         """The task's metrics and their standard errors in what was logged. Raises UserError where one is missing."""

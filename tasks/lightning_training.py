@@ -19,6 +19,7 @@ from tasks.fabric import make_lightning_quiet
 from tasks.lightning_trainer import Course, InCheckpoint, Metrics, OneDevice, Stopped
 from tasks.run import STOP, Run
 from tasks.splits import seeded
+from tasks.training import apart
 
 if TYPE_CHECKING:
     from tasks.lightning_module import LightningTask
@@ -27,21 +28,20 @@ if TYPE_CHECKING:
 def train_by_lightning(task: "LightningTask", run: Run, checkpoint: Checkpoint) -> Fitted:
     """Train to the end, or to where the run's report says STOP; see Task.fit."""
     kept = checkpoint.load()
-    try:
-        with _said_quietly(), TemporaryDirectory() as scratch:
-            training = LightningTraining(task, run, checkpoint, kept, scratch)
-            try:
-                return training.fitted()
-            except Diverged:  # what it would go on from leads there again
-                raise
-            except Exception as error:
-                if kept is None or training.course.began:
+    with _said_quietly():
+        while True:
+            with apart(run), TemporaryDirectory() as scratch:
+                training = LightningTraining(task, run, checkpoint, kept, scratch)
+                try:
+                    return training.fitted()
+                except Diverged:  # what it would go on from leads there again
+                    checkpoint.clear()
                     raise
-                checkpoint.set_aside(reason_of(error))  # its weights have other names: the task's file was changed
-            return LightningTraining(task, run, checkpoint, None, scratch).fitted()
-    except Diverged:
-        checkpoint.clear()
-        raise
+                except Exception as error:
+                    if kept is None or training.course.began:
+                        raise
+                    checkpoint.set_aside(reason_of(error))  # its weights have other names: the task's file was changed
+            kept = None
 
 
 class LightningTraining:
