@@ -131,21 +131,40 @@ def test_hyperparameters_are_not_in_the_checkpoint(tmp_path: Path) -> None:
     assert "hyper_parameters" not in kept
 
 
-def test_ctrl_c_is_ctrl_c(tmp_path: Path) -> None:
-    class Asked(KeyboardInterrupt):
-        pass
+class Asked(KeyboardInterrupt):
+    """Somebody wants an end."""
 
-    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    meant = []
 
+def meanings() -> tuple[Any, Any]:
+    return signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+
+
+def test_ctrl_c_is_ctrl_c() -> None:
     def report(step: int, metrics: Mapping[str, float]) -> Decision:
-        meant.append(signal.getsignal(signal.SIGTERM))
         raise Asked
 
-    with pytest.raises(Asked):
-        toy().fit(Run(architecture=Toy.base, recipe=SMOKE, seed=0, report=report))
-    assert meant == [before[1]]
-    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+    class Early(Points):
+        def setup(self, stage: str) -> None:
+            raise Asked
+
+    before = meanings()
+    for task in (toy(), toy(data_of=Early)):
+        with pytest.raises(Asked):
+            task.fit(Run(architecture=Toy.base, recipe=SMOKE, seed=0, report=report))
+        assert meanings() == before
+
+
+def test_signals_mean_what_they_meant_while_it_trains() -> None:
+    meant = []
+
+    class Watching(Net):
+        def training_step(self, batch: Any, batch_idx: int) -> Any:
+            meant.append(meanings())
+            return super().training_step(batch, batch_idx)
+
+    before = meanings()
+    fit(toy(Watching, num_sanity_val_steps=0))
+    assert set(meant) == {before}
 
 
 def test_a_metric_that_is_not_logged_is_told_before_any_training() -> None:
