@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -145,7 +146,9 @@ def test_ctrl_c_is_ctrl_c() -> None:
 
     class Early(Points):
         def setup(self, stage: str) -> None:
-            raise Asked
+            super().setup(stage)
+            if self.trainer is not None:  # not while its fingerprint is made
+                raise Asked
 
     before = meanings()
     for task in (toy(), toy(data_of=Early)):
@@ -231,6 +234,27 @@ def test_the_data_is_cut_alike_for_all_seeds() -> None:
     one, other = (fit(toy(Constant), seed=seed)[0] for seed in (0, 1))
     assert one.metrics == other.metrics
     assert one.test == other.test
+
+
+def test_what_a_module_draws_in_setup_is_of_the_seed() -> None:
+    class Drawing(Net):
+        def setup(self, stage: str) -> None:
+            self.drawn = torch.randn(3).tolist()
+
+    drawn = [fit(toy(Drawing), seed=seed)[0].network.drawn for seed in (0, 0, 1)]  # type: ignore[union-attr]
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+def test_of_a_point_before_the_checkpoint_there_is_no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Checkpoint, "due", lambda self: self.folder is not None)
+    with pytest.raises(Killed):
+        fit(toy(), tmp_path, die=3)
+    run = Run(architecture=Toy.base, recipe=SMOKE, seed=0, folder=tmp_path, report=lambda *_: STOP)
+    stopped = toy().fit(run)
+    assert (stopped.steps, stopped.network) == (4, None)
+    at_its_end = toy().fit(replace(run, report=lambda step, _: STOP if step == 8 else CONTINUE))
+    assert at_its_end.steps == 8
+    assert at_its_end.network is not None
 
 
 def test_a_loss_that_is_not_finite_ends_it(tmp_path: Path) -> None:
