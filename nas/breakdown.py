@@ -28,13 +28,15 @@ def as_a_whole(task: Task, architecture: Architecture) -> dict[str, Any]:
 def by_layer(task: Task, architecture: Architecture) -> list[dict[str, Any]]:
     """Parameters, MACs and FLOPs of each part of the network, in order.
 
-    A part is a layer of a stack or a block of timm's, by its name in the network and its class; the topology of a
-    stack together with the final norm; or what stands beside a stack, such as an embedding and a head. Parameters that
-    two parts share are the first one's; a part that costs nothing is left out, unless it is a layer. Raises as
-    `nas.counting.count` does, but holds nothing against the closed form.
+    A part is a layer of a stack, a block of timm's or, where there is neither, a member of a ModuleList, by its name in
+    the network and its class; the topology of a stack together with the final norm; or what stands beside a stack, such
+    as an embedding and a head. Parameters that two parts share are the first one's; a part that costs nothing is left
+    out, unless it is a layer. Raises as `nas.counting.count` does, but holds nothing against the closed form.
     """
     model, counted = _traced(task, architecture)
     layers = {*blocks_of(model)}.union(*(stack.layers for stack in model.modules() if isinstance(stack, Stack)))
+    if not layers:  # somebody's own network
+        layers = {layer for part in model.modules() if isinstance(part, nn.ModuleList) for layer in part}
     sizes = _sizes(model)
     records = []
     for name, module, inside in _parts("", model, layers):

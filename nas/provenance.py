@@ -13,7 +13,17 @@ from typing import Any
 
 from nas.storage.passwords import without_passwords
 
-_PACKAGES = ("nas-bench-wiring", "torch", "lightning", "timm", "optuna", "fvcore", "gymnasium", "mujoco")
+_PACKAGES = (
+    "nas-bench-wiring",
+    "torch",
+    "lightning",
+    "timm",
+    "transformers",
+    "optuna",
+    "fvcore",
+    "gymnasium",
+    "mujoco",
+)
 
 
 def provenance(device: str, threads: int) -> dict[str, Any]:

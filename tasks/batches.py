@@ -77,6 +77,24 @@ def chosen(parts: Form, which: Tensor | slice) -> Form:
     return each(parts, lambda tensor: tensor[which])
 
 
+def joined(batches: list[Tensor]) -> Tensor:
+    """Examples [B, ...] of several batches one after another, [E, ...].
+
+    Where further axes are of other lengths, as those of texts, the short are filled up with -100: torch's losses leave
+    that out, and so do metrics written for Hugging Face's Trainer.
+    """
+    longest = [max(sizes) for sizes in zip(*(batch.shape[1:] for batch in batches), strict=True)]
+    return torch.cat([_filled(batch, longest) for batch in batches])
+
+
+def _filled(batch: Tensor, longest: list[int]) -> Tensor:
+    if list(batch.shape[1:]) == longest:
+        return batch
+    filled = batch.new_full((len(batch), *longest), -100)
+    filled[tuple(slice(size) for size in batch.shape)] = batch
+    return filled
+
+
 def moved(parts: Form, device: torch.device) -> Form:
     """The same on a device; the copy is not waited for."""
     return each(parts, lambda tensor: tensor.to(device, non_blocking=True))

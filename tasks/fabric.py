@@ -27,11 +27,7 @@ def fabric_for(recipe: Recipe, device: torch.device) -> "Fabric":
     from lightning.fabric.plugins.environments.lightning import LightningEnvironment
     from lightning.fabric.plugins.environments.torchelastic import TorchElasticEnvironment
 
-    for name in ("lightning.fabric", "lightning.pytorch"):  # that processes have met, and which precision, is no news
-        logging.getLogger(name).setLevel(logging.WARNING)
-    if not torch.cuda.is_available():
-        # Lightning makes torch ask NVML whether there is a GPU; without one, each optimiser step looks for NVML again.
-        os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "0"
+    make_lightning_quiet()
     kind = device.type if recipe.accelerator == "auto" else "cpu"
     local = int(os.environ["LOCAL_WORLD_SIZE"]) if processes() > 1 else 1
     fabric = Fabric(
@@ -44,6 +40,15 @@ def fabric_for(recipe: Recipe, device: torch.device) -> "Fabric":
     )
     fabric.launch()
     return fabric
+
+
+def make_lightning_quiet() -> None:
+    """Have Lightning say what goes wrong and nothing else, and leave NVML alone."""
+    for name in ("lightning.fabric", "lightning.pytorch"):  # that processes have met, and which precision, is no news
+        logging.getLogger(name).setLevel(logging.WARNING)
+    if not torch.cuda.is_available():
+        # Lightning makes torch ask NVML whether there is a GPU; without one, each optimiser step looks for NVML again.
+        os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "0"
 
 
 def _strategy(recipe: Recipe) -> Any:

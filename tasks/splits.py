@@ -4,12 +4,15 @@ Shapes: B = batch, ... = one example's axes.
 """
 
 import hashlib
+import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Generator, Tensor
 
@@ -30,6 +33,21 @@ def derived_seed(seed: int, *purpose: int | str) -> int:
     """
     text = "/".join(map(str, (seed, *purpose)))
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4])  # the CPU's generator takes 32 bits
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Seed all that somebody's data may draw from on the CPU, and leave it as it was found."""
+    python, numpy, torchs = random.getstate(), np.random.get_state(), torch.get_rng_state()
+    random.seed(seed)
+    np.random.seed(seed)
+    torch.default_generator.manual_seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)
+        torch.set_rng_state(torchs)
 
 
 def shuffled(examples: int, seed: int, epoch: int) -> Tensor:

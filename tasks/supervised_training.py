@@ -14,7 +14,7 @@ from torch.optim import AdamW
 
 from search_spaces.topologies.decay import split_by_decay
 from tasks.base import Diverged
-from tasks.batches import Batch, Inputs, call, each, moved
+from tasks.batches import Batch, Inputs, call, each, joined, moved
 from tasks.processes import Share
 from tasks.recipe import Recipe
 from tasks.splits import DataPosition, Splits, derived_seed
@@ -130,9 +130,9 @@ class SupervisedTraining(Training):
             for name, values in self.task.measure(outputs, targets).items():
                 found[name].append(values.cpu())
         self._network.train()
-        gathered = self.share.gather({name: torch.cat(values) for name, values in found.items()})
+        gathered = self.share.gather({name: joined(values) for name, values in found.items()})
         names = next(iter(filter(None, gathered)), {})
-        return dict(self.task.summary({name: torch.cat([one[name] for one in gathered if one]) for name in names}))
+        return dict(self.task.summary({name: joined([one[name] for one in gathered if one]) for name in names}))
 
     def measures(self) -> Mapping[str, float]:
         """What the data has to say beside the metrics, added up over the processes."""

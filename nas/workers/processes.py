@@ -1,6 +1,7 @@
 """What the processes that we begin have in common: they end with whoever began them, and import what is installed."""
 
 import ctypes
+import multiprocessing
 import os
 import signal
 import sys
@@ -28,6 +29,7 @@ def working_directory_not_imported() -> Iterator[None]:
 def prepare_process(parent: int) -> None:
     """What a process does first that `parent` has begun."""
     os.environ.pop(_SAFE_PATH, None)  # what a task begins is its own affair
+    multiprocessing.set_start_method(None, force=True)  # loky's own is the default here, and begins no DataLoader's
     end_with_parent(parent)
     end_forks_with_this()
 

@@ -75,6 +75,28 @@ def test_a_training_by_oneself_keeps_the_contract(tmp_path: Path) -> None:
     assert long < 0.01 < short  # it has learnt something
 
 
+def test_a_lightning_module_is_a_task(tmp_path: Path) -> None:
+    program = examples("tasks.md")[2]
+    assert len(program.partition("class ScansTask")[2].splitlines()) <= 17
+    (tmp_path / "scans.py").write_text(program)
+    check_task(load_task(f"{tmp_path}/scans.py:ScansTask"))
+    row = nas.evaluate(f"{tmp_path}/scans.py:ScansTask", preset="proxy", topology="dca(k=2)", settings="lr=0.01")
+    assert row.status == "complete"
+    assert row.metrics["accuracy"] > 0.9
+    assert 0 < row.test["accuracy_se"] < 0.03
+
+
+def test_a_model_by_hugging_faces_convention_is_a_task(tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    program = examples("tasks.md")[3]
+    assert len(program.splitlines()) <= 70
+    (tmp_path / "bytes_lm.py").write_text(program)
+    check_task(load_task(f"{tmp_path}/bytes_lm.py:Bytes"))
+    row = nas.evaluate(f"{tmp_path}/bytes_lm.py:Bytes", preset="smoke", arch="heads=2")
+    assert row.status == "complete"
+    assert row.metrics["loss"] < 5.55  # log(256): it has learnt something
+
+
 def test_somebody_elses_algorithm_asks_a_table_in_few_lines(capsys: pytest.CaptureFixture[str]) -> None:
     (program,) = examples("replay.md")
     assert len(program.splitlines()) < 20

@@ -17,6 +17,7 @@ from nas.study import Study
 from results.row import Costs, Row
 from results.tabular import TabularBenchmark
 from search_spaces.errors import UserError
+from search_spaces.listed import first_of
 from toy_rows import LITTLE
 from toy_tables import recorded, trained, written
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.data import DataLoader
 
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count, linear
@@ -225,6 +226,17 @@ class Learning(Stepping):
                 return Fitted(steps=step, metrics=metrics, measures={"began_at": began})
         file.unlink(missing_ok=True)
         return Fitted(steps=100, metrics=metrics, test={"accuracy": accuracy}, measures={"began_at": began})
+
+
+class Loading(Toy):
+    """Has data that other processes load."""
+
+    name = "loading"
+
+    def fit(self, run: Run) -> Fitted:
+        """Load it."""
+        assert len(list(DataLoader(list(range(4)), num_workers=1))) == 4  # type: ignore[arg-type]
+        return super().fit(run)
 
 
 class Heedless(Toy):

@@ -2,7 +2,7 @@
 
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -51,6 +51,13 @@ def test_only_a_kill_that_the_kernel_counted_is_blamed_on_memory(
     cause = local_processes._cause(error, 2)
     assert cause.startswith(said)
     assert ("out-of-memory" in cause) == ("out-of-memory" in said)
+
+
+def test_a_task_may_have_its_data_loaded_by_processes_of_its_own() -> None:
+    with local_processes.LocalProcesses(1) as processes:
+        processes.submit(replace(JOB, task=f"{TOYS}:Loading"))
+        ((_, row),) = processes.collect()
+    assert (row.status, row.error) == ("complete", None)
 
 
 def test_data_that_do_not_fit_fail_their_trial_and_not_the_search() -> None:

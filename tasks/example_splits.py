@@ -1,0 +1,113 @@
+"""Examples one by one, as dicts, and what makes batches of them: the form of Hugging Face's data sets and collators.
+
+Shapes: B = batch.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from search_spaces.errors import UserError
+from tasks.batches import Batch, moved
+from tasks.fingerprints import fingerprint_of
+from tasks.processes import ALONE, Share
+from tasks.recipe import Recipe
+from tasks.splits import DataPosition, Part, Splits, derived_seed, seeded, shuffled, spread
+
+Example = Mapping[str, Any]
+
+
+class Examples(Protocol):
+    """A data set: a list of dicts will do, and so will a `datasets.Dataset`."""
+
+    def __len__(self) -> int:
+        """How many examples there are."""
+
+    def __getitem__(self, index: int, /) -> Any:
+        """One of them, a mapping of names to values."""
+
+
+Collate = Callable[[list[Any]], Mapping[str, Any]]
+
+
+def stacked(examples: Sequence[Example]) -> dict[str, Tensor]:
+    """A batch of examples whose values have the same shapes; `label` is called `labels`."""
+    names = {name: "labels" if name in ("label", "label_ids") else name for name in examples[0]}
+    return {said: torch.stack([torch.as_tensor(one[name]) for one in examples]) for name, said in names.items()}
+
+
+@dataclass(frozen=True)
+class ExampleSplits(Splits):
+    """Three data sets. A batch's inputs are all that the collator gives, and its targets the labels in them.
+
+    Attributes:
+        train: What is trained on.
+        validation: What the search sees.
+        test: What is only reported.
+        collate: Makes a batch of a list of examples; what it draws is a function of the seed and the batch's number.
+        columns: The names that examples are left with; None leaves all.
+        labels: The names of the targets.
+    """
+
+    train: Examples
+    validation: Examples
+    test: Examples
+    collate: Collate = field(default=stacked)
+    columns: Collection[str] | None = None
+    labels: tuple[str, ...] = ("labels",)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Of all examples, each as it is given; it takes a pass over them."""
+        return fingerprint_of((part[i] for i in range(len(part))) for part in (self.train, self.validation, self.test))
+
+    @property
+    def examples(self) -> int:
+        """How many there are to train on."""
+        return len(self.train)
+
+    def training(
+        self, recipe: Recipe, seed: int, start: DataPosition, device: torch.device, share: Share = ALONE
+    ) -> Iterator[tuple[Batch, DataPosition]]:
+        """Batches of shuffled examples; the position is the number of micro-batches."""
+        size, per_epoch = recipe.micro_batch, recipe.micro_batches(self.examples)
+        purpose = ("data",) if share.of == 1 else ("data", share.rank)
+        number = sum(start)
+        while True:
+            order = shuffled(self.examples, seed, number // per_epoch)
+            for place in range(number % per_epoch, per_epoch):
+                which = order[place * size : (place + 1) * size][share.own]
+                with seeded(derived_seed(seed, *purpose, number)):
+                    batch = self._batch(self.train, which)
+                number += 1
+                yield moved(batch, device), (number,)
+
+    def measured(self, part: Part, recipe: Recipe, device: torch.device, share: Share = ALONE) -> Iterator[Batch]:
+        """Batches in the order they lie in, whose draws are the same each time."""
+        held_out = self.validation if part == "validation" else self.test
+        wanted = min(recipe.measured or len(held_out), len(held_out))
+        order = spread(len(held_out), wanted)
+        for first in range(0, wanted, recipe.micro_batch):
+            which = order[first : first + recipe.micro_batch][share.own]
+            if len(which):
+                with seeded(derived_seed(first, part)):
+                    batch = self._batch(held_out, which)
+                yield moved(batch, device)
+
+    def _batch(self, part: Examples, which: Tensor) -> Batch:
+        batch = dict(self.collate([self._kept(part[i]) for i in which.tolist()]))
+        for name, value in batch.items():
+            if not isinstance(value, Tensor):
+                raise UserError(
+                    f"a collator must give tensors, got {type(value).__name__} for {name!r}. Leave that column out."
+                )
+        return batch, {name: batch[name] for name in self.labels if name in batch}
+
+    def _kept(self, example: Example) -> Example:
+        if self.columns is None:
+            return example
+        return {name: value for name, value in example.items() if name in self.columns}

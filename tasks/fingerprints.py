@@ -1,0 +1,68 @@
+"""A fingerprint of examples in whatever form somebody's data set gives them."""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sized
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from search_spaces.errors import UserError
+from tasks.splits import seeded
+
+_PLAIN = (str, bytes, int, float, bool, complex, type(None), np.generic)
+
+
+def fingerprint_of(parts: Iterable[Iterable[Any]]) -> str:
+    """Twelve hex digits of all examples of all parts, in their order; whatever they draw is drawn alike each time.
+
+    Examples are tensors, arrays, pictures, numbers or texts, or mappings and sequences of these.
+
+    Raises:
+        UserError: An example has something else in it.
+    """
+    digest = hashlib.sha256()
+    for number, part in enumerate(parts):
+        digest.update(f"part {number}".encode())
+        with seeded(number):
+            for example in part:
+                _add(digest, example)
+    return digest.hexdigest()[:12]
+
+
+def examples_of(loader: Any) -> Iterable[Any]:
+    """What a loader reads: the examples of its data set where they can be asked for one by one, else its batches."""
+    data = getattr(loader, "dataset", None)
+    if isinstance(data, Sized) and hasattr(data, "__getitem__"):
+        return (data[number] for number in range(len(data)))
+    batches: Iterable[Any] = loader
+    return batches
+
+
+def _add(digest: "hashlib._Hash", value: Any) -> None:
+    """Add a value: what it is, how large, and its bytes."""
+    if isinstance(value, _PLAIN):
+        digest.update(f"{value!r},".encode())
+    elif isinstance(value, Tensor):
+        digest.update(f"{value.dtype}{tuple(value.shape)}".encode())
+        digest.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+    elif isinstance(value, np.ndarray) and value.dtype != object:
+        digest.update(f"{value.dtype}{value.shape}".encode())
+        digest.update(value.tobytes())
+    elif isinstance(value, Mapping):
+        for name, each in value.items():
+            digest.update(f"{name!r}:".encode())
+            _add(digest, each)
+    elif isinstance(value, list | tuple | np.ndarray):
+        digest.update(f"{len(value)}[".encode())
+        for each in value:
+            _add(digest, each)
+    elif hasattr(value, "tobytes"):  # a picture of Pillow's
+        digest.update(f"{getattr(value, 'mode', '')}{getattr(value, 'size', '')}".encode())
+        digest.update(value.tobytes())
+    else:
+        raise UserError(
+            f"examples must be tensors, arrays, numbers or texts, to have a fingerprint, got {type(value).__name__}. "
+            "Write fingerprint(recipe) of your own: hex digits that are others for other data."
+        )

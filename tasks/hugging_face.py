@@ -1,0 +1,245 @@
+"""Tasks of models as Hugging Face's Trainer trains them: forward(**batch) gives an object with `loss` and `logits`.
+
+They go by that convention alone, and import no transformers. They are trained by the loop of tasks.supervised, whose
+steps are reported and go on to the bit; Hugging Face's Trainer says no more of a step than this, and needs accelerate.
+
+Shapes: B = batch, E = examples, ... = one example's axes.
+"""
+
+import inspect
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from search_spaces.architecture import Architecture
+from search_spaces.errors import UserError
+from tasks.batches import Inputs
+from tasks.example_splits import Example, Examples, ExampleSplits, stacked
+from tasks.recipe import Recipe, Schedule
+from tasks.settings import AtLeastOne, NotNegative, Positive, ShareOfOne
+from tasks.supervised import SupervisedTask
+from tasks.wiring import refuse_unwired
+
+GROUPS = 20
+"""Parts of the examples, each left out once, that the standard error of a metric is made from."""
+
+_LABELS = ("label", "labels", "label_ids")
+
+
+class EvalPrediction(NamedTuple):
+    """What `compute_metrics` is given: arrays of all examples, a tuple of them where there are several.
+
+    Attributes:
+        predictions: What the model gives beside its loss, [E, ...]: logits.
+        label_ids: The labels, [E, ...].
+    """
+
+    predictions: Any
+    label_ids: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HuggingFaceRecipe(Recipe):
+    """A Recipe with the values that transformers.TrainingArguments have by default."""
+
+    batch: AtLeastOne = 8
+    lr: Positive = 5e-5
+    weight_decay: NotNegative = 0.0
+    warmup: ShareOfOne = 0.0
+    schedule: Schedule = "linear"
+
+    def __post_init__(self) -> None:
+        Recipe.__post_init__(self)
+        if self.label_smoothing:
+            raise UserError(f"label_smoothing must be 0, as the loss is the model's own, got {self.label_smoothing}.")
+
+
+class ByConvention(nn.Module):
+    """A model that is called with a batch by its names, or with tensors in the order of `names`.
+
+    Args:
+        model: forward(**batch) -> what has `logits`, and `loss` where the batch has labels.
+        names: Of inputs that are given by position.
+    """
+
+    def __init__(self, model: nn.Module, names: tuple[str, ...]) -> None:
+        super().__init__()
+        self.model = model
+        self.names = names
+
+    def forward(self, *given: Tensor, **named: Tensor) -> dict[str, Tensor]:
+        """All tensors that the model gives: caches and the like are left out."""
+        outputs = self.model(**dict(zip(self.names, given, strict=False)), **named)
+        found = outputs if isinstance(outputs, Mapping) else {name: getattr(outputs, name, None) for name in _GIVEN}
+        return {name: value for name, value in found.items() if isinstance(value, Tensor)}
+
+
+_GIVEN = ("loss", "logits")
+
+
+class HuggingFaceTask(SupervisedTask):
+    """A model of Hugging Face's kind, its data sets and its `compute_metrics`. Its presets are HuggingFaceRecipes.
+
+    Training is AdamW's, with the loss that the model gives; epochs are of whole batches. `loss` is measured as the mean
+    of the batches' losses by their examples, with a standard error from how batches differ; what `compute_metrics`
+    gives has one from leaving out a twentieth of the examples at a time (the jackknife). As in Hugging Face's Trainer,
+    columns that the model's forward does not name are left out. A Trainer's callbacks, optimizers and compute_loss have
+    no place here; override `loss` for another one.
+
+    Attributes:
+        input_names: What the model is counted, profiled and exported with; without a mask, attention is in full.
+        label_names: What it is to answer.
+    """
+
+    input_names: ClassVar[tuple[str, ...]] = ("input_ids",)
+    label_names: ClassVar[tuple[str, ...]] = ("labels",)
+
+    @abstractmethod
+    def model(self, architecture: Architecture) -> nn.Module:
+        """The model, on the default device."""
+
+    @abstractmethod
+    def datasets(self) -> tuple[Examples, Examples, Examples]:
+        """Training, validation and test: dicts by number. Raises UserError where they are not there."""
+
+    def collate(self, examples: list[Example]) -> Mapping[str, Any]:
+        """A batch of examples; by default they are stacked, and `label` is called `labels`."""
+        return stacked(examples)
+
+    def compute_metrics(self, prediction: EvalPrediction) -> Mapping[str, float]:
+        """The metrics beside `loss`, of arrays of all examples."""
+        return {}
+
+    def preprocess_logits_for_metrics(self, logits: Any, labels: Any) -> Any:
+        """What of the logits is kept for `compute_metrics`: a tensor [B, ...], or a tuple of them."""
+        return logits
+
+    def build(self, architecture: Architecture) -> nn.Module:
+        """The model, as what gives tensors by name. Raises UserError for a topology that it does not have."""
+        model = self.model(architecture)
+        refuse_unwired(model, architecture)
+        return ByConvention(model, self.input_names)
+
+    def load(self) -> ExampleSplits:
+        """The data sets, whose columns are those that the model's forward names."""
+        parts = self.datasets()
+        return ExampleSplits(*parts, collate=self.collate, columns=self._columns(), labels=self.label_names)
+
+    def example(self) -> Inputs:
+        """What the model reads of the first validation example."""
+        with torch.device("cpu"):
+            inputs = self.inputs(next(iter(self.presets.values())))
+        here = torch.get_default_device()
+        moved: Inputs = tuple(one[:1].to(here) for one in inputs)
+        return moved
+
+    def inputs(self, recipe: Any) -> tuple[Tensor, ...]:
+        """What it reads of the first validation batch."""
+        batch, _ = next(self.splits_for(recipe).measured("validation", recipe, torch.device("cpu")))
+        for name in self.input_names:
+            if name not in batch:
+                raise UserError(
+                    f"task {self.name!r}: input_names has {name!r}, and its examples have {', '.join(batch)}. Set it."
+                )
+        return tuple(batch[name] for name in self.input_names)
+
+    def loss(self, outputs: Mapping[str, Tensor], targets: Any, recipe: Any) -> Tensor:
+        """The model's own, []."""
+        if "loss" not in outputs:
+            raise UserError(
+                f"task {self.name!r}: the model gave no loss for labels {', '.join(targets) or 'that are not there'}. "
+                "Set label_names, or override loss."
+            )
+        return outputs["loss"]
+
+    def measure(self, outputs: Mapping[str, Tensor], targets: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """The loss of the batch, at each of its examples, and what `compute_metrics` reads; each [B, ...]."""
+        size = len(next(iter(outputs[name] for name in outputs if name != "loss")))
+        loss = self.loss(outputs, targets, None)
+        found = {"loss": loss.expand(size), "opens": torch.arange(size) == 0}
+        if type(self).compute_metrics is HuggingFaceTask.compute_metrics:
+            return found
+        logits = _one_or_all([value for name, value in outputs.items() if name != "loss"])
+        kept = self.preprocess_logits_for_metrics(logits, _one_or_all(list(targets.values())))
+        predictions = kept if isinstance(kept, tuple) else (kept,)
+        return {
+            **found,
+            **{f"prediction {number}": value for number, value in enumerate(predictions)},
+            **{f"label {number}": value for number, value in enumerate(targets.values())},
+        }
+
+    def summary(self, measured: Mapping[str, Tensor]) -> Mapping[str, float]:
+        """The loss and what `compute_metrics` gives, of those that are the task's metrics, with standard errors."""
+        arrays = {name: values.numpy() for name, values in measured.items() if " " in name}
+        found = _of_batches(measured["loss"], measured["opens"])
+        if arrays:
+            found |= jackknife(lambda which: self._computed(arrays, which), len(measured["loss"]))
+        known = {one.name for one in self.metrics}
+        missing = sorted(known - set(found))
+        if missing:
+            raise UserError(
+                f"task {self.name!r} measures {', '.join(missing)}, and compute_metrics gave "
+                f"{', '.join(name for name in found if not name.endswith('_se'))}. Name the metrics after these."
+            )
+        return {name: value for name, value in found.items() if name.removesuffix("_se") in known}
+
+    def _computed(self, arrays: Mapping[str, Any], which: Any) -> dict[str, float]:
+        """The metrics of some of the examples."""
+        chosen = {
+            kind: _one_or_all([array[which] for name, array in arrays.items() if name.startswith(kind)])
+            for kind in ("prediction", "label")
+        }
+        given = self.compute_metrics(EvalPrediction(chosen["prediction"], chosen["label"]))
+        return {name: float(value) for name, value in given.items()}
+
+    def _columns(self) -> Collection[str] | None:
+        """What the model's forward names, and labels; None where it names nothing."""
+        with torch.device("meta"):
+            forward = inspect.signature(self.model(self.base).forward)
+        kinds = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+        named = {name for name, parameter in forward.parameters.items() if parameter.kind not in kinds}
+        return {*named, *_LABELS, *self.label_names} if named else None
+
+
+def jackknife(computed: Callable[[Any], Mapping[str, float]], examples: int) -> dict[str, float]:
+    """Metrics of all examples, and the standard error that leaving out each of GROUPS parts of them shows.
+
+    `computed` is given which examples are meant. The parts are of every GROUPS-th example: whatever the metric is, a
+    share or an F1, its error is estimated to about a sixth of itself.
+    """
+    every = np.arange(examples)
+    found = dict(computed(every))
+    groups = min(GROUPS, examples)
+    if groups < 2:
+        return found
+    without = [computed(every[every % groups != group]) for group in range(groups)]
+    for name in list(found):
+        values = np.array([one[name] for one in without])
+        error = float(np.sqrt((groups - 1) * values.var()))
+        if np.isfinite(error):
+            found[f"{name}_se"] = error
+    return found
+
+
+def _of_batches(loss: Tensor, opens: Tensor) -> dict[str, float]:
+    """The mean over examples, [E], of a loss that is each batch's mean, and its standard error by the batches.
+
+    `opens` is True where a batch begins. Of one batch there is no error.
+    """
+    batches = int(opens.sum())
+    mean = loss.double().mean()
+    if batches < 2:
+        return {"loss": mean.item()}
+    number = opens.cumsum(0) - 1
+    share = torch.bincount(number) / len(loss)
+    off = (loss[opens].double() - mean) * share
+    return {"loss": mean.item(), "loss_se": (off.square().sum() * batches / (batches - 1)).sqrt().item()}
+
+
+def _one_or_all(values: list[Any]) -> Any:
+    return values[0] if len(values) == 1 else tuple(values)

@@ -1,0 +1,16 @@
+"""Networks of somebody's own, which may wire their blocks by themselves."""
+
+from torch import nn
+
+from search_spaces.architecture import Architecture
+from search_spaces.errors import UserError
+from search_spaces.topologies.base import Topology
+
+
+def refuse_unwired(network: nn.Module, architecture: Architecture) -> None:
+    """Raise UserError where a topology is asked for that the network does not have: its numbers would be another's."""
+    if architecture.topology != "resnet" and not any(isinstance(part, Topology) for part in network.modules()):
+        raise UserError(
+            f"topology must be resnet where a network wires its blocks by itself, got {architecture.topology}. Wire "
+            "them by search_spaces.layers.stack.build_stack, or search --space depth-heads."
+        )

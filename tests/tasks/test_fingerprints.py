@@ -1,0 +1,66 @@
+"""Examples of all kinds have fingerprints, others for others."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch.utils.data import DataLoader, TensorDataset
+
+from search_spaces.errors import UserError
+from tasks.fingerprints import examples_of, fingerprint_of
+
+KINDS: list[Any] = [
+    1,
+    True,
+    1.0,
+    "1",
+    None,
+    [1],
+    (1, [2]),
+    {"a": 1},
+    {"b": 1},
+    np.float32(1),
+    np.ones(2),
+    np.ones(2, dtype=np.float32),
+    np.array(["1", None], dtype=object),
+    torch.ones(2),
+    torch.ones(1, 2),
+    torch.ones(2, dtype=torch.bfloat16),
+    Image.new("L", (2, 1)),
+    Image.new("L", (1, 2)),
+]
+
+
+def test_examples_that_differ_are_told_apart() -> None:
+    found = [fingerprint_of([[value]]) for value in KINDS]
+    assert len(set(found)) == len(KINDS)
+    assert found == [fingerprint_of([[value]]) for value in KINDS]
+
+
+def test_parts_and_their_order_matter() -> None:
+    assert len({fingerprint_of(parts) for parts in ([[1, 2]], [[2, 1]], [[1], [2]], [[1, 2], []])}) == 4
+
+
+def test_an_array_of_objects_has_no_addresses_in_it() -> None:
+    one, other = (np.array([f"{text}!", None], dtype=object) for text in ("a" * 50, "a" * 50))
+    assert fingerprint_of([[one]]) == fingerprint_of([[other]])
+
+
+def test_what_nobody_can_read_is_refused() -> None:
+    with pytest.raises(UserError, match=r"got object. Write fingerprint\(recipe\)"):
+        fingerprint_of([[object()]])
+
+
+def test_examples_are_asked_for_one_by_one_where_they_can_be() -> None:
+    data = TensorDataset(torch.arange(5))
+    assert [int(one[0]) for one in examples_of(DataLoader(data, 2, shuffle=True))] == [0, 1, 2, 3, 4]
+    assert list(examples_of([1, 2])) == [1, 2]
+
+
+def test_draws_are_the_same_each_time_and_move_nothing() -> None:
+    before = torch.get_rng_state()
+    one, other = (fingerprint_of([(torch.randn(2) for _ in range(3))]) for _ in range(2))
+    assert one == other
+    assert torch.equal(torch.get_rng_state(), before)

@@ -1,0 +1,237 @@
+"""Models that follow Hugging Face's convention, transformers' own among them."""
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from search_spaces.architecture import Architecture
+from search_spaces.errors import UserError
+from tasks.base import Fitted, Metric
+from tasks.batches import joined
+from tasks.example_splits import Examples, ExampleSplits, stacked
+from tasks.hugging_face import ByConvention, EvalPrediction, HuggingFaceRecipe, HuggingFaceTask, jackknife
+from tasks.run import Run
+from tasks.testing import check_task
+
+SMOKE = HuggingFaceRecipe(steps=6, batch=10, lr=0.01, reports=3)
+
+
+def rows(examples: int, seed: int) -> list[dict[str, Any]]:
+    """Rows of 6 ids and whether the first is large, with columns that no model knows."""
+    ids = torch.randint(0, 12, (examples, 6), generator=torch.Generator().manual_seed(seed))
+    return [{"input_ids": row, "label": int(row[0] > 5), "text": f"{row}"} for row in ids]
+
+
+class ByDuck(nn.Module):
+    """Follows the convention, and is not of transformers."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.embedding, self.dropout, self.head = nn.Embedding(12, width), nn.Dropout(0.1), nn.Linear(6 * width, 2)
+
+    def forward(self, input_ids: Tensor, labels: Tensor | None = None) -> Any:
+        """Ids [B, 6] to what has loss and logits."""
+        logits = self.head(self.dropout(self.embedding(input_ids)).flatten(1))
+        loss = None if labels is None else F.cross_entropy(logits, labels)
+        return SimpleNamespace(loss=loss, logits=logits, past_key_values=object())
+
+
+class Ducks(HuggingFaceTask):
+    """Of the duck."""
+
+    name = "ducks"
+    version = 1
+    metrics = (Metric("accuracy", "share", "max"), Metric("loss", "nats", "min"))
+    base = Architecture(depth=1, width=4, hidden=4)
+    presets: Mapping[str, Any] = {"smoke": SMOKE, "proxy": SMOKE}
+
+    def model(self, architecture: Architecture) -> nn.Module:
+        """The duck."""
+        return ByDuck(architecture.width * architecture.depth)
+
+    def datasets(self) -> tuple[Examples, Examples, Examples]:
+        """A hundred each."""
+        return rows(100, 1), rows(100, 2), rows(95, 3)
+
+    def compute_metrics(self, prediction: EvalPrediction) -> Mapping[str, float]:
+        """Accuracy, and something that nobody asked for."""
+        logits, labels = prediction
+        return {"accuracy": (logits.argmax(-1) == labels).mean(), "examples": len(labels)}
+
+
+def fitted(task: HuggingFaceTask, recipe: Any = SMOKE) -> Fitted:
+    return task.fit(Run(architecture=task.base, recipe=recipe, seed=0))
+
+
+def test_a_model_that_only_follows_the_convention_keeps_the_contract() -> None:
+    check_task(Ducks())
+
+
+def test_a_model_of_transformers_keeps_the_contract() -> None:
+    transformers = pytest.importorskip("transformers")
+
+    class Berts(Ducks):
+        base = Architecture(depth=1, width=8, heads=2, head_dim=4, hidden=8)
+
+        def model(self, architecture: Architecture) -> nn.Module:
+            return transformers.BertForSequenceClassification(  # type: ignore[no-any-return]
+                transformers.BertConfig(
+                    vocab_size=12,
+                    max_position_embeddings=6,
+                    hidden_size=architecture.width,
+                    num_hidden_layers=architecture.depth,
+                    num_attention_heads=architecture.heads,
+                    intermediate_size=architecture.hidden,
+                )
+            )
+
+        def collate(self, examples: list[Any]) -> Mapping[str, Any]:
+            return transformers.default_data_collator([dict(example) for example in examples])  # type: ignore[no-any-return]
+
+    check_task(Berts())
+
+
+def test_a_model_that_gives_a_cache_is_trained_and_counted() -> None:
+    transformers = pytest.importorskip("transformers")
+    config = transformers.GPT2Config(
+        vocab_size=12, n_positions=6, n_embd=8, n_layer=1, n_head=2, bos_token_id=0, eos_token_id=0
+    )
+    network = ByConvention(transformers.GPT2LMHeadModel(config), ("input_ids",))
+    ids = torch.zeros(2, 6, dtype=torch.long)
+    assert set(network(ids)) == {"logits"}
+    assert set(network(input_ids=ids, labels=ids)) == {"loss", "logits"}
+
+
+def test_learning_is_what_it_does() -> None:
+    assert fitted(Ducks(), HuggingFaceRecipe(epochs=20, batch=10, lr=0.02)).metrics["accuracy"] > 0.9
+
+
+def test_standard_errors_come_with_what_is_measured() -> None:
+    found = fitted(Ducks())
+    share = found.metrics["accuracy"]
+    assert set(found.metrics) == {"accuracy", "accuracy_se", "loss", "loss_se"} == set(found.test)
+    assert found.metrics["accuracy_se"] == pytest.approx((share * (1 - share) / 100) ** 0.5, rel=0.5)
+
+
+def test_the_jackknife_knows_the_error_of_a_mean() -> None:
+    draws = np.random.default_rng(0).normal(size=(200, 400))
+    found = [jackknife(lambda which, row=row: {"mean": row[which].mean()}, 400)["mean_se"] for row in draws]
+    assert np.mean(found) == pytest.approx(1 / 20, rel=0.03)
+    assert np.std(found) / np.mean(found) < 0.2
+    assert "mean_se" not in jackknife(lambda which: {"mean": 1.0}, 1)
+    assert "mean_se" not in jackknife(lambda which: {"mean": float("nan")}, 40)
+
+
+def test_the_loss_of_batches_has_the_error_of_its_examples() -> None:
+    task = Ducks()
+    draws, errors = np.random.default_rng(0).normal(size=(300, 12, 10)), []
+    for draw in draws:
+        loss = torch.tensor(draw).mean(dim=1).repeat_interleave(10)
+        opens = torch.arange(120) % 10 == 0
+        found = task.summary({"loss": loss, "opens": opens, "prediction 0": torch.zeros(120, 2), "label 0": opens})
+        assert found["loss"] == pytest.approx(draw.mean())
+        errors.append(found["loss_se"])
+    assert np.mean(np.square(errors)) == pytest.approx(1 / 120, rel=0.1)
+
+
+def test_of_one_batch_the_loss_has_no_error() -> None:
+    found = fitted(Ducks(), HuggingFaceRecipe(steps=2, batch=100))
+    assert "loss_se" not in found.metrics
+    assert "accuracy_se" in found.metrics
+
+
+def test_the_loss_alone_keeps_no_predictions() -> None:
+    class Plain(Ducks):
+        metrics = (Metric("loss", "nats", "min"),)
+        compute_metrics = HuggingFaceTask.compute_metrics
+
+    outputs = {"loss": torch.tensor(1.0), "logits": torch.zeros(3, 2)}
+    assert set(Plain().measure(outputs, {"labels": torch.zeros(3)})) == {"loss", "opens"}
+    assert fitted(Plain()).metrics["loss"] > 0
+
+
+def test_logits_may_be_changed_before_they_are_kept() -> None:
+    class Guesses(Ducks):
+        def preprocess_logits_for_metrics(self, logits: Any, labels: Any) -> Any:
+            return logits.argmax(dim=-1)
+
+        def compute_metrics(self, prediction: EvalPrediction) -> Mapping[str, float]:
+            return {"accuracy": (prediction.predictions == prediction.label_ids).mean()}
+
+    assert fitted(Guesses()) == fitted(Ducks())
+
+
+def test_texts_of_several_lengths_are_filled_up() -> None:
+    made = joined([torch.zeros(2, 3), torch.ones(1, 5)])
+    assert made.tolist() == [[0, 0, 0, -100, -100], [0, 0, 0, -100, -100], [1, 1, 1, 1, 1]]
+    assert joined([torch.zeros(2), torch.ones(1)]).tolist() == [0, 0, 1]
+
+
+def test_what_a_collator_draws_is_of_the_seed_and_the_batch() -> None:
+    def masked(examples: Any) -> dict[str, Tensor]:
+        batch = stacked(examples)
+        return {**batch, "input_ids": batch["input_ids"] * (torch.rand(batch["input_ids"].shape) > 0.5)}
+
+    columns = ("input_ids", "label")
+    splits = ExampleSplits(rows(40, 1), rows(40, 2), rows(40, 3), masked, columns)
+    cpu = torch.device("cpu")
+
+    def some(seed: int, start: tuple[int, ...], number: int) -> list[Tensor]:
+        batches = splits.training(SMOKE, seed, start, cpu)
+        return [next(batches)[0][0]["input_ids"] for _ in range(number)]
+
+    torch.manual_seed(1)
+    first = torch.cat(some(0, (), 7))
+    torch.manual_seed(2)
+    before = torch.get_rng_state()
+    assert torch.equal(torch.cat([*some(0, (), 3), *some(0, (3,), 4)]), first)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert not torch.equal(torch.cat(some(1, (), 7)), first)
+    once, again = ([inputs["input_ids"] for (inputs, _) in splits.measured("test", SMOKE, cpu)] for _ in range(2))
+    assert torch.equal(torch.cat(once), torch.cat(again))
+
+
+def test_mistakes_are_told_in_a_line() -> None:
+    class NoLabels(Ducks):
+        label_names = ("start",)
+
+        def datasets(self) -> tuple[Examples, Examples, Examples]:
+            parts = super().datasets()
+            return tuple([{"input_ids": one["input_ids"]} for one in part] for part in parts)  # type: ignore[return-value, attr-defined]
+
+    class Misnamed(Ducks):
+        metrics = (Metric("f1", "share", "max"),)
+
+    class Pixels(Ducks):
+        input_names = ("pixel_values",)
+
+    class Texts(Ducks):
+        def collate(self, examples: list[Any]) -> Mapping[str, Any]:
+            return {**stacked(examples), "text": ["a"]}
+
+    with pytest.raises(UserError, match="the model gave no loss for labels that are not there"):
+        fitted(NoLabels())
+    with pytest.raises(UserError, match="measures f1, and compute_metrics gave loss, accuracy, examples"):
+        fitted(Misnamed())
+    with pytest.raises(UserError, match="input_names has 'pixel_values', and its examples have input_ids, labels"):
+        Pixels().example()
+    with pytest.raises(UserError, match="must give tensors, got list for 'text'"):
+        fitted(Texts())
+    with pytest.raises(UserError, match=r"topology must be resnet .* got ancre"):
+        Ducks().build(Ducks.base.changed({"topology": "ancre"}))
+    with pytest.raises(UserError, match=r"label_smoothing must be 0, .* got 0.1"):
+        HuggingFaceRecipe(steps=1, label_smoothing=0.1)
+
+
+def test_other_data_has_another_fingerprint() -> None:
+    class Others(Ducks):
+        def datasets(self) -> tuple[Examples, Examples, Examples]:
+            return rows(100, 4), rows(100, 2), rows(95, 3)
+
+    assert Others().fingerprint(SMOKE) != Ducks().fingerprint(SMOKE) == Ducks().fingerprint(SMOKE)
