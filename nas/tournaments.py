@@ -43,9 +43,9 @@ class Tournament:
 
     A search is worth the hypervolume, by means on test over all recorded seeds, of the architectures that it would
     report after so many trainings: those on the front that is expected by validation (`results.standing`). It is a
-    share of the hypervolume of the whole front of all architectures within the budget; the reference point lies
-    beyond the worst recorded value and the greatest cost (`results.true_front`). No trial of these searches confirms another, and
-    a search that ran out of architectures keeps what it has.
+    share of the hypervolume of the whole front of all architectures within the budget; the reference point lies beyond
+    the worst recorded value and the greatest cost (`results.true_front`). No trial of these searches confirms another,
+    and a search that ran out of architectures keeps what it has.
 
     Attributes:
         title: What was compared, in a line.

@@ -32,7 +32,7 @@ def test_python_does_what_its_page_says(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_every_example_is_run_here() -> None:
     shown = {page.name: len(examples(page.name)) for page in DOCS.glob("*.md") if examples(page.name)}
-    assert shown == {"python.md": 1, "tasks.md": 3, "replay.md": 1, "own-sampler.md": 1, "own-space.md": 1}
+    assert shown == {"python.md": 1, "tasks.md": 5, "replay.md": 1, "own-sampler.md": 1, "own-space.md": 1}
 
 
 def test_the_classifier_of_points_is_the_task_that_is_tested_and_written() -> None:
@@ -76,7 +76,7 @@ def test_a_training_by_oneself_keeps_the_contract(tmp_path: Path) -> None:
 
 
 def test_a_lightning_module_is_a_task(tmp_path: Path) -> None:
-    program = examples("tasks.md")[2]
+    program = examples("tasks.md")[3]
     assert len(program.partition("class ScansTask")[2].splitlines()) <= 17
     (tmp_path / "scans.py").write_text(program)
     check_task(load_task(f"{tmp_path}/scans.py:ScansTask"))
@@ -88,7 +88,7 @@ def test_a_lightning_module_is_a_task(tmp_path: Path) -> None:
 
 def test_a_model_by_hugging_faces_convention_is_a_task(tmp_path: Path) -> None:
     pytest.importorskip("transformers")
-    program = examples("tasks.md")[3]
+    program = examples("tasks.md")[4]
     assert len(program.splitlines()) <= 70
     (tmp_path / "bytes_lm.py").write_text(program)
     check_task(load_task(f"{tmp_path}/bytes_lm.py:Bytes"))
