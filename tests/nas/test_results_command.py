@@ -197,7 +197,8 @@ def test_odd_questions_are_told_in_a_line(study: Study, asked: dict[str, Any]) -
         query_rows(study, **asked)
 
 
-def test_odd_questions_that_have_answers_are_answered(ask: Ask) -> None:
+def test_odd_questions_that_have_answers_are_answered(ask: Ask, tmp_path: Path) -> None:
     ask(sql="select 18446744073709551615::ubigint as huge")
     ask(sql="select 'nan'::float as none")
-    ask(budget=["latency_ms<=5"])
+    (tmp_path / "times.csv").write_text("latency_ms\n4.5\n5.5\n")
+    assert ask(nas.load(source=tmp_path / "times.csv"), budget=["latency_ms<=5.1"]) == [{"latency_ms": 4.5}]
