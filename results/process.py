@@ -165,8 +165,9 @@ class Process:
         cross = self._fit.whitened(_Apart(self._places, at))
         left = _Apart(at, at).covariance(self.scales) - cross.T @ cross
         values, vectors = np.linalg.eigh(self.unit * left)
-        root = vectors * np.sqrt(np.maximum(values, 0.0))
-        return np.asarray(cross.T @ self._fit.white + random.standard_normal((number, len(root))) @ root.T)
+        # The symmetric root: there is one only, where eigenvectors' signs hang on the last bit of what they are of.
+        root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+        return np.asarray(cross.T @ self._fit.white + random.standard_normal((number, len(root))) @ root)
 
 
 class _Apart:

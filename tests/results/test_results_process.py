@@ -70,6 +70,19 @@ def test_what_is_expected_is_what_all_readings_say() -> None:
     assert np.cov(drawn.T) == pytest.approx(left, abs=0.02)
 
 
+def test_draws_do_not_hang_on_which_eigenvectors_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Process(PLACES, readings())
+    first = made.draws(PLACES, 5, np.random.default_rng(1))
+    found = np.linalg.eigh
+
+    def turned(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        values, vectors = found(matrix)
+        return values, vectors * np.where(np.arange(len(values)) % 2, -1.0, 1.0)
+
+    monkeypatch.setattr(np.linalg, "eigh", turned)
+    assert made.draws(PLACES, 5, np.random.default_rng(1)) == pytest.approx(first)
+
+
 def test_no_scale_alone_is_better_than_what_was_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "_SWEEPS", 10)
     fitted = Process(PLACES, readings()).scales
