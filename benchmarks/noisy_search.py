@@ -13,6 +13,7 @@ nothing beats by its model's expectations; it takes so long that it has two seed
 """
 
 import statistics
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -200,6 +201,7 @@ def figures(quick: bool) -> dict[str, Figure]:
             fresh = [pair for one in reported[""] for pair in one.fresh.items()]
             off += [(mean - landscape.loss[architecture]) / (noise or 1) for architecture, mean in fresh]
             spent += [one.proposal_s for one in reported[""]]
+            print(word, loss, budget, shares, error, file=sys.stderr, flush=True)  # hours go by until the end
             found[f"hypervolume_{word}_{loss}_{budget}"] = Figure(shares.pop(""), "share", "higher", None, shares)
         target = 0.98 if word == "half" else None
         found[f"hypervolume_{word}"] = Figure(least.pop(""), "share", "higher", target, least)
