@@ -24,8 +24,8 @@ def identity_of(
     """What is trained and how, as 16 hex digits, on every machine: equal things have equal digits, others others.
 
     The order of the recipe's settings says nothing; 1 and 1.0 are one number. A field of the architecture that has its
-    default is left out, and a setting of the recipe that is an empty list: a new one leaves the identities that there
-    are.
+    default is left out, and a setting of the recipe that is an empty list or text: a new one leaves the identities that
+    there are.
 
     Raises:
         TypeError, ValueError: The recipe holds what is not of JSON.
@@ -37,7 +37,7 @@ def identity_of(
         "task_version": task_version,
         "data": data,
         "architecture": shape,
-        "recipe": {name: value for name, value in recipe.items() if value not in ([], ())},
+        "recipe": {name: value for name, value in recipe.items() if value not in ([], (), "")},
         "seed": seed,
         "start": start,
     }

@@ -6,6 +6,7 @@ Shapes: B = batch, N = tokens, C = context (the most tokens there can be), V = v
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from torch import Tensor, nn
 
@@ -13,6 +14,7 @@ from search_spaces.architecture import Architecture
 from search_spaces.count import Count, linear
 from search_spaces.errors import UserError, unknown
 from search_spaces.layers.attention import SharedProjection, SoftmaxAttention
+from search_spaces.layers.distance import DistanceAttention, DistanceBias
 from search_spaces.layers.embedding import Embedding, SinusoidalPositions, Tokens, TokensAndPositions
 from search_spaces.layers.feed_forward import GELU, GELU_TANH, RELU, SWIGLU
 from search_spaces.layers.norm import Norm
@@ -39,6 +41,7 @@ class Decoder(nn.Module):
 
 
 Attend = Callable[[int], nn.Module]
+Initial = Literal["", "lecun"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +64,11 @@ class DecoderStyle:
 
 
 def build_decoder(
-    architecture: Architecture, style: str, vocabulary: int, context: int, *, tied: bool = False
+    architecture: Architecture, style: str, vocabulary: int, context: int, *, tied: bool = False, initial: Initial = ""
 ) -> Decoder:
     """A decoder over `vocabulary` ids and at most `context` tokens; `tied` scores tokens by their own embeddings.
+
+    `initial` says how weights are drawn where that is not as the style has it; a topology's are its own matter.
 
     Raises:
         UserError: An unknown style, an architecture without heads, or one that its topology cannot wire.
@@ -73,7 +78,7 @@ def build_decoder(
     embedding = chosen.embedding(vocabulary, context, architecture.width)
     head = nn.Linear(architecture.width, vocabulary, bias=chosen.head_bias)
     model = Decoder(embedding, stack, head, context)
-    chosen.initialise(model)
+    (_lecun if initial == "lecun" else chosen.initialise)(model)
     if tied:
         head.weight = embedding.tokens.weight
     return model
@@ -115,6 +120,12 @@ def _cooled_by_depth(architecture: Architecture, context: int) -> Attend:
     return lambda block: SoftmaxAttention(causal=True, temperature=block + 1)
 
 
+def _distant(architecture: Architecture, context: int) -> Attend:
+    heads = architecture.each("heads")
+    penalties = {number: DistanceBias(number, context) for number in set(heads)}
+    return lambda block: DistanceAttention(penalties[heads[block]], temperature=block + 1)
+
+
 def _normal(model: Decoder) -> None:
     """N(0, 0.02) everywhere, biases 0."""
     for table in model.embedding.parameters():
@@ -150,6 +161,19 @@ def _xavier(model: Decoder) -> None:
                 nn.init.xavier_uniform_(weight)
 
 
+def _lecun(model: Decoder) -> None:
+    """N(0, 1 / fan-in) everywhere (LeCun et al., "Efficient BackProp", 1998, section 4.6), biases 0.
+
+    What an embedding takes in is one id of many: the fan-in of its table is taken to be the width, as flax has it.
+    """
+    for table in model.embedding.parameters():
+        nn.init.normal_(table, std=table.shape[-1] ** -0.5)
+    for module in _linear_maps(model):
+        nn.init.normal_(module.weight, std=module.in_features**-0.5)
+        if module.bias is not None:
+            nn.init.zeros_(module.bias)
+
+
 def _linear_maps(model: Decoder) -> list[nn.Linear]:
     return [module for module in (*model.stack.layers.modules(), model.head) if isinstance(module, nn.Linear)]
 
@@ -177,6 +201,15 @@ DECODER_STYLES: Mapping[str, DecoderStyle] = {
         TransformerStyle(Norm("layer-scale", 1e-6), GELU, attention_bias=False, feed_forward_bias=False, parts=2),
         TokensAndPositions,
         _cooled_by_depth,
+        head_bias=False,
+        initialise=_normal_by_depth,
+    ),
+    # The same as its official code has it: distances in place of positions, and GPT-2's approximate GELU. Its norms of
+    # the residual matrix are of the topology: rmt(norm=rms).
+    "rmt-code": DecoderStyle(
+        TransformerStyle(Norm("layer-scale", 1e-6), GELU_TANH, attention_bias=False, feed_forward_bias=False, parts=1),
+        Tokens,
+        _distant,
         head_bias=False,
         initialise=_normal_by_depth,
     ),

@@ -27,11 +27,13 @@ class RMTOptions:
         keys: Length of a key, D_k of the paper.
         values: Length of a value, D_v of the paper; without it the head dim, which it must be where there are heads.
         norm: The matrix is normed before it is read: "layer" as in the paper, "rms" as in the official code.
+        initial: How keys are drawn: "xavier", or "lecun" as in the paper's comparison of variants (C.4).
     """
 
     keys: int = 32
     values: int | None = None
     norm: Literal["layer", "rms"] = "layer"
+    initial: Literal["xavier", "lecun"] = "xavier"
 
     def __post_init__(self) -> None:
         for name, number in (("keys", self.keys), ("values", self.values)):
@@ -103,6 +105,7 @@ class RMT(Topology):
       fan-out 3R, so the three ports are one map). Those by which layers store are multiplied by 1 / sqrt(layers), the
       "inverse layer scaling on layer outputs from GPT2" of C.1, at the place where the official code has it; embeddings
       are stored without. The official code draws from N(0, 0.02^2 / fan-in) and leaves the scale to muP.
+    * `initial=lecun` draws keys from N(0, 1 / fan-in), of which C.4 says "all parameters": nothing is scaled by depth.
     * `norm=layer` is the paper's, `norm=rms` the official code's. Both have a gain for each entry, which the paper's
       parameter count leaves out, and no bias.
     * Keys are weight-decayed: C.1 exempts norms, embedding and unembedding only.
@@ -136,6 +139,9 @@ class RMT(Topology):
         self.stores = nn.ModuleList(Store(site.inner // values, keys, 1 / math.sqrt(layers)) for site in wiring.sites)
         self.unembed = Load(1, rank, keys)
         self.norms = nn.ModuleList(MatrixNorm(keys, values, options.norm) for _ in range(layers + 1))
+        if options.initial == "lecun":
+            for module in (*self.embed, *self.loads, *self.stores, self.unembed):
+                nn.init.normal_(module.keys.weight, std=module.keys.in_features**-0.5)
 
     @classmethod
     def refusal(cls, architecture: Architecture, options: RMTOptions) -> str | None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from search_spaces.architecture import Architecture
+from search_spaces.models.decoder import Initial
 from tasks.recipe import Recipe
 from tasks.settings import NOTE, NotNegative
 
@@ -20,11 +21,14 @@ class LanguageRecipe(Recipe):
     Attributes:
         z_loss: Weight of the squared log of the softmax's denominator in what training makes smaller (Chowdhery et
             al., PaLM, 2022, section 5); never in what is measured.
+        initial: How the decoder's weights are drawn: as its style has it, or "lecun". A topology's are an option of its
+            own, if it has one.
         recompute: Whether layers are computed again in the backward pass, which saves their memory.
         source: Where the recipe is from.
     """
 
     z_loss: NotNegative = 0.0
+    initial: Initial = ""
     recompute: bool = False
     source: str = field(default="", metadata=NOTE)
 
@@ -149,6 +153,13 @@ _RMT_TABLES: Mapping[str, tuple[int, int, Architecture]] = {  # tokens to train 
         Architecture(depth=24, width=1024, heads=16, head_dim=64, hidden=4096, topology="rmt(keys=64)"),
     ),
 }  # fmt: skip
+# The comparison with other wirings (section 4.3, C.4 and table 10): drawn by LeCun's rule, 5,000 steps of 64 rows. C.4
+# makes 1.6 billion tokens of these, which would be ten times as many as 5,000 x 64 x 512.
+_RMT_VARIANTS = replace(_RMT, initial="lecun", source="residual matrix transformers (2025), section 4.3 and C.4")
+_RMT_VARIANT_BASES: Bases = {
+    "variants-transformer": _RMT_TABLES["transformer-160m"][2],
+    "variants-rmt": replace(_RMT_TABLES["rmt-134m"][2], topology="rmt(keys=32,initial=lecun)"),
+}
 RMT_CONTEXT = 512
 OPENWEBTEXT: Recipes = {
     "smoke": SMOKE,
@@ -156,8 +167,18 @@ OPENWEBTEXT: Recipes = {
     "paper": _RMT,
     **{name: replace(_RMT, steps=tokens // (rows * RMT_CONTEXT), batch=rows, accumulate=rows // 64)
        for name, (tokens, rows, _) in _RMT_TABLES.items()},
+    **dict.fromkeys(_RMT_VARIANT_BASES, _RMT_VARIANTS),
 }  # fmt: skip
-OPENWEBTEXT_BASES: Bases = {name: architecture for name, (_, _, architecture) in _RMT_TABLES.items()}
+OPENWEBTEXT_BASES: Bases = {
+    **{name: architecture for name, (_, _, architecture) in _RMT_TABLES.items()},
+    **_RMT_VARIANT_BASES,
+}
+# The official code's decoder and norm; its own example has its sizes and steps in common with none of the paper's rows.
+WIKITEXT = OPENWEBTEXT
+WIKITEXT_BASES: Bases = {
+    name: replace(base, topology=base.topology.replace("(keys", "(norm=rms,keys"))
+    for name, base in OPENWEBTEXT_BASES.items()
+}
 
 # Leaner Transformers (2025), table 3, gives layers, heads, loss and parameters, and no recipe: this one is nanoGPT's.
 _TINYSTORIES = LanguageRecipe(

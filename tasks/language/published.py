@@ -19,6 +19,8 @@ from tasks.language.presets import (
     RMT_CONTEXT,
     TINYSTORIES,
     TINYSTORIES_BASES,
+    WIKITEXT,
+    WIKITEXT_BASES,
 )
 from tasks.language.rows import Packed, Padded
 from tasks.language.task import CorpusTask
@@ -78,14 +80,19 @@ class OpenWebTextLM(CorpusTask):
 
 @final
 class WikiTextLM(CorpusTask):
-    """WikiText-103, a paragraph a document, packed into rows of 512 GPT-2 tokens, and OpenWebText's decoder."""
+    """WikiText-103 packed into rows of 512 GPT-2 tokens, and the decoder of the residual matrix transformer's code.
+
+    A paragraph is a document. Positions are told by distances (ALiBi), GELU is approximated and the residual matrix
+    normed by its root mean square: the paper's own, with learned positions, is openwebtext-lm's. The code keeps a row's
+    documents from seeing each other; here they do.
+    """
 
     name = "wikitext-lm"
-    version = 1
+    version = 2
     source, tokenizer = TextSource(hub="Salesforce/wikitext", subset="wikitext-103-raw-v1"), _GPT2
-    style, vocabulary, context, layout, tied = "rmt", 50_257, RMT_CONTEXT, Packed(), False
-    base = OPENWEBTEXT_BASES["transformer-160m"]
-    presets, bases = OPENWEBTEXT, OPENWEBTEXT_BASES
+    style, vocabulary, context, layout, tied = "rmt-code", 50_257, RMT_CONTEXT, Packed(), False
+    base = WIKITEXT_BASES["transformer-160m"]
+    presets, bases = WIKITEXT, WIKITEXT_BASES
 
 
 @final

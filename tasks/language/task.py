@@ -65,8 +65,9 @@ class LanguageTask(SupervisedTask):
         return build_decoder(architecture, self.style, self.vocabulary, self.context, tied=self.tied)
 
     def training_form(self, architecture: Architecture, recipe: LanguageRecipe) -> nn.Module:
-        """The same decoder, its layers computed twice where the recipe wants memory saved."""
-        model = build_decoder(architecture, self.style, self.vocabulary, self.context, tied=self.tied)
+        """The same decoder, drawn as the recipe says, its layers computed twice where it wants memory saved."""
+        sizes = self.vocabulary, self.context
+        model = build_decoder(architecture, self.style, *sizes, tied=self.tied, initial=recipe.initial)
         model.stack.recompute = recipe.recompute
         return model
 

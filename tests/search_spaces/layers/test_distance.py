@@ -1,0 +1,40 @@
+"""Attention over distances, one query at a time."""
+
+import math
+
+import pytest
+import torch
+
+from search_spaces.layers.distance import DistanceAttention, DistanceBias
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_each_query_sees_what_is_near(masked: bool) -> None:
+    heads, tokens, length, temperature = 3, 6, 4, 2.0
+    q, k, v = torch.randn(3, 2, heads, tokens, length)
+    mask = torch.ones(2, tokens, dtype=torch.bool)
+    if masked:
+        mask[1, 2:4] = False
+    attend = DistanceAttention(DistanceBias(heads, 2 * tokens), temperature=temperature)
+    out = attend(q, k, v, mask if masked else None)
+    slopes = [2 ** (-8 / 3), 2 ** (-16 / 3), 2**-8]
+    for b in range(2):
+        for h in range(heads):
+            for i in range(tokens):
+                seen = [j for j in range(i + 1) if mask[b, j]]
+                logits = [
+                    float(q[b, h, i] @ k[b, h, j]) / math.sqrt(length) / temperature - slopes[h] * (i - j) for j in seen
+                ]
+                shares = torch.tensor(logits).softmax(0)
+                expected = sum(share * v[b, h, j] for share, j in zip(shares, seen, strict=True))
+                torch.testing.assert_close(out[b, h, i], expected, atol=1e-5, rtol=0)
+
+
+def test_slopes_are_evenly_spaced_in_their_logarithm() -> None:
+    for heads in (1, 2, 12):
+        slopes = DistanceBias(heads, 2).penalty[:, 1, 0]
+        torch.testing.assert_close(slopes, torch.logspace(-8 / heads, -8, heads, base=2))
+
+
+def test_a_bias_is_no_weight_and_in_no_file() -> None:
+    assert not DistanceBias(2, 4).state_dict()

@@ -1,0 +1,67 @@
+"""How decoders' weights are drawn where a recipe says so, and what the code of residual matrix transformers has."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+from search_spaces.architecture import Architecture
+from search_spaces.models.decoder import build_decoder, count_decoder
+from tasks.load import load_task
+
+SHAPE = Architecture(depth=2, width=256, heads=4, head_dim=64, hidden=512)
+
+
+def deviations(model: nn.Module) -> dict[str, tuple[float, float]]:
+    """What each matrix's deviation is, and what LeCun's rule says."""
+    expected = {"embedding.tokens.weight": 256, "embedding.positions": 256}
+    found = {}
+    for name, weight in model.named_parameters():
+        if weight.ndim == 2:
+            found[name] = (float(weight.detach().std()), expected.get(name, weight.shape[1]) ** -0.5)
+    return found
+
+
+@pytest.mark.parametrize("topology", ["resnet", "rmt(keys=32,initial=lecun)"])
+def test_every_matrix_is_drawn_by_its_fan_in(topology: str) -> None:
+    torch.manual_seed(0)
+    model = build_decoder(replace(SHAPE, topology=topology), "rmt", 1000, 64, initial="lecun")
+    found = deviations(model)
+    assert len(found) > 8
+    for name, (deviation, expected) in found.items():
+        assert deviation == pytest.approx(expected, rel=0.2), name
+
+
+def test_a_style_draws_otherwise() -> None:
+    found = deviations(build_decoder(SHAPE, "rmt", 1000, 64))
+    assert found["stack.layers.1.up.weight"][0] == pytest.approx(0.02, rel=0.1)
+    keys = deviations(build_decoder(replace(SHAPE, topology="rmt(keys=32)"), "rmt", 1000, 64, initial="lecun"))
+    stored = keys["stack.topology.stores.0.keys.weight"]
+    assert stored[0] < 0.7 * stored[1]  # Xavier's, and scaled by depth
+
+
+def test_a_preset_of_the_comparison_of_variants_draws_all_of_it_so() -> None:
+    task = load_task("openwebtext-lm")
+    for name, millions in (("variants-transformer", 163), ("variants-rmt", 134)):  # table 10 says 163M and 134M
+        base, recipe = task.bases[name], task.presets[name]
+        assert round(task.closed_form(base).params / 1e6) == millions
+        assert (recipe.lr, recipe.steps, recipe.batch, recipe.initial) == (1e-2, 5000, 64, "lecun")
+    small = replace(SHAPE, topology=task.bases["variants-rmt"].topology)
+    found = deviations(task.training_form(small, task.presets["variants-rmt"]))
+    for name, (deviation, expected) in found.items():
+        assert deviation == pytest.approx(expected, rel=0.2), name
+
+
+def test_the_officials_decoder_has_no_positions_and_hears_distances() -> None:
+    text = load_task("wikitext-lm")
+    assert text.bases["rmt-134m"].topology == "rmt(keys=32,norm=rms)"
+    paper, code = (count_decoder(SHAPE, style, 1000, 64).params for style in ("rmt", "rmt-code"))
+    assert paper - code == 64 * 256
+    model = build_decoder(SHAPE, "rmt-code", 1000, 64).double().eval()
+    ids = torch.randint(1000, (1, 64), generator=torch.Generator().manual_seed(0))
+    order = torch.cat((ids[:, :62].flip(1), ids[:, 62:]), dim=1)  # the same words before the last, in another order
+    with torch.no_grad():
+        for block in (0, 1):
+            nn.init.eye_(model.stack.layers[2 * block].project.qkv.weight[:256])
+        assert not torch.allclose(model(ids)[0, -1], model(order)[0, -1], atol=1e-9)
