@@ -4,11 +4,13 @@ Goal slices are of the state that the networks read; paper means the Brax enviro
 """
 
 from abc import abstractmethod
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from search_spaces.architecture import Architecture
 from tasks.goal_rl.environments import gymnasium, make, registered_by
 from tasks.goal_rl.recipe import PAPER, GoalRecipe, smoke
 from tasks.goal_rl.task import PACKAGES, GoalTask
@@ -21,6 +23,18 @@ if TYPE_CHECKING:
 _WALLS = "11111111 1RG11GG1 1GG1GGG1 11GGG111 1GG1GGG1 1G1GG1G1 1GGG1GG1 11111111"
 BIG_MAZE = [[{"1": 1, "R": "r", "G": "g"}[cell] for cell in row] for row in _WALLS.split()]
 """The paper's Big Maze: 1 is a wall, r where an episode starts, g where goals are."""
+
+_PUBLISHED = dict.fromkeys(("paper", "ancre-16", "ancre-64"), PAPER)
+
+
+def ancre_bases(shallow: float, deep: float) -> dict[str, Architecture]:
+    """ANCRe's networks of 16 and 64 layers, by the temperatures that its table 8 prints for an environment."""
+    paper = GoalTask.bases["paper"]
+    return {
+        "paper": paper,
+        "ancre-16": replace(paper, topology=f"ancre(temperature={shallow})"),
+        "ancre-64": replace(paper, depth=16, topology=f"ancre(temperature={deep})"),
+    }
 
 
 class PointMaze(GoalTask):
@@ -85,11 +99,12 @@ class GoalAntMaze(GoalTask):
 
     name = "goal-ant-maze"
     version = 1
+    bases = ancre_bases(0.01, 0.01)
     goal_at = None  # AntMaze takes the position out of the observation
     presets = {  # noqa: RUF012
         "smoke": smoke(),
         "proxy": GoalRecipe(length=300, unroll=300, rounds=15, updates=150),
-        "paper": PAPER,
+        **_PUBLISHED,
     }
 
     def environment(self, length: int, *, render: bool = False) -> "Env[Any, Any]":
@@ -123,11 +138,12 @@ class GoalHumanoid(GoalTask):
 
     name = "goal-humanoid"
     version = 1
+    bases = ancre_bases(0.01, 0.01)
     goal_at = 0
     presets = {  # noqa: RUF012
         "smoke": smoke(),
         "proxy": GoalRecipe(length=200, unroll=200, rounds=15, updates=150),
-        "paper": PAPER,
+        **_PUBLISHED,
     }
 
     def environment(self, length: int, *, render: bool = False) -> "Env[Any, Any]":
@@ -148,7 +164,7 @@ class TableTask(GoalTask):
     presets = {  # noqa: RUF012
         "smoke": smoke(),
         "proxy": GoalRecipe(length=100, unroll=100, rounds=40, updates=100),
-        "paper": PAPER,
+        **_PUBLISHED,
     }
 
     def environment(self, length: int, *, render: bool = False) -> "Env[Any, Any]":
@@ -179,6 +195,7 @@ class GoalArmPushHard(TableTask):
 
     name = "goal-arm-push-hard"
     version = 1
+    bases = ancre_bases(0.1, 0.1)
     fetch = "FetchPush-v4"
 
     def layout(self) -> "TableFields":
@@ -201,6 +218,7 @@ class GoalArmPickPlaceHard(TableTask):
 
     name = "goal-arm-pick-place-hard"
     version = 1
+    bases = ancre_bases(0.01, 0.1)
     fetch = "FetchPickAndPlace-v4"
 
     def layout(self) -> "TableFields":
