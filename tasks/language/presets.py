@@ -73,9 +73,9 @@ C4_BASES: Bases = {
     "ancre-1b": Architecture(depth=24, width=2048, heads=32, head_dim=64, hidden=5461),
 }
 
-# DeepCrossAttention (Heddes et al., 2025), section 5: sequences of 128, batches of 2048, AdamW, inverse square root. The
-# paper names flax's lm1b example and says no more of AdamW; betas and decay are the example's. Readings: it decays every
-# parameter, with an epsilon of 1e-9; here matrices only decay, and epsilon is 1e-8.
+# DeepCrossAttention (Heddes et al., 2025), section 5: sequences of 128, batches of 2048, AdamW, inverse square root.
+# Its network is flax's lm1b example, and betas and decay are taken from there. Other than there, where every parameter
+# decays and epsilon is 1e-9: matrices alone decay here, and epsilon is 1e-8.
 _DCA = LanguageRecipe(
     steps=500_000,
     batch=2048,
