@@ -1,0 +1,51 @@
+"""The page of readings names options, settings, presets and tasks that there are."""
+
+import re
+
+from doc_pages import ROOT
+from search_spaces.topologies.registry import TOPOLOGIES, load
+from tasks.load import load_task
+from tasks.settings import changed
+
+PAGE = (ROOT / "docs" / "readings.md").read_text()
+QUOTED = re.findall(r"`([^`]+)`", PAGE)
+SECTIONS = {  # heading, or how it begins -> a task whose recipe has the settings named below it
+    "Residual matrix": "openwebtext-lm",
+    "Nyströmformer": "lra-text",
+    "Pathfinder": "lra-pathfinder",
+    "Goal": "goal-ant-maze",
+}
+
+
+def test_every_topology_on_it_can_be_built_from_what_is_written() -> None:
+    named = [word for word in QUOTED if re.match(rf"({'|'.join(map(re.escape, TOPOLOGIES.names()))})\(", word)]
+    assert len(named) > 9
+    for word in named:
+        load(word)
+
+
+def test_every_setting_is_one_of_its_tasks_recipes() -> None:
+    sections = re.split(r"^##+ ", PAGE, flags=re.MULTILINE)
+    found = 0
+    for begins, name in SECTIONS.items():
+        (section,) = [one for one in sections if one.startswith(begins)]
+        for said in re.findall(r"`--set ([^`]+)`", section):
+            setting, _, value = said.partition("=")
+            recipe = load_task(name).presets["paper"]
+            assert hasattr(recipe, setting), said
+            if value != "...":
+                changed(recipe, {setting: value})
+            found += 1
+    assert found > 9
+
+
+def test_presets_and_tasks_on_it_are_there() -> None:
+    for preset in ("variants-transformer", "variants-rmt"):
+        assert f"`{preset}`" in PAGE
+        assert preset in load_task("openwebtext-lm").presets
+    for preset in ("ancre-16", "ancre-64"):
+        assert f"`{preset}`" in PAGE
+        assert preset in load_task("goal-arm-push-hard").presets
+    for task in ("openwebtext-lm", "wikitext-lm"):
+        assert f"`{task}`" in PAGE
+        load_task(task)
