@@ -55,6 +55,14 @@ TOPOLOGIES = {
     "denseformer": "denseformer",
     "rmt": "rmt",
     "hyper": "hyper",
+    "attnres": "attnres",
+    "attnres-4": "attnres(every=4)",
+    "mhc": "mhc",
+    "frac": "frac",
+    "laurel": "laurel",
+    "laurel-rw": "laurel-rw",
+    "layerscale": "layerscale",
+    "rezero": "rezero",
 }
 TARGETS = {
     ("grn-v3", "d512"): 1.15,

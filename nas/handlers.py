@@ -30,7 +30,7 @@ HARMLESS = frozenset(
         "isfinite le leaky_relu lift_fresh linalg_vector_norm log log_softmax logsumexp lt mT masked_fill "
         "masked_fill_ max maximum mean min minimum mul mul_ ne neg new_empty new_full new_ones new_zeros norm one_hot "
         "ones ones_like pad pow real reciprocal relu relu_ repeat roll rsqrt rsub scalar_tensor scatter "
-        "select_scatter sigmoid sigmoid_ silu sin slice_scatter softmax softplus sqrt sub sub_ sum tanh tanh_ "
+        "select_scatter sigmoid sigmoid_ silu sin slice_scatter softmax softplus sqrt square sub sub_ sum tanh tanh_ "
         "tensor_split to tril triu type_as unflatten unsafe_chunk view_as view_as_complex view_as_real where zeros "
         "zeros_like"
     ).split()

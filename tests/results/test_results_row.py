@@ -83,7 +83,7 @@ def test_an_identity_is_the_same_on_every_machine() -> None:
 def test_an_identity_does_not_depend_on_order_or_spelling() -> None:
     assert said(recipe={"betas": (0.9, 0.99), "lr": 0.1}) == said()
     assert said(recipe={"a": {"x": 1, "y": 2}}) == said(recipe={"a": {"y": 2.0, "x": 1.0}})
-    assert said(recipe={"lr": 0.1, "betas": [0.9, 0.99], "without_decay": []}) == said()
+    assert said(recipe={"lr": 0.1, "betas": [0.9, 0.99], "without_decay": [], "initial": ""}) == said()
     explicit = Architecture(depth=2, width=8, hidden=16, heads=0, head_dim=0, topology="resnet", model="")
     assert said(architecture=explicit) == said()
 

@@ -34,6 +34,8 @@ CASES = [
     "hyper(dynamic=false)",
     "hyper(streams=1)",
     "hyper(streams=2)",
+    "attnres(every=3)",
+    "laurel(reach=3)",
 ]
 CAN = [case for case in CASES if load(case)[0].equals_resnet]
 RUNS = ["dca(k=1)/hyper", "resnet/denseformer"]  # each run of which starts as the residual network
@@ -97,7 +99,7 @@ def test_a_retrofitted_network_computes_the_same(topology: str, model: str) -> N
 @pytest.mark.parametrize("topology", [case for case in CAN if case != "resnet" and "printed" not in case])
 def test_a_retrofitted_network_trains_what_its_topology_adds(topology: str) -> None:
     before = trained("llama")
-    after = retrofit(weights_of(before), RESNET, topology, BUILD["llama"])
+    after = retrofit(weights_of(before), RESNET, topology, BUILD["llama"]).double()  # in which small moves show
     start = {name: tensor.clone() for name, tensor in weights_of(after).items()}
     optimizer = torch.optim.SGD(after.parameters(), lr=0.1)
     ids = example("llama")

@@ -34,6 +34,15 @@ CASES = [
     "hyper(dynamic=false,streams=2)",
     "rmt(keys=8,norm=rms)",
     "rmt(values=4)",
+    "attnres(every=2)",
+    "attnres(every=5)",
+    "mhc(streams=1)",
+    "mhc(streams=2,mixed=false)",
+    "mhc(dynamic=false)",
+    "frac(parts=2,dynamic=false)",
+    "laurel(reach=3,rank=2)",
+    "laurel-rw(rank=2)",
+    "rezero(shared=false)",
 ]
 
 

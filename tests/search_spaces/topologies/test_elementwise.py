@@ -28,6 +28,15 @@ CASES = [
     "hyper(streams=1)",
     "hyper(dynamic=false,streams=2)",
     "rmt(keys=8)",
+    "attnres(every=2)",
+    "attnres(every=5)",
+    "mhc(streams=1)",
+    "mhc(streams=2,mixed=false)",
+    "mhc(dynamic=false)",
+    "frac(parts=2,dynamic=false)",
+    "laurel(reach=3,rank=2)",
+    "laurel-rw(rank=2)",
+    "rezero(shared=false)",
 ]
 
 
@@ -106,6 +115,59 @@ def hyper(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
     (1 / n) * reduce(add, streams)
 
 
+def mhc(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
+    n, entry = options.streams, x.like(1)
+    streams = [x] * n
+    for t, f in enumerate(runs):
+        if options.dynamic:
+            for _ in range(n * (n + 2) if options.mixed and t else 2 * n):  # entries of b + a x phi
+                entry + 0.5 * entry
+        y = f(x.like(x.width))  # H_pre X and H_res X are matrix products
+        streams = [stream + 0.5 * y for stream in streams]
+    (1 / n) * reduce(add, streams)
+
+
+def frac(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
+    m, entry = options.parts, x.like(1)
+    for f in runs:  # Y^T H and A^T H are matrix products
+        for _ in range(m * (2 * m + 1) if options.dynamic else 0):
+            entry + 0.5 * entry
+        x = x + 0.5 * f(x)
+
+
+def scaled(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
+    for f in runs:
+        x = x + 0.5 * f(x)
+
+
+def laurel(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
+    states = [x]
+    for f in runs:
+        reached = states[-options.reach :]
+        low_rank = reduce(add, [0.5 * state for state in reached]) if options.reach > 1 else reached[0]
+        states.append(states[-1] + f(states[-1]) + low_rank.like(x.width))
+
+
+def laurel_rw(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
+    for f in runs:
+        skip = x + x.like(x.width) if options.rank else x
+        x = 0.5 * f(x) + 0.5 * skip
+
+
+def attnres(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
+    blocks, outputs = [x], list[Vector]()
+
+    def mix() -> Vector:  # w . v is a matrix product
+        return reduce(add, [0.5 * v for v in (*blocks, *outputs)])
+
+    for t, f in enumerate(runs):
+        y = f(mix() if t else x)
+        outputs = [reduce(add, [*outputs, y])]
+        if (t + 1) % options.every == 0:
+            blocks, outputs = [*blocks, *outputs], []
+    mix()
+
+
 def rmt(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
     matrix = x.like(options.keys * (options.values or wiring.head_dim))
     for _ in runs:  # loads and stores are matrix products
@@ -148,6 +210,13 @@ EQUATIONS: Mapping[str, Equation] = {
     "ancre": ancre,
     "denseformer": denseformer,
     "hyper": hyper,
+    "mhc": mhc,
+    "attnres": attnres,
+    "frac": frac,
+    "layerscale": scaled,
+    "rezero": scaled,
+    "laurel": laurel,
+    "laurel-rw": laurel_rw,
     "rmt": rmt,
     "grn-v1": generalised(static),
     "grn-v2": generalised(static),

@@ -1,0 +1,136 @@
+"""Scaled branches: the residual network with a learned weight on what each layer adds.
+
+Shapes: ... = any leading axes, D = width.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import torch
+from torch import Tensor, nn
+
+from search_spaces.count import Count
+from search_spaces.errors import UserError
+from search_spaces.spec import Axes
+from search_spaces.topologies.base import Topology, Wiring, total
+
+
+class ScaledBranches(Topology):
+    """What LayerScale and ReZero share. The state is one tensor x, [..., D]."""
+
+    searched: ClassVar[bool] = False
+
+    @classmethod
+    def count(cls, wiring: Wiring, options: Any) -> Count:
+        """The weights; each layer's output is weighted and added."""
+        return Count(cls.weights(wiring, options), elementwise=2 * len(wiring.sites) * wiring.width)
+
+    @staticmethod
+    def weights(wiring: Wiring, options: Any) -> int:
+        """How many weights there are."""
+        raise NotImplementedError
+
+    def weight(self, t: int) -> Tensor:
+        """What the output of layer t is multiplied with, [D] or []."""
+        raise NotImplementedError
+
+    def open(self, *parts: Tensor) -> Tensor:
+        """Start from x_0, the sum of the embeddings."""
+        return total(parts)
+
+    def read(self, t: int, state: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
+        """Give x_t to all ports."""
+        return (state,), state
+
+    def write(self, t: int, state: Tensor, y: Tensor) -> Tensor:
+        """Add the weighted output to x_t."""
+        return torch.addcmul(state, self.weight(t), y)
+
+    def close(self, state: Tensor) -> Tensor:
+        """Return x_L."""
+        return state
+
+
+@dataclass(frozen=True, slots=True)
+class LayerScaleOptions:
+    """Where weights start.
+
+    Attributes:
+        start: All of them; CaiT has 0.1 up to 18 blocks, 1e-5 at 24 and 1e-6 above.
+    """
+
+    start: float = 1e-5
+
+    def __post_init__(self) -> None:
+        if self.start <= 0:
+            raise UserError(f"start must be more than 0, got {self.start}.")
+
+
+@final
+class LayerScale(ScaledBranches):
+    """x_{t+1} = x_t + g_t * f_t(x_t), feature by feature, every g near 0 at the start.
+
+    Source: Touvron et al., "Going deeper with Image Transformers" (CaiT, 2021), equation 4, and the official code.
+    Gains are not weight-decayed. Near the identity at the start, and so not the residual network.
+
+    Parameters: `layers * width`
+    """
+
+    Options: ClassVar[type] = LayerScaleOptions
+    axes: ClassVar[Axes] = {"start": (1e-5, 0.1)}
+
+    def __init__(self, wiring: Wiring, options: LayerScaleOptions) -> None:
+        super().__init__()
+        self.gains = nn.ParameterList(nn.Parameter(torch.full((wiring.width,), options.start)) for _ in wiring.sites)
+
+    @staticmethod
+    def weights(wiring: Wiring, options: LayerScaleOptions) -> int:
+        """A gain for each feature of each layer."""
+        return len(wiring.sites) * wiring.width
+
+    def weight(self, t: int) -> Tensor:
+        """Its gains, [D]."""
+        gain: Tensor = self.gains[t]
+        return gain
+
+
+@dataclass(frozen=True, slots=True)
+class ReZeroOptions:
+    """How many weights there are.
+
+    Attributes:
+        shared: Whether the layers of a block share one, as in the official transformer; else each has its own, which
+            is SkipInit's.
+    """
+
+    shared: bool = True
+
+
+@final
+class ReZero(ScaledBranches):
+    """x_{t+1} = x_t + a f_t(x_t), one number a for each block, 0 at the start: the identity.
+
+    Source: Bachlechner et al., "ReZero is All You Need" (2020), equation 3, and the official code. Its transformer has
+    no norms; layers here norm what they read under every topology. `shared=false` is SkipInit's, a number for each
+    branch (De and Smith, 2020).
+
+    Parameters: `blocks if shared else layers`
+    """
+
+    Options: ClassVar[type] = ReZeroOptions
+
+    def __init__(self, wiring: Wiring, options: ReZeroOptions) -> None:
+        super().__init__()
+        opens = [not options.shared or site.opens_block for site in wiring.sites]
+        self.which = [sum(opens[: t + 1]) - 1 for t in range(len(opens))]
+        self.a = nn.ParameterList(nn.Parameter(torch.zeros(())) for _ in range(sum(opens)))
+
+    @staticmethod
+    def weights(wiring: Wiring, options: ReZeroOptions) -> int:
+        """One for each block, or for each layer."""
+        return sum(not options.shared or site.opens_block for site in wiring.sites)
+
+    def weight(self, t: int) -> Tensor:
+        """Its block's number."""
+        number: Tensor = self.a[self.which[t]]
+        return number

@@ -1,0 +1,85 @@
+"""Attention residuals, source by source, as they are printed."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from search_spaces.errors import UserError
+from search_spaces.layers.stack import Stack
+from search_spaces.topologies.base import Site, Wiring
+from search_spaces.topologies.build import wire_count
+from search_spaces.topologies.registry import load
+
+Build = Callable[..., Stack]
+
+
+def mix(w: Tensor, sources: list[Tensor]) -> Tensor:
+    """sum_i a_i v_i with a = softmax_i(w . norm(v_i)): the published one, a number for each position and source."""
+    out = torch.zeros_like(sources[0])
+    for b in range(out.shape[0]):
+        for n in range(out.shape[1]):
+            keys = [v[b, n] / torch.sqrt((v[b, n] ** 2).mean() + 1e-6) for v in sources]
+            weights = torch.stack([(w * key).sum() for key in keys]).softmax(0)
+            out[b, n] = sum(weight * v[b, n] for weight, v in zip(weights, sources, strict=True))
+    return out
+
+
+def published(stack: Stack, x: Tensor, every: int) -> Tensor:
+    """Blocks of so many layers; layers norm what they read, and the head does too."""
+    blocks, partial = [x], []
+    for t, layer in enumerate(stack.layers):
+        sources = [*blocks, *([sum(partial)] if partial else [])]
+        y = layer(sources[0] if t == 0 else mix(stack.topology.w[t - 1], sources))
+        partial.append(y)
+        if len(partial) == every:
+            blocks, partial = [*blocks, sum(partial)], []
+    return mix(stack.topology.w[-1], [*blocks, *([sum(partial)] if partial else [])])
+
+
+@pytest.mark.parametrize("every", [1, 2, 4, 9])
+def test_behind_a_norm_it_is_the_published_network(
+    every: int, transformer: Build, draw: Callable[[nn.Module], None]
+) -> None:
+    stack = transformer(f"attnres(every={every})")
+    draw(stack)
+    for layer in stack.layers:  # an epsilon tells a mix from a multiple of it
+        (layer.norm if hasattr(layer, "norm") else layer.project.norm).eps = 1e-14
+    x = torch.randn(2, 5, 16).double()
+    ours, theirs = (
+        F.layer_norm(end, (16,), eps=1e-14) for end in (stack(x, torch.zeros_like(x)), published(stack, x, every))
+    )
+    torch.testing.assert_close(ours, theirs)
+
+
+def test_one_block_for_all_layers_keeps_the_input_apart_from_the_sum(
+    transformer: Build, draw: Callable[[nn.Module], None]
+) -> None:
+    stack = transformer("attnres(every=100)")
+    with torch.no_grad():
+        stack.topology.w[-1].fill_(0.0)
+    x = torch.randn(2, 5, 16).double()
+    state = stack.topology.open(x)
+    for t, layer in enumerate(stack.layers):
+        inputs, state = stack.topology.read(t, state)
+        state = stack.topology.write(t, state, layer(*inputs))
+    complete, partial = state
+    assert len(complete) == 1
+    assert partial is not None
+    torch.testing.assert_close(stack.topology.close(state), x + partial[0])
+
+
+@pytest.mark.parametrize(
+    ("options", "sources"), [("", [2, 3, 4, 5]), ("(every=2)", [2, 2, 3, 3]), ("(every=3)", [2, 2, 2, 3])]
+)
+def test_what_a_mix_costs_is_a_product_with_each_source(options: str, sources: list[int]) -> None:
+    wiring = Wiring((Site(("q", "k", "v"), 8, True), Site(("x",), 8, False)) * 2, 8, 4)
+    count = wire_count(*load(f"attnres{options}"), wiring)
+    assert (count.params, count.macs) == (4 * 8, 8 * sum(sources))
+
+
+def test_no_layer_is_no_source() -> None:
+    with pytest.raises(UserError, match="every must be at least 1, got 0"):
+        load("attnres(every=0)")

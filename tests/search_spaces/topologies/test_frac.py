@@ -1,0 +1,57 @@
+"""Frac-connections, part by part."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from search_spaces.errors import UserError
+from search_spaces.layers.stack import Stack
+from search_spaces.topologies.base import Site, Wiring
+from search_spaces.topologies.build import wire_count
+from search_spaces.topologies.registry import load
+
+Build = Callable[..., Stack]
+
+
+def published(stack: Stack, x: Tensor, m: int) -> Tensor:
+    """Every part and every entry by itself."""
+    parts = list(x.chunk(m, dim=-1))
+    for connection, layer in zip(stack.topology.connections, stack.layers, strict=True):
+        entries = [[connection.static[i, j] for j in range(2 * m + 1)] for i in range(m)]
+        if connection.dynamic is not None:
+            dynamic = connection.dynamic
+            for i in range(m):
+                normed = parts[i] / torch.sqrt((parts[i] ** 2).mean(-1, keepdim=True) + 1e-6) * dynamic.norm.weight
+                for j in range(2 * m + 1):
+                    scale = dynamic.scale_write if j == 2 * m else dynamic.scale_mix
+                    change = torch.tanh((normed * dynamic.project.weight[j]).sum(-1, keepdim=True))
+                    entries[i][j] = entries[i][j] + scale * change
+        read = [sum(entries[i][j] * parts[i] for i in range(m)) for j in range(m)]
+        carried = [sum(entries[i][m + j] * parts[i] for i in range(m)) for j in range(m)]
+        outputs = layer(torch.cat(read, dim=-1)).chunk(m, dim=-1)
+        parts = [carried[j] + entries[j][2 * m] * outputs[j] for j in range(m)]
+    return torch.cat(parts, dim=-1)
+
+
+@pytest.mark.parametrize("m", [1, 2, 4])
+@pytest.mark.parametrize("dynamic", ["true", "false"])
+def test_is_the_equation(dynamic: str, m: int, transformer: Build, draw: Callable[[nn.Module], None]) -> None:
+    stack = transformer(f"frac(parts={m},dynamic={dynamic})")
+    draw(stack)
+    x = torch.randn(2, 5, 16).double()
+    torch.testing.assert_close(stack(x, torch.zeros_like(x)), published(stack, x, m))
+
+
+@pytest.mark.parametrize(("said", "printed"), [("parts=4", 165_056), ("parts=4,dynamic=false", 1_152)])
+def test_counts_are_the_published_ones(said: str, printed: int) -> None:
+    wiring = Wiring((Site(("q", "k", "v"), 2048, True), Site(("x",), 2048, False)) * 16, 2048, 128)
+    assert wire_count(*load(f"frac({said})"), wiring).params == printed
+
+
+def test_parts_divide_the_width(transformer: Build) -> None:
+    with pytest.raises(UserError, match="parts must be at least 1, got 0"):
+        load("frac(parts=0)")
+    with pytest.raises(UserError, match="frac's parts must divide the width, got parts=3 and width=16"):
+        transformer("frac(parts=3)")

@@ -1,0 +1,121 @@
+"""Manifold-constrained hyper-connections, stream by stream and entry by entry."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from search_spaces.errors import UserError
+from search_spaces.layers.stack import Stack
+from search_spaces.topologies.base import Site, Wiring
+from search_spaces.topologies.build import wire_count
+from search_spaces.topologies.mhc import ManifoldConnection, sinkhorn
+from search_spaces.topologies.registry import load
+
+Build = Callable[..., Stack]
+
+
+def normalised(matrix: Tensor, rounds: int) -> Tensor:
+    """Columns, then rows, by loops over the entries' sums."""
+    n = len(matrix)
+    entries = [[float(matrix[i, j].detach().exp()) for j in range(n)] for i in range(n)]
+    for _ in range(rounds):
+        for j in range(n):
+            whole = sum(entries[i][j] for i in range(n))
+            for i in range(n):
+                entries[i][j] /= whole
+        for i in range(n):
+            whole = sum(entries[i])
+            entries[i] = [entry / whole for entry in entries[i]]
+    return torch.tensor(entries, dtype=matrix.dtype)
+
+
+def at_one_position(connection: ManifoldConnection, x: Tensor, n: int) -> tuple[Tensor, Tensor, Tensor]:
+    """H_pre, H_post and H_res for the streams [n, D] of one position."""
+    vector = x.reshape(-1) / torch.sqrt((x**2).mean())
+    m = connection.b.clone()
+    if connection.map is not None:
+        parts = zip(connection.alpha, (connection.map.weight @ vector).split(connection.slices), strict=True)
+        m = m + torch.cat([alpha * part for alpha, part in parts])
+    pre, post, *res = m.split(connection.slices)
+    mixing = normalised(res[0].reshape(n, n), connection.rounds) if res else torch.eye(n).double()
+    return 1 / (1 + torch.exp(-pre)), 2 / (1 + torch.exp(-post)), mixing
+
+
+def each(do: Callable[..., Tensor], *batches: Sequence[Any]) -> Tensor:
+    """What is done at each position of each example."""
+    return torch.stack(
+        [torch.stack([do(*at) for at in zip(*example, strict=True)]) for example in zip(*batches, strict=True)]
+    )
+
+
+def published(stack: Stack, x: Tensor, n: int) -> Tensor:
+    """The network up to the sum of its streams, position by position but for the layers."""
+    streams = torch.stack([x] * n, dim=-2)
+    for connection, layer in zip(stack.topology.connections, stack.layers, strict=True):
+        weights = [[at_one_position(connection, streams[b, p], n) for p in range(x.shape[1])] for b in range(len(x))]
+        y = layer(each(lambda w, s: (w[0][:, None] * s).sum(0), weights, streams))
+        streams = each(lambda w, s, out: w[2] @ s + w[1][:, None] * out, weights, streams, y)
+    return streams.sum(-2)
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+@pytest.mark.parametrize("said", ["", ",dynamic=false", ",mixed=false", ",rounds=1"])
+def test_is_the_published_network_over_the_number_of_streams(
+    said: str, n: int, transformer: Build, draw: Callable[[nn.Module], None]
+) -> None:
+    stack = transformer(f"mhc(streams={n}{said})", depth=2)
+    draw(stack)
+    x = torch.randn(2, 3, 16).double()
+    torch.testing.assert_close(stack(x, torch.zeros_like(x)), published(stack, x, n) / n)
+
+
+def test_mixing_neither_makes_streams_grow_nor_fade() -> None:
+    logits = torch.randn(7, 4, 4, generator=torch.Generator().manual_seed(0)).double()
+    mixing = sinkhorn(logits, 20)
+    assert (mixing > 0).all()
+    torch.testing.assert_close(mixing.sum(-1), torch.ones(7, 4).double())
+    torch.testing.assert_close(mixing.sum(-2), torch.ones(7, 4).double(), atol=1e-4, rtol=0)
+
+
+def test_streams_come_to_differ(transformer: Build) -> None:
+    stack = transformer("mhc(streams=4)")
+    optimiser = torch.optim.Adam(stack.parameters(), lr=0.01)
+    x = torch.randn(4, 5, 16).double()
+    target = torch.randn_like(x)
+    for _ in range(20):
+        optimiser.zero_grad()
+        (stack(x, torch.zeros_like(x)) - target).square().mean().backward()
+        optimiser.step()
+    state = stack.topology.open(x)
+    for t, layer in enumerate(stack.layers):
+        inputs, state = stack.topology.read(t, state)
+        state = stack.topology.write(t, state, layer(*inputs))
+    assert state.std(dim=-2).mean() > 0.01 * state.std()
+
+
+def test_behind_norms_it_starts_as_the_residual_network(transformer: Build) -> None:
+    x = torch.randn(2, 5, 16).double()
+    stacks = [transformer(name, depth=8) for name in ("resnet", "mhc(streams=4)")]
+    for stack in stacks:
+        for layer in stack.layers:
+            (layer.norm if hasattr(layer, "norm") else layer.project.norm).eps = 1e-14
+    resnet, ours = (F.layer_norm(stack(x, torch.zeros_like(x)), (16,)) for stack in stacks)
+    torch.testing.assert_close(ours, resnet)
+
+
+@pytest.mark.parametrize(("width", "printed"), [(512, 49_179), (768, 73_755)])
+def test_a_layer_has_the_published_weights(width: int, printed: int) -> None:
+    """n d (n^2 + 2 n) + n^2 + 2 n + 3 at four streams, but for the first layer."""
+    sites = (Site(("q", "k", "v"), width, True), Site(("x",), width, False))
+    two, four = (wire_count(*load("mhc(streams=4)"), Wiring(sites * blocks, width, 64)).params for blocks in (1, 2))
+    assert four - two == 2 * printed
+
+
+def test_what_cannot_be_is_refused() -> None:
+    for option in ("streams", "rounds"):
+        with pytest.raises(UserError, match=f"{option} must be at least 1, got 0"):
+            load(f"mhc({option}=0)")
