@@ -19,6 +19,7 @@ from nas.searching import Evidence
 from nas.storage.optuna_study import confirm_from
 from nas.storage.store import Store
 from nas.study import Study
+from results.process import Process, Readings
 from results.row import Row
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
@@ -219,6 +220,31 @@ def test_outcomes_are_spread_about_what_is_expected_by_what_a_training_moves() -
         2.0 * expected.moves * np.std(outcomes[:, 0, 0]) / 2 / expected.moves[0, 0]
     )
     assert np.std(outcomes[:, 0, 0]) == pytest.approx(2.0 * expected.moves[0, 0], rel=0.15)
+
+
+def test_a_move_is_by_how_much_one_more_training_may_change_what_is_expected() -> None:
+    told = situation([(math.sin(n), float(n)) for n in range(12)])
+    known = measured(told.tried)
+    beliefs = Beliefs(told, known)
+    at = np.array([3], dtype=np.intp)
+    (process, _), places = beliefs._processes, told.coordinates.as_places
+    (before,), (variance,) = process.expected(places.at(at))
+    after = []
+    for deviations in (0.0, 1.0):  # one more reading there, and one by as much higher as readings vary
+        read = before + deviations * math.sqrt(variance + process.noise)
+        readings, _, _ = Readings.of(known.values[:, 0], known.seeds, known.errors[:, 0], known.within[:, 0])
+        later = places.at(np.concatenate([known.indices, at]))
+        more = readings.and_more(np.array([read]))
+        after.append(Process(later, more, process.scales, process.unit).expected(places.at(at))[0][0])
+    assert beliefs.expected(at).moves[0, 0] == pytest.approx(after[1] - after[0])
+
+
+def test_what_has_all_its_seeds_confirms_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = situation([(1.0, 1.0), (0.5, 2.0), (0.9, 3.0)])
+    candidates = measured(told.tried).indices
+    monkeypatch.setattr(racing, "chances", lambda draws: np.array([0.9, 0.5, 0.2]))
+    assert racing.contender(told, since=3, spent=candidates[:0]) == candidates[0]
+    assert racing.contender(told, since=3, spent=candidates[:1]) == candidates[1]
 
 
 def test_trainings_that_confirm_go_to_candidates_by_their_chance(monkeypatch: pytest.MonkeyPatch) -> None:
