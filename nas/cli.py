@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import typer
+from typer.main import get_command
 
 import nas
 from nas.commands import dashboard, listing, reproduce, results, show
@@ -26,6 +27,7 @@ from nas.doors.search import search
 from nas.doors.tournament import tournament
 from nas.options import command
 from nas.places import QUIET
+from nas.run_file import expanded
 from nas.workers.left_behind import LEFT_BEHIND
 from search_spaces.errors import UserError, place_of, printable, reason_of, show_notices
 
@@ -44,7 +46,7 @@ _UNWRITABLE = (errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG, e
 def main() -> None:
     """Run the command line; a user's error, or one in a plug-in's code, is one line and exit status 2."""
     show_notices()
-    status = _status(app)
+    status = _status(lambda: app(args=expanded(sys.argv[1:], vars(get_command(app))["commands"])))
     status = _status(_flush) or status
     if LEFT_BEHIND:
         os._exit(status)

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from nas.run_file import SAVE, save
 from nas.signals import Terminated, ended_when_asked
 from search_spaces.errors import UserError
 
@@ -176,6 +177,16 @@ OPTIONS: Mapping[str, Any] = {
 """Parameter of a door, or of what prints what it returns -> the option."""
 
 
+_SAVED = Parameter(
+    SAVE,
+    Parameter.KEYWORD_ONLY,
+    default=None,
+    annotation=_option(
+        "--save-config", "Write what was typed there as well, for the same command with @FILE.", _FILE, "FILE.toml"
+    ),
+)
+
+
 def command(
     door: Callable[..., Any], show: Callable[..., None], check: Callable[..., None] | None = None, **called: str
 ) -> Callable[..., None]:
@@ -189,9 +200,12 @@ def command(
 
     goes_on = "; the same command goes on from here" if {"preset", "storage"} <= {one.name for one in own} else ""
 
-    def run(**given: Any) -> None:
+    def run(context: typer.Context, **given: Any) -> None:
+        file = given.pop(SAVE)
         try:
             with ended_when_asked():
+                if file is not None:
+                    save(context, file)
                 _refuse_blank(options, given)
                 if check is not None:
                     check(**given)
@@ -203,8 +217,9 @@ def command(
             raise typer.Exit(128 + number) from None
 
     options = [_typed(one, OPTIONS[called.get(one.name, one.name)]) for one in (*own, *shown)]
-    run.__signature__ = Signature(options)  # type: ignore[attr-defined]  # what typer reads
-    run.__annotations__ = {one.name: one.annotation for one in options}
+    whole = [Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context), *options, _SAVED]
+    run.__signature__ = Signature(whole)  # type: ignore[attr-defined]  # what typer reads
+    run.__annotations__ = {one.name: one.annotation for one in whole}
     about = show if door.__name__ == "load" else door
     run.__doc__ = (getdoc(about) or "").partition("\n\nRaises:")[0]
     return run

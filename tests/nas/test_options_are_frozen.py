@@ -58,8 +58,9 @@ def test_the_flags_are_these_and_mean_the_same_everywhere() -> None:
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         options = [parameter for parameter in command.params if parameter.param_type_name == "option"]
-        found[name] = {flag for option in options for flag in option.opts} - {"--help"}
+        found[name] = {flag for option in options for flag in option.opts} - {"--help", "--save-config"}
         for option in options:
             helps.setdefault((option.name, option.metavar), set()).add(option.help)
+        assert "--save-config" in {flag for option in options for flag in option.opts}
     assert found == FLAGS
     assert all(len(texts) == 1 for texts in helps.values()), helps

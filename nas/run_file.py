@@ -1,0 +1,93 @@
+"""A command's options in a file: `nas search @run.toml` reads it, `--save-config run.toml` writes it.
+
+It is TOML: an option by its flag without dashes, an argument by its name in small letters, several values as a list.
+"""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from search_spaces.errors import UserError, unknown
+
+SAVE = "save_config"
+"""The parameter of the option that writes one, which no file holds."""
+
+
+def expanded(words: Sequence[str], commands: Mapping[str, Any]) -> list[str]:
+    """The words of a command line with those of its file in the place of @FILE; what is typed as well is left out.
+
+    Raises:
+        UserError: The file is not there or no TOML, or has what the command does not know.
+
+    `commands` are typer's, by their names.
+    """
+    command = next((word for word in words if word in commands), None)
+    at = next((index for index, word in enumerate(words) if word.startswith("@") and len(word) > 1), None)
+    if command is None or at is None or at < list(words).index(command):
+        return list(words)
+    typed = {word.partition("=")[0] for word in words}
+    names = {_name(one): one for one in commands[command].params if one.name not in (SAVE, "help")}
+    options, arguments = list[str](), dict[str, list[str]]()
+    for name, value in _read(Path(words[at][1:])).items():
+        if name not in names:
+            raise unknown(f"option in {words[at][1:]}", name, names)
+        parameter, values = names[name], _values(name, value, words[at][1:])
+        if parameter.param_type_name == "argument":
+            arguments[name] = values
+        elif not typed & {*parameter.opts}:
+            flag = parameter.opts[0]
+            options += [flag] * (value is True) if isinstance(value, bool) else [f"{flag}={each}" for each in values]
+    in_order = [word for name in names for word in arguments.get(name, [])]
+    return [*words[:at], *in_order, *options, *words[at + 1 :]]
+
+
+def save(context: typer.Context, file: Path) -> None:
+    """Write what was typed, and nothing that was not.
+
+    Raises:
+        UserError: The file cannot be written.
+    """
+    import tomli_w
+
+    typed = {}
+    for parameter in context.command.params:
+        given = context.params.get(str(parameter.name))
+        source = context.get_parameter_source(str(parameter.name))
+        if source is not None and source.name == "COMMANDLINE" and parameter.name != SAVE:
+            typed[_name(parameter)] = _plain(given)
+    try:
+        file.write_text(tomli_w.dumps(typed), encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"--save-config {file} cannot be written: {error.strerror}.") from error
+
+
+def _name(parameter: Any) -> str:
+    if parameter.param_type_name == "argument":
+        return (parameter.metavar or str(parameter.name)).rstrip(".").lower()
+    return str(max(parameter.opts, key=len)).removeprefix("--")
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"{file} cannot be read: {error.strerror}. Give @FILE that is there.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{file} is no TOML: {error}.") from error
+
+
+def _values(name: str, value: Any, file: str) -> list[str]:
+    values = value if isinstance(value, list) else [value]
+    if not all(isinstance(each, str | int | float) for each in values):
+        raise UserError(f"{name} in {file} must be text, a number, true, false or a list of these, got {value!r:.60}.")
+    return [str(each) for each in values]
+
+
+def _plain(value: Any) -> Any:
+    """A value that TOML has."""
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return value if isinstance(value, bool | int | float) else str(value)
