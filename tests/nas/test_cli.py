@@ -331,6 +331,6 @@ def test_what_is_asked_to_end_says_so_and_only_what_trains_says_that_it_goes_on(
         (command(trains, lambda found: None, checks), "; the same command goes on from here."),
     ):
         with pytest.raises(typer.Exit) as end:
-            run(study="s", storage="x", preset="smoke")
+            run(None, study="s", storage="x", preset="smoke", save_config=None)
         assert end.value.exit_code == status
         assert capsys.readouterr().err == f"nas: ended by {number.name}{said}\n"
