@@ -51,7 +51,7 @@ def _record(paper: str, reading: Reading, printed: str) -> dict[str, Any]:
     counted = params(reading)
     return {
         "paper": paper,
-        "table": int(reading.table),
+        "table": reading.table,
         "model": reading.model,
         "data": reading.data,
         "printed_millions": float(printed),
@@ -61,6 +61,7 @@ def _record(paper: str, reading: Reading, printed: str) -> dict[str, Any]:
         "network": reading.network,
         "preset": reading.preset,
         "architecture": reading.architecture,
+        "formula": reading.formula,
         "counts": reading.counts,
         "rounding": reading.rounding,
         "reading": reading.reading,
@@ -82,11 +83,14 @@ def _print(records: list[dict[str, Any]], papers: list[str]) -> None:
     for record in records:
         label = record["label"] if holds(record["label"], record["matches"] == "yes") else "BROKEN"
         printed, counted = f"{record['printed_millions']:g}M", f"{record['params'] / 1e6:.4f}M"
-        cells = (record["paper"], str(record["table"]), record["model"], record["data"], printed, counted, label)
-        shown.add_row(*map(escape, cells), escape(record["reading"]))
+        cells = (record["paper"], record["table"], record["model"], record["data"], printed, counted, label)
+        formula = f" [+ {record['formula']}]" if record["formula"] else ""
+        shown.add_row(*map(escape, cells), escape(record["reading"] + formula))
     console.print(shown)
     for label in LABELS:
         console.print(f"{sum(record['label'] == label for record in records)} {label}", highlight=False)
+    if any(record["formula"] for record in records):
+        console.print("[+ ...]: in closed form, what nothing here builds, or less what is left out", markup=False)
     for paper in papers:
         if missing := unread(paper):
             line = f"{paper}: printed, and built by nothing here: {'; '.join(missing)}"
