@@ -44,6 +44,7 @@ class Printed(StrEnum):
     """What `nas reproduce` can compare."""
 
     PARAMS = "params"
+    CLAIMS = "claims"
 
 
 def _argument(name: str, what: str, kind: Any = str) -> Any:

@@ -1,39 +1,77 @@
 """`nas reproduce`: what papers print beside what this project has."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from nas.commands import claims
 from nas.options import Format, Printed
+from nas.places import DEFAULT_STORE
 from nas.readings import LABELS, Reading, holds, is_printed, readings, row_of, unread
+from search_spaces.errors import UserError
 
 
-def compared(what: Printed, paper: str | None = None) -> tuple[list[dict[str, Any]], list[str]]:
-    """Compare what papers print with what is counted here; exit status 1 where a reading is not what its label says.
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What papers print or claim beside what came out here.
+
+    Attributes:
+        what: What was compared.
+        papers: Of which papers.
+        records: A flat record a line.
+    """
+
+    what: Printed
+    papers: Sequence[str]
+    records: Sequence[dict[str, Any]]
+
+
+def compared(
+    what: Printed,
+    paper: str | None = None,
+    preset: str | None = None,
+    workers: int | str | None = None,
+    study: str | None = None,
+    storage: str = DEFAULT_STORE,
+) -> Comparison:
+    """Compare what papers print with what comes out here; exit status 1 where a count is not what its label says.
+
+    `params` counts networks. `claims` measures what takes no training and, with a preset, what it trains.
 
     Raises:
-        UserError: An unknown paper.
+        UserError: An unknown paper, or a preset where nothing is trained.
     """
     from results import published
 
-    papers = [paper] if paper else published.papers()
-    return [record for name in papers for record in _records(name)], papers
+    papers = published.papers()
+    if paper is not None:
+        published.lines_of(paper)  # which tells an unknown one
+        papers = [paper]
+    if what is Printed.CLAIMS:
+        return Comparison(what, papers, claims.records(paper, preset, storage, study, workers))
+    if preset is not None:
+        raise UserError(f"only claims are trained, got --preset {preset} for {what}. Leave it out.")
+    return Comparison(what, papers, [record for name in papers for record in _records(name)])
 
 
-def show(comparison: tuple[list[dict[str, Any]], list[str]], format: Format = Format.TABLE) -> None:
-    """Print parameters as printed and as counted, a line a reading."""
+def show(comparison: Comparison, format: Format = Format.TABLE) -> None:
+    """Print what was printed and what came out, a line a reading or a claim."""
     import typer
 
     from nas import report
     from results import export, table
 
-    records, papers = comparison
-    if format is Format.TABLE:
-        _print(records, papers)
+    records = list(comparison.records)
+    if format is Format.TABLE and comparison.what is Printed.CLAIMS:
+        claims.print_table(records)
+    elif format is Format.TABLE:
+        _print(records, comparison.papers)
     elif format is Format.MARKDOWN:
-        report.print_records(report.screen(), records, list(records[0]), f"{len(records)} readings", format)
+        report.print_records(report.screen(), records, list(records[0]), f"{len(records)} lines", format)
     else:
         export.write(table.from_records(records), format.value)
-    if not all(holds(record["label"], record["matches"] == "yes") for record in records):
+    labelled = [record for record in records if "label" in record]
+    if not all(holds(record["label"], record["matches"] == "yes") for record in labelled):
         raise typer.Exit(1)
 
 
@@ -51,7 +89,7 @@ def _record(paper: str, reading: Reading, printed: str) -> dict[str, Any]:
     counted = params(reading)
     return {
         "paper": paper,
-        "table": int(reading.table),
+        "table": reading.table,
         "model": reading.model,
         "data": reading.data,
         "printed_millions": float(printed),
@@ -61,13 +99,14 @@ def _record(paper: str, reading: Reading, printed: str) -> dict[str, Any]:
         "network": reading.network,
         "preset": reading.preset,
         "architecture": reading.architecture,
+        "formula": reading.formula,
         "counts": reading.counts,
         "rounding": reading.rounding,
         "reading": reading.reading,
     }
 
 
-def _print(records: list[dict[str, Any]], papers: list[str]) -> None:
+def _print(records: Sequence[dict[str, Any]], papers: Sequence[str]) -> None:
     from rich import box
     from rich.markup import escape
     from rich.table import Table
@@ -82,11 +121,14 @@ def _print(records: list[dict[str, Any]], papers: list[str]) -> None:
     for record in records:
         label = record["label"] if holds(record["label"], record["matches"] == "yes") else "BROKEN"
         printed, counted = f"{record['printed_millions']:g}M", f"{record['params'] / 1e6:.4f}M"
-        cells = (record["paper"], str(record["table"]), record["model"], record["data"], printed, counted, label)
-        shown.add_row(*map(escape, cells), escape(record["reading"]))
+        cells = (record["paper"], record["table"], record["model"], record["data"], printed, counted, label)
+        formula = f" [+ {record['formula']}]" if record["formula"] else ""
+        shown.add_row(*map(escape, cells), escape(record["reading"] + formula))
     console.print(shown)
     for label in LABELS:
         console.print(f"{sum(record['label'] == label for record in records)} {label}", highlight=False)
+    if any(record["formula"] for record in records):
+        console.print("[+ ...]: in closed form, what nothing here builds, or less what is left out", markup=False)
     for paper in papers:
         if missing := unread(paper):
             line = f"{paper}: printed, and built by nothing here: {'; '.join(missing)}"

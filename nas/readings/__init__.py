@@ -6,6 +6,7 @@ A row may be read in more than one way. Which kind a reading is, its label says:
 - "fitted": something in it was chosen because it gives what is printed. It holds the count in place, and says
   nothing of what the authors ran.
 - "differs": the reading does not give what is printed.
+- "nominal": what is printed is the name of a size, and no count to be met.
 """
 
 import csv
@@ -17,7 +18,7 @@ from typing import Literal, get_args
 
 from results import published
 
-Label = Literal["stated", "fitted", "differs"]
+Label = Literal["stated", "fitted", "differs", "nominal"]
 LABELS: tuple[Label, ...] = get_args(Label)
 RowName = tuple[str, str, str]
 """What a printed row is known by within its paper: table, model, data."""
@@ -30,16 +31,19 @@ class Reading:
     """One way to read a printed row as a network.
 
     Attributes:
-        table: Number of the table; with `model` and `data` the row that is read.
+        table: Number of the table, or of the section whose sentence has it; with `model` and `data` the row that is
+            read.
         model: As in that row.
         data: As in that row.
         label: What kind of reading it is.
         network: A task, or what else `nas.readings.networks` can build.
         preset: Of the task, for its base architecture; "" for the task's own.
         architecture: Changes to the base architecture, or the arguments of a constructor of timm's.
+        formula: Parameters besides those of that network, in closed form over the architecture's sizes: of a wiring
+            that nothing here builds, or less than nothing for what is left out. "" for none.
         counts: "all" parameters, or only the "matrices" (those of two dimensions).
         rounding: How the paper makes its last digit: "nearest", or "down".
-        params: What the network has.
+        params: What the network has, its formula included.
         reading: Why it is read so, in a line.
     """
 
@@ -50,6 +54,7 @@ class Reading:
     network: str
     preset: str
     architecture: str
+    formula: str
     counts: Literal["all", "matrices"]
     rounding: Literal["nearest", "down"]
     params: int
@@ -89,5 +94,5 @@ def is_printed(params: int, printed: str, rounding: str) -> bool:
 
 
 def holds(label: Label, matches: bool) -> bool:
-    """Whether a reading is what its label says, by whether it gives what is printed."""
-    return matches != (label == "differs")
+    """Whether a reading is what its label says, by whether it gives what is printed; a name is no count to be met."""
+    return label == "nominal" or matches != (label == "differs")

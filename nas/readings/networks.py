@@ -5,10 +5,12 @@ from importlib import import_module
 from typing import Any
 
 import timm
+import torch
 from torch import nn
 
 from nas.counting import meta_device
 from nas.readings import Reading
+from nas.readings.formulas import value_of
 from search_spaces.architecture import Architecture
 from search_spaces.layers.attention import SoftmaxAttention
 from search_spaces.layers.feed_forward import SWIGLU
@@ -30,46 +32,67 @@ _LRA = {
 }
 """The tasks as Nyströmformer's code for the Long Range Arena has them (LRA/code/lra_config.py)."""
 
+_LRA_BASE = Architecture(depth=2, width=64, heads=2, head_dim=32, hidden=128)
+
 
 def params(reading: Reading) -> int:
-    """Parameters of the network that a row is read as. Raises UserError for a network that cannot be built."""
+    """Parameters of the network that a row is read as, and those of its formula.
+
+    Raises:
+        UserError: A network that cannot be built, or a formula that cannot be read.
+    """
+    if reading.network.startswith("timm:"):
+        with meta_device():
+            return _counted(_timm(reading.network.removeprefix("timm:"), reading.architecture), reading)
+    architecture = architecture_of(reading)
     with meta_device():
-        network = _network(reading)
+        built = _counted(build(reading, architecture), reading)
+    sizes = {name: getattr(architecture, name) for name in ("depth", "width", "heads", "head_dim", "hidden")}
+    return built + (value_of(reading.formula, sizes) if reading.formula else 0)
+
+
+def _counted(network: nn.Module, reading: Reading) -> int:
     return sum(p.numel() for p in network.parameters() if reading.counts == "all" or p.ndim == 2)
 
 
-def _network(reading: Reading) -> nn.Module:
+def architecture_of(reading: Reading) -> Architecture:
+    """The architecture that a row is read as; timm's models have none."""
+    match reading.network.partition(":")[0]:
+        case "vit" | "crammed-bert":
+            base = ImageNetViT.base
+        case "lra" | "lra-conv":
+            base = _LRA_BASE
+        case _:
+            base = task_class(reading.network)().base_for(reading.preset)
+    return parse_architecture(reading.architecture, base)
+
+
+def build(reading: Reading, architecture: Architecture) -> nn.Module:
+    """The network, but for what its formula adds."""
     family, _, name = reading.network.partition(":")
     match family:
-        case "timm":
-            return _timm(name, reading.architecture)
         case "vit":
-            architecture = parse_architecture(reading.architecture, ImageNetViT.base)
             return build_vit(architecture, ImageNetViT.image, ImageNetViT.patch, classes=1000)
         case "lra" | "lra-conv":
-            return _lra(name, reading.architecture, kernel=35 if family == "lra-conv" else None)
+            kernel = 35 if family == "lra-conv" else None  # that code has 64 landmarks
+            return build_encoder(architecture, replace(_LRA[name], attention=Nystrom(landmarks=64, kernel=kernel)))
         case "crammed-bert":
-            return _crammed_bert(reading.architecture)
-    task = task_class(reading.network)()
-    return task.build(parse_architecture(reading.architecture, task.base_for(reading.preset)))
+            return _crammed_bert(architecture)
+    return task_class(reading.network)().build(architecture)
 
 
-def _lra(task: str, text: str, kernel: int | None) -> nn.Module:
-    """That code's encoder with 64 landmarks; its convolution has 35 taps."""
-    base = Architecture(depth=2, width=64, heads=2, head_dim=32, hidden=128)
-    sizes = replace(_LRA[task], attention=Nystrom(landmarks=64, kernel=kernel))
-    return build_encoder(parse_architecture(text, base), sizes)
+def _crammed_bert(architecture: Architecture) -> nn.Module:
+    """Geiping and Goldstein (2023) and their code: no biases but those of norms, tied words.
 
-
-def _crammed_bert(text: str) -> nn.Module:
-    """Geiping and Goldstein (2023) and their code: no biases but those of norms, fixed positions, tied words."""
-    base = ImageNetViT.base
+    Positions are fixed but for the one number by which all are multiplied.
+    """
     # Their gated GELU has as many weights as the gate by SiLU.
     style = TransformerStyle(Norm("layer", 1e-12), SWIGLU, attention_bias=False, feed_forward_bias=False, parts=1)
-    architecture = parse_architecture(text, base)
     stack = build_transformer(architecture, style, lambda block: SoftmaxAttention(causal=False))
     width = architecture.width
-    return nn.ModuleList([nn.Embedding(32_768, width), nn.LayerNorm(width), stack])
+    network = nn.ModuleList([nn.Embedding(32_768, width), nn.LayerNorm(width), stack])
+    network.register_parameter("scale", nn.Parameter(torch.tensor(1.0)))
+    return network
 
 
 def _timm(name: str, text: str) -> nn.Module:
@@ -84,7 +107,7 @@ def _timm(name: str, text: str) -> nn.Module:
     make = getattr(import_module(f"timm.models.{module}"), kind) if dot else lambda **o: timm.create_model(name, **o)
     model: nn.Module = make(**options)
     if head_dim is not None:
-        _widen(model, options["num_heads"] * head_dim)
+        _widen(model, head_dim)
     return model
 
 
@@ -95,8 +118,19 @@ def _option(part: str) -> tuple[str, Any]:
     return name, numbers if len(numbers) > 1 else numbers[0]
 
 
-def _widen(model: Any, inner: int) -> None:
-    for block in model.blocks:
-        attention, width = block.attn, block.attn.proj.out_features
-        attention.qkv = nn.Linear(width, 3 * inner, bias=attention.qkv.bias is not None)
-        attention.proj = nn.Linear(inner, width)
+def _widen(model: nn.Module, head_dim: int) -> None:
+    """Give every attention layer heads of that many features, but those of the class token and TNT's inner ones."""
+    for name, layer in model.named_modules():
+        inputs = {part for part, _ in layer.named_children()}
+        # What attends from the class token alone has a map of its own for the queries.
+        if "proj" in inputs and inputs & {"qkv", "v"} and "q" not in inputs and not name.endswith("attn_in"):
+            _widen_layer(layer, head_dim)
+
+
+def _widen_layer(layer: Any, head_dim: int) -> None:
+    heads = layer.groups if hasattr(layer, "groups") else layer.num_heads  # DaViT's channel attention has groups
+    inner, width = heads * head_dim, layer.proj.out_features
+    for name, parts in (("qkv", 3), ("qk", 2), ("v", 1)):
+        if hasattr(layer, name):
+            setattr(layer, name, nn.Linear(width, parts * inner, bias=getattr(layer, name).bias is not None))
+    layer.proj = nn.Linear(inner, width)

@@ -47,7 +47,7 @@ FLAGS = {
     "front": {"--from", "--plot", "--storage", "--study"},
     "dashboard": {"--port", "--storage"},
     "list": {"--storage"},
-    "reproduce": {"--format", "--paper"},
+    "reproduce": {"--format", "--paper", "--preset", "--storage", "--study", "--workers"},
 }  # fmt: skip
 
 

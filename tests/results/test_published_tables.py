@@ -37,7 +37,8 @@ def test_table_model_and_data_name_one_row(paper: str) -> None:
 @pytest.mark.parametrize("paper", papers())
 def test_cells_are_numbers_where_they_are_no_words(paper: str) -> None:
     for line in lines_of(paper):
-        for column in set(COLUMNS) - WORDS:
+        assert re.fullmatch(r"\d+(\.\d+)*", line["table"]), line
+        for column in set(COLUMNS) - WORDS - {"table"}:
             for number in line[column].split("/") if column in STAGED else [line[column]]:
                 assert not number or float(number) > 0, line
                 assert not number or not column.endswith("_percent") or float(number) < 100, line

@@ -1,0 +1,28 @@
+"""All experiments, by what they take."""
+
+from collections.abc import Iterator
+
+from nas.claims import Experiment
+from nas.claims.dilution import Dilution, Start
+from nas.claims.heads import Heads
+from nas.claims.recorded import RECORDED
+from nas.claims.scaling import Scaling
+from nas.claims.shortcuts import Shortcuts
+from nas.claims.trained import COMPARED, SEEDS, Trained
+from nas.claims.variance import Variance
+from nas.workers.resources import Resources
+from search_spaces.errors import unknown
+
+
+def untrained() -> Iterator[Experiment]:
+    """What is counted, computed, or read from rows that ship: a minute and a half of one core."""
+    yield from (Start(), Dilution(), Shortcuts(), Scaling(), Variance(), Heads())
+    yield from RECORDED
+
+
+def trained(preset: str, storage: str, study: str | None, resources: Resources) -> Iterator[Experiment]:
+    """What trains networks. Raises UserError for a preset that has no number of seeds."""
+    if preset not in SEEDS:
+        raise unknown("preset of claims", preset, list(SEEDS))
+    for paper in dict.fromkeys(one.paper for one in COMPARED):
+        yield Trained(paper, preset, storage, study, resources)

@@ -1,0 +1,55 @@
+"""The rule of claims: what an interval in, outside and across a range means."""
+
+import math
+from collections.abc import Sequence
+
+import pytest
+from scipy.stats import t
+
+from nas.claims import Claim, judged
+
+
+def claim(low: float = 0.0, high: float = math.inf) -> Claim:
+    return Claim(name="a", source="table 1", statement="a is more", quantity="more", low=low, high=high)
+
+
+@pytest.mark.parametrize(
+    ("values", "low", "high", "verdict"),
+    [
+        ([1.0, 1.1, 0.9, 1.0], 0, math.inf, "agrees"),
+        ([-1.0, -1.1, -0.9, -1.0], 0, math.inf, "contradicts"),
+        ([1.0, -1.0, 0.5, -0.2], 0, math.inf, "not distinguishable"),
+        ([1.140, 1.141, 1.139, 1.140], 1.135, 1.145, "agrees"),
+        ([0.640, 0.641, 0.639, 0.640], 0.995, 1.005, "contradicts"),
+        ([1.140, 1.141, 1.139, 1.140], 1.1400, 1.145, "not distinguishable"),
+        ([1.0], 0, math.inf, "not distinguishable"),
+    ],
+)
+def test_a_verdict_follows_from_interval_and_range(
+    values: Sequence[float], low: float, high: float, verdict: str
+) -> None:
+    assert judged(claim(low, high), values, 1).verdict == verdict
+
+
+def test_the_interval_is_students_for_all_claims_together() -> None:
+    values = [0.3, 0.5, 0.1, 0.9]
+    mean = sum(values) / 4
+    deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / 3)
+    reach = t.ppf(1 - 0.05 / 5 / 2, 3) * deviation / 2
+    found = judged(claim(), values, 5)
+    assert (found.low, found.high) == pytest.approx((mean - reach, mean + reach))
+    alone = judged(claim(), values, 1)
+    assert alone.low is not None
+    assert found.low is not None
+    assert found.low < alone.low
+
+
+def test_a_count_is_its_own_interval() -> None:
+    found = judged(claim(99.5, 100.5), [100.0], 6, exact=True)
+    assert (found.low, found.high, found.verdict) == (100.0, 100.0, "agrees")
+    assert judged(claim(-math.inf, 1.0), [2.8], 6, exact=True).verdict == "contradicts"
+
+
+def test_one_draw_tells_nothing() -> None:
+    found = judged(claim(), [5.0], 1)
+    assert (found.low, found.high) == (None, None)

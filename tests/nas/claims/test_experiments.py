@@ -1,0 +1,130 @@
+"""The experiments: their names, what is exact in them against closed forms, and what the command prints."""
+
+import csv
+import io
+import sys
+from itertools import chain
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from nas.claims import Experiment
+from nas.claims.dilution import Start, decades
+from nas.claims.heads import Heads
+from nas.claims.recorded import RECORDED
+from nas.claims.rows import Better, by_how_much
+from nas.claims.scaling import Scaling
+from nas.claims.shortcuts import Net, Shortcuts, losses
+from nas.claims.trained import COMPARED, SEEDS
+from nas.claims.variance import Variance, _ratios
+from nas.cli import main
+from results.published import papers
+from search_spaces.errors import UserError
+
+QUICK: list[Experiment] = [Start(), Shortcuts(seeds=3), Scaling(), *RECORDED]
+ALL = [*QUICK, Variance(), Heads()]
+
+
+@pytest.mark.parametrize("experiment", ALL, ids=lambda one: type(one).__name__)
+def test_claims_are_of_a_paper_and_have_names_of_their_own(experiment: Experiment) -> None:
+    assert experiment.paper in papers()
+    names = [claim.name for claim in experiment.claims]
+    assert len(set(names)) == len(names)
+    assert all(claim.low < claim.high for claim in experiment.claims)
+
+
+@pytest.mark.parametrize("experiment", QUICK, ids=lambda one: type(one).__name__)
+def test_every_claim_is_measured_and_nothing_else(experiment: Experiment) -> None:
+    values = experiment.values()
+    assert values.keys() == {claim.name for claim in experiment.claims}
+    assert all(all(value == value for value in each) for each in values.values())
+
+
+def test_a_linear_network_of_two_layers_takes_the_steps_of_its_gradients() -> None:
+    generator = torch.Generator().manual_seed(0)
+    draws = [torch.randn(2, 10, 10, generator=generator, dtype=torch.float64) for _ in range(3)]
+    target, first, second = draws[0] / 10**0.5, draws[1] * 0.01, draws[2] * 0.01
+    for _ in range(200):
+        off = second @ (first + torch.eye(10)) - target
+        first, second = first - 0.1 * second.mT @ off, second - 0.1 * off @ (first + torch.eye(10)).mT
+    off = second @ (first + torch.eye(10)) - target
+    assert losses(Net(2, ((0, 1),)), 2) == pytest.approx((off.square().sum((1, 2)) / 2).clamp_min(1e-28), rel=1e-6)
+
+
+def test_variance_of_a_linear_map_is_that_of_its_weights() -> None:
+    torch.manual_seed(0)
+    layer = nn.Linear(300, 100, bias=False)
+    nn.init.normal_(layer.weight, std=0.1)
+    forward, backward = _ratios(layer, (200, 300))
+    assert forward == pytest.approx(300 * 0.01, rel=0.05)
+    assert backward == pytest.approx(100 * 0.01, rel=0.05)
+
+
+def test_a_low_rank_network_learns_and_the_same_seed_does_so_alike() -> None:
+    slow, quick = (decades("grn-v1", False, rate, 0) for rate in (1e-6, 3e-3))
+    assert quick < slow - 1
+    assert decades("grn-v1", False, 3e-3, 0) == quick
+
+
+def test_rows_are_paired_by_seed_and_signed_by_what_is_better() -> None:
+    recorded = next(one for one in RECORDED if one.paper == "leaner")
+    (better,) = recorded.pairs
+    ((values),) = recorded.values().values()
+    assert len(values) == 5
+    turned = Better(claim=better.claim, first=better.second, second=better.first, metric=better.metric)
+    from results import lines
+    from results.sources import shipped
+
+    rows, _ = lines.read(shipped()[recorded.table])
+    assert by_how_much(rows, turned) == pytest.approx([-value for value in values])
+    lower = Better(claim=better.claim, first=better.first, second=better.second, metric="loss")
+    by_seed = {(row.seed, row.architecture.depth): row.metrics["loss"] for row in rows}
+    assert by_how_much(rows, lower) == pytest.approx([by_seed[seed, 2] - by_seed[seed, 1] for seed in range(5)])
+    with pytest.raises(UserError, match="there are none"):
+        by_how_much(rows, Better(claim=better.claim, first={"depth": 9}, second={"depth": 1}, metric="loss"))
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["nas", "reproduce", *words])
+    try:
+        main()
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
+
+
+def test_the_command_prints_a_line_a_claim(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("nas.claims.experiments.untrained", lambda: iter(QUICK))
+    assert run(monkeypatch, "claims", "--paper", "rmt", "--format", "csv") == 0
+    found = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    expected = chain.from_iterable(one.claims for one in QUICK if one.paper == "rmt")
+    assert [line["claim"] for line in found] == [claim.name for claim in expected]
+    assert run(monkeypatch, "claims", "--paper", "rmt") == 0
+    assert "not distinguishable" in capsys.readouterr().out
+
+
+def test_a_preset_is_for_claims_and_one_that_they_have(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, "params", "--preset", "smoke") == 2
+    assert "only claims are trained" in capsys.readouterr().err
+    assert run(monkeypatch, "claims", "--preset", "paper") == 2
+    assert "unknown preset of claims" in capsys.readouterr().err
+
+
+def test_claims_train_once_and_are_known_afterwards(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setitem(SEEDS, "smoke", 1)
+    asked = ("claims", "--paper", "ancre", "--preset", "smoke", "--storage", f"sqlite:///{tmp_path}/s.db")
+    for _ in range(2):
+        assert run(monkeypatch, *asked, "--workers", "1", "--format", "json") == 0
+    first, second = capsys.readouterr().out.strip().split("]\n[")
+    assert first.lstrip("[").strip() == second.rstrip("]").strip()
+    assert '"not distinguishable"' in first
+
+
+def test_every_paper_has_a_claim_that_is_trained() -> None:
+    assert {one.paper for one in COMPARED} == set(papers())
