@@ -1,0 +1,48 @@
+"""What trials have measured of each candidate, beside sums over its trainings one by one."""
+
+import math
+from statistics import fmean
+
+import numpy as np
+import pytest
+
+from nas.early_stopping import MOST_RUNGS
+from nas.sampling.history import Tried, measured
+
+VALUES = {4: [(2.0, 10.0), (3.0, 11.0), (4.0, 12.0)], 7: [(5.0, 20.0)], 2: [(1.0, 40.0), (1.5, 90.0)]}
+ERRORS = {4: [(0.1, 1.0), (0.2, 2.0), (0.3, 3.0)], 7: [(0.4, 2.0)], 2: [(0.5, 4.0), (0.1, 9.0)]}
+
+
+def tried() -> Tried:
+    indices = [candidate for candidate, each in VALUES.items() for _ in each]
+    number = len(indices)
+    return Tried(
+        np.array(indices, dtype=np.intp),
+        np.array([one for each in VALUES.values() for one in each]),
+        np.array([one for each in ERRORS.values() for one in each]),
+        np.zeros(number, dtype=bool),
+        np.arange(number),
+        np.full((number, MOST_RUNGS, 2), np.nan),
+    )
+
+
+def test_means_spreads_and_errors_are_those_of_each_candidates_trainings() -> None:
+    found = measured(tried())
+    assert found.indices.tolist() == [2, 4, 7]
+    assert found.seeds.tolist() == [2, 3, 1]
+    for row, candidate in enumerate((2, 4, 7)):
+        for k in range(2):  # both span more than a factor of three, and are taken by their logarithms
+            logs = [math.log(value[k]) for value in VALUES[candidate]]
+            shares = [error[k] / value[k] for error, value in zip(ERRORS[candidate], VALUES[candidate], strict=True)]
+            assert found.values[row, k] == pytest.approx(fmean(logs))
+            assert found.within[row, k] == pytest.approx(sum((log - fmean(logs)) ** 2 for log in logs))
+            assert found.errors[row, k] == pytest.approx(math.sqrt(fmean([share**2 for share in shares])))
+
+
+def test_what_spans_little_or_has_a_sign_is_taken_as_it_is() -> None:
+    one = tried()
+    one.values[:, 0] = [2.0, 3.0, 4.0, 5.0, 2.0, 2.5]
+    one.values[0, 1] = -1.0
+    found = measured(one)
+    assert found.values[2].tolist() == [5.0, 20.0]
+    assert found.errors[2].tolist() == [0.4, 2.0]
