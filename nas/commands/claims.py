@@ -61,35 +61,33 @@ def _record(paper: str, setting: str, finding: Any) -> dict[str, Any]:
 
 
 def print_table(records: list[dict[str, Any]]) -> None:
-    """Print a line a claim, and how many came out how."""
+    """Print a line a claim, those of one experiment together, and how many came out how."""
+    from itertools import groupby
+
     from rich import box
     from rich.markup import escape
     from rich.table import Table
 
     from nas import report
 
-    shown = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), collapse_padding=True)
-    for heading in ("paper", "source", "statement", "measured", "claimed", "mean", "interval", "verdict"):
-        shown.add_column(heading, overflow="fold", no_wrap=heading in ("paper", "mean"))
-    for record in records:
-        cells = (
-            record["paper"],
-            record["source"],
-            record["statement"],
-            f"{record['quantity']} ({record['setting']})",
-            _range(record["from"], record["to"]),
-            f"{record['mean']:.3g}",
-            "one draw" if record["low"] is None else f"{record['low']:.3g} .. {record['high']:.3g}",
-            record["verdict"],
-        )
-        shown.add_row(*map(escape, cells))
     console = report.screen()
-    console.print(shown)
+    for (paper, setting), together in groupby(records, lambda record: (record["paper"], record["setting"])):
+        shown = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), collapse_padding=True)
+        for heading in ("source", "claim", "claimed", "mean", "interval", "verdict"):
+            shown.add_column(heading, overflow="fold", no_wrap=heading in ("claimed", "mean", "interval"))
+        for record in together:
+            low, high = record["low"], record["high"]
+            interval = "one draw" if low is None else f"{low:.3g} .. {high:.3g}"
+            cells = (record["source"], record["claim"], _range(record["from"], record["to"]), f"{record['mean']:.3g}")
+            shown.add_row(*map(escape, (*cells, interval, record["verdict"])))
+        console.print(f"{paper}: {setting}", soft_wrap=True, highlight=False, markup=False)
+        console.print(shown)
     for verdict in ("agrees", "contradicts", "not distinguishable"):
         console.print(f"{sum(record['verdict'] == verdict for record in records)} {verdict}", highlight=False)
+    console.print("statements, and what was measured: --format csv", highlight=False)
 
 
 def _range(low: float | None, high: float | None) -> str:
     if high is None:
-        return f"over {low:.3g}"
-    return f"under {high:.3g}" if not low else f"{low:.3g} .. {high:.3g}"
+        return f"over {low:.4g}"
+    return f"under {high:.4g}" if not low else f"{low:.4g} .. {high:.4g}"
