@@ -183,7 +183,7 @@ def _label_of_flops(table: str, model: str, *, vocabulary: bool) -> Label:
 
 
 def _label_of_tokens(model: str) -> Label:
-    """The RMT of 305M went on to 6 billion tokens for tables 3 and 4; three of ANCRe's leave out the padding."""
+    """The RMT of 305M went on to 6 billion tokens for tables 3 and 4; three of ANCRe's may leave out padding."""
     return "differs" if model in ("RMT 305M", "LLaMA-60M", "LLaMA-130M", "LLaMA-350M") else "stated"
 
 
