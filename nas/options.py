@@ -44,6 +44,10 @@ class Printed(StrEnum):
     """What `nas reproduce` can compare."""
 
     PARAMS = "params"
+    FLOPS = "flops"
+    TOKENS = "tokens"
+    MEMORY = "memory"
+    TIME = "time"
     CLAIMS = "claims"
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nas.commands import claims
+from nas.commands import claims, costs
 from nas.options import Format, Printed
 from nas.places import DEFAULT_STORE
 from nas.readings import LABELS, Reading, holds, is_printed, readings, row_of, unread
@@ -36,7 +36,8 @@ def compared(
 ) -> Comparison:
     """Compare what papers print with what comes out here; exit status 1 where a count is not what its label says.
 
-    `params` counts networks. `claims` measures what takes no training and, with a preset, what it trains.
+    `params` counts networks; `flops`, `tokens`, `memory` and `time` are the other cost columns. `claims` measures what
+    takes no training or, with a preset, what it trains.
 
     Raises:
         UserError: An unknown paper, or a preset where nothing is trained.
@@ -51,6 +52,8 @@ def compared(
         return Comparison(what, papers, claims.records(paper, preset, storage, study, workers))
     if preset is not None:
         raise UserError(f"only claims are trained, got --preset {preset} for {what}. Leave it out.")
+    if what is not Printed.PARAMS:
+        return Comparison(what, papers, [record for record in costs.records(what.value) if record["paper"] in papers])
     return Comparison(what, papers, [record for name in papers for record in _records(name)])
 
 
@@ -64,9 +67,11 @@ def show(comparison: Comparison, format: Format = Format.TABLE) -> None:
     records = list(comparison.records)
     if format is Format.TABLE and comparison.what is Printed.CLAIMS:
         claims.print_table(records)
+    elif format is Format.TABLE and comparison.what is not Printed.PARAMS:
+        costs.print_table(records)
     elif format is Format.TABLE:
         _print(records, comparison.papers)
-    elif format is Format.MARKDOWN:
+    elif format is Format.MARKDOWN and records:
         report.print_records(report.screen(), records, list(records[0]), f"{len(records)} lines", format)
     else:
         export.write(table.from_records(records), format.value)
@@ -125,7 +130,7 @@ def _print(records: Sequence[dict[str, Any]], papers: Sequence[str]) -> None:
         formula = f" [+ {record['formula']}]" if record["formula"] else ""
         shown.add_row(*map(escape, cells), escape(record["reading"] + formula))
     console.print(shown)
-    for label in LABELS:
+    for label in LABELS[:-1]:
         console.print(f"{sum(record['label'] == label for record in records)} {label}", highlight=False)
     if any(record["formula"] for record in records):
         console.print("[+ ...]: in closed form, what nothing here builds, or less what is left out", markup=False)

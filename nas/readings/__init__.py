@@ -7,6 +7,7 @@ A row may be read in more than one way. Which kind a reading is, its label says:
   nothing of what the authors ran.
 - "differs": the reading does not give what is printed.
 - "nominal": what is printed is the name of a size, and no count to be met.
+- "beside": what is printed was measured on a device; a count of something else stands beside it (`costs` alone).
 """
 
 import csv
@@ -18,7 +19,7 @@ from typing import Literal, get_args
 
 from results import published
 
-Label = Literal["stated", "fitted", "differs", "nominal"]
+Label = Literal["stated", "fitted", "differs", "nominal", "beside"]
 LABELS: tuple[Label, ...] = get_args(Label)
 RowName = tuple[str, str, str]
 """What a printed row is known by within its paper: table, model, data."""
@@ -95,4 +96,4 @@ def is_printed(params: int, printed: str, rounding: str) -> bool:
 
 def holds(label: Label, matches: bool) -> bool:
     """Whether a reading is what its label says, by whether it gives what is printed; a name is no count to be met."""
-    return label == "nominal" or matches != (label == "differs")
+    return label in ("nominal", "beside") or matches != (label == "differs")

@@ -1,0 +1,36 @@
+"""`nas reproduce flops | tokens | memory | time`: cost columns of papers beside what is counted here."""
+
+from dataclasses import asdict
+from typing import Any
+
+from nas.readings import LABELS, holds
+
+
+def records(what: str) -> list[dict[str, Any]]:
+    """A record a line."""
+    from nas.readings.costs import COSTS
+
+    return [asdict(cost) | {"matches": "yes" if cost.matches else "no"} for cost in COSTS[what]()]
+
+
+def print_table(records: list[dict[str, Any]]) -> None:
+    """Print a line a cost, and how many there are of each label."""
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    from nas import report
+
+    shown = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), collapse_padding=True)
+    for heading in ("paper", "table", "model", "printed", "here", "unit", "label", "reading"):
+        shown.add_column(heading, overflow="fold", no_wrap=heading in ("printed", "here"))
+    for record in records:
+        label = record["label"] if holds(record["label"], record["matches"] == "yes") else "BROKEN"
+        printed, here = f"{record['printed']:.5g}", f"{record['here']:.5g}"
+        cells = (record["paper"], record["table"], record["model"], printed, here, record["unit"], label)
+        shown.add_row(*map(escape, cells), escape(record["reading"]))
+    console = report.screen()
+    console.print(shown)
+    for label in LABELS:
+        if number := sum(record["label"] == label for record in records):
+            console.print(f"{number} {label}", highlight=False)
