@@ -1,18 +1,25 @@
-"""CPU seconds from a cold start to an answer from a store of 10,000 Rows, beside pandas on the same JSON.
+"""What an answer costs from a cold start: of a store of 10,000 Rows, and of Parquet files of up to a million.
 
-`results` prints five rows of a condition, `front` finds the front and draws all points. The peer is what one would
-write without them: every row through `json.loads`, flattened by `pandas.json_normalize`, and the condition asked of it.
+Of the store, CPU seconds: `results` prints five rows of a condition, `front` finds the front and draws all points. The
+peer is what one would write without them: every row through `json.loads`, flattened by `pandas.json_normalize`, and the
+condition asked of it.
+
+Of Parquet, of 107 columns: wall clock, CPU seconds and the peak of memory of a process that prints five rows of a
+condition. The peer reads the file with `pandas.read_parquet`, whole, and asks the same of it.
 """
 
 import random
-import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
 
 import nas
 from benchmarks.form import Figure, main
@@ -20,6 +27,7 @@ from nas.storage.store import _ROWS, Store
 from results.row import Row
 
 STARTS = 5
+COLUMNS = 107
 
 PANDAS = """
 import json, sqlite3, sys, pandas
@@ -27,6 +35,30 @@ rows = [json.loads(text) for (text,) in sqlite3.connect(sys.argv[1]).execute("SE
 frame = pandas.json_normalize(rows)
 print(frame[frame["costs.flops"] < 2e8].head())
 """
+
+PANDAS_PARQUET = """
+import sys, pandas
+frame = pandas.read_parquet(sys.argv[1])
+print(frame[frame["flops"] < 2e8].head())
+"""
+
+MEASURED = """
+import resource, subprocess, sys, time
+began = time.perf_counter()
+subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(time.perf_counter() - began, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
+"""
+"""A small process between: the peak of memory of one that a large one starts is that of both."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a process took: seconds by the wall and of CPU, and bytes of memory at its peak."""
+
+    wall: float
+    cpu: float
+    memory: float
 
 
 def fill(folder: Path, size: int) -> str:
@@ -51,32 +83,68 @@ def varied(row: Row, draw: random.Random, seed: int) -> Row:
     return replace(row, architecture=architecture, seed=seed, metrics=metrics, costs=costs)
 
 
-def seconds(words: Sequence[str], folder: Path) -> float:
-    """The median of the CPU seconds of some starts of a command."""
+def write_parquet(path: Path, size: int) -> None:
+    """So many rows of anybody's: names, shapes, costs, and measures up to COLUMNS columns."""
+    draw = np.random.default_rng(0)
+    words = np.array(["resnet", "dca(k=2)", "rmt"])
+    columns = {
+        "task": pa.array(["cifar10-vit"] * size),
+        "status": pa.array(["complete"] * size),
+        "identity": pa.array([f"{number:016x}" for number in range(size)]),
+        "key": pa.array([f"{number:010x}" for number in draw.integers(2**39, size=size)]),
+        "topology": pa.array(words[draw.integers(len(words), size=size)]),
+        **{name: pa.array(draw.integers(10**6, 10**9, size=size)) for name in ("seed", "depth", "params", "flops")},
+    }
+    columns |= {f"measure_{number}": pa.array(draw.random(size)) for number in range(COLUMNS - len(columns))}
+    parquet.write_table(pa.table(columns), path, compression="zstd")
+
+
+def cost(words: Sequence[str], folder: Path) -> Cost:
+    """The medians of what some starts of a command took."""
     found = []
     for _ in range(STARTS):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(words, cwd=folder, check=True, capture_output=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        found.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return statistics.median(found)
+        measured = subprocess.run(
+            [sys.executable, "-c", MEASURED, *words], cwd=folder, check=True, capture_output=True, text=True
+        )
+        found.append(map(float, measured.stdout.split()))
+    return Cost(*map(statistics.median, zip(*found, strict=True)))
+
+
+def of_parquet(folder: Path, size: int, name: str, most: float | None, memory: float | None) -> dict[str, Figure]:
+    """What five rows of a Parquet file cost, and how many seconds and megabytes they may."""
+    path = folder / f"{name}.parquet"
+    write_parquet(path, size)
+    asked = ["results", "--from", str(path), "--where", "flops < 2e8", "--limit", "5"]
+    own = cost([sys.executable, "-m", "nas", *asked], folder)
+    peer = cost([sys.executable, "-c", PANDAS_PARQUET, str(path)], folder)
+    return {
+        f"parquet_{name}_wall_s": Figure(own.wall, "s", "lower", most, {"pandas": peer.wall}),
+        f"parquet_{name}_cpu_s": Figure(own.cpu, "s", "lower", most, {"pandas": peer.cpu}),
+        f"parquet_{name}_peak_mb": Figure(own.memory / 1e6, "MB", "lower", memory, {"pandas": peer.memory / 1e6}),
+    }
 
 
 def figures(quick: bool) -> dict[str, Figure]:
-    """10,000 Rows; 1,000 where it is to be quick."""
+    """10,000 Rows, and Parquet of 100,000 and of a million; 1,000 and 10,000 where it is to be quick."""
     size, name = (1000, "1k") if quick else (10_000, "10k")
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         url = fill(folder, size)
         own = [sys.executable, "-m", "nas"]
         asked = ["--study", "big", "--storage", url]
-        results = seconds([*own, "results", *asked, "--where", "flops < 2e8", "--limit", "5"], folder)
-        front = seconds([*own, "front", *asked, "--plot", "front.png"], folder)
-        pandas = seconds([sys.executable, "-c", PANDAS, str(folder / "studies.db")], folder)
+        results = cost([*own, "results", *asked, "--where", "flops < 2e8", "--limit", "5"], folder).cpu
+        front = cost([*own, "front", *asked, "--plot", "front.png"], folder).cpu
+        pandas = cost([sys.executable, "-c", PANDAS, str(folder / "studies.db")], folder).cpu
+        files = (
+            of_parquet(folder, 10_000, "10k", None, None)
+            if quick
+            else (of_parquet(folder, 100_000, "100k", 0.5, 200) | of_parquet(folder, 1_000_000, "1m", 2, None))
+        )
     aim = None if quick else 1.5
     return {
         f"store_{name}_results_cpu_s": Figure(results, "s", "lower", aim, {"pandas": pandas}),
         f"store_{name}_front_cpu_s": Figure(front, "s", "lower", aim),
+        **files,
     }
 
 

@@ -111,7 +111,7 @@ def topology(name: str) -> str:
         parts += [docstring(kind.Options)]
     if kind.axes:
         axes = "; ".join(f"{axis} in {', '.join(map(str, values))}" for axis, values in kind.axes.items())
-        parts += [f"<p>Spaces search <code>{escape(axes)}</code>.</p>"]
+        parts += [f"<p>Spaces that have it search <code>{escape(axes)}</code>.</p>"]
     return _said(parts)
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pyarrow
     from matplotlib.figure import Figure
 
+    from results.parquet import ParquetTable
     from results.standing import Standing
 
 
@@ -45,7 +46,7 @@ class Study:
         config: SearchConfig | None = None,
         bad: Sequence[str] = (),
         confirming: frozenset[str] = frozenset(),
-        flat: Sequence["pyarrow.Table"] = (),
+        flat: Sequence["pyarrow.Table | ParquetTable"] = (),
     ) -> None:
         self.name, self.storage, self.config, self.bad = name, storage, config, tuple(bad)
         self.confirming = confirming
@@ -90,7 +91,7 @@ class Study:
         from results.standing import standings  # SciPy's algebra, which takes a quarter of a second to import
 
         asked = self._asked(objectives)
-        if not asked.keys() <= set(self.table.column_names):  # where all failed, no metric is a column
+        if not asked.keys() <= set(self.column_names):  # where all failed, no metric is a column
             return []
         key = tuple(asked.items())
         if key not in self._by_objectives:
@@ -108,7 +109,25 @@ class Study:
     @cached_property
     def table(self) -> "pyarrow.Table":
         """A line a Row, a column a number: see results/README.md; after them the lines of tables without Rows."""
-        return table.each_once([table.from_rows(self._rows), *self._flat] if self._rows else self._flat)
+        return self.select(self.column_names)
+
+    def select(self, names: Sequence[str]) -> "pyarrow.Table":
+        """The table of some columns. Of Parquet files no others are read, but for what tells lines that stand twice."""
+        beside = ("identity", "status") if len(self._tables) > 1 else ()
+        asked = dict.fromkeys((*names, *beside))
+        own = [[name for name in asked if name in one.column_names] or one.column_names[:1] for one in self._tables]
+        selected = [one.select(known) for one, known in zip(self._tables, own, strict=True)]
+        return table.each_once(selected).select(list(names))
+
+    @cached_property
+    def column_names(self) -> list[str]:
+        """The columns of its table, none of which is read for that."""
+        names: list[str] = table.each_once([table.empty(one.schema) for one in self._tables]).column_names
+        return names
+
+    @cached_property
+    def _tables(self) -> list["pyarrow.Table | ParquetTable"]:
+        return [table.from_rows(self._rows), *self._flat] if self._rows or not self._flat else [*self._flat]
 
     def to_pandas(self) -> "pandas.DataFrame":
         """The table as a data frame."""

@@ -74,6 +74,11 @@ def select(table: pa.Table, condition: str, seconds: float = SECONDS) -> pa.Tabl
         raise _refusal(condition, reason_of(error)) from error
 
 
+def columns_in(condition: str, known: Sequence[str]) -> list[str]:
+    """The columns that a condition reads, of those that there are. Raises UserError where it cannot be used."""
+    return _rewrite(condition, known)[1]
+
+
 def _rewrite(condition: str, known: Sequence[str]) -> tuple[str, list[str]]:
     """The condition in pieces of ours, and the columns it reads."""
     if not condition.strip():

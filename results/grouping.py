@@ -29,7 +29,7 @@ def means(table: pa.Table, by: Sequence[str], metrics: Sequence[str]) -> pa.Tabl
     Raises:
         UserError: An unknown column, or a metric that holds no numbers.
     """
-    require(table, by)
+    require(table.column_names, by)
     numbers = [name for name in dict.fromkeys(metrics) if name in table.column_names and name not in by]
     for name in numbers:
         if not (pa.types.is_floating(table[name].type) or pa.types.is_integer(table[name].type)):
@@ -70,7 +70,7 @@ def best(
     Raises:
         UserError: An unknown column, or one that holds no numbers.
     """
-    require(table, by)
+    require(table.column_names, by)
     found, apart = standings(table, {metric: direction}, confirming), _apart(_complete(table), [])
     for name in by:
         if found and not any(name in one.record for one in found):

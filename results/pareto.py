@@ -15,6 +15,9 @@ from results.row import Direction
 from results.table import keep, require
 from search_spaces.errors import UserError
 
+TOGETHER = ("status", *COMPARABLE)
+"""Columns that say which rows are held against each other."""
+
 
 def front(table: pa.Table, objectives: Mapping[str, Direction]) -> pa.Table:
     """The rows of a table that stand on its front, in the table's order.
@@ -61,7 +64,7 @@ def check_objectives(table: pa.Table, objectives: Mapping[str, Direction]) -> No
     """Raise UserError where a table has no front in these objectives."""
     if not objectives:
         raise UserError("a front needs at least one objective.")
-    require(table, objectives)
+    require(table.column_names, objectives)
     for name, direction in objectives.items():
         if direction not in ("max", "min"):
             raise UserError(f"the direction of objective {name!r} must be max or min, got {direction!r}.")

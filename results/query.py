@@ -34,8 +34,8 @@ def query(
     Raises:
         UserError: An unknown column, or a condition, objective or limit that cannot be.
     """
-    require(table, columns)
-    order = [_order(table, text) for text in order_by]
+    require(table.column_names, columns)
+    order = [order_in(text, table.column_names) for text in order_by]
     if limit is not None and limit < 0:
         raise UserError(f"limit must be 0 or more, got {limit}.")
     if where is not None:
@@ -50,11 +50,12 @@ def query(
     return table.select(list(dict.fromkeys(columns))) if columns else table
 
 
-def _order(table: pa.Table, text: str) -> tuple[str, Literal["ascending", "descending"]]:
+def order_in(text: str, known: Sequence[str]) -> tuple[str, Literal["ascending", "descending"]]:
+    """The column that rows are ordered by, and which way. Raises UserError where there is no such column."""
     name, _, direction = text.strip().rpartition(" ")
     if direction.lower() not in ("asc", "desc"):
         name, direction = text.strip(), "asc"
-    if name.startswith("-") and name not in table.column_names:
+    if name.startswith("-") and name not in known:
         name, direction = name[1:], "desc"
-    require(table, [name.strip()])
+    require(known, [name.strip()])
     return name.strip(), "descending" if direction.lower() == "desc" else "ascending"

@@ -13,9 +13,9 @@ from pyarrow import compute
 
 from results import lines
 from results.columns import TYPES
+from results.parquet import ParquetTable, opened
 from results.row import Row, each_once
 from results.table import finite, from_records
-from results.table import read as read_parquet
 from search_spaces.errors import UserError, unknown
 from search_spaces.files import regular
 
@@ -30,12 +30,12 @@ class Source:
 
     Attributes:
         rows: Whole Rows, in their order; of an evaluation that stands several times the last.
-        flat: Tables of columns alone.
+        flat: Tables of columns alone; of those in Parquet files, columns are read as they are selected.
         bad: What could not be read as a Row: a line each.
     """
 
     rows: tuple[Row, ...] = ()
-    flat: tuple[pa.Table, ...] = ()
+    flat: tuple[pa.Table | ParquetTable, ...] = ()
     bad: tuple[str, ...] = ()
 
 
@@ -66,7 +66,7 @@ def union(sources: list[Source]) -> Source:
 
 
 def _read(path: Path) -> Source:
-    reader = {".parquet": read_parquet, ".csv": from_csv, ".json": from_json}.get(path.suffix.lower())
+    reader = {".parquet": opened, ".csv": from_csv, ".json": from_json}.get(path.suffix.lower())
     if reader is not None:
         return Source(flat=(reader(path),))
     rows, bad = lines.read(path)

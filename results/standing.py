@@ -162,7 +162,7 @@ def _standings(
         level[near] = of_near
     for i, own in enumerate(every):
         identities = tuple(str(line.get("identity")) for line in own)
-        record = _record(confirmed[i] or own, means[i])
+        record = _record(confirmed[i] or own, means[i], names)
         truth = dict(zip(names, (expected[i] * signs).tolist(), strict=True))
         yield Standing(identities, record, truth, bool(confirmed[i]), float(chance[i]), bool(stands[i]), int(level[i]))
 
@@ -200,12 +200,14 @@ def _means(own: Sequence[Record], spreads: Mapping[str, float | None]) -> dict[s
     return means
 
 
-def _record(own: Sequence[Record], means: Mapping[str, Mean]) -> Record:
-    """The columns in which rows agree, and their means."""
+def _record(own: Sequence[Record], means: Mapping[str, Mean], objectives: Sequence[str]) -> Record:
+    """The columns in which rows agree, and their means; objectives always."""
     first, *others = own
     record = {name: value for name, value in first.items() if all(line.get(name) == value for line in others)}
     for name, mean in means.items():
         record |= {name: mean.value, f"{name}_se": mean.error or None}
+    for name in objectives:  # a latency, or a count of other files
+        record.setdefault(name, fmean(line[name] for line in own))
     return {**record, "seeds": len(own)}
 
 

@@ -4,7 +4,6 @@ import json
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from pathlib import Path
 from types import NoneType
 from typing import Any
 
@@ -18,11 +17,9 @@ from results.columns import CURVE, FIXED, TYPES
 from results.row import Row
 from results.strict_json import is_number
 from search_spaces.errors import Notice, UserError, unknown
-from search_spaces.files import regular
 from search_spaces.spec import MOST_INTEGER
 
 _NUMBERS = frozenset({int, float})
-_TYPES = {int: pa.int64(), float: pa.float64(), str: pa.string()}
 _KINDS: Mapping[type, tuple[type, ...]] = {int: (int,), float: (int, float), str: (str,)}
 """What a column holds -> what may be put into it."""
 
@@ -151,6 +148,11 @@ def together(tables: Sequence[pa.Table]) -> pa.Table:
         raise UserError(f"these tables do not fit together: {str(error).partition(chr(10))[0].rstrip('.')}.") from error
 
 
+def empty(schema: pa.Schema) -> pa.Table:
+    """A table of no lines."""
+    return pa.Table.from_batches([], schema=schema)  # its own empty_table would import pandas
+
+
 def each_once(tables: Sequence[pa.Table]) -> pa.Table:
     """Several tables as one, as `together`; a line whose identity an earlier table has is left out.
 
@@ -160,7 +162,7 @@ def each_once(tables: Sequence[pa.Table]) -> pa.Table:
     says = any("status" in one.column_names for one in tables)
     for one in tables:
         own = one
-        if "identity" in one.column_names:
+        if "identity" in one.column_names and len(tables) > 1:
             identities = one["identity"].to_pylist()
             if seen:
                 own = keep(one, np.array([identity is None or identity not in seen for identity in identities]))
@@ -171,39 +173,22 @@ def each_once(tables: Sequence[pa.Table]) -> pa.Table:
     return together(kept)
 
 
-def read(path: Path) -> pa.Table:
-    """The table in a Parquet file; numbers that are not finite become null.
-
-    Raises:
-        UserError: There is no such file, or a column holds anything but integers, floats or text.
-    """
-    from pyarrow import parquet
-
-    try:
-        with parquet.ParquetFile(regular(path)) as file:  # parquet.read_table takes ten times as long to import
-            table = file.read()
-    except (OSError, pa.ArrowException) as error:
-        reason = str(error).partition("\n")[0].rstrip(".")
-        raise UserError(f"{str(path)!r} must be a Parquet file, as `export.write` makes it: {reason}.") from error
-    for field in table.schema:
-        if field.type not in (*_TYPES.values(), pa.null()):
-            raise UserError(
-                f"column {field.name!r} of {str(path)!r} must hold integers, floats or text, got {field.type}."
-            )
-    return pa.table(list(map(finite, table.columns)), schema=table.schema)
-
-
-def require(table: pa.Table, names: Iterable[str]) -> None:
-    """Raise UserError where the table has no column of one of the names."""
+def require(known: Sequence[str], names: Iterable[str]) -> None:
+    """Raise UserError where one of the names is of no column."""
     for name in names:
-        if name not in table.column_names:
-            raise unknown("column", name, table.column_names)
+        if name not in known:
+            raise unknown("column", name, known)
 
 
 def keep(table: pa.Table, mask: NDArray[np.bool_]) -> pa.Table:
     """The lines where the mask is true."""
     bits = pa.py_buffer(np.packbits(mask, bitorder="little"))  # pa.array would import pandas
     return table.filter(pa.BooleanArray.from_buffers(pa.bool_(), len(mask), [None, bits]))
+
+
+def mixed(columns: Iterable[str]) -> list[str]:
+    """The columns, of those that there are, which `mixtures` looks at."""
+    return [name for name in columns if name in ("task", "seed", *_MIXED) or name.startswith("recipe_")]
 
 
 def mixtures(table: pa.Table) -> list[str]:

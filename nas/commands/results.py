@@ -63,6 +63,21 @@ class Question:
         metric = [] if self.best is None else [self.best.split()[-1]]
         return [*self.by, *metric, *(f"{name}_se" for name in metric), *GROUPED]
 
+    def reads(self, study: "Study") -> list[str]:
+        """The columns that it is about, whether the study has them or not."""
+        from nas.objectives import names_in
+        from results.pareto import TOGETHER
+
+        named = [*_directions(study, names_in(self.pareto or "")), *self.by]
+        if self.sql is not None or self.best is not None or not {*named} <= {*study.column_names}:
+            return study.column_names  # as SELECT * does, and what tells architectures from each other
+        return [*named, *(self._measured(study) if self.by else ()), *TOGETHER]
+
+    def _measured(self, study: "Study") -> list[str]:
+        """The columns of which groups have means."""
+        metrics = [f"{prefix}{name}" for name in study.directions for prefix in ("", "test_")]
+        return [*metrics, "params", "flops"]
+
     def most(self, limit: int | None) -> int | None:
         """How many lines its answer may have."""
         return MOST_BEST if limit is None and self.best is not None else limit
@@ -80,8 +95,7 @@ class Question:
         if self.best is not None:
             [(metric, direction)] = _directions(study, [self.best]).items()
             return grouping.best(every, metric, direction, self.by, study.confirming)
-        metrics = [f"{prefix}{name}" for name in study.directions for prefix in ("", "test_")]
-        return grouping.means(every, self.by, [*metrics, "params", "flops"])
+        return grouping.means(every, self.by, self._measured(study))
 
 
 def query_rows(
@@ -111,25 +125,50 @@ def query_rows(
 
     report.say_bad(study.bad)
     question = Question(pareto, knee, best, names_in(by or ""), sql)
-    every = query(study.table, where=_conditions(where, budget))
-    found = query(question.asked_of(study, every), order_by=names_in(order_by or ""), limit=question.most(limit))
     for_terminal = report.for_a_terminal(format, output)
+    condition, orders = _conditions(where, budget), names_in(order_by or "")
+    named = [] if columns == "all" else names_in(columns or "")
+    some = bool(named) or (for_terminal and columns is None)
+    asked = _asked(study, question, condition, orders, named) if some else study.column_names
+    lines = study.select(asked)
+    every = query(lines, where=condition)
+    found = query(question.asked_of(study, every), order_by=orders, limit=question.most(limit))
     if question.is_of_rows:
         for line in table.mixtures(found):
             report.say(report.screen(stderr=True), f"note: {line}")
     if format is Format.JSONL:
         report.write_rows(_rows_of(study, found), format, output)
         return
-    named = query(found, columns=[] if columns in (None, "all") else names_in(columns or ""))
+    answer = query(found, columns=named)
     if not for_terminal:
-        export.write(named, format.value, output)
+        export.write(answer, format.value, output)
     elif question.is_of_rows:
-        shown = named if columns else query(found, columns=[*_telling(study, found), *_differing(found)])
-        _print(shown, f"{len(found)} of {len(study.table)} rows", format)
+        shown = answer if columns else query(found, columns=[*_telling(study, found), *_differing(found)])
+        _print(shown, f"{len(found)} of {len(lines)} rows", format)
     else:
-        for name, part in _by_task(named):
+        for name, part in _by_task(answer):
             shown = part if columns or not best else query(part, columns=_telling(study, part, question.first))
             _print(shown, f"{name}{len(part)} lines from {len(every)} rows", format)
+
+
+def _asked(
+    study: "Study", question: Question, condition: str | None, orders: Sequence[str], named: Sequence[str]
+) -> list[str]:
+    """The columns that have to be read to answer and to show it. Raises UserError where there is no such column."""
+    from results.query import order_in
+    from results.table import mixed, require
+
+    known = study.column_names
+    asked = {*question.reads(study), *named}
+    if condition is not None:
+        from results.condition import columns_in
+
+        asked |= {*columns_in(condition, known)}
+    if question.is_of_rows:  # of anything else columns are its answer's
+        require(known, named)
+        asked |= {order_in(text, known)[0] for text in orders}
+        asked |= {*mixed(known), *study.telling_columns(), "status", "error"}
+    return [name for name in known if name in asked]
 
 
 def _print(found: "pa.Table", title: str, format: Format) -> None:
@@ -189,7 +228,7 @@ def _directions(study: "Study", names: Sequence[str]) -> "dict[str, Direction]":
         way, _, column = name.partition(" ")
         if way in ("max", "min"):
             found[column.strip()] = "max" if way == "max" else "min"
-        elif name in study.table.column_names and name not in {*study.directions, *COSTS}:
+        elif name in study.column_names and name not in {*study.directions, *COSTS}:
             raise UserError(f'whether {name!r} is to be large or small is not known. Ask for "max {name}", or min.')
         else:
             found |= resolve([name], study.directions)

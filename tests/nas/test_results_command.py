@@ -17,6 +17,7 @@ from nas.storage.store import Store
 from nas.study import Study
 from results import export, lines, table
 from results.costs import Costs
+from results.parquet import ParquetTable
 from results.row import Row
 from search_spaces.errors import UserError
 from toy_rows import LITTLE, a_row
@@ -142,6 +143,47 @@ def test_a_file_of_any_columns_is_asked(tmp_path: Path, ask: Ask, capsys: pytest
     assert "2 of 2 rows" in capsys.readouterr().out
     assert ask(theirs, pareto="max score") == [{"model": "b", "score": 2}]
     assert ask(theirs, by="model", limit=1) == [{"model": "a", "n": 1}]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        {},
+        {"where": "DEPTH < 3 or error = 'so'"},
+        {"budget": ["flops<=50k"], "order_by": "-seed"},
+        {"pareto": "max accuracy,flops", "knee": True},
+        {"best": "max accuracy", "by": "topology"},
+        {"by": "topology,depth"},
+        {"sql": "SELECT depth, count(*) AS n FROM rows GROUP BY depth ORDER BY depth"},
+        {"columns": "seed,commit", "order_by": "accuracy desc"},
+        {"columns": "all", "limit": 1},
+    ],
+)
+def test_of_parquet_the_answer_is_that_of_the_whole_table(
+    question: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    mixed = table.from_rows([*rows(), *rows(preset="full", error="so", recipe={"lr": 0.5})])
+    export.write(mixed, "parquet", tmp_path / "theirs.parquet")
+    theirs = nas.load(source=tmp_path / "theirs.parquet")
+    query_rows(theirs, **question)
+    projected = capfd.readouterr()
+    monkeypatch.setattr("nas.commands.results._asked", lambda study, *_: study.column_names)
+    query_rows(theirs, **question)
+    assert capfd.readouterr() == projected
+
+
+def test_columns_that_nobody_asks_for_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "more.csv").write_text("model,score\na,1\n")
+    export.write(table.from_records([{"model": "b", "score": 2, "other": 3}]), "parquet", tmp_path / "theirs.parquet")
+    theirs = nas.load(source=[tmp_path / "more.csv", tmp_path / "theirs.parquet"])
+    read: list[str] = []
+    select = ParquetTable.select
+    monkeypatch.setattr(ParquetTable, "select", lambda of, names: [read.extend(names), select(of, names)][1])
+    query_rows(theirs, pareto="max score", columns="model")
+    query_rows(theirs, where="score > 1", order_by="score", columns="model")
+    assert {*read} == {"model", "score"}
+    assert theirs.select(["other"])["other"].to_pylist() == [None, 3]
+    assert theirs.select([]).num_rows == 2
 
 
 def test_shipped_tables_are_asked_by_their_names(ask: Ask) -> None:

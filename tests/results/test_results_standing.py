@@ -248,3 +248,9 @@ def test_a_line_that_does_not_say_its_architecture_has_one_of_its_own() -> None:
     lines = [{"name": name, "acc": value} for name, value in (("a", 0.5), ("b", 0.6), ("c", 0.9))]
     found = standings(table.from_records(lines), {"acc": "max"})
     assert [one.record["acc"] for one in found] == [0.5, 0.6, 0.9]
+
+
+def test_an_objective_in_which_rows_of_one_architecture_differ_is_their_mean() -> None:
+    lines = [line(1, 0.5, latency_ms=2.0), line(1, 0.5, seed=1, latency_ms=4.0), line(2, 0.6, latency_ms=9.0)]
+    found = stand(lines, objectives={"accuracy": "max", "latency_ms": "min"})
+    assert {key: one.record["latency_ms"] for key, one in found.items()} == {"k1": 3.0, "k2": 9.0}

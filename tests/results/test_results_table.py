@@ -14,8 +14,9 @@ from pyarrow import parquet
 
 from results.columns import CURVE
 from results.export import to_parquet
+from results.parquet import read
 from results.row import Row
-from results.table import curves, from_records, from_rows, keep, read
+from results.table import curves, from_records, from_rows, keep
 from search_spaces.errors import Notice, UserError
 
 MakeRow = Callable[..., Row]

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from search_spaces.architecture import Architecture
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import Stack, build_stack
+from search_spaces.small_networks import perturbed
 from search_spaces.topologies.base import Site
 from search_spaces.topologies.registry import TOPOLOGIES
 
@@ -38,7 +39,7 @@ def stack(topology: str) -> Stack:
 @pytest.mark.parametrize("recompute", [False, True], ids=["kept", "recomputed"])
 @pytest.mark.parametrize("topology", TOPOLOGIES.names())
 def test_only_the_layers_that_say_so_are_given_the_condition(topology: str, recompute: bool) -> None:
-    network = stack(topology)
+    network = perturbed(stack(topology))  # ReZero starts without its layers
     network.recompute = recompute
     x = torch.randn(B, N, D, generator=torch.Generator().manual_seed(1))
     condition = torch.randn(B, C, generator=torch.Generator().manual_seed(2), requires_grad=True)
