@@ -129,8 +129,7 @@ def query_rows(
     condition, orders = _conditions(where, budget), names_in(order_by or "")
     named = [] if columns == "all" else names_in(columns or "")
     some = bool(named) or (for_terminal and columns is None)
-    asked = _asked(study, question, condition, orders, named) if some else study.column_names
-    lines = study.select(asked)
+    lines = study.select(_asked(study, question, condition, orders, named) if some else study.column_names)
     every = query(lines, where=condition)
     found = query(question.asked_of(study, every), order_by=orders, limit=question.most(limit))
     if question.is_of_rows:
