@@ -1,4 +1,4 @@
-"""One colour and one marker a topology, the same in every picture and on every page."""
+"""One colour and one marker a topology; of our spaces' topologies the same in every picture and on every page."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping

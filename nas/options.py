@@ -169,7 +169,7 @@ OPTIONS: Mapping[str, Any] = {
     "paper": _option("--paper", "Only this paper: ancre, dca, leaner or rmt.", _TEXT, "NAME"),
     "profile": _option("--profile", "First measure time, memory and energy, and keep a trace of training steps.", bool),
     "batch": _option("--batch", "Examples of a training step. Default: as the preset has.", _NUMBER),
-    "knee": _option("--knee", "Of --pareto, the row from which any step costs most.", bool),
+    "knee": _option("--knee", "Of --pareto, the row that gives up least of all columns together.", bool),
     "best": _option("--best", "Architectures, the best in this first, with the chance that none is better.", _TEXT),
     "groups": _option(
         "--by", "Means over rows that agree in these columns; with --best, each one's best.", _TEXT, "A,B"

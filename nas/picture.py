@@ -32,6 +32,11 @@ def across_and_up(objectives: Mapping[str, Direction]) -> tuple[str, str]:
     return x_name, next((name for name in objectives if name != x_name), x_name)
 
 
+def topology_of(one: "Standing") -> str:
+    """How an architecture is wired; of a line in a file that does not say, a dash, as tables show it."""
+    return str(one.record.get("topology") or "-")
+
+
 def front_line(found: "Sequence[Standing]", objectives: Mapping[str, Direction]) -> list[tuple[float, float, float]]:
     """The corners of the front through what is expected: where a step begins, its height and that one's error.
 
@@ -101,8 +106,8 @@ def _draw_points(axes: "Axes", found: "Sequence[Standing]", x_name: str, y_name:
     single = any(one.confirmed for one in found)
     if single and not all(one.confirmed for one in found):
         axes.plot([], [], "o", color="grey", markerfacecolor="none", label="hollow: no fresh seeds")
-    for name, look in sorted(looks(str(one.record["topology"]) for one in found).items()):
-        own = [one for one in found if one.record["topology"] == name]
+    for name, look in sorted(looks(topology_of(one) for one in found).items()):
+        own = [one for one in found if topology_of(one) == name]
         for filled in (False, True):
             part = [one.record for one in own if (one.confirmed or not single) == filled]
             axes.errorbar(

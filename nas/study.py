@@ -120,14 +120,39 @@ class Study:
         return table.each_once(selected).select(list(names))
 
     @cached_property
+    def schema(self) -> "pyarrow.Schema":
+        """The columns of its table and what they hold; none is read for that."""
+        return table.each_once([table.empty(one.schema) for one in self._tables]).schema
+
+    @property
     def column_names(self) -> list[str]:
-        """The columns of its table, none of which is read for that."""
-        names: list[str] = table.each_once([table.empty(one.schema) for one in self._tables]).column_names
-        return names
+        """The columns of its table, in order."""
+        return list(self.schema.names)
+
+    def measured_elsewhere(self) -> list[str]:
+        """The columns of numbers that its files have and its Rows have not: neither costs nor shapes nor recipes."""
+        own = self._tables[0].column_names if self._rows else []
+        return table.measured([field for field in self.schema if field.name not in own])
 
     @cached_property
     def _tables(self) -> list["pyarrow.Table | ParquetTable"]:
         return [table.from_rows(self._rows), *self._flat] if self._rows or not self._flat else [*self._flat]
+
+    def where(self, condition: str) -> "Study":
+        """The study of what meets a condition, which is written as for `results.condition.select`.
+
+        Raises:
+            UserError: A condition that cannot be used.
+        """
+        from results.condition import select  # DuckDB, which takes a tenth of a second to import
+
+        found = select(self.table, condition)
+        kept = {*found["identity"].to_pylist()} if self._rows else set()
+        rows = [row for row in self._rows if row.identity() in kept]
+        own = {row.identity() for row in rows}
+        flat = table.without(found, own) if self._flat else None
+        others = () if flat is None else (flat,)
+        return Study(self.name, self.storage, rows, self.config, self.bad, self.confirming, others)
 
     def to_pandas(self) -> "pandas.DataFrame":
         """The table as a data frame."""

@@ -13,8 +13,8 @@ from pyarrow import compute
 from search_spaces.errors import UserError, printable, unknown
 from search_spaces.files import replacing
 
-_FORMULA = "^([=+@\t\r-])"
-"""How text begins that a spreadsheet would run."""
+_FORMULA = "^('*[=+@\t\r\n＝＋－＠-])"  # noqa: RUF001  # their wide forms, which some spreadsheets run too
+"""How text begins that a spreadsheet would run, or that another ' would make look like such text disarmed."""
 
 
 def write(table: pa.Table, form: str, path: Path | None = None) -> None:

@@ -6,12 +6,15 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import compute
 
-from results.columns import COMPARABLE, COUNTS
+from results.columns import COMPARABLE, COUNTS, PROVENANCE, places
 from results.features import Record
 from results.row import Direction
 from results.standing import Standing, standings
 from results.table import from_records, require
 from search_spaces.errors import UserError
+
+_OF_TRAININGS = ("seed", "identity", "status", "error", *PROVENANCE)
+"""Columns that say something of a training, and nothing of its architecture."""
 
 
 def means(table: pa.Table, by: Sequence[str], metrics: Sequence[str]) -> pa.Table:
@@ -19,7 +22,7 @@ def means(table: pa.Table, by: Sequence[str], metrics: Sequence[str]) -> pa.Tabl
 
     Rows of different tasks, versions of these, data, presets or starting weights are groups of their own. The error
     (`_se`) is that of the mean over rows, whatever they differ in: null with one row. What is counted has none, and its
-    mean is a whole number.
+    mean is a whole number. How many rows there are is `n`, or `group_n` where a column is called so.
 
     Args:
         table: What `results.table` gives.
@@ -42,7 +45,10 @@ def means(table: pa.Table, by: Sequence[str], metrics: Sequence[str]) -> pa.Tabl
     grouped = complete.group_by(keys, use_threads=False).aggregate(
         [([], "count_all"), *((name, how, options.get(how)) for name, how in asked)]
     )
-    columns = {name: grouped[name] for name in keys} | {"n": grouped["count_all"]}
+    columns = {name: grouped[name] for name in keys}
+    taken = {*keys, *numbers, *(f"{name}_se" for name in noisy)}
+    (number,) = places(taken, "group_", ["n"])
+    columns[number] = grouped["count_all"]
     columns |= {name: compute.round(grouped[f"{name}_mean"]).cast(pa.int64()) for name in numbers if name in COUNTS}
     for name in noisy:
         count = compute.cast(grouped[f"{name}_count"], pa.float64())
@@ -73,7 +79,7 @@ def best(
     require(table.column_names, by)
     found, apart = standings(table, {metric: direction}, confirming), _apart(_complete(table), [])
     for name in by:
-        if found and not any(name in one.record for one in found):
+        if name in _OF_TRAININGS or not all(name in one.record for one in found):
             raise UserError(f"--best is of architectures, which {name!r} does not tell apart. Leave it out of --by.")
     groups: dict[tuple[Any, ...], list[Standing]] = {}
     for number, one in enumerate(found):

@@ -13,15 +13,13 @@ from pathlib import Path
 from typing import IO
 
 from results.row import Row
+from results.sizes import MOST_FILE
 from results.strict_json import MOST_TEXT, BadRow
 from search_spaces.errors import UserError
 from search_spaces.files import regular, replacing
 
 MOST_LINE = MOST_TEXT
 """Bytes of a line."""
-
-MOST_FILE = 2**30
-"""Bytes of a file, unpacked."""
 
 
 @dataclass(frozen=True, slots=True)

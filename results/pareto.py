@@ -40,11 +40,12 @@ def front(table: pa.Table, objectives: Mapping[str, Direction]) -> pa.Table:
 
 
 def knee(table: pa.Table, objectives: Mapping[str, Direction]) -> pa.Table:
-    """The row of a front from which any step costs most: the farthest from the plane through the ends of the front.
+    """The row of a front that gives up least of all objectives together: that with the least sum of what it gives up.
 
-    Each objective is measured from its best (0) to its worst (1) on the front, and the row with the least sum is it
-    (I. Das, "On characterizing the knee of the Pareto curve", 1999, where that plane's ends are each objective's best).
-    Fronts that cannot be compared have one each.
+    Each objective is measured from its best (0) to its worst (1) on the front. Of two objectives it is the row that
+    lies farthest beyond the line through the front's ends (I. Das, "On characterizing the knee of the Pareto curve",
+    1999), and where none lies beyond it, an end. Of more it need not be the farthest from the plane through the best
+    rows of each. Fronts that cannot be compared have one each.
 
     Args:
         table: What `front` gives.

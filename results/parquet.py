@@ -3,13 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import pyarrow as pa
 
+from results.sizes import check_size
 from results.table import finite, require
 from search_spaces.errors import UserError
 from search_spaces.files import regular
+
+if TYPE_CHECKING:
+    from pyarrow import parquet
 
 _HELD = (pa.int64(), pa.float64(), pa.string(), pa.null())
 
@@ -31,13 +35,14 @@ class ParquetTable:
         """The table of some columns; numbers that are not finite become null.
 
         Raises:
-            UserError: An unknown column, or a file that is no longer what it was.
+            UserError: An unknown column, columns that are too large together, or a file that is no longer what it was.
         """
         from pyarrow import parquet
 
         require(self.column_names, names)
         try:
             with parquet.ParquetFile(self.path) as file:  # parquet.read_table takes ten times as long to import
+                check_size(self.path, _unpacked(file, {*names}))
                 table = file.read(list(names)).select(list(names))  # asked for "a", it reads "a.b" too
         except (OSError, KeyError, pa.ArrowException) as error:
             raise _refusal(self.path, error) from error
@@ -65,6 +70,13 @@ def opened(path: Path) -> ParquetTable:
                 f"column {field.name!r} of {str(path)!r} must hold integers, floats or text, got {field.type}."
             )
     return ParquetTable(path, schema)
+
+
+def _unpacked(file: "parquet.ParquetFile", names: set[str]) -> int:
+    """The bytes of some columns as the file says them; what repeats is counted as the file has it, which is less."""
+    groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+    columns = [group.column(number) for group in groups for number in range(group.num_columns)]
+    return sum(one.total_uncompressed_size for one in columns if one.path_in_schema in names)
 
 
 def read(path: Path) -> pa.Table:

@@ -20,6 +20,8 @@ _CONFIG: Mapping[str, Any] = {
     "max_expression_depth": "200",  # a sum of 500 terms takes seconds to plan, of 800 half a minute
     "memory_limit": "1GB",
     "python_enable_replacements": "false",
+    "extension_directory": "nowhere",  # else settings and errors say where its user's home is
+    "secret_directory": "nowhere",
     "temp_directory": "",
     "threads": "1",
 }

@@ -5,6 +5,7 @@ JSON Lines hold whole Rows (`results.lines`). What `results.export` writes holds
 
 import csv
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,13 +16,14 @@ from results import lines
 from results.columns import TYPES
 from results.parquet import ParquetTable, opened
 from results.row import Row, each_once
+from results.sizes import check_size
 from results.table import finite, from_records
 from search_spaces.errors import UserError, unknown
 from search_spaces.files import regular
 
 TABLES = Path(__file__).parent / "tables"
 
-_DISARMED = r"^'([=+@\t\r-])"
+_DISARMED = r"^'('*[=+@\t\r\n＝＋－＠-])"  # noqa: RUF001  # as `results.export` writes it
 
 
 @dataclass(frozen=True)
@@ -85,12 +87,12 @@ def from_csv(path: Path) -> pa.Table:
     from pyarrow import csv as arrow
 
     try:
-        with regular(path).open(encoding="utf-8-sig", newline="") as file:
+        with _bounded(path).open(encoding="utf-8-sig", newline="") as file:
             names = next(csv.reader(file), [])
         options = arrow.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True)
         options.null_values, options.quoted_strings_can_be_null = [""], False
         table = arrow.read_csv(path, convert_options=options)
-        return pa.table({name: _typed(name, table[name]) for name in table.column_names})
+        return pa.table({_armed(name): _typed(_armed(name), table[name]) for name in table.column_names})
     except (OSError, UnicodeDecodeError, KeyError, csv.Error, pa.ArrowException) as error:
         raise _refusal(path, "CSV", error) from error
 
@@ -98,12 +100,22 @@ def from_csv(path: Path) -> pa.Table:
 def from_json(path: Path) -> pa.Table:
     """The table in a JSON file: a list of objects of numbers and texts. Raises UserError where it is none."""
     try:
-        records = json.loads(regular(path).read_text(encoding="utf-8"))
+        records = json.loads(_bounded(path).read_text(encoding="utf-8"))
         if isinstance(records, list) and all(isinstance(record, dict) for record in records):
             return from_records(records)
     except (OSError, ValueError, RecursionError) as error:
         raise _refusal(path, "JSON", error) from error
     raise _refusal(path, "JSON", "it is no list of objects")
+
+
+def _armed(name: str) -> str:
+    return re.sub(_DISARMED, r"\1", name)
+
+
+def _bounded(path: Path) -> Path:
+    """A file that may be read. Raises UserError where it is none, or is too large."""
+    check_size(path, regular(path).stat().st_size)
+    return path
 
 
 def _typed(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import NoneType
 from typing import Any
@@ -165,7 +165,7 @@ def each_once(tables: Sequence[pa.Table]) -> pa.Table:
         if "identity" in one.column_names and len(tables) > 1:
             identities = one["identity"].to_pylist()
             if seen:
-                own = keep(one, np.array([identity is None or identity not in seen for identity in identities]))
+                own = keep(one, np.array([each is None or each not in seen for each in identities], dtype=bool))
             seen.update(filter(None, identities))
         if says and "status" not in own.column_names:
             own = own.append_column("status", array(["complete"] * len(own), str))
@@ -184,6 +184,19 @@ def keep(table: pa.Table, mask: NDArray[np.bool_]) -> pa.Table:
     """The lines where the mask is true."""
     bits = pa.py_buffer(np.packbits(mask, bitorder="little"))  # pa.array would import pandas
     return table.filter(pa.BooleanArray.from_buffers(pa.bool_(), len(mask), [None, bits]))
+
+
+def measured(fields: Sequence[pa.Field]) -> list[str]:
+    """The columns of numbers, of those that there are, that may have been measured; standard errors left out."""
+    known = {one.name for one in fields if pa.types.is_floating(one.type) or pa.types.is_integer(one.type)}
+    own = [name for name in known if name not in FIXED and not name.startswith(("recipe_", "version_"))]
+    errors = {f"{name}_se" for name in own}
+    return [one.name for one in fields if one.name in {*own} - errors]
+
+
+def without(table: pa.Table, identities: Container[str]) -> pa.Table:
+    """The lines of other identities than these, or of none."""
+    return keep(table, np.array([one not in identities for one in table["identity"].to_pylist()], dtype=bool))
 
 
 def mixed(columns: Iterable[str]) -> list[str]:
@@ -225,7 +238,7 @@ def _recipes(table: pa.Table) -> list[str]:
     for (task, preset), columns in sorted(differing.items()):
         shown = [f"{column.removeprefix('recipe_')} ({_few(values)})" for column, values in columns.items()]
         first = next(iter(columns))
-        keep = f"Keep one: {_quoted(first)} = {_literal(columns[first][0])}."
+        keep = f"Keep one: {condition_of(first, columns[first][0])}."
         lines.append(f"{task}: several recipes of preset {preset} in one table: {_few(shown)}. {keep}")
     return lines
 
@@ -242,11 +255,16 @@ def _values(table: pa.Table, by: Sequence[str], column: str) -> dict[tuple[Any, 
 
 def _mixture(task: str, column: str, values: Sequence[Any], reason: str) -> str:
     mixture = f"{len(values)} values of {column} in one table ({_few(values)})"
-    return f"{task}: {mixture}; {reason}. Keep one: {column} = {_literal(values[0])}."
+    return f"{task}: {mixture}; {reason}. Keep one: {condition_of(column, values[0])}."
 
 
 def _few(values: Sequence[Any]) -> str:
     return ", ".join(map(str, values[:3])) + (f" and {len(values) - 3} more" if len(values) > 3 else "")
+
+
+def condition_of(column: str, value: Any) -> str:
+    """The condition, as `results.condition` reads it, that a column holds a value, or null."""
+    return f"{_quoted(column)} is null" if value is None else f"{_quoted(column)} = {_literal(value)}"
 
 
 def _literal(value: Any) -> str:

@@ -76,7 +76,7 @@ class Question:
     def _measured(self, study: "Study") -> list[str]:
         """The columns of which groups have means."""
         metrics = [f"{prefix}{name}" for name in study.directions for prefix in ("", "test_")]
-        return [*metrics, "params", "flops"]
+        return [*metrics, *study.measured_elsewhere(), "params", "flops"]
 
     def most(self, limit: int | None) -> int | None:
         """How many lines its answer may have."""
@@ -125,11 +125,12 @@ def query_rows(
 
     report.say_bad(study.bad)
     question = Question(pareto, knee, best, names_in(by or ""), sql)
-    for_terminal = report.for_a_terminal(format, output)
-    condition, orders = _conditions(where, budget), names_in(order_by or "")
-    named = [] if columns == "all" else names_in(columns or "")
-    some = bool(named) or (for_terminal and columns is None)
-    lines = study.select(_asked(study, question, condition, orders, named) if some else study.column_names)
+    for_terminal, condition = report.for_a_terminal(format, output), _conditions(where, budget)
+    orders, named = names_in(order_by or ""), [] if columns == "all" else names_in(columns or "")
+    asked = study.column_names
+    if (for_terminal and columns is None) or (named and format is not Format.JSONL):
+        asked = _asked(study, question, condition, orders, named)
+    lines = study.select(asked)
     every = query(lines, where=condition)
     found = query(question.asked_of(study, every), order_by=orders, limit=question.most(limit))
     if question.is_of_rows:
@@ -137,17 +138,29 @@ def query_rows(
             report.say(report.screen(stderr=True), f"note: {line}")
     if format is Format.JSONL:
         report.write_rows(_rows_of(study, found), format, output)
-        return
-    answer = query(found, columns=named)
-    if not for_terminal:
-        export.write(answer, format.value, output)
-    elif question.is_of_rows:
-        shown = answer if columns else query(found, columns=[*_telling(study, found), *_differing(found)])
-        _print(shown, f"{len(found)} of {len(lines)} rows", format)
+    elif not for_terminal:
+        export.write(query(found, columns=named), format.value, output)
+    elif not len(found):
+        reason = "of these nothing is an answer" if len(every) else "no row meets the condition"
+        report.say(report.screen(), f"nothing to show: {len(every)} of {len(lines)} rows asked, {reason}")
     else:
-        for name, part in _by_task(answer):
-            shown = part if columns or not best else query(part, columns=_telling(study, part, question.first))
-            _print(shown, f"{name}{len(part)} lines from {len(every)} rows", format)
+        whole = query(found, columns=named) if columns else None
+        _print_answer(study, question, found, whole, format, of=len(lines if question.is_of_rows else every))
+
+
+def _print_answer(
+    study: "Study", question: Question, found: "pa.Table", whole: "pa.Table | None", format: Format, *, of: int
+) -> None:
+    """Print the lines found, or `whole`, which has the columns that were named."""
+    from results.query import query
+
+    if question.is_of_rows:
+        shown = query(found, columns=[*_telling(study, found), *_differing(found)]) if whole is None else whole
+        _print(shown, f"{len(found)} of {of} rows", format)
+        return
+    for name, part in _by_task(found if whole is None else whole):
+        telling = _telling(study, part, question.first) if whole is None and question.best else []
+        _print(query(part, columns=telling), f"{name}{len(part)} lines from {of} rows", format)
 
 
 def _asked(

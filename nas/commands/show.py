@@ -82,7 +82,7 @@ def front(study: "Study", plot: Path | None = None) -> None:
     report.say(console, f"front drawn in {path}{more}")
 
 
-def report(study: "Study", page: Path | None = None) -> None:
+def report(study: "Study", where: str | None = None, page: Path | None = None) -> None:
     """Write a study as one HTML file that opens anywhere (extra `report`); without a name the newest search.
 
     It shows the front with its errors, the hypervolume, training curves, what parameters are for, what each axis does,
@@ -95,7 +95,7 @@ def report(study: "Study", page: Path | None = None) -> None:
     say_bad(study.bad)
     path = page or RUNS / f"{slug(study.name)}.html"
     with said_if_slow(f"writing {path} ..."):
-        study.report(path)
+        (study if where is None else study.where(where)).report(path)
     say(screen(), f"report written to {path}; it opens in any browser")
 
 

@@ -85,7 +85,7 @@ def curves(points: Sequence[Record], metric: str, looks: Mapping[str, Look]) -> 
 
 def parts(records: Sequence[Record], whole: str) -> Spec:
     """What the parameters, or the operations, of architectures are for."""
-    named = [{**one, "name": f"{one['topology']} {one['key'][:6]}"} for one in records]
+    named = [{**one, "name": f"{one['topology']} {str(one['key'] or '')[:6]}"} for one in records]
     order = [*findings.PARTS[whole]]
     opacity = alt.Opacity(
         "part:N",

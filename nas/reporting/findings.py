@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from nas.picture import topology_of
 from results import table
 from results.columns import SHAPE
+from results.pareto import hypervolume, non_dominated
 from results.published import lines_of
 from results.row import Direction, Row
 from results.standing import Standing
+from results.true_front import BEYOND
 
 Record = Mapping[str, Any]
 
@@ -40,7 +43,11 @@ _PRINTED = {
 
 def shape_of(one: Standing) -> dict[str, Any]:
     """What every record of an architecture begins with: its name, how it is wired, and its shape."""
-    return {name: one.record.get(name) for name in ("key", "topology", "depth", "heads", "head_dim")}
+    return {
+        "key": one.record.get("key"),
+        "topology": topology_of(one),
+        **{name: one.record.get(name) for name in ("depth", "heads", "head_dim")},
+    }
 
 
 def hypervolumes(
@@ -48,17 +55,23 @@ def hypervolumes(
 ) -> list[dict[str, Any]]:
     """The share of the hypervolume that had been reached after so many trainings, wherever it grew, and at the end.
 
-    It is that of what is expected of the architectures now, by all readings: a lucky seed adds nothing.
+    It is that of what is expected of the architectures now, by all readings: a lucky seed adds nothing. Each objective
+    is measured from the best to the worst of them; the reference lies BEYOND the worst. Architectures without a Row,
+    from files of columns alone, were trained nobody knows when, and are left out.
     """
-    from nas.sampling.hypervolume import Hypervolume
-
-    signs = np.array([-1.0 if way == "max" else 1.0 for way in objectives.values()])
-    values = np.array([[one.expected[name] for name in objectives] for one in found]) * signs
     order = {row.identity(): number for number, row in enumerate(rows, 1)}
-    tried = np.array([min(order[identity] for identity in one.identities) for one in found])
+    known = [one for one in found if order.keys() & {*one.identities}]
+    if not known:
+        return []
+    signs = np.array([-1.0 if way == "max" else 1.0 for way in objectives.values()])
+    values = np.array([[one.expected[name] for name in objectives] for one in known]) * signs
+    spread = np.ptp(values, axis=0)
+    shares = (values - values.min(axis=0)) / np.where(spread == 0, 1.0, spread)
+    tried = np.array([min(order[each] for each in one.identities if each in order) for one in known])
 
     def reached(number: int) -> float:
-        return Hypervolume(values[tried <= number], values, np.random.default_rng(0)).reached
+        found = shares[tried <= number]
+        return hypervolume(found[non_dominated(found)], np.full(len(objectives), 1 + BEYOND))
 
     whole = reached(len(rows))
     return [{"trainings": n, "share": reached(n) / whole} for n in sorted({*tried.tolist(), len(rows)})]

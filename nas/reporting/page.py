@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 from nas import report
 from nas.colours import Look, looks
 from nas.objectives import COSTS
-from nas.picture import across_and_up
+from nas.picture import across_and_up, topology_of
 from nas.reporting import findings
 from nas.storage.passwords import without_passwords
 from results import table
+from results.columns import COMPARABLE
 from results.row import Direction
 from results.standing import Standing
 from search_spaces.errors import UserError, printable
@@ -78,6 +79,7 @@ def page_of(study: "Study", objectives: Mapping[str, Direction]) -> str:
     found = study.standings([*objectives])
     if not found:
         raise UserError(study.nothing_complete())
+    _check_alike(found)
     try:
         import vl_convert
         from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -99,13 +101,14 @@ def page_of(study: "Study", objectives: Mapping[str, Direction]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    drawn = looks(row.architecture.topology for row in study.rows())
+    shown = sorted({*map(topology_of, found)})
+    drawn = looks([*shown, *(row.architecture.topology for row in study.rows())])
     return pages.get_template("page.html").render(
         study=study,
         title=study.title(objectives, found),
-        notes=[*report.front_notes(found), *table.mixtures(study.table.drop_columns(["seed"])), *study.bad],
+        notes=[*report.front_notes(found), *_mixtures(study), *study.bad],
         baselines=report.baseline_lines(study.config.baselines if study.config else {}),
-        looks={name: drawn[name] for name in sorted({str(one.record["topology"]) for one in found})},
+        looks={name: drawn[name] for name in shown},
         sections=[*_sections(study, found, objectives, drawn)],
         columns=_columns(study, found),
         lines=[*_lines(study, found)],
@@ -115,6 +118,23 @@ def page_of(study: "Study", objectives: Mapping[str, Direction]) -> str:
         scripts=[Markup(script) for script in scripts],  # noqa: S704  # ours, and Vega's
         style=Markup((_HERE / "page.css").read_text()),  # noqa: S704
     )
+
+
+def _mixtures(study: "Study") -> list[str]:
+    """What of its rows should not be read as one table; of seeds, whose means are shown, nothing."""
+    return table.mixtures(study.select([name for name in table.mixed(study.column_names) if name != "seed"]))
+
+
+def _check_alike(found: Sequence[Standing]) -> None:
+    """Raise UserError where architectures cannot be held against each other."""
+    for column in COMPARABLE:
+        values = sorted({one.record.get(column) for one in found}, key=str)
+        if len(values) > 1:
+            which = ", ".join(map(str, values))
+            raise UserError(
+                f"a report is of one {column}, and these rows have {len(values)} ({which}): "
+                f'keep one with --where "{table.condition_of(column, values[-1])}".'
+            )
 
 
 def _sections(
@@ -131,7 +151,8 @@ def _sections(
     papers = " Crosses are what a paper prints of this task." if printed else ""
     yield Section("Front", f"{_FRONT} {better}{papers}", {"front": front})
     reached = findings.hypervolumes(rows, found, objectives)
-    yield Section("Hypervolume", _HYPERVOLUME, {"hypervolume": charts.hypervolume(reached, len(rows))})
+    if reached:
+        yield Section("Hypervolume", _HYPERVOLUME, {"hypervolume": charts.hypervolume(reached, len(rows))})
     best = {identity for one in report.contenders(found) for identity in one.identities}
     points = findings.curves([r for r in rows if len(rows) <= MOST_CURVES or r.identity() in best], up)
     if points:

@@ -142,7 +142,7 @@ def test_a_file_of_any_columns_is_asked(tmp_path: Path, ask: Ask, capsys: pytest
     query_rows(theirs)
     assert "2 of 2 rows" in capsys.readouterr().out
     assert ask(theirs, pareto="max score") == [{"model": "b", "score": 2}]
-    assert ask(theirs, by="model", limit=1) == [{"model": "a", "n": 1}]
+    assert ask(theirs, by="model", limit=1) == [{"model": "a", "n": 1, "score": 1, "score_se": None}]
 
 
 @pytest.mark.parametrize(
@@ -186,6 +186,27 @@ def test_columns_that_nobody_asks_for_are_not_read(tmp_path: Path, monkeypatch: 
     assert theirs.select([]).num_rows == 2
 
 
+def test_of_a_file_of_any_columns_all_that_was_measured_has_means(study: Study, tmp_path: Path, ask: Ask) -> None:
+    (tmp_path / "theirs.csv").write_text("topology,score,score_se,seed,recipe_lr\na,1,0.1,0,1\na,3,0.1,1,1\n")
+    theirs = nas.load(source=tmp_path / "theirs.csv")
+    assert ask(theirs, by="topology") == [{"topology": "a", "n": 2, "score": 2.0, "score_se": 1.0}]
+    both = Study("both", "", study.rows(), flat=nas.load(source=tmp_path / "theirs.csv")._flat)
+    of_topology = {row["topology"]: row for row in ask(both, by="topology")}
+    assert of_topology["a"]["score"] == 2.0
+    assert of_topology["rmt"]["accuracy"] == pytest.approx(0.505)
+    assert "measure_seconds" not in of_topology["rmt"]
+
+
+@pytest.mark.parametrize(
+    "question", [{"where": "1=0"}, {"where": "1=0", "by": "topology"}, {"best": "accuracy", "where": "depth > 9"}]
+)
+def test_where_nothing_matches_a_line_says_so(
+    study: Study, question: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    query_rows(study, **question)
+    assert capsys.readouterr().out == "nothing to show: 0 of 10 rows asked, no row meets the condition\n"
+
+
 def test_shipped_tables_are_asked_by_their_names(ask: Ask) -> None:
     found = ask(nas.load(source="tables"), by="topology")
     assert {row["task"] for row in found} >= {"stdlib-lm", "lra-listops"}
@@ -208,6 +229,7 @@ def test_csv_holds_what_was_asked_for(study: Study, tmp_path: Path, capsys: pyte
         ({"knee": True}, "--knee is of a front"),
         ({"pareto": "accuracy", "best": "accuracy"}, "--pareto and --best are two questions"),
         ({"by": "depth", "sql": "SELECT 1"}, "--by and --sql are two questions"),
+        ({"best": "accuracy", "by": "seed"}, "which 'seed' does not tell apart"),
         ({"pareto": ""}, "--pareto needs at least one column, got ''"),
         ({"best": "acuracy"}, "unknown objective 'acuracy'. Did you mean 'accuracy'"),
         ({"best": "max acuracy"}, "unknown column 'acuracy'"),

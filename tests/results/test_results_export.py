@@ -50,7 +50,9 @@ def test_parquet_keeps_every_column_with_its_type(make_row: MakeRow) -> None:
     assert parquet.ParquetFile(io.BytesIO(to_parquet(table))).read().equals(table)
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", '=HYPERLINK("http://x")'])
+@pytest.mark.parametrize(
+    "text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\uff1d1+1", "'=1", '=HYPERLINK("http://x")']
+)
 def test_csv_text_that_a_spreadsheet_would_run_is_disarmed(text: str) -> None:
     assert cells(pa.table({"error": [text]})) == [{"error": f"'{text}"}]
 

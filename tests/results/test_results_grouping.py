@@ -10,7 +10,7 @@ import pytest
 from results.grouping import best, means
 from results.row import Row
 from results.standing import standings
-from results.table import from_rows
+from results.table import from_records, from_rows
 from search_spaces.errors import UserError
 
 MakeRow = Callable[..., Row]
@@ -104,8 +104,19 @@ def test_a_group_has_its_best_and_the_chance_that_the_best_of_all_is_in_it(table
         (lambda table: best(table, "topology", "max"), "must be a column of numbers"),
         (lambda table: best(table, "accuracy", "max", ["seeds"]), "unknown column 'seeds'"),
         (lambda table: best(table, "accuracy", "max", ["started"]), "which 'started' does not tell apart"),
+        (lambda table: best(table, "accuracy", "max", ["seed"]), "which 'seed' does not tell apart"),
+        (lambda table: best(table.slice(0, 1), "accuracy", "max", ["seed"]), "which 'seed' does not tell apart"),
     ],
 )
 def test_what_cannot_be_asked_is_a_line(table: pa.Table, ask: Callable[[pa.Table], pa.Table], words: str) -> None:
     with pytest.raises(UserError, match=words.replace("?", r"\?")):
         ask(table)
+
+
+def test_a_column_that_is_called_as_the_number_of_rows_is_kept() -> None:
+    table = from_records([{"n": 7, "x": 1.0}, {"n": 7, "x": 3.0}, {"n": 8, "x": 5.0}])
+    assert means(table, ["n"], ["x"]).select(["n", "group_n", "x"]).to_pylist() == [
+        {"n": 7, "group_n": 2, "x": 2.0},
+        {"n": 8, "group_n": 1, "x": 5.0},
+    ]
+    assert means(table, ["x"], ["n"]).select(["n", "group_n"]).to_pydict() == {"n": [7, 7, 8], "group_n": [1, 1, 1]}

@@ -146,6 +146,12 @@ def test_the_knee_is_the_row_of_a_front_that_lies_farthest_beyond_its_ends(make_
     assert len(knee(table.slice(0, 0), objectives)) == 0
 
 
+def test_where_nothing_lies_beyond_the_ends_the_knee_is_one_of_them(make_row: MakeRow) -> None:
+    points = [(0.1, 10), (0.2, 60), (0.3, 90), (0.9, 100)]
+    table = from_rows([make_row(depth=i + 1, flops=f, metrics={"accuracy": a}) for i, (a, f) in enumerate(points)])
+    assert knee(table, {"accuracy": "max", "flops": "min"})["depth"].to_pylist() == [1]
+
+
 def boxes(values: NDArray[np.float64], reference: NDArray[np.float64]) -> float:
     """The volume of the union of boxes from each point to the reference, by inclusion and exclusion."""
     total = 0.0

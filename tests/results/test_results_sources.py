@@ -89,10 +89,21 @@ def test_what_cannot_be_read_is_a_line(tmp_path: Path, name: str, text: str | No
 
 
 def test_what_a_spreadsheet_would_run_is_text_again(tmp_path: Path) -> None:
-    table = pa.table({"error": ["=1+1", "'quoted'", "plain"], "seed": [1, None, 3]})
+    texts = ["=1+1", "'quoted'", "'=1+1", "''-x", "\n=1", "＝1", "plain"]  # noqa: RUF001
+    table = pa.table({"error": texts, "=seed": [1, None, 3, 4, 5, 6, 7]})
     export.write(table, "csv", tmp_path / "x.csv")
     (found,) = sources.read(tmp_path / "x.csv").flat
     assert found.to_pydict() == table.to_pydict()
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "parquet"])
+def test_of_files_of_any_form_as_much_is_read(tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    export.write(pa.table({"a": [*map(str, range(1000))], "b": [0] * 1000}), form, tmp_path / f"x.{form}")
+    monkeypatch.setattr("results.sizes.MOST_FILE", 2000)
+    with pytest.raises(UserError, match="MiB are read at most"):
+        sources.read(tmp_path / f"x.{form}").flat[0].select(["a"])
+    if form == "parquet":  # of which the columns count that are asked for
+        assert sources.read(tmp_path / f"x.{form}").flat[0].select(["b"]).num_rows == 1000
 
 
 def test_tables_with_other_columns_stand_together() -> None:

@@ -56,3 +56,13 @@ def test_anything_else_is_a_line_and_reaches_nothing(
     assert words in str(caught.value)
     assert str(caught.value).isprintable()
     assert [path.name for path in tmp_path.iterdir()] == ["secret.csv"]
+
+
+def test_neither_settings_nor_errors_say_where_home_is(table: pa.Table) -> None:
+    home = str(Path.home())
+    assert len(home) > 1
+    for asked in ("* FROM duckdb_settings()", "* FROM pg_settings", "current_setting('secret_directory') AS x"):
+        assert home not in str(answer(table, f"SELECT {asked}").to_pylist()), asked
+    with pytest.raises(UserError) as caught:
+        answer(table, "SELECT * FROM duckdb_extensions()")
+    assert home not in str(caught.value)

@@ -7,6 +7,7 @@ import pytest
 
 from nas.reporting import findings
 from nas.study import Study
+from results import table
 
 OBJECTIVES: dict[str, Any] = {"accuracy": "max", "flops": "min"}
 
@@ -17,7 +18,33 @@ def test_the_hypervolume_grows_with_every_architecture_that_adds_to_it_and_ends_
     assert [one["trainings"] for one in reached] == [*range(1, 18, 2), 19]  # second seeds add nothing, nor a failure
     assert shares == sorted(shares)
     assert shares[0] < shares[2] < shares[6]
-    assert shares[-1] == pytest.approx(1)
+    assert shares[-1] == 1
+
+
+def test_the_hypervolume_is_that_of_the_union_of_boxes(study: Study) -> None:
+    found = [one for one in study.standings() if one.record["topology"] == "resnet"]
+    values = [(-one.expected["accuracy"], one.expected["flops"]) for one in found]
+    lows, highs = zip(*[(min(column), max(column)) for column in zip(*values, strict=True)], strict=True)
+    points = sorted(tuple((v - a) / (b - a) for v, a, b in zip(point, lows, highs, strict=True)) for point in values)
+    areas = []
+    for number in range(1, len(points) + 1):  # from the most accurate on, as below they are trained
+        area, right = 0.0, 1.1
+        for x, y in reversed(points[:number]):
+            area, right = area + (right - x) * (1.1 - y), x
+        areas.append(area)
+    identities = [one.identities[0] for one in sorted(found, key=lambda one: -one.expected["accuracy"])]
+    rows = sorted(study.rows(), key=lambda row: [*identities, row.identity()].index(row.identity()))
+    reached = findings.hypervolumes(rows, found, OBJECTIVES)
+    assert [one["share"] for one in reached[:3]] == pytest.approx([area / areas[-1] for area in areas])
+
+
+def test_what_no_row_is_known_of_has_no_place_in_the_order(study: Study) -> None:
+    known = findings.hypervolumes(study.rows(), study.standings(), OBJECTIVES)
+    flat = table.from_records([{"accuracy": 1.0, "flops": 10, "params": 5}])
+    found = Study("both", "", study.rows(), flat=[flat]).standings()
+    assert len(found) == len(study.standings()) + 1
+    assert findings.hypervolumes(study.rows(), found, OBJECTIVES)[-1] == known[-1]
+    assert findings.hypervolumes([], found, OBJECTIVES) == []
 
 
 def test_curves_are_of_every_training_that_has_one(study: Study) -> None:

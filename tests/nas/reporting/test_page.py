@@ -2,6 +2,7 @@
 
 import re
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from nas.cli import app
 from nas.report import cell
 from nas.reporting.page import page_of
 from nas.study import Study
-from results import lines
+from results import export, lines
+from results.columns import COMPARABLE
+from results.table import from_records
 from search_spaces.errors import UserError
 
 
@@ -84,6 +87,42 @@ def test_a_report_is_a_file_by_either_door(study: Study, tmp_path: Path, monkeyp
     assert (tmp_path / "typed.html").read_text() == (tmp_path / "called.html").read_text()
     assert CliRunner().invoke(app, ["report", "--from", "rows.jsonl"]).exit_code == 0
     assert [path.suffix for path in (tmp_path / "nas-runs").iterdir()] == [".html"]
+
+
+def test_a_study_and_a_file_of_columns_are_one_report(study: Study, tmp_path: Path) -> None:
+    lines.write(study.rows(), tmp_path / "rows.jsonl")
+    first = study.table.slice(0, 1)
+    theirs = {**first.select([*COMPARABLE]).to_pylist()[0], "accuracy": 0.99, "flops": 10, "params": 5}
+    export.write(from_records([theirs, {**theirs, "topology": "of theirs"}]), "csv", tmp_path / "theirs.csv")
+    both = nas.load(source=[tmp_path / "rows.jsonl", tmp_path / "theirs.csv"])
+    html = page_of(both, both.objectives)
+    assert 'data-topology="of theirs"' in html
+    assert 'data-topology="-"' in html
+    both.plot(tmp_path / "both.png")
+
+
+def test_a_report_is_of_one_task_and_preset(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [*study.rows(), *(replace(row, task="it's") for row in study.rows()[:4])]
+    lines.write(
+        [*rows, *(replace(row, preset="full", recipe={"lr": 1.0}) for row in rows[-2:])], tmp_path / "rows.jsonl"
+    )
+    (tmp_path / "theirs.csv").write_text("task,preset,accuracy,flops\nother,full,1,1\n")
+    both = nas.load(source=["rows.jsonl", "theirs.csv"])
+    with pytest.raises(
+        UserError, match=r"a report is of one task.* \(any, it's, other\).* --where \"task = 'other'\"\.$"
+    ):
+        both.report("x.html")
+    with pytest.raises(UserError, match="a report is of one preset"):
+        both.where("task = 'it''s'").report("x.html")
+    condition = "task = 'it''s' and preset = 'smoke'"
+    assert [row.task for row in both.where(condition).rows()] == ["it's"] * 4
+    assert len(both.where("task = 'other'").table) == 1
+    typed = ["report", "--from", "rows.jsonl", "-o", "x.html"]
+    assert CliRunner().invoke(app, [*typed, "--where", condition]).exit_code == 0
+    assert (tmp_path / "x.html").exists()
 
 
 def test_what_cannot_be_reported_is_said(study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
