@@ -1,0 +1,61 @@
+"""What is imported is declared: a package that happens to be there is missing in the next environment."""
+
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+OURS = ("nas", "tasks", "search_spaces", "results", "benchmarks")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+DISTRIBUTIONS = {"pynvml": ["nvidia-ml-py"], **packages_distributions()}
+
+
+def names(requirements: list[str]) -> set[str]:
+    return {normal(re.split(r"[\[<>=!~; ]", each)[0]) for each in requirements}
+
+
+def normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def imported(package: str) -> Iterator[tuple[str, str]]:
+    """Every package from elsewhere that is imported, with a file that does."""
+    for path in sorted((ROOT / package).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            found = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                found = [node.module]
+            for name in {each.partition(".")[0] for each in found}:
+                if name not in sys.stdlib_module_names and name not in OURS:
+                    yield name, str(path.relative_to(ROOT))
+
+
+def undeclared(package: str, declared: set[str]) -> set[tuple[str, str]]:
+    return {
+        (name, path)
+        for name, path in imported(package)
+        if not {normal(each) for each in DISTRIBUTIONS.get(name, [name])} & declared
+    }
+
+
+@pytest.mark.parametrize("package", ["nas", "tasks", "search_spaces", "results"])
+def test_what_is_imported_is_declared(package: str) -> None:
+    for_users = [each for extra, needs in EXTRAS.items() if extra not in ("test", "dev") for each in needs]
+    assert undeclared(package, names([*PROJECT["dependencies"], *for_users])) == set()
+
+
+def test_what_benchmarks_import_is_declared() -> None:
+    every = [*PROJECT["dependencies"], *(each for needs in EXTRAS.values() for each in needs)]
+    assert undeclared("benchmarks", names(every)) == set()
+
+
+def test_one_that_is_not_declared_is_named() -> None:
+    every = names(PROJECT["dependencies"]) - {"tomli-w"}
+    assert ("tomli_w", "nas/run_file.py") in undeclared("nas", every)
