@@ -1,40 +1,69 @@
 """ANCRe: the weights of all shortcuts between blocks are learned under a softmax.
 
-Legend: K = blocks, h_0 = the network's input, h_j = what is known after block j, f_j = block j without its input.
+Legend: K = blocks, h_0 = the network's input, h_j = what is known after block j, f_j = block j without its input,
+m_j = what the last layer of block j reads, its feed-forward layer.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, final
+from typing import ClassVar, Literal, NamedTuple, final
 
 import torch
 from torch import Tensor, nn
 
+from search_spaces.architecture import Architecture
 from search_spaces.count import Count
 from search_spaces.errors import UserError
 from search_spaces.spec import Axes
 from search_spaces.topologies.base import Topology, Wiring, total
 
-Direction = Literal["ingoing", "outgoing"]
-State = tuple[list[list[Tensor]], tuple[Tensor, ...]]
+Direction = Literal["ingoing", "outgoing", "none"]
+Form = Literal["softmax", "constant", "latest"]
+Inputs = Literal["blocks", "feed-forward", "both"]
+Shortcuts = Sequence[Sequence[tuple[int, Tensor]]]
+"""For each target in turn its sources, by number, and their weights."""
 
 
 @dataclass(frozen=True, slots=True)
 class ANCReOptions:
-    """How the shortcuts are normalised.
+    """Which shortcuts there are and how they are normalised.
 
     Attributes:
         temperature: tau, what logits are divided by.
-        direction: Whether the weights of all shortcuts into a block sum to 1, or those of all shortcuts out of one.
+        direction: Whether the weights of all shortcuts into a place sum to 1, or those of all shortcuts out of one, or
+            whether they are free numbers, which start as 1 / j.
         cascaded: Whether the ordinary skip around each block is kept beside the shortcuts.
+        form: "softmax" learns the weights, "constant" leaves them where they start, and "latest" has one learned number
+            for each block from the second on, of the state before it, and no other shortcut.
+        inputs: What shortcuts join: inputs of blocks, which are those of attention, of feed-forward layers, or both.
     """
 
     temperature: float = 0.01
     direction: Direction = "ingoing"
     cascaded: bool = True
+    form: Form = "softmax"
+    inputs: Inputs = "blocks"
 
     def __post_init__(self) -> None:
         if self.temperature <= 0:
             raise UserError(f"temperature must be more than 0, got {self.temperature}.")
+        if self.form != "softmax" and self.direction != "ingoing":
+            raise UserError(f"form={self.form} normalises nothing: it takes no direction, got {self.direction}.")
+        if self.form == "latest" and self.inputs != "blocks":
+            raise UserError(f"form=latest is of blocks alone, got inputs={self.inputs}.")
+        if self.inputs == "feed-forward" and not self.cascaded:
+            raise UserError("inputs=feed-forward has no shortcut around blocks: it needs cascaded=true.")
+
+
+class History(NamedTuple):
+    """What is kept between layers: earlier states, and of the block under way what it began with and made so far."""
+
+    into_states: Shortcuts
+    into_inputs: Shortcuts
+    states: tuple[Tensor, ...]
+    inputs: tuple[Tensor, ...] = ()
+    began: Tensor | None = None
+    made: Tensor | None = None
 
 
 @final
@@ -46,6 +75,10 @@ class ANCRe(Topology):
     as the residual network. A softmax over one candidate is 1 whatever its logit: that logit (block 1's, or source
     K-1's) is no parameter here. It is one of the K(K+1)/2 of the official code, which freezes it.
 
+    The paper's other forms: `form=constant` is p_ij = 1 / j for good, and `form=latest` has in place of the sum a_j
+    h_{j-1}, with a_j = 1 at the start and none in block 1 (table 5); `direction=none` has free numbers (table 4); and
+    `inputs=feed-forward` or `both` has shortcuts m_j += sum_{i<j} p_ij m_i, j = 2 .. K (table 1).
+
     Source: Zhang et al., ANCRe (2026), equations 6 to 8, and the official code (yilangzhang's ANCRe). Readings taken:
 
     * tau is 0.01, the code's default and appendix C's for language models and most of RL; section 4.1 prints 0.1.
@@ -53,52 +86,123 @@ class ANCRe(Topology):
       (`cascaded=false`); a block's feed-forward layer reads the attention layer's input in either case.
     * Equation 8 starts its denominator at k = 1; the sum runs from 0, as equation 7 does.
     * The paper counts K(K-1)/2 parameters, the code K(K+1)/2 with the frozen one.
+    * The code's "Hadamard" form starts its logits at ones: the same shares and the same gradients as from zeros.
+    * Free numbers start where the softmax does; where the paper's did, which diverged, is not said.
+    * Shortcuts between inputs of feed-forward layers are in no code. Those of the last have no target, and the m that
+      they are of are those with their shortcuts, as h is.
 
-    The state is (weights into each block, (h_0 .. h_j)); after the last block h_K alone is kept.
-
-    Parameters: `blocks * (blocks + 1) // 2 - 1`
+    Parameters: `(inputs != "feed-forward") * {
+        "softmax": blocks * (blocks + 1) // 2 - (direction != "none"), "constant": 0, "latest": blocks - 1
+    }[form] + (inputs != "blocks") * (form == "softmax") * (
+        blocks * (blocks - 1) // 2 - (direction != "none" and blocks > 1)
+    )`
     """
 
     Options: ClassVar[type] = ANCReOptions
     axes: ClassVar[Axes] = {"temperature": (0.01, 0.1)}
-    granularity: ClassVar[Literal["layer", "block"]] = "block"
 
     def __init__(self, wiring: Wiring, options: ANCReOptions) -> None:
         super().__init__()
-        self.blocks = len(wiring.sites)
+        self.opens = [site.opens_block for site in wiring.sites]
+        self.closes = [*self.opens[1:], True]
         self.options = options
-        # Candidates of one softmax, most to least in either direction; the one with a single candidate is fixed.
-        self.c = nn.ParameterList(nn.Parameter(torch.zeros(n)) for n in range(self.blocks, 1, -1))
+        states, inputs = _targets(sum(self.opens), options)
+        self.c = _weights(states, options)
+        self.c_inputs = _weights(inputs, options)
+
+    @classmethod
+    def refusal(cls, architecture: Architecture, options: ANCReOptions) -> str | None:
+        """Shortcuts between feed-forward layers in a network without attention, whose blocks are one layer."""
+        if options.inputs == "blocks" or architecture.head_dim:
+            return None
+        return f"inputs={options.inputs} needs feed-forward layers beside attention, got a network without heads."
 
     @classmethod
     def count(cls, wiring: Wiring, options: ANCReOptions) -> Count:
-        """The logits; block j adds j weighted states to its output and, cascaded, the one before it."""
-        blocks = range(1, len(wiring.sites) + 1)
-        return Count(params=sum(blocks[1:]), elementwise=sum((2 * j + options.cascaded) * wiring.width for j in blocks))
+        """The weights; additions of skips and layers, and a weighted state for each shortcut."""
+        blocks = sum(site.opens_block for site in wiring.sites)
+        states, inputs = _targets(blocks, options)
+        params = sum(sum(_candidates(targets, options)) for targets in (states, inputs))
+        shortcuts = blocks - 1 if options.form == "latest" else sum(range(states + 1)) + sum(range(inputs + 1))
+        added = 2 * (len(wiring.sites) - blocks) + options.cascaded * blocks
+        return Count(params, elementwise=(2 * shortcuts + added) * wiring.width)
 
-    def open(self, *parts: Tensor) -> State:
+    def open(self, *parts: Tensor) -> History:
         """Compute all weights, and start the history with h_0."""
         x = total(parts)
-        shares = [torch.softmax(c / self.options.temperature, dim=0).unbind() for c in self.c]
-        shares.append((x.new_ones(()),))
-        if self.options.direction == "ingoing":  # shares[K - j][i] is p_ij
-            weights = [list(into) for into in reversed(shares)]
-        else:  # shares[i][j - i - 1] is p_ij
-            weights = [[shares[i][j - i - 1] for i in range(j)] for j in range(1, self.blocks + 1)]
-        return weights, (x,)
+        states, inputs = _targets(sum(self.opens), self.options)
+        return History(self._into(self.c, states, x), self._into(self.c_inputs, inputs, x), (x,))
 
-    def read(self, t: int, state: State) -> tuple[tuple[Tensor, ...], State]:
-        """Give the latest state h_t."""
-        return (state[1][-1],), state
+    def read(self, t: int, state: History) -> tuple[tuple[Tensor, ...], History]:
+        """Give h of the block before, and inside a block that and what its layers made, with shortcuts of m."""
+        began = state.states[-1] if self.opens[t] else state.began
+        assert began is not None
+        if state.made is None:
+            return (began,), state._replace(began=began)
+        if self.closes[t] and self.options.inputs != "blocks":
+            if state.inputs:
+                began = _joined(began, state.inputs, state.into_inputs[len(state.inputs) - 1])
+            m = began + state.made
+            return (m,), state._replace(began=began, inputs=(*state.inputs, m))
+        return (began + state.made,), state
 
-    def write(self, t: int, state: State, y: Tensor) -> State:
-        """Form h_{t+1} from the block's output and all earlier states."""
-        weights, history = state
-        h = history[-1] + y if self.options.cascaded else y
-        for p, earlier in zip(weights[t], history, strict=True):
-            h = torch.addcmul(h, earlier, p)
-        return weights, (h,) if t + 1 == self.blocks else (*history, h)
+    def write(self, t: int, state: History, y: Tensor) -> History:
+        """Add to what the block's layers made; at its end form h_j from it and earlier states."""
+        made = y if state.made is None else state.made + y
+        if not self.closes[t]:
+            return state._replace(made=made)
+        began, into, states = state.began, state.into_states, state.states
+        assert began is not None
+        h = began + made if self.options.cascaded else made
+        if into:
+            h = _joined(h, states, into[len(states) - 1])
+        return state._replace(states=(*states, h) if t + 1 < len(self.closes) else (h,), began=None, made=None)
 
-    def close(self, state: Any) -> Tensor:
+    def close(self, state: History) -> Tensor:
         """Return h_K."""
-        return state[1][-1]  # type: ignore[no-any-return]  # the state is opaque
+        return state.states[-1]
+
+    def _into(self, c: nn.ParameterList, targets: int, x: Tensor) -> Shortcuts:
+        """The shortcuts into each of so many targets, of which target n = 1 .. has the sources 0 .. n-1."""
+        options, one = self.options, x.new_ones(())
+        if options.form == "latest":
+            return [[], *([(source, a)] for source, a in enumerate(c, start=1))]
+        if options.form == "constant":
+            return [[(i, one / n) for i in range(n)] for n in range(1, targets + 1)]
+        if options.direction == "none":
+            return [list(enumerate(weights.unbind())) for weights in c]
+        shares = [torch.softmax(logits / options.temperature, dim=0).unbind() for logits in c]
+        shares += [(one,)] * (targets > 0)
+        if options.direction == "ingoing":  # shares[targets - n][i] is p_in
+            return [list(enumerate(into)) for into in reversed(shares)]
+        # shares[i][n - i - 1] is p_in
+        return [[(i, shares[i][n - i - 1]) for i in range(n)] for n in range(1, targets + 1)]
+
+
+def _targets(blocks: int, options: ANCReOptions) -> tuple[int, int]:
+    """How many states, and how many inputs of feed-forward layers, have shortcuts from all before them."""
+    return blocks * (options.inputs != "feed-forward"), (blocks - 1) * (options.inputs != "blocks")
+
+
+def _candidates(targets: int, options: ANCReOptions) -> list[int]:
+    """The lengths of the learned vectors; that of a softmax with one candidate is fixed, and none."""
+    if options.form == "constant":
+        return []
+    if options.form == "latest":
+        return [1] * max(0, targets - 1)
+    return [*range(1, targets + 1)] if options.direction == "none" else [*range(targets, 1, -1)]
+
+
+def _weights(targets: int, options: ANCReOptions) -> nn.ParameterList:
+    """Logits at 0, which most have first; free numbers at 1 / n; those of the latest states at 1."""
+    numbers = _candidates(targets, options)
+    if options.form == "latest":
+        return nn.ParameterList(nn.Parameter(torch.ones(())) for _ in numbers)
+    starts = [1 / n if options.direction == "none" else 0.0 for n in numbers]
+    return nn.ParameterList(nn.Parameter(torch.full((n,), start)) for n, start in zip(numbers, starts, strict=True))
+
+
+def _joined(x: Tensor, earlier: Sequence[Tensor], shortcuts: Sequence[tuple[int, Tensor]]) -> Tensor:
+    for source, weight in shortcuts:
+        x = torch.addcmul(x, earlier[source], weight)
+    return x

@@ -39,7 +39,7 @@ def test_matches_the_recursion(
     text = f"ancre(direction={direction},cascaded={str(cascaded).lower()},temperature=0.5)"
     stack = transformer(text, depth=DEPTH)
     draw(stack)
-    p = shares(stack.topology.inner.c, direction, 0.5)
+    p = shares(stack.topology.c, direction, 0.5)
     x = torch.randn(2, 5, 16).double()
     h = [x]
     for j in range(1, DEPTH + 1):
@@ -61,7 +61,7 @@ def test_all_shortcuts_into_a_block_begin_alike(mlp: Build) -> None:
 def test_all_weight_on_the_latest_state_is_the_residual_network(mlp: Build) -> None:
     stack, x = mlp("ancre(cascaded=false)"), torch.randn(2, 16).double()
     with torch.no_grad():
-        for c in stack.topology.inner.c:
+        for c in stack.topology.c:
             c[-1] = 100
     torch.testing.assert_close(stack(x), mlp("resnet")(x))
 
@@ -72,10 +72,79 @@ def test_history_is_dropped_after_the_last_block(mlp: Build) -> None:
     for t, layer in enumerate(stack.layers):
         inputs, state = topology.read(t, state)
         state = topology.write(t, state, layer(*inputs))
-        held.append(len(state[0][1]))
+        held.append(len(state.states))
     assert held == [2, 3, 1]
 
 
 def test_temperature_must_be_positive() -> None:
     with pytest.raises(UserError, match="temperature must be more than 0, got 0"):
         load("ancre(temperature=0)")
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["form=constant,direction=outgoing", "form=latest,direction=none", "form=latest,inputs=both"],
+)
+def test_forms_without_weights_to_normalise_take_no_direction(said: str) -> None:
+    with pytest.raises(UserError, match="form="):
+        load(f"ancre({said})")
+
+
+def test_shortcuts_of_feed_forward_layers_alone_leave_the_skips() -> None:
+    with pytest.raises(UserError, match="it needs cascaded=true"):
+        load("ancre(inputs=feed-forward,cascaded=false)")
+
+
+def weights_into_inputs(c: nn.ParameterList, direction: str, tau: float) -> dict[tuple[int, int], float]:
+    """p of m_i into m_j, i and j from 1 as in the paper's indices, by exponentials written out."""
+    p, last = dict[tuple[int, int], float](), DEPTH - 1
+    for i in range(1, DEPTH):
+        for j in range(i + 1, DEPTH + 1):
+            if direction == "ingoing":  # of target j the sources 1 .. j-1
+                logits = c[DEPTH - j].tolist() if j > 2 else [0.0]
+                of, at = logits, i - 1
+            else:  # of source i the targets i+1 .. K
+                of, at = c[i - 1].tolist() if i < last else [0.0], j - i - 1
+            p[i, j] = float(
+                torch.exp(torch.tensor(of).double() / tau)[at] / torch.exp(torch.tensor(of).double() / tau).sum()
+            )
+    return p
+
+
+@pytest.mark.parametrize("direction", ["ingoing", "outgoing"])
+@pytest.mark.parametrize("inputs", ["feed-forward", "both"])
+def test_shortcuts_between_what_feed_forward_layers_read(
+    inputs: str, direction: str, transformer: Build, draw: Callable[[nn.Module], None]
+) -> None:
+    stack = transformer(f"ancre(inputs={inputs},direction={direction},temperature=0.5)", depth=DEPTH)
+    draw(stack)
+    p = shares(stack.topology.c, direction, 0.5) if inputs == "both" else torch.zeros(DEPTH, DEPTH + 1)
+    inner = weights_into_inputs(stack.topology.c_inputs, direction, 0.5)
+    x = torch.randn(2, 5, 16).double()
+    h, m = [x], {}
+    for j in range(1, DEPTH + 1):
+        attended = h[-1] + stack.layers[2 * j - 2](h[-1])
+        m[j] = attended + sum(inner[i, j] * m[i] for i in range(1, j))
+        h.append(m[j] + stack.layers[2 * j - 1](m[j]) + sum(p[i, j] * h[i] for i in range(j)))
+    torch.testing.assert_close(stack(x, torch.zeros_like(x)), h[-1])
+
+
+def test_free_constant_and_latest_weights(mlp: Build, draw: Callable[[nn.Module], None]) -> None:
+    x = torch.randn(2, 16).double()
+    for form in ("direction=none", "form=constant", "form=latest"):
+        stack = mlp(f"ancre({form})", depth=DEPTH)
+        draw(stack)
+        h, c = [x], stack.topology.c
+        for j in range(1, DEPTH + 1):
+            into = dict.fromkeys(range(j), 1 / j)
+            if form == "direction=none":
+                into = {i: c[j - 1][i] for i in range(j)}
+            if form == "form=latest":
+                into = {j - 1: c[j - 2]} if j > 1 else {}
+            h.append(h[-1] + stack.layers[j - 1](h[-1]) + sum(weight * h[i] for i, weight in into.items()))
+        torch.testing.assert_close(stack(x), h[-1])
+
+
+def test_free_weights_start_where_the_softmax_does(mlp: Build) -> None:
+    x = torch.randn(2, 16).double()
+    torch.testing.assert_close(mlp("ancre(direction=none)")(x), mlp("ancre")(x))

@@ -18,6 +18,11 @@ CASES = [
     *TOPOLOGIES.names(),
     "ancre(cascaded=false)",
     "ancre(direction=outgoing)",
+    "ancre(direction=none,inputs=both)",
+    "ancre(form=constant)",
+    "ancre(form=latest)",
+    "ancre(inputs=feed-forward)",
+    "ancre(direction=outgoing,inputs=both)",
     "dca(k=1)",
     "dca(k=2,per_entry=true)",
     "dca(form=printed)",
@@ -88,10 +93,19 @@ def residual(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
 
 
 def ancre(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
-    h, p = [x], 0.5
-    for f in runs:
-        terms = [f(h[-1]), *(p * earlier for earlier in h)]
-        h.append(reduce(add, [h[-1], *terms] if options.cascaded else terms))
+    p, layers = 0.5, len(wiring.sites) // sum(site.opens_block for site in wiring.sites)
+    h, m = [x], list[Vector]()
+    for j in range(len(runs) // layers):
+        began, output = h[-1], runs[0](h[-1])
+        for _ in range(layers - 1):
+            if options.inputs != "blocks":
+                began = reduce(add, [began, *(p * earlier for earlier in m)])
+            m.append(began + output)
+            output = output + runs[0](m[-1])
+        sources = h if options.inputs != "feed-forward" else []
+        if options.form == "latest":
+            sources = h[1:][-1:] if j else []
+        h.append(reduce(add, [*([began] if options.cascaded else []), output, *(p * earlier for earlier in sources)]))
 
 
 def denseformer(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
