@@ -72,7 +72,7 @@ def test_a_task_has_the_audits_of_the_table(building: ModuleType) -> None:
 
 def test_the_site_says_what_the_code_says(site: Path) -> None:
     topologies, tasks = (site / "topologies.html").read_text(), (site / "task-list.html").read_text()
-    assert "<code>blocks * (blocks + 1) // 2 - 1</code>" in topologies
+    assert "<code>layers * (2 + 2 * rank * width)</code>" in topologies
     assert "temperature=0.01, direction=ingoing, cascaded=True" in topologies
     assert topologies.count('<math xmlns="http://www.w3.org/1998/Math/MathML" display="block"') >= 14
     assert "<!-- topology" not in topologies + tasks

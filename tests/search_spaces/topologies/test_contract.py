@@ -48,6 +48,8 @@ CASES = [
     "laurel(reach=3,rank=2)",
     "laurel-rw(rank=2)",
     "rezero(shared=false)",
+    "muddformer(norm=pre-post)",
+    "muddformer(rounded=true)",
 ]
 
 

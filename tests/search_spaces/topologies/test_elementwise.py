@@ -42,6 +42,8 @@ CASES = [
     "laurel(reach=3,rank=2)",
     "laurel-rw(rank=2)",
     "rezero(shared=false)",
+    "muddformer(norm=pre-post)",
+    "muddformer(rounded=true)",
 ]
 
 
@@ -182,6 +184,21 @@ def attnres(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
     mix()
 
 
+def muddformer(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
+    opens = [site.opens_block for site in wiring.sites]
+    ports = len(wiring.sites[0].ports)
+    states, entry = [x], x.like(1)
+    for t, f in enumerate(runs):
+        x = x + f(x)
+        if [*opens, True][t + 1]:
+            states.append(x)
+            for _ in range(ports + 1 if ports > 1 and t + 1 < len(runs) else 1):
+                for _ in states:
+                    entry + 0.5  # the product with W_2, and a
+                x = reduce(add, [0.5 * state for state in states])
+                x = x + states[-1] if options.norm == "pre-post" else x
+
+
 def rmt(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
     matrix = x.like(options.keys * (options.values or wiring.head_dim))
     for _ in runs:  # loads and stores are matrix products
@@ -230,6 +247,7 @@ EQUATIONS: Mapping[str, Equation] = {
     "layerscale": scaled,
     "rezero": scaled,
     "laurel": laurel,
+    "muddformer": muddformer,
     "laurel-rw": laurel_rw,
     "rmt": rmt,
     "grn-v1": generalised(static),

@@ -1,0 +1,89 @@
+"""MUDDFormer, block by block, with every weight made for itself."""
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from search_spaces.layers.stack import Stack
+from search_spaces.topologies.base import Site, Wiring
+from search_spaces.topologies.build import wire_count
+from search_spaces.topologies.registry import load
+
+Build = Callable[..., Stack]
+
+
+def rms(x: Tensor) -> Tensor:
+    return x / torch.sqrt((x * x).mean(-1, keepdim=True) + 1e-6)
+
+
+def weights(module: nn.Module, x: Tensor, stream: int, source: int) -> Tensor:
+    """One weight at each position, by its own column of W_2."""
+    hidden = rms(x) @ module.first.weight.T
+    hidden = hidden * 0.5 * (1 + torch.erf(hidden / math.sqrt(2)))
+    column = module.second.weight[stream * module.a.shape[1] + source]
+    return (hidden @ column + module.a[stream, source]).unsqueeze(-1)
+
+
+@pytest.mark.parametrize("norm", ["none", "pre-post"])
+def test_four_streams_of_all_states(norm: str, transformer: Build, draw: Callable[[nn.Module], None]) -> None:
+    stack = transformer(f"muddformer(norm={norm})")
+    draw(stack)
+    topology = stack.topology
+    x = torch.randn(2, 5, 16).double()
+    states, (q, k, v, r) = [x], (x, x, x, x)
+    for block in range(1, 4):
+        inside = r + stack.layers[2 * block - 2](q, k, v)
+        states.append(inside + stack.layers[2 * block - 1](inside))
+        made, streams = topology.weights[block - 1], list[Tensor]()
+        for c in range(4 if block < 3 else 1):
+            sources = states
+            if norm == "pre-post":
+                sources = [rms(state) * topology.before[j].weight for j, state in enumerate(states)]
+            mix = sum(weights(made, states[-1], c, j) * source for j, source in enumerate(sources))
+            if norm == "pre-post":
+                if c == 3 or block == 3:
+                    mix = rms(mix) * topology.behind[block - 1].weight
+                mix = states[-1] + mix
+            streams.append(mix)
+        q, k, v, r = streams if block < 3 else (x, x, x, streams[0])
+    torch.testing.assert_close(stack(x, torch.zeros_like(x)), r)
+
+
+def test_a_block_of_one_layer_reads_the_skips_stream(mlp: Build, draw: Callable[[nn.Module], None]) -> None:
+    stack = mlp("muddformer", depth=2)
+    draw(stack)
+    f, g = stack.layers
+    after, last = stack.topology.weights
+    x = torch.randn(2, 16).double()
+    states = [x, x + f(x)]
+    r = sum(weights(after, states[1], 0, j) * states[j] for j in range(2))
+    states.append(r + g(r))
+    expected = sum(weights(last, states[2], 0, j) * states[j] for j in range(3))
+    torch.testing.assert_close(stack(x), expected)
+
+
+@pytest.mark.parametrize(
+    ("width", "blocks", "options", "params"),
+    [
+        (512, 6, "", 57_019),
+        (512, 6, "(rounded=true)", 202_263),
+        (768, 12, "", 287_861),
+        (768, 12, "(rounded=true)", 610_689),
+    ],
+)
+def test_the_counts_that_the_papers_formula_gives(width: int, blocks: int, options: str, params: int) -> None:
+    sites = (Site(("q", "k", "v"), width, True), Site(("x",), width, False)) * blocks
+    assert wire_count(*load(f"muddformer{options}"), Wiring(sites, width, 64)).params == params
+
+
+def test_64_hidden_features_are_rounded_to_128() -> None:
+    sites = (Site(("q", "k", "v"), 8, True), Site(("x",), 8, False)) * 16
+    exact, rounded = (
+        wire_count(*load(name), Wiring(sites, 8, 8)).params for name in ("muddformer", "muddformer(rounded=true)")
+    )
+    most = [64] * 14 + [128, 128]  # of 4 s, s = 2 .. 16, and at last of 4 * 17 = 68
+    sizes = [*((4 * s, 4 * s) for s in range(2, 17)), (68, 17)]
+    assert rounded - exact == sum((new - k) * (8 + outputs) for new, (k, outputs) in zip(most, sizes, strict=True))
