@@ -46,16 +46,27 @@ class Echo(nn.Module):
         """Return twice the first input."""
         return inputs[0] * 2
 
+    def project(self, *inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the first input for queries, keys and values."""
+        return inputs[0], inputs[0], inputs[0]
+
+    def mix(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Return the sum of queries and values, so that both reach the output."""
+        return q + v
+
 
 def transformer(kind: type[Topology], options: Any, depth: int, heads: int, head_dim: int) -> Stack:
     """A causal transformer of two embeddings, its layers drawn from one seed, without a final norm."""
     torch.manual_seed(0)
+    sites = sites_of(depth, WIDTH, heads * head_dim)
+    wiring = Wiring(sites, WIDTH, head_dim, parts=2)
     layers: list[nn.Module] = []
-    for _ in range(depth):
+    for block in range(depth):
         attend = SoftmaxAttention(causal=True)
-        layers.append(Attention(WIDTH, heads, head_dim, attend, NORM, kind.delivers, bias=True))
+        values = kind.projects_values(wiring, options, 2 * block)
+        layers.append(Attention(WIDTH, heads, head_dim, attend, NORM, kind.delivers, bias=True, values=values))
         layers.append(FeedForward(WIDTH, 2 * WIDTH, GELU, NORM, kind.delivers, bias=True))
-    return _stack(kind, options, layers, Wiring(sites_of(depth, WIDTH, heads * head_dim), WIDTH, head_dim, parts=2))
+    return _stack(kind, options, layers, wiring)
 
 
 def dense(kind: type[Topology], options: Any, depth: int) -> Stack:

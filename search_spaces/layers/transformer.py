@@ -4,7 +4,7 @@ Shapes: N = tokens, D = width.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from torch import nn
@@ -17,6 +17,7 @@ from search_spaces.layers.feed_forward import Activation, FeedForward, count_fee
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import Stack, build_stack, count_stack
 from search_spaces.topologies.base import Site
+from search_spaces.topologies.build import own_values
 from search_spaces.topologies.registry import load
 
 
@@ -50,9 +51,10 @@ def build_transformer(architecture: Architecture, style: TransformerStyle, atten
         UserError: An architecture without heads, or one that its topology cannot wire.
     """
     _check(architecture)
+    blocks = [architecture.at(number) for number in range(architecture.depth)]
+    values = own_values(architecture, _sites(blocks))[::2]
     layers = []
-    for number in range(architecture.depth):
-        block = architecture.at(number)
+    for number, block in enumerate(blocks):
         delivers = load(block.topology)[0].delivers
         attention = Attention(
             block.width,
@@ -63,6 +65,7 @@ def build_transformer(architecture: Architecture, style: TransformerStyle, atten
             delivers,
             bias=style.attention_bias,
             dropout=style.dropout,
+            values=values[number],
         )
         feed_forward = FeedForward(
             block.width,
@@ -97,10 +100,16 @@ def count_transformer(
     """
     _check(architecture)
     blocks = [architecture.at(number) for number in range(architecture.depth)]
+    sites = _sites(blocks)
     layers = Count()
-    for block, number in Counter(blocks).items():
-        layers += _count_block(block, style, tokens, attend).repeated(number)
-    sites = [
+    for (block, values), number in Counter(zip(blocks, own_values(architecture, sites)[::2], strict=True)).items():
+        layers += _count_block(block, style, tokens, attend, values).repeated(number)
+    return count_stack(architecture, sites, layers, style.norm, positions=tokens, parts=style.parts)
+
+
+def _sites(blocks: Sequence[Architecture]) -> list[Site]:
+    """An attention layer's and a feed-forward layer's for each block."""
+    return [
         site
         for block in blocks
         for site in (
@@ -108,15 +117,16 @@ def count_transformer(
             Site(("x",), block.width, False),
         )
     ]
-    return count_stack(architecture, sites, layers, style.norm, positions=tokens, parts=style.parts)
 
 
 def _count_block(
-    block: Architecture, style: TransformerStyle, tokens: int, attend: Callable[[int, int, int], Count]
+    block: Architecture, style: TransformerStyle, tokens: int, attend: Callable[[int, int, int], Count], values: bool
 ) -> Count:
     """One block of an architecture whose blocks are alike."""
     width, delivers = block.width, load(block.topology)[0].delivers
-    attention = count_attention(width, block.heads, block.head_dim, style.norm, delivers, bias=style.attention_bias)
+    attention = count_attention(
+        width, block.heads, block.head_dim, style.norm, delivers, bias=style.attention_bias, values=values
+    )
     feed_forward = count_feed_forward(
         width, block.hidden, style.activation, style.norm, delivers, bias=style.feed_forward_bias
     )

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count, linear
-from search_spaces.layers.attention import SoftmaxAttention
+from search_spaces.layers.attention import Attention, SoftmaxAttention
 from search_spaces.layers.feed_forward import GELU
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.transformer import TransformerStyle, build_transformer, count_transformer
@@ -45,9 +45,9 @@ class PatchTokens(nn.Module):
 
 @dataclass(frozen=True, slots=True)
 class DropExamples:
-    """A forward hook that zeroes a layer's output for a share of the examples while training (stochastic depth).
+    """A forward hook on a layer's last module: while training it zeroes a share of the examples (stochastic depth).
 
-    A hook and not a module around the layer, so that parameters have the same names with and without it.
+    A hook and not a module around it, so that parameters have the same names with and without it.
     """
 
     share: float
@@ -85,7 +85,8 @@ def build_vit(
     for t, layer in enumerate(stack.layers):
         share = drop_path * (t // 2) / max(1, architecture.depth - 1)
         if share:
-            layer.register_forward_hook(DropExamples(share))
+            last = layer.out if isinstance(layer, Attention) else layer.down
+            last.register_forward_hook(DropExamples(share))
     model = ViT(PatchTokens(image, patch, architecture.width), stack, nn.Linear(architecture.width, classes))
     for module in (*stack.layers.modules(), model.head):
         if isinstance(module, nn.Linear):

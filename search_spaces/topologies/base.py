@@ -1,4 +1,4 @@
-"""The residual stream: what a topology owns and the four moves on it.
+"""The residual stream: what a topology owns and the moves on it.
 
 A network is a run of layers f_0 .. f_{L-1} between an embedding and a head. The topology owns the
 memory between them, its *state*:
@@ -7,6 +7,9 @@ memory between them, its *state*:
     inputs, state = topology.read(t, state)         # state            -> the inputs of layer t
     state = topology.write(t, state, f_t(*inputs))  # layer t's output -> state
     y = topology.close(state)                       # state            -> what the head reads
+
+A fifth move, `values`, reaches into attention layers, between what they project and what attends; few topologies have
+anything to do there.
 
 State is passed, never kept on the module: two forwards are equal, checkpointing and torch.compile work.
 
@@ -107,6 +110,9 @@ class Topology(nn.Module, ABC):
     searched: ClassVar[bool] = True
     """Whether the spaces `joint` and `topology` have it; any topology can be asked for by name."""
 
+    takes_values: ClassVar[bool] = False
+    """Whether `values` is called. Attention layers are then asked for their projections and for the rest apart."""
+
     handlers: ClassVar[Handlers] = {}
     """How operators of this topology are counted that `nas cost` does not know; None for those without matrix work."""
 
@@ -118,6 +124,11 @@ class Topology(nn.Module, ABC):
     def refusal(cls, architecture: Architecture, options: Any) -> str | None:
         """Why this architecture cannot be wired so, or None where it can."""
         return None
+
+    @classmethod
+    def projects_values(cls, wiring: Wiring, options: Any, t: int) -> bool:
+        """Whether layer t, which attends, has a projection to values of its own; else `values` is given None."""
+        return True
 
     @classmethod
     @abstractmethod
@@ -135,6 +146,13 @@ class Topology(nn.Module, ABC):
     @abstractmethod
     def read(self, t: int, state: Any) -> tuple[tuple[Tensor, ...], Any]:
         """Return layer t's inputs (one for all ports, or one for each) and the state."""
+
+    def values(self, t: int, state: Any, v: Tensor | None) -> tuple[Tensor | None, Any]:
+        """Return what is attended over at layer t in place of the values [..., inner] that it projected; and the state.
+
+        Called after `read`, and only where `takes_values` is set.
+        """
+        return v, state
 
     @abstractmethod
     def write(self, t: int, state: Any, y: Tensor) -> Any:

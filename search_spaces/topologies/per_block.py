@@ -56,6 +56,7 @@ class PerBlock(Topology):
         self.delivers = options.topology.delivers
         self.copies = [len(site.ports) if self.delivers == "per-port" else 1 for site in sites]
         self.inner = options.topology(openings(wiring), options.options)
+        self.takes_values = self.inner.takes_values  # type: ignore[misc]  # of this network
 
     @classmethod
     def count(cls, wiring: Wiring, options: Inner) -> Count:
@@ -76,6 +77,13 @@ class PerBlock(Topology):
         else:
             inputs = (base + partial,) * self.copies[t]
         return inputs, (inner, None if self.closes[t] else base, partial)
+
+    def values(self, t: int, state: Any, v: Tensor | None) -> tuple[Tensor | None, Any]:
+        """Change values as the inner topology does, where the layer opens a block."""
+        if not self.opens[t]:
+            return v, state
+        v, inner = self.inner.values(self.block[t], state[0], v)
+        return v, (inner, *state[1:])
 
     def write(self, t: int, state: Any, y: Tensor) -> Any:
         """Add to the outputs so far, and hand their sum on at the end of the block."""

@@ -43,6 +43,7 @@ class Runs(Topology):
             run.topology(part, run.options) for run, part in zip(options, wirings(wiring, options), strict=True)
         )
         self.place = [(r, t) for r, run in enumerate(options) for t in range(run.layers)]  # of each layer
+        self.takes_values = any(run.takes_values for run in self.runs)  # type: ignore[misc]  # of this network
         self.delivers = self.runs[-1].delivers  # type: ignore[assignment]  # a Topology's
 
     @classmethod
@@ -65,6 +66,11 @@ class Runs(Topology):
         if run and inside == 0:
             state = self.runs[run].open(self.runs[run - 1].close(state))  # type: ignore[operator]  # Topologies'
         return self.runs[run].read(inside, state)  # type: ignore[operator, no-any-return]  # a Topology's
+
+    def values(self, t: int, state: Any, v: Tensor | None) -> tuple[Tensor | None, Any]:
+        """Change values as the layer's run does."""
+        run, inside = self.place[t]
+        return self.runs[run].values(inside, state, v)  # type: ignore[operator, no-any-return]  # a Topology's
 
     def write(self, t: int, state: Any, y: Tensor) -> Any:
         """Write as the layer's run does."""

@@ -49,6 +49,8 @@ CASES = [
     "laurel-rw(rank=2)",
     "rezero(shared=false)",
     "muddformer(norm=pre-post)",
+    "value-residual(learned=true)",
+    "value-residual(last=1)",
     "muddformer(rounded=true)",
 ]
 

@@ -43,6 +43,8 @@ CASES = [
     "laurel-rw(rank=2)",
     "rezero(shared=false)",
     "muddformer(norm=pre-post)",
+    "value-residual(learned=true)",
+    "value-residual(last=1)",
     "muddformer(rounded=true)",
 ]
 
@@ -199,6 +201,18 @@ def muddformer(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None
                 x = x + states[-1] if options.norm == "pre-post" else x
 
 
+def value_residual(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
+    first = None
+    attending = [t for t, site in enumerate(wiring.sites) if site.attends]
+    for t, f in enumerate(runs):
+        if wiring.sites[t].attends:
+            v = x.like(wiring.sites[t].inner)
+            if first is not None and (options.last is None or t in attending[-options.last :]):
+                v = 0.5 * first + 0.5 * v
+            first = first or v
+        x = x + f(x)
+
+
 def rmt(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
     matrix = x.like(options.keys * (options.values or wiring.head_dim))
     for _ in runs:  # loads and stores are matrix products
@@ -247,6 +261,8 @@ EQUATIONS: Mapping[str, Equation] = {
     "layerscale": scaled,
     "rezero": scaled,
     "laurel": laurel,
+    "value-residual": value_residual,
+    "svformer": residual,
     "muddformer": muddformer,
     "laurel-rw": laurel_rw,
     "rmt": rmt,
