@@ -110,7 +110,9 @@ def kept_tensors(module: nn.Module) -> Iterator[Tensor]:
 
 
 def _stack(kind: type[Topology], options: Any, layers: list[Any], wiring: Wiring) -> Stack:
-    return Stack(layers, wire(kind, options, wiring), nn.Identity()).double()
+    stack = Stack(layers, wire(kind, options, wiring), nn.Identity()).double()
+    stack.topology.start(stack.layers)
+    return stack
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:

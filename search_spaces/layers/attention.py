@@ -44,10 +44,10 @@ def count_softmax(heads: int, head_dim: int, tokens: int) -> Count:
 class SharedProjection(nn.Module):
     """Norm once and project once: one input [B, N, D] to queries, keys and values [B, N, H*K], or to the first two."""
 
-    def __init__(self, width: int, inner: int, norm: Norm, bias: bool, values: bool) -> None:
+    def __init__(self, width: int, inner: int, norm: Norm | None, bias: bool, values: bool) -> None:
         super().__init__()
         self.parts = 3 if values else 2
-        self.norm = norm.build(width)
+        self.norm = nn.Identity() if norm is None else norm.build(width)
         self.qkv = nn.Linear(width, self.parts * inner, bias=bias)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
@@ -114,8 +114,8 @@ class Attention(nn.Module):
         self.attend = attend
         self.project: nn.Module
         match delivers:
-            case "shared":
-                self.project = SharedProjection(width, inner, norm, bias, values)
+            case "shared" | "normed":
+                self.project = SharedProjection(width, inner, norm if delivers == "shared" else None, bias, values)
             case "per-port":
                 self.project = PortProjection(width, inner, norm, bias)
             case "heads":
@@ -145,5 +145,5 @@ def count_attention(
     if delivers == "heads":
         return Count()
     inner = heads * head_dim
-    norms = Count(params=norm.params(width) * (1 if delivers == "shared" else 3))
+    norms = Count(params=norm.params(width) * {"shared": 1, "per-port": 3, "normed": 0}[delivers])
     return norms + linear(width, (3 if values else 2) * inner, bias=bias) + linear(inner, width, bias=bias)

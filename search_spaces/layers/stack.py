@@ -12,7 +12,7 @@ from search_spaces.count import Count
 from search_spaces.errors import UserError
 from search_spaces.layers.norm import Norm
 from search_spaces.topologies import build as topologies
-from search_spaces.topologies.base import Site, Topology
+from search_spaces.topologies.base import NORMED, Site, Topology
 from search_spaces.topologies.registry import load, refusal
 
 
@@ -72,9 +72,10 @@ def build_stack(architecture: Architecture, layers: Sequence[nn.Module], norm: N
     if reason is not None:
         raise UserError(reason)
     topology = topologies.build(architecture, [_site(layer) for layer in layers], parts)
-    # A topology that delivers in head space norms what it returns: it works on a matrix, not on features.
     final = nn.Identity() if norm is None or _ends_normed(architecture) else norm.build(architecture.width)
-    return Stack(layers, topology, final)
+    stack = Stack(layers, topology, final)
+    topology.start(stack.layers)
+    return stack
 
 
 def count_stack(
@@ -87,7 +88,7 @@ def count_stack(
 
 def _ends_normed(architecture: Architecture) -> bool:
     """Whether what the last run closes to is normed already."""
-    return load(architecture.runs[-1].topology)[0].delivers == "heads"
+    return load(architecture.runs[-1].topology)[0].delivers in NORMED
 
 
 def _beside(site: Site, mask: Tensor | None, condition: Tensor | None) -> dict[str, Tensor]:

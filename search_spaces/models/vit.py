@@ -16,6 +16,7 @@ from search_spaces.count import Count, linear
 from search_spaces.layers.attention import Attention, SoftmaxAttention
 from search_spaces.layers.feed_forward import GELU
 from search_spaces.layers.norm import Norm
+from search_spaces.layers.stack import Stack
 from search_spaces.layers.transformer import TransformerStyle, build_transformer, count_transformer
 
 VIT = TransformerStyle(Norm("layer", 1e-6), GELU, attention_bias=True, feed_forward_bias=True, parts=2)
@@ -60,7 +61,7 @@ class DropExamples:
 class ViT(nn.Module):
     """Patch tokens, a transformer stack, and a linear classifier of the class token."""
 
-    def __init__(self, embedding: PatchTokens, stack: nn.Module, head: nn.Linear) -> None:
+    def __init__(self, embedding: PatchTokens, stack: Stack, head: nn.Linear) -> None:
         super().__init__()
         self.embedding = embedding
         self.stack = stack
@@ -85,7 +86,7 @@ def build_vit(
     for t, layer in enumerate(stack.layers):
         share = drop_path * (t // 2) / max(1, architecture.depth - 1)
         if share:
-            last = layer.out if isinstance(layer, Attention) else layer.down
+            last = layer.get_submodule("out" if isinstance(layer, Attention) else "down")
             last.register_forward_hook(DropExamples(share))
     model = ViT(PatchTokens(image, patch, architecture.width), stack, nn.Linear(architecture.width, classes))
     for module in (*stack.layers.modules(), model.head):
@@ -93,6 +94,7 @@ def build_vit(
             trunc_normal_(module.weight, std=0.02)
             if module.bias is not None:
                 nn.init.zeros_(module.bias)
+    stack.topology.start(stack.layers)
     return model
 
 

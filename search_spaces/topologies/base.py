@@ -28,7 +28,10 @@ from search_spaces.architecture import Architecture
 from search_spaces.count import Count, Handlers
 from search_spaces.spec import Axes
 
-Delivery = Literal["shared", "per-port", "heads"]
+Delivery = Literal["shared", "per-port", "heads", "normed"]
+
+NORMED: frozenset[Delivery] = frozenset({"heads", "normed"})
+"""What layers take without a norm of their own; what `close` returns is normed too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,7 @@ class Topology(nn.Module, ABC):
 
     "shared"    one tensor [..., D] for all ports: the layer norms it once and projects it;
     "per-port"  one tensor [..., D] for each port: the layer norms and projects each;
+    "normed"    one tensor [..., D] for all ports, that the layer projects as it is. What `close` returns is normed too;
     "heads"     one tensor [..., inner] for each port, normed and in head space: the layer does neither, and its
                 output stays in head space. What `close` returns is normed too.
     """
@@ -146,6 +150,12 @@ class Topology(nn.Module, ABC):
     @abstractmethod
     def read(self, t: int, state: Any) -> tuple[tuple[Tensor, ...], Any]:
         """Return layer t's inputs (one for all ports, or one for each) and the state."""
+
+    def start(self, layers: nn.ModuleList) -> None:
+        """Change freshly drawn layers, where the topology has a start of its own for them; its own are drawn already.
+
+        Called once a stack is built, and by networks that then draw all maps of its layers anew.
+        """
 
     def values(self, t: int, state: Any, v: Tensor | None) -> tuple[Tensor | None, Any]:
         """Return what is attended over at layer t in place of the values [..., inner] that it projected; and the state.

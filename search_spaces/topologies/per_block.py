@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, final
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from search_spaces.count import Count
 from search_spaces.topologies.base import Topology, Wiring
@@ -84,6 +84,10 @@ class PerBlock(Topology):
             return v, state
         v, inner = self.inner.values(self.block[t], state[0], v)
         return v, (inner, *state[1:])
+
+    def start(self, layers: nn.ModuleList) -> None:
+        """Change the layers as the inner topology does."""
+        self.inner.start(layers)
 
     def write(self, t: int, state: Any, y: Tensor) -> Any:
         """Add to the outputs so far, and hand their sum on at the end of the block."""

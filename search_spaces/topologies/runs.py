@@ -72,6 +72,11 @@ class Runs(Topology):
         run, inside = self.place[t]
         return self.runs[run].values(inside, state, v)  # type: ignore[operator, no-any-return]  # a Topology's
 
+    def start(self, layers: nn.ModuleList) -> None:
+        """Change each run's layers as its topology does."""
+        for number, run in enumerate(self.runs):
+            run.start(nn.ModuleList(layer for layer, at in zip(layers, self.place, strict=True) if at[0] == number))  # type: ignore[operator]
+
     def write(self, t: int, state: Any, y: Tensor) -> Any:
         """Write as the layer's run does."""
         run, inside = self.place[t]

@@ -1,4 +1,4 @@
-"""Scaled branches: the residual network with a learned weight on what each layer adds.
+"""Scaled branches: the residual network with a weight on what each layer adds, learned or by depth.
 
 Shapes: ... = any leading axes, D = width.
 """

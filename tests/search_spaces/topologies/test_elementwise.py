@@ -261,6 +261,7 @@ EQUATIONS: Mapping[str, Equation] = {
     "layerscale": scaled,
     "rezero": scaled,
     "laurel": laurel,
+    "deepnorm": scaled,
     "value-residual": value_residual,
     "svformer": residual,
     "muddformer": muddformer,
