@@ -41,6 +41,8 @@ CASES = [
     "rmt(values=4)",
     "attnres(every=2)",
     "attnres(every=5)",
+    "attnres(heads=4)",
+    "attnres-delta(every=2)",
     "mhc(streams=1)",
     "mhc(streams=2,mixed=false)",
     "mhc(dynamic=false)",

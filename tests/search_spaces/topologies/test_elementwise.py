@@ -35,6 +35,8 @@ CASES = [
     "rmt(keys=8)",
     "attnres(every=2)",
     "attnres(every=5)",
+    "attnres(heads=4)",
+    "attnres-delta(every=2)",
     "mhc(streams=1)",
     "mhc(streams=2,mixed=false)",
     "mhc(dynamic=false)",
@@ -213,6 +215,16 @@ def value_residual(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> 
         x = x + f(x)
 
 
+def attnres_delta(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
+    blocks, outputs, h = [x], list[Vector](), x
+    for t, f in enumerate(runs):
+        mix = reduce(add, [0.5 * v for v in (*blocks, *outputs)]) if t else x
+        y = f(h + 0.5 * mix if t else h)
+        h, outputs = h + y, [reduce(add, [*outputs, y])]
+        if (t + 1) % options.every == 0:
+            blocks, outputs = [*blocks, *outputs], []
+
+
 def rmt(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
     matrix = x.like(options.keys * (options.values or wiring.head_dim))
     for _ in runs:  # loads and stores are matrix products
@@ -257,6 +269,7 @@ EQUATIONS: Mapping[str, Equation] = {
     "hyper": hyper,
     "mhc": mhc,
     "attnres": attnres,
+    "attnres-delta": attnres_delta,
     "frac": frac,
     "layerscale": scaled,
     "rezero": scaled,
