@@ -110,7 +110,7 @@ OPTIONS: Mapping[str, Any] = {
     "archs": _option("--arch", "Changes to the task's base architecture: depth=7,heads=16.", _TEXTS, "FIELD=VALUE,..."),
     "topology": _option("--topology", 'Topology, with its options: "dca(k=2)" (`nas list topologies`).', _TEXT),
     "topologies": _option(
-        "--topology", 'Topologies that each architecture is wired by: resnet,"dca(k=2)".', _TEXT, "A,B"
+        "--topology", 'Topologies that each architecture is wired by: resnet,"dca(k=2)"; or all.', _TEXT, "A,B"
     ),
     "match": _option(
         "--match", "Change `hidden` of the others until they cost what the first does.", _TEXT, "params|flops"
