@@ -1,4 +1,4 @@
-"""The transformer's stack: blocks of an attention layer and a feed-forward layer.
+"""The transformer's stack: blocks of an attention layer and a feed-forward layer, or what a topology has in its place.
 
 Shapes: N = tokens, D = width.
 """
@@ -50,30 +50,33 @@ def build_transformer(architecture: Architecture, style: TransformerStyle, atten
         UserError: An architecture without heads, or one that its topology cannot wire.
     """
     _check(architecture)
-    layers = []
+    layers: list[nn.Module] = []
     for number in range(architecture.depth):
         block = architecture.at(number)
-        delivers = load(block.topology)[0].delivers
+        topology = load(block.topology)[0]
         attention = Attention(
             block.width,
             block.heads,
             block.head_dim,
             attend(number),
             style.norm,
-            delivers,
+            topology.delivers,
             bias=style.attention_bias,
             dropout=style.dropout,
         )
+        layers.append(attention)
+        if topology.replaces_feed_forward:
+            continue
         feed_forward = FeedForward(
             block.width,
             block.hidden,
             style.activation,
             style.norm,
-            delivers,
+            topology.delivers,
             bias=style.feed_forward_bias,
             dropout=style.dropout,
         )
-        layers += [attention, feed_forward]
+        layers.append(feed_forward)
     return build_stack(architecture, layers, style.norm, parts=style.parts)
 
 
@@ -100,24 +103,29 @@ def count_transformer(
     layers = Count()
     for block, number in Counter(blocks).items():
         layers += _count_block(block, style, tokens, attend).repeated(number)
-    sites = [
-        site
-        for block in blocks
-        for site in (
-            Site(("q", "k", "v"), block.heads * block.head_dim, True),
-            Site(("x",), block.width, False),
-        )
-    ]
+    sites = [site for block in blocks for site in _sites(block)]
     return count_stack(architecture, sites, layers, style.norm, positions=tokens, parts=style.parts)
+
+
+def _sites(block: Architecture) -> tuple[Site, ...]:
+    """Where the layers of one block meet the stream."""
+    attention = Site(("q", "k", "v"), block.heads * block.head_dim, True)
+    if load(block.topology)[0].replaces_feed_forward:
+        return (attention,)
+    return attention, Site(("x",), block.width, False)
 
 
 def _count_block(
     block: Architecture, style: TransformerStyle, tokens: int, attend: Callable[[int, int, int], Count]
 ) -> Count:
     """One block of an architecture whose blocks are alike."""
-    width, delivers = block.width, load(block.topology)[0].delivers
+    width, topology = block.width, load(block.topology)[0]
+    delivers = topology.delivers
     attention = count_attention(width, block.heads, block.head_dim, style.norm, delivers, bias=style.attention_bias)
+    attention = attention.times(tokens) + attend(block.heads, block.head_dim, tokens)
+    if topology.replaces_feed_forward:
+        return attention
     feed_forward = count_feed_forward(
         width, block.hidden, style.activation, style.norm, delivers, bias=style.feed_forward_bias
     )
-    return (attention + feed_forward).times(tokens) + attend(block.heads, block.head_dim, tokens)
+    return attention + feed_forward.times(tokens)
