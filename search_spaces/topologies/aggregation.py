@@ -1,7 +1,7 @@
-"""Hierarchical aggregation: a tree over the blocks of a residual network, whose nodes join blocks on end.
+"""Hierarchical aggregation: a tree over the blocks of a residual network, whose nodes join two states of the stream.
 
-Legend: h_b = the residual stream behind block b = 1 .. B, a_n = node n = 1 ..
-Shapes: ... = any leading axes, D = width, S = states that a node joins, F = features inside it.
+Legend: h_s = the stream behind stage s = 1 .. S, some blocks on end; a_n = node n = 1 .. N.
+Shapes: ... = any leading axes, D = width, F = features inside a node.
 """
 
 from dataclasses import dataclass
@@ -22,11 +22,11 @@ class AggregationOptions:
     """How many nodes there are, and how large.
 
     Attributes:
-        every: Blocks that one node joins; 12 blocks have six nodes of 2, and two of 6.
+        every: Blocks of a stage, of which a node joins two: 12 blocks have six nodes at 1, the paper's, and two at 3.
         features: Inside the feed-forward net of a node, F; none is four times the width.
     """
 
-    every: int = 2
+    every: int = 1
     features: int | None = None
 
     def __post_init__(self) -> None:
@@ -58,13 +58,14 @@ class Aggregation(Topology):
 
         a_1 = AGG(h_1, h_2),  a_n = AGG(h_{2n-1}, h_{2n}, a_{n-1})
 
-    The stream goes on from a node: what block 2n + 1 reads is a_n, and the head reads the last node. Before training
-    this is not the residual network.
+    The stream goes on from a node: what stage 2n + 1 begins with is a_n, and the head reads a_N. Before training this
+    is not the residual network.
 
     Source: Dou et al., Exploiting Deep Representations for Neural Machine Translation (arXiv 1810.10181, 2018),
     hierarchical aggregation, and a public library that has it (hfxunlp's, ResidueCombiner). Readings taken:
 
-    * Where the blocks are no multiple of `every`, the last node joins those that are left over, one or more.
+    * A stage is a block; `every` makes it longer. Where `every` does not divide the blocks, the last stage has those
+      that are left over, and where stages are odd in number, the last node joins one and the node before.
     * Features inside FF are four times the width, as in a transformer's own feed-forward layers; that library gives a
       node those of the layers. Weights are each node's own.
     * Maps start by Xavier's rule, biases at 0; neither is said.
@@ -72,31 +73,26 @@ class Aggregation(Topology):
       end is of what the last node has normed.
     * Maps are weight-decayed, gains and biases are not.
 
-    The state is the stream, the blocks that the next node will join, and the node before it if there is one.
+    The state is the stream, the stage that the next node will join if it has ended, and the node before it if there is
+    one.
 
     Parameters: `sum(
-        (min(every, blocks - start) + (start > 0)) * width * (features or 4 * width)
+        (1 + (start + every < blocks) + (start > 0)) * width * (features or 4 * width)
         + (features or 4 * width) * (width + 1) + 3 * width
-        for start in range(0, blocks, every)
+        for start in range(0, blocks, 2 * every)
     )`
     """
 
     Options: ClassVar[type] = AggregationOptions
-    axes: ClassVar[Axes] = {"every": (2, 4)}
+    axes: ClassVar[Axes] = {"every": (1, 3)}
     searched: ClassVar[bool] = False
 
     def __init__(self, wiring: Wiring, options: AggregationOptions) -> None:
         super().__init__()
         width = wiring.width
-        ends = _ends(wiring)
-        block = list(accumulate(ends))
-        last = block[-1]
-        self.closes_block = ends
-        self.node = [  # which node stands behind a layer, None where there is none
-            (number - 1) // options.every if end and (number % options.every == 0 or number == last) else None
-            for end, number in zip(ends, block, strict=True)
-        ]
-        sizes = _sizes(wiring, options)
+        self.stage = _stages(wiring, options.every)
+        self.stages = max(self.stage)
+        sizes = _sizes(wiring, options.every)
         self.nodes = nn.ModuleList(Node(states, width, options.features or 4 * width) for states in sizes)
 
     @classmethod
@@ -104,7 +100,7 @@ class Aggregation(Topology):
         """An addition for each layer; two maps and a norm for each node, and an addition for each state it joins."""
         width, features = wiring.width, options.features or 4 * wiring.width
         whole = Count(elementwise=len(wiring.sites) * width)
-        for states in _sizes(wiring, options):
+        for states in _sizes(wiring, options.every):
             whole += linear(states * width, features) + linear(features, width) + Count(2 * width)
             whole += Count(elementwise=states * width)
         return whole
@@ -119,15 +115,14 @@ class Aggregation(Topology):
 
     def write(self, t: int, state: Any, y: Tensor) -> Any:
         """Add the layer's output, and where a node stands behind it, join and go on from there."""
-        stream, blocks, before = state
-        stream = stream + y
-        if self.closes_block[t]:
-            blocks = (*blocks, stream)
-        number = self.node[t]
-        if number is None:
-            return stream, blocks, before
-        joined = self.nodes[number](*blocks, *before)
-        return joined, (), (joined,)
+        stream, stages, before = state
+        stream, stage = stream + y, self.stage[t]
+        if stage == 0:
+            return stream, stages, before
+        if stage % 2 and stage < self.stages:
+            return stream, (stream,), before
+        node = self.nodes[(stage - 1) // 2](*stages, stream, *before)
+        return node, (), (node,)
 
     def close(self, state: Any) -> Tensor:
         """Return the last node."""
@@ -135,12 +130,17 @@ class Aggregation(Topology):
         return stream
 
 
-def _ends(wiring: Wiring) -> list[bool]:
-    """Whether each layer is the last of its block."""
-    return [*(site.opens_block for site in wiring.sites[1:]), True]
+def _stages(wiring: Wiring, every: int) -> list[int]:
+    """For each layer the stage that it ends, counted from 1; 0 where it ends none."""
+    ends_block = [*(site.opens_block for site in wiring.sites[1:]), True]
+    block = list(accumulate(ends_block))
+    return [
+        -(-number // every) if end and (number % every == 0 or number == block[-1]) else 0
+        for end, number in zip(ends_block, block, strict=True)
+    ]
 
 
-def _sizes(wiring: Wiring, options: AggregationOptions) -> list[int]:
-    """How many states each node joins: its blocks, and the node before it."""
-    blocks = sum(_ends(wiring))
-    return [min(options.every, blocks - start) + (start > 0) for start in range(0, blocks, options.every)]
+def _sizes(wiring: Wiring, every: int) -> list[int]:
+    """How many states each node joins: two stages or the last one, and the node before."""
+    stages = max(_stages(wiring, every))
+    return [min(2, stages - first) + (first > 0) for first in range(0, stages, 2)]

@@ -70,7 +70,7 @@ class DepthLSTM(Topology):
     Parameters: `width + sum(6 * width**2 + 6 * width + (2 * width + 2) * f + (f + 1) * width for f in hidden)`
 
     Raises:
-        UserError: The network has layers that are no attention.
+        UserError: A block has more than one layer.
     """
 
     replaces_feed_forward: ClassVar[bool] = True
@@ -78,10 +78,12 @@ class DepthLSTM(Topology):
 
     def __init__(self, wiring: Wiring, options: NoOptions) -> None:
         super().__init__()
-        if not all(site.attends for site in wiring.sites):
+        blocks = sum(site.opens_block for site in wiring.sites)
+        if blocks < len(wiring.sites):
             raise UserError(
-                "depth-lstm stands in the place of feed-forward layers and wires attention layers alone, got a network "
-                "with others. Build it by search_spaces.layers.transformer.build_transformer, or take another topology."
+                "depth-lstm stands in the place of feed-forward layers: it wires blocks of one layer, got "
+                f"{len(wiring.sites)} layers in {blocks} blocks. Leave the others out where the topology's "
+                "replaces_feed_forward says so, as build_transformer does."
             )
         self.cell = nn.Parameter(torch.zeros(wiring.width))
         self.steps = nn.ModuleList(Step(wiring.width, hidden) for hidden in wiring.hidden)

@@ -106,7 +106,7 @@ def test_closed_form_and_both_counters_agree_on_an_agent(
 
 
 def test_some_topology_needs_heads() -> None:
-    assert [name for name in TOPOLOGIES.names() if refusal(replace(SMALL, topology=name))] == ["rmt"]
+    assert [name for name in TOPOLOGIES.names() if refusal(replace(SMALL, topology=name))] == ["depth-lstm", "rmt"]
 
 
 def test_hidden_features_stand_between_the_four_layers() -> None:

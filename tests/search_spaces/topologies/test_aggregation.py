@@ -31,25 +31,36 @@ def joined(node: Node, states: list[Tensor]) -> Tensor:
 
 
 @pytest.mark.parametrize(
-    ("every", "blocks", "ends"),
-    [(1, 3, [1, 2, 3]), (2, 4, [2, 4]), (2, 5, [2, 4, 5]), (3, 7, [3, 6, 7]), (3, 5, [3, 5]), (9, 2, [2])],
+    ("every", "blocks", "nodes_join"),
+    [
+        (1, 1, [[1]]),
+        (1, 4, [[1, 2], [3, 4]]),
+        (1, 5, [[1, 2], [3, 4], [5]]),
+        (2, 4, [[2, 4]]),
+        (2, 5, [[2, 4], [5]]),
+        (2, 7, [[2, 4], [6, 7]]),
+        (3, 5, [[3, 5]]),
+        (9, 2, [[2]]),
+    ],
 )
-def test_nodes_join_blocks_and_the_node_before(
-    every: int, blocks: int, ends: list[int], transformer: Build, draw: Callable[[nn.Module], None]
+def test_nodes_join_two_stages_and_the_node_before(
+    every: int, blocks: int, nodes_join: list[list[int]], transformer: Build, draw: Callable[[nn.Module], None]
 ) -> None:
     stack = transformer(f"aggregation(every={every},features=7)", depth=blocks)
     draw(stack)
     tokens, positions = torch.randn(2, 2, 5, 16).double()
     x, layers, nodes = tokens + positions, iter(stack.layers), iter(stack.topology.nodes)
-    start, before = 0, list[Tensor]()
-    for end in ends:
+    before, block = list[Tensor](), 0
+    for ends in nodes_join:
         states = []
-        for _ in range(start, end):
-            x = x + next(layers)(x)
-            x = x + next(layers)(x)
+        for end in ends:
+            for _ in range(end - block):
+                x = x + next(layers)(x)
+                x = x + next(layers)(x)
             states.append(x)
+            block = end
         x = joined(next(nodes), [*states, *before])
-        start, before = end, [x]
+        before = [x]
     assert not [*layers, *nodes]
     torch.testing.assert_close(stack(tokens, positions), x)
 
@@ -87,7 +98,7 @@ def test_a_deep_one_is_finite_in_bf16(transformer: Build) -> None:
 
 def test_twelve_blocks_have_six_nodes_or_two() -> None:
     wiring = Wiring((Site(("q", "k", "v"), 64, True), Site(("x",), 64, False)) * 12, 64, 16)
-    for said, joins in (("", [2, 3, 3, 3, 3, 3]), ("(every=6)", [6, 7]), ("(every=5)", [5, 6, 3])):
+    for said, joins in (("", [2, 3, 3, 3, 3, 3]), ("(every=3)", [2, 3]), ("(every=5)", [2, 2]), ("(every=6)", [2])):
         inside = sum((states + 1) * 64 * 256 + 256 + 3 * 64 for states in joins)
         assert wire_count(*load(f"aggregation{said}"), wiring).params == inside
 

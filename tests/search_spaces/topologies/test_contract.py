@@ -45,7 +45,7 @@ CASES = [
     "rezero(shared=false)",
     "highway(form=sigmoid)",
     "highway(form=highway)",
-    "aggregation(every=1)",
+    "aggregation(every=2)",
     "aggregation(every=3,features=5)",
 ]
 

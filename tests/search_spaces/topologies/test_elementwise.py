@@ -40,7 +40,7 @@ CASES = [
     "rezero(shared=false)",
     "highway(form=sigmoid)",
     "highway(form=highway)",
-    "aggregation(every=1)",
+    "aggregation(every=2)",
     "aggregation(every=3,features=5)",
 ]
 
@@ -180,8 +180,9 @@ def aggregation(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> Non
         x = x + f(x)
         block, inside = divmod(t, layers)
         if inside == 0:
-            joined.append(x)
             if block % options.every == 0 or block == blocks:
+                joined.append(x)
+            if block % (2 * options.every) == 0 or block == blocks:
                 x = reduce(add, [x.like(x.width), *joined])  # FF, and what it is of
                 joined = [x]
 
