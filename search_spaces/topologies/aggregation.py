@@ -62,16 +62,16 @@ class Aggregation(Topology):
     is not the residual network.
 
     Source: Dou et al., Exploiting Deep Representations for Neural Machine Translation (arXiv 1810.10181, 2018),
-    hierarchical aggregation, and a public library that has it (hfxunlp's, ResidueCombiner). Readings taken:
+    hierarchical aggregation, as a public library has it (hfxunlp's transformer: HierEncoder and ResidueCombiner), from
+    which it is that the stream goes on from a node. Readings taken:
 
     * A stage is a block; `every` makes it longer. Where `every` does not divide the blocks, the last stage has those
       that are left over, and where stages are odd in number, the last node joins one and the node before.
     * Features inside FF are four times the width, as in a transformer's own feed-forward layers; that library gives a
       node those of the layers. Weights are each node's own.
-    * Maps start by Xavier's rule, biases at 0; neither is said.
-    * The paper's blocks norm what they leave, these what they read, as under every topology; so the norm at a network's
-      end is of what the last node has normed.
-    * Maps are weight-decayed, gains and biases are not.
+    * In that library the last node's norm is the network's last; here the network's own follows, as under every
+      topology.
+    * Maps start by Xavier's rule and biases at 0; maps are weight-decayed, gains and biases are not. No source for it.
 
     The state is the stream, the stage that the next node will join if it has ended, and the node before it if there is
     one.

@@ -57,15 +57,17 @@ class DepthLSTM(Topology):
     W_1 maps to the block's hidden features. The head reads o. The state is o and c, each [..., D].
 
     Source: Xu et al., Rewiring the Transformer with Depth-Wise LSTMs (arXiv 2007.06257, 2020 and 2024), whose abstract
-    has layer norm and feed-forward computation absorbed into LSTMs that connect pure attention layers. Its code is not
-    public; this is fitted: the structure is the one that gives the 233M that Mak and Flanigan (2025) print for it in
-    table 10. Further readings, after the LSTM cells in the authors' public library of transformers:
+    has layer norm and feed-forward computation absorbed into LSTMs that connect pure attention layers. No code of it
+    was found, and the rest is fitted: what reads and gives how many features is the structure that gives the 233M which
+    Mak and Flanigan (2025) print for it in table 10. Further readings:
 
-    * Gates and the candidate's features are normed, and what is normed has no bias but the norm's.
-    * The candidate's activation is the ReLU, and the cell is given without tanh.
-    * c_0 is learned and starts at 0. o_0 is the network's input.
-    * Maps start by Xavier's rule, biases at 0, the forget gate's too.
-    * Attention layers norm what they read, as under every topology. Maps are weight-decayed; norms and c_0 are not.
+    * After the LSTM cells of the authors' public library (hfxunlp's transformer): gates and the candidate's features
+      are normed, its activation is the ReLU, the cell is given without tanh, and c_0 is learned, from 0 on. There one
+      norm is over all gates together, here each has its own. What is normed has no bias but the norm's.
+    * Weights are each step's own: shared by all they would be far fewer than is printed. o_0 is the network's input.
+    * Maps start by Xavier's rule and biases at 0, the forget gate's too; maps are weight-decayed, norms and c_0 are
+      not. No source for it.
+    * Attention layers norm what they read, as under every topology.
 
     Parameters: `width + sum(6 * width**2 + 6 * width + (2 * width + 2) * f + (f + 1) * width for f in hidden)`
 

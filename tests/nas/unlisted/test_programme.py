@@ -104,6 +104,7 @@ def test_members_are_drawn_with_the_same_chance_recipes_among_them() -> None:
         {"heads": (2, 4), "head_dim:1": (8, 16), "head_dim:2": (8,), "topology:1": ("resnet", "rmt")},
         {"depth": (2, 4), "heads": (2, 4, 8), "recipe.lr": (0.1, 0.2)},  # blocks that are all alike
         {"topology:1": ("resnet", "ancre"), "topology:2": ("denseformer", "resnet")},
+        {"topology": ("resnet", "depth-lstm"), "hidden:1": (32, 64), "hidden:2": (64, 96)},  # hidden costs otherwise
     ],
 )
 @pytest.mark.parametrize("text", ["", "params<=36k", "30k<=params<=50k,macs<=1M"])
