@@ -104,7 +104,6 @@ def test_members_are_drawn_with_the_same_chance_recipes_among_them() -> None:
         {"heads": (2, 4), "head_dim:1": (8, 16), "head_dim:2": (8,), "topology:1": ("resnet", "rmt")},
         {"depth": (2, 4), "heads": (2, 4, 8), "recipe.lr": (0.1, 0.2)},  # blocks that are all alike
         {"topology:1": ("resnet", "ancre"), "topology:2": ("denseformer", "resnet")},
-        {"topology": ("resnet", "depth-lstm"), "hidden:1": (32, 64), "hidden:2": (64, 96)},  # hidden costs otherwise
     ],
 )
 @pytest.mark.parametrize("text", ["", "params<=36k", "30k<=params<=50k,macs<=1M"])
@@ -119,6 +118,15 @@ def test_any_space_is_counted(axes: dict[str, tuple[Scalar, ...]], text: str) ->
     points = [space.members[candidate] for candidate in space]
     assert [programme.allows(point) for point in points] == [key(point) in inside for point in points]
     assert programme.everything == len(points)
+
+
+@pytest.mark.parametrize("text", ["params<=66k", "60k<=params<=70k", "params<=34k"])
+def test_hidden_features_cost_what_the_topology_makes_of_them(text: str) -> None:
+    topologies = {f"topology:{run}": ("resnet", "depth-lstm") for run in (1, 2)}
+    space, counts = digits({**topologies, "hidden:1": (16, 48, 64), "hidden:2": (24, 64, 96)})
+    expected = points_of(space, counts, parse_budget([text]))
+    assert 0 < len(expected) < len(space)
+    assert Programme(space, counts, parse_budget([text])).number == len(expected)
 
 
 @pytest.mark.parametrize("name", TASKS.names())
