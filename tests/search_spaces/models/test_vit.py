@@ -85,6 +85,13 @@ def test_drop_path_grows_linearly_over_the_blocks_as_in_timm() -> None:
     assert [name for name, _ in model.named_parameters()] == names
 
 
+def test_drop_path_is_of_blocks_however_many_layers_they_have() -> None:
+    architecture = Architecture(depth=4, width=8, heads=2, head_dim=4, hidden=8, topology="resnet/depth-lstm")
+    model = build_vit(architecture, (1, 8, 8), 2, 10, drop_path=0.3)
+    shares = [sum(hook.share for hook in layer._forward_hooks.values()) for layer in model.stack.layers]
+    assert shares == pytest.approx([0, 0, 0.1, 0.1, 0.2, 0.3])
+
+
 def test_a_dropped_example_gets_nothing_from_its_layer_while_training_alone() -> None:
     torch.manual_seed(0)
     model = build_vit(Architecture(depth=2, width=8, heads=2, head_dim=4, hidden=8), (1, 8, 8), 2, 10, drop_path=0.5)
