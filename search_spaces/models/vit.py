@@ -5,6 +5,7 @@ Shapes: B = batch, C = channels, P = patch side, N = tokens (patches and one cla
 
 import math
 from dataclasses import dataclass
+from itertools import accumulate
 
 import torch
 from timm.layers import drop_path as drop_examples
@@ -83,8 +84,9 @@ def build_vit(
         UserError: The architecture has no heads, or its topology cannot wire it.
     """
     stack = build_transformer(architecture, VIT, lambda block: SoftmaxAttention(causal=False))
-    for t, layer in enumerate(stack.layers):
-        share = drop_path * (t // 2) / max(1, architecture.depth - 1)
+    numbers = accumulate(isinstance(layer, Attention) for layer in stack.layers)  # of each layer's block, from 1
+    for layer, number in zip(stack.layers, numbers, strict=True):
+        share = drop_path * (number - 1) / max(1, architecture.depth - 1)
         if share:
             last = layer.get_submodule("out" if isinstance(layer, Attention) else "down")
             last.register_forward_hook(DropExamples(share))

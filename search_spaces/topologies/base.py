@@ -65,12 +65,14 @@ class Wiring:
         width: Features of the stream, D.
         head_dim: Features of one head; 0 in a network without heads.
         parts: How many embeddings make the network's input (2: tokens and positions).
+        hidden: For each block, the features inside its feed-forward layer, or between its dense layers.
     """
 
     sites: tuple[Site, ...]
     width: int
     head_dim: int
     parts: int = 1
+    hidden: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,8 @@ class Topology(nn.Module, ABC):
 
     A subclass takes `(wiring, options)`, is final, and says in its docstring the equation, the source, the reading
     taken of it and, after "Parameters:", how many it adds: a Python expression in `blocks`, `layers`, `sites` (one for
-    each layer), `ports` (inputs of a block's first layer), `width`, `head_dim`, `parts` and the options by their names.
+    each layer), `ports` (inputs of a block's first layer), `width`, `head_dim`, `parts`, `hidden` (one for
+    each block) and the options by their names.
 
     Linear maps are held as nn.Linear and mixing weights as bare parameters: weight decay goes by that (see decay.py).
     """
@@ -103,6 +106,10 @@ class Topology(nn.Module, ABC):
 
     granularity: ClassVar[Literal["layer", "block"]] = "layer"
     """Whether the topology wires every layer, or whole blocks that keep their inner skip (see PerBlock)."""
+
+    replaces_feed_forward: ClassVar[bool] = False
+    """Whether it stands in the place of the feed-forward layers: a block is then its attention layer alone, and
+    `wiring.hidden` says how many features what stands there has inside."""
 
     equals_resnet: ClassVar[bool] = False
     """Whether the network computes what the plain residual network with the same layers does, before training."""

@@ -90,12 +90,14 @@ class Runs(Topology):
 def wirings(wiring: Wiring, runs: tuple[LayerRun, ...]) -> list[Wiring]:
     """The part of the network that each run wires."""
     ends = list(accumulate(run.layers for run in runs))
+    blocks = [0, *accumulate(site.opens_block for site in wiring.sites)]  # how many there are before each layer
     return [
         replace(
             wiring,
             sites=wiring.sites[end - run.layers : end],
             head_dim=run.head_dim,
             parts=wiring.parts if end == run.layers else 1,
+            hidden=wiring.hidden[blocks[end - run.layers] : blocks[end]],
         )
         for run, end in zip(runs, ends, strict=True)
     ]

@@ -7,7 +7,7 @@ from dataclasses import asdict
 import pytest
 
 from nas.counting import count_macs
-from search_spaces.small_networks import sites_of
+from search_spaces.small_networks import wiring_of
 from search_spaces.testing import (
     CONTRACT,
     Subject,
@@ -54,6 +54,10 @@ CASES = [
     "value-residual(learned=true)",
     "value-residual(last=1)",
     "muddformer(rounded=true)",
+    "highway(form=sigmoid)",
+    "highway(form=highway)",
+    "aggregation(every=2)",
+    "aggregation(every=3,features=5)",
 ]
 
 
@@ -69,7 +73,7 @@ def test_our_counter_and_the_docstring_agree_with_the_closed_form(case: str) -> 
     ours = subject(case, count_macs=lambda network, inputs: count_macs(network, inputs)[0])
     check_the_closed_form_is_what_is_counted(ours)
     for depth, width, heads, head_dim in ((3, 12, 5, 4), (1, 24, 2, 4)):
-        wiring = Wiring(sites_of(depth, width, heads * head_dim), width, head_dim, parts=2)
+        wiring = wiring_of(load(case)[0], depth, width, heads, head_dim)
         assert documented(case, wiring) == wire_count(*load(case), wiring).params
 
 
@@ -87,5 +91,6 @@ def documented(case: str, wiring: Wiring) -> int:
         "width": wiring.width,
         "head_dim": wiring.head_dim,
         "parts": wiring.parts,
+        "hidden": wiring.hidden,
     }
     return eval(f"({formula[1]})", letters | asdict(options))

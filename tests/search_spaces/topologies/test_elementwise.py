@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from search_spaces.architecture import Architecture
+from search_spaces.small_networks import wiring_of
 from search_spaces.topologies.base import Site, Wiring
 from search_spaces.topologies.build import wire_count
 from search_spaces.topologies.registry import TOPOLOGIES, load, refusal
@@ -48,6 +49,10 @@ CASES = [
     "value-residual(learned=true)",
     "value-residual(last=1)",
     "muddformer(rounded=true)",
+    "highway(form=sigmoid)",
+    "highway(form=highway)",
+    "aggregation(every=2)",
+    "aggregation(every=3,features=5)",
 ]
 
 
@@ -174,6 +179,34 @@ def laurel_rw(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
         x = 0.5 * f(x) + 0.5 * skip
 
 
+def highway(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
+    for f in runs:
+        gate, value = x.like(x.width), x.like(x.width)  # matrix products, and activations
+        x = f(x) + (1 + gate) * x + gate * value if options.form == "highway" else f(x) + x + gate * value
+
+
+def depth_lstm(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
+    output, cell = x, x.like(x.width)
+    for f in runs:
+        write, keep, give, candidate = (f(output).like(x.width) for _ in range(4))  # matrix products, and activations
+        cell = keep * cell + write * candidate
+        output = give * cell
+
+
+def aggregation(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
+    layers = len(wiring.sites) // (blocks := sum(site.opens_block for site in wiring.sites))
+    joined: list[Vector] = []
+    for t, f in enumerate(runs, start=1):
+        x = x + f(x)
+        block, inside = divmod(t, layers)
+        if inside == 0:
+            if block % options.every == 0 or block == blocks:
+                joined.append(x)
+            if block % (2 * options.every) == 0 or block == blocks:
+                x = reduce(add, [x.like(x.width), *joined])  # FF, and what it is of
+                joined = [x]
+
+
 def attnres(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
     blocks, outputs = [x], list[Vector]()
 
@@ -279,6 +312,9 @@ EQUATIONS: Mapping[str, Equation] = {
     "svformer": residual,
     "muddformer": muddformer,
     "laurel-rw": laurel_rw,
+    "highway": highway,
+    "depth-lstm": depth_lstm,
+    "aggregation": aggregation,
     "rmt": rmt,
     "grn-v1": generalised(static),
     "grn-v2": generalised(static),
@@ -300,9 +336,8 @@ def tallied(case: str, wiring: Wiring, layers: int) -> int:
 @pytest.mark.parametrize("depth", [1, 2, 7])
 @pytest.mark.parametrize("case", CASES)
 def test_a_transformers_mixing_is_what_the_equation_does(case: str, depth: int) -> None:
-    sites = (Site(("q", "k", "v"), 5 * 4, True), Site(("x",), 12, False)) * depth
-    wiring = Wiring(sites, width=12, head_dim=4, parts=2)
-    assert wire_count(*load(case), wiring).elementwise == tallied(case, wiring, layers=2)
+    wiring = wiring_of(load(case)[0], depth, width=12, heads=5, head_dim=4)
+    assert wire_count(*load(case), wiring).elementwise == tallied(case, wiring, layers=len(wiring.sites) // depth)
 
 
 @pytest.mark.parametrize("depth", [1, 6])
