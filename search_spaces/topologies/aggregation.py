@@ -54,7 +54,9 @@ class Node(nn.Module):
 
 @final
 class Aggregation(Topology):
-    """Residual blocks, joined by nodes: AGG(x, y[, z]) = LN(FF([x; y; z]) + x + y + z), FF two maps around a sigmoid.
+    """Hierarchical aggregation (Dou et al., 2018): nodes join two stages of residual blocks and the node before.
+
+    Residual blocks, joined by nodes: AGG(x, y[, z]) = LN(FF([x; y; z]) + x + y + z), FF two maps around a sigmoid.
 
         a_1 = AGG(h_1, h_2),  a_n = AGG(h_{2n-1}, h_{2n}, a_{n-1})
 

@@ -107,7 +107,9 @@ class OverDepth(Topology):
 
 @final
 class AttentionResiduals(OverDepth):
-    """Layer t + 1 reads s sum_i a_i v_i over its s sources, a = softmax_i(w_t . v_i / rms(v_i)), at each position.
+    """Attention residuals (Kimi Team, 2026): layers attend over the outputs of all before, in place of their sum.
+
+    Layer t + 1 reads s sum_i a_i v_i over its s sources, a = softmax_i(w_t . v_i / rms(v_i)), at each position.
 
     With `every` above 1 the outputs of so many layers are one source, their sum, which begins anew after them; of the
     one under way the sum so far is a source. The head reads such a mix with a query of its own. All w are zeros at the
@@ -160,7 +162,9 @@ class AttentionResiduals(OverDepth):
 
 @final
 class AttentionResidualsDelta(OverDepth):
-    """Layer t + 1 reads h_t + g_t sum_i a_i v_i, with a as in attention residuals and h_t the residual stream.
+    """Attention residuals, delta form (2026): the mix over depth is added to the residual stream, gated.
+
+    Layer t + 1 reads h_t + g_t sum_i a_i v_i, with a as in attention residuals and h_t the residual stream.
 
     The head reads the residual stream alone. g_t, a number for each layer, is 0 at the start: the residual network.
 

@@ -16,7 +16,9 @@ EPS = 1e-5
 
 @final
 class DeepNorm(Topology):
-    """x_{t+1} = LN(a x_t + f_t(x_t)), a = (2 N)^(1/4), and f_t does not norm x_t. The head reads x_L, which is normed.
+    """DeepNorm (Wang et al., 2022): a norm behind each sum, and a skip weighted by depth.
+
+    x_{t+1} = LN(a x_t + f_t(x_t)), a = (2 N)^(1/4), and f_t does not norm x_t. The head reads x_L, which is normed.
 
     The maps of layers start multiplied by (8 N)^(-1/4), but those to queries and keys.
 

@@ -46,7 +46,9 @@ class Step(nn.Module):
 
 @final
 class DepthLSTM(Topology):
-    """Attention layers connected by an LSTM over depth, in place of both residuals and of the feed-forward layers.
+    """Depth-wise LSTM (Xu et al., 2020): an LSTM over depth for residuals and feed-forward layers.
+
+    Attention layers connected by an LSTM over depth, in place of both residuals and of the feed-forward layers.
 
     With o_0 = x_0 the network's input, c_0 a learned vector, and z_t = [f_t(o_t); o_t]:
 

@@ -52,7 +52,9 @@ class Gated(nn.Module):
 
 @final
 class Highway(Topology):
-    """x_{t+1} = f_t(x_t) + x_t + act(W_1 x_t + b_1) * (W_2 x_t + b_2), feature by feature; act is tanh or the sigmoid.
+    """Highway transformer (Chai et al., 2020): beside each layer's skip a gated map of what it reads.
+
+    x_{t+1} = f_t(x_t) + x_t + act(W_1 x_t + b_1) * (W_2 x_t + b_2), feature by feature; act is tanh or the sigmoid.
 
     With `form=highway`, T = sigmoid(W_1 x_t + b_1) and x_{t+1} = f_t(x_t) + (1 - T) * x_t + T * (W_2 x_t + b_2). W and
     b are each layer's own. The state is x, [..., D].

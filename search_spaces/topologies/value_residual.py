@@ -75,7 +75,9 @@ class FirstValues(Topology):
 
 @final
 class ValueResidual(FirstValues):
-    """x_{t+1} = x_t + f_t(x_t), and attention layer n = 2 .. attends over V_n' = first V_1 + own V_n.
+    """ResFormer (Zhou et al., 2024): values of the first attention layer are part of those of all others.
+
+    x_{t+1} = x_t + f_t(x_t), and attention layer n = 2 .. attends over V_n' = first V_1 + own V_n.
 
     Source: Zhou et al., Value Residual Learning (ResFormer, arXiv 2410.17897), and the official code: one half each,
     fixed. Its variants are options: `learned=true` has two numbers a layer that start there, `first=2,own=1` is the
@@ -124,7 +126,9 @@ class ValueResidual(FirstValues):
 
 @final
 class SVFormer(FirstValues):
-    """x_{t+1} = x_t + f_t(x_t), and every attention layer attends over V_1; no other projects values.
+    """SVFormer (Zhou et al., 2024): every attention layer attends over the values of the first.
+
+    x_{t+1} = x_t + f_t(x_t), and every attention layer attends over V_1; no other projects values.
 
     Source: Zhou et al., Value Residual Learning (SVFormer, arXiv 2410.17897). A layer whose heads * head_dim is not the
     first's projects its own.

@@ -94,3 +94,9 @@ def documented(case: str, wiring: Wiring) -> int:
         "hidden": wiring.hidden,
     }
     return eval(f"({formula[1]})", letters | asdict(options))
+
+
+@pytest.mark.parametrize("name", [name for name in TOPOLOGIES.names() if name != "none"])
+def test_the_first_line_says_whose_it_is(name: str) -> None:
+    first = (TOPOLOGIES.load(name).__doc__ or "").partition("\n")[0]
+    assert re.search(r"\((.* )?(19|20)\d\d[;)]", first)
