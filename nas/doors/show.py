@@ -26,8 +26,8 @@ def show(
     makes is, and the gradient of the loss by it.
 
     Raises:
-        UserError: An unknown preset or topology, a checkpoint of another task or architecture, or a network whose layers
-            no topology wires.
+        UserError: An unknown preset or topology, a checkpoint of another task or architecture, or a network that has
+            no layers wired by a topology.
     """
     from nas.asking import architecture_of, check_asked, pairs_of, settings_of
     from nas.jobs import fresh_task, text_of

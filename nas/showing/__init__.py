@@ -1,1 +1,1 @@
-"""What `nas show` shows: who reads what of whom in a network, how it is drawn, and how strong stream and gradients are."""
+"""What `nas show` shows: who reads what of whom in a network, and how large stream and gradients are over depth."""

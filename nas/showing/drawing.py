@@ -5,9 +5,10 @@ Shapes: R = readers, S = sources; see `nas.showing.influence`.
 
 from collections.abc import Sequence
 from textwrap import fill
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from nas.colours import looks
 from nas.showing.influence import Array
@@ -38,9 +39,9 @@ def draw(shown: Shown) -> "Figure":
     heights = [_height(stack) for stack in shown.stacks]
     figure = Figure(figsize=(12, sum(heights) + 0.5), layout="constrained")
     figure.suptitle(_as_it_is(fill(shown.title, 130)), fontsize=9, x=0.01, ha="left")
-    parts = figure.subfigures(len(shown.stacks), 1, squeeze=False, height_ratios=heights)[:, 0]
+    parts: Any = figure.subfigures(len(shown.stacks), 1, squeeze=False, height_ratios=heights)
     colour = looks([shown.topology])[shown.topology].colour
-    for part, stack in zip(parts, shown.stacks, strict=True):
+    for part, stack in zip(parts[:, 0], shown.stacks, strict=True):
         _draw_stack(part, stack, colour)
     return figure
 
@@ -54,7 +55,8 @@ def _height(stack: ShownStack) -> float:
 def _draw_stack(part: "SubFigure", stack: ShownStack, colour: str) -> None:
     if stack.name:
         part.suptitle(stack.name, fontsize=9, x=0.01, ha="left")
-    upper, lower = part.subfigures(2, 1, height_ratios=(1.6, 1))
+    halves: Any = part.subfigures(2, 1, height_ratios=(1.6, 1))
+    upper, lower = halves
     left, right = upper.subplots(1, 2)
     counted = "" if stack.influence.fixed else " (weights that depend on the input are differentiated too)"
     _draw_matrix(left, stack, stack.matrix, f"{stack.quantity} of each source in what is read{counted}")
@@ -78,14 +80,13 @@ def _draw_matrix(axes: "Axes", stack: ShownStack, matrix: Array, title: str, *, 
 
     reachable = np.arange(len(stack.sources)) < np.array(stack.influence.layers)[:, None]
     most, signed = float(np.abs(matrix).max()) or 1.0, matrix.min() < 0
-    image = axes.imshow(
-        np.where(reachable, matrix, np.nan), cmap=SIGNED if signed else POSITIVE, aspect="auto", interpolation="nearest",
-        norm=PowerNorm(0.5 if rooted else 1.0, -most if signed else 0.0, most),
-    )  # fmt: skip
+    norm = PowerNorm(0.5 if rooted else 1.0, -most if signed else 0.0, most)
+    seen, colours = np.where(reachable, matrix, np.nan), SIGNED if signed else POSITIVE
+    image = axes.imshow(seen, cmap=colours, norm=norm, aspect="auto", interpolation="nearest")
     axes.set_facecolor("0.95")
     bar = axes.figure.colorbar(image, ax=axes, fraction=0.04, pad=0.02)
     bar.ax.tick_params(labelsize=_SMALL)
-    bar.outline.set_visible(False)  # type: ignore[operator]  # a patch
+    bar.outline.set_visible(False)
     axes.set_title(title, fontsize=8, loc="left")
     axes.spines[:].set_visible(False)
     _name(axes, stack)
@@ -116,7 +117,7 @@ def _first_rows(stack: ShownStack) -> list[int]:
     return [row for row, layer in enumerate(layers) if row == 0 or layers[row - 1] != layer]
 
 
-def _write_numbers(axes: "Axes", matrix: Array, reachable: Array, image: "AxesImage") -> None:
+def _write_numbers(axes: "Axes", matrix: Array, reachable: npt.NDArray[np.bool_], image: "AxesImage") -> None:
     """A number in each entry, dark on light and light on dark."""
     for row, column in np.argwhere(reachable):
         red, green, blue, _ = image.to_rgba(matrix[row, column])
@@ -140,10 +141,10 @@ def _draw_arcs(axes: "Axes", stack: ShownStack, colour: str) -> None:
     last = len(stack.sources)
     for t in range(1, last + 1):
         for i, share in enumerate(shares[layers == t].mean(axis=0)[:t]):
+            across, pale = t - i, 0.25 + 0.75 * min(1.0, 2 * share)
             axes.add_patch(
-                Arc(((i + t) / 2, 0), t - i, t - i, theta1=0, theta2=180, color=colour, linewidth=6 * share,
-                    alpha=0.25 + 0.75 * min(1.0, 2 * share), capstyle="butt")
-            )  # fmt: skip
+                Arc(((i + t) / 2, 0), across, across, theta2=180, color=colour, linewidth=6 * share, alpha=pale)
+            )
     axes.plot(range(last + 1), [0] * (last + 1), "o", color="black", markersize=4, zorder=3)
     axes.set_xlim(-0.5, last + 0.5)
     axes.set_ylim(-0.06 * last, 0.53 * (last + 1))
@@ -171,9 +172,7 @@ def _draw_gradients(axes: "Axes", stack: ShownStack, colour: str) -> None:
     gradient = stack.influence.gradient
     axes.set_title("norm of the loss's gradient by what is made", fontsize=8, loc="left")
     if gradient is None:
-        axes.text(
-            0.5, 0.5, "this task gives no loss of a batch", ha="center", fontsize=_SMALL, transform=axes.transAxes
-        )
+        axes.text(0.5, 0.5, "the task gives no loss of a batch", ha="center", fontsize=_SMALL, transform=axes.transAxes)
         axes.set_axis_off()
         return
     axes.plot(range(len(gradient)), gradient, "D-", color=colour, markersize=_marker_size(stack), linewidth=1.2)

@@ -14,9 +14,9 @@ from torch.overrides import TorchFunctionMode
 
 _CURVED = frozenset(
     "softmax log_softmax softmin relu relu6 leaky_relu elu celu selu gelu silu mish sigmoid logsigmoid hardsigmoid "
-    "hardswish hardtanh tanh softplus softsign exp exp2 expm1 log log1p log2 log10 logsumexp logaddexp sqrt rsqrt square "
-    "pow float_power __pow__ __rpow__ reciprocal __rdiv__ __rtruediv__ abs __abs__ sin cos norm vector_norm var std "
-    "clamp clamp_min clamp_max clip".split()
+    "hardswish hardtanh tanh softplus softsign exp exp2 expm1 log log1p log2 log10 logsumexp logaddexp sqrt rsqrt "
+    "square pow float_power __pow__ __rpow__ reciprocal __rdiv__ __rtruediv__ abs __abs__ sin cos norm vector_norm var "
+    "std clamp clamp_min clamp_max clip".split()
 )
 """Functions that are not linear, by name; a method, a function of torch and one of torch.nn.functional share one."""
 

@@ -59,9 +59,9 @@ class Influence:
     @property
     def shares(self) -> Array:
         """How much of what a reader reads is each source's, [R, S]: gain times size, as a share of the reader's sum."""
-        parts = self.gains * self.made
-        sums = parts.sum(axis=1, keepdims=True)
-        return np.divide(parts, sums, out=np.zeros_like(parts), where=sums > 0)
+        parts: Array = self.gains * self.made
+        sums: Array = parts.sum(axis=1, keepdims=True)
+        return parts / np.where(sums > 0, sums, 1.0)
 
     @property
     def read_by_layer(self) -> Array:
@@ -146,13 +146,16 @@ def influences(network: nn.Module, forward: Callable[[], Tensor | None]) -> dict
 
 def _weighed(name: str, stack: Stack, forward: Callable[[], Any]) -> tuple[tuple[Array, Array], bool]:
     """Weights and gains of a stack, and whether weights were numbers."""
-    followed: AbstractContextManager[Any] = FixedWeights()
-    for fixed, mode in ((True, followed), (False, nullcontext())):
-        with _watched({name: stack}, cut=True) as flows, mode:
-            forward()
-        if all(x.requires_grad for inputs in flows[name].reads for x in inputs):
-            break
-    return _weights_and_gains(flows[name]), fixed
+    flow = _cut(name, stack, forward, FixedWeights())
+    fixed = all(x.requires_grad for inputs in flow.reads for x in inputs)
+    return _weights_and_gains(flow if fixed else _cut(name, stack, forward, nullcontext())), fixed
+
+
+def _cut(name: str, stack: Stack, forward: Callable[[], Any], mode: AbstractContextManager[Any]) -> Flow:
+    """What passes through a stack whose layers' outputs are cut off from what made them."""
+    with _watched({name: stack}, cut=True) as flows, mode:
+        forward()
+    return flows[name]
 
 
 def _weights_and_gains(flow: Flow) -> tuple[Array, Array]:
@@ -201,7 +204,7 @@ def _watched(stacks: Mapping[str, Stack], *, cut: bool) -> Iterator[dict[str, Fl
         for name, stack in stacks.items():
             ends.enter_context(_noting_padding(stack, flows[name]))
             ends.callback(setattr, stack, "topology", stack.topology)
-            stack.topology = Watched(stack.topology, flows[name], cut=cut)
+            stack.topology = Watched(stack.topology, flows[name], cut=cut)  # type: ignore[assignment]  # for a while
         yield flows
 
 

@@ -1,8 +1,7 @@
 """From a network that somebody asked for to what is shown of it: built, given a batch of its task's data, measured."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -77,10 +76,8 @@ def shown(task: Task, network: nn.Module, recipe: Any, architecture: Architectur
     """
     stacks = {name: module for name, module in network.named_modules() if isinstance(module, Stack)}
     if not stacks:
-        what = f"model={architecture.model}" if architecture.model else f"that of {task.name!r}"
-        raise UserError(
-            f"what is shown is how a topology wires layers, and a network without a Stack, {what}, has none."
-        )
+        has = f"model={architecture.model}" if architecture.model else f"the network of {task.name!r}"
+        raise UserError(f"a wiring is of layers that `build_stack` made one stack of, and {has} has none.")
     for stack in stacks.values():
         stack.recompute = False
     network = network.cpu().double().eval().requires_grad_(False)

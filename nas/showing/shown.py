@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
@@ -15,6 +16,7 @@ from torch import nn
 from nas.showing.influence import Array, Influence
 from results import table
 from search_spaces.layers.stack import Stack
+from search_spaces.topologies.base import Site
 
 if TYPE_CHECKING:
     import pandas
@@ -101,15 +103,13 @@ class Shown:
 
 def shown_stack(name: str, stack: Stack, influence: Influence) -> ShownStack:
     """A stack with its layers' names: the number of the block and what the layer is, "2 attention"."""
-    names, block = [], 0
-    for layer in stack.layers:
-        block += layer.site.opens_block  # type: ignore[union-attr, operator]  # a Site's
-        names.append(f"{block} {_words(layer)}")
+    sites: list[Site] = [layer.site for layer in stack.layers]  # type: ignore[misc]  # each layer of a stack has one
+    blocks = accumulate(site.opens_block for site in sites)
+    names = [f"{block} {_words(layer)}" for block, layer in zip(blocks, stack.layers, strict=True)]
     readers = []
-    for number in sorted({*influence.layers}):
-        reader = [*names, HEAD][number - 1]
-        ports = stack.layers[number - 1].site.ports if influence.layers.count(number) > 1 else ()  # type: ignore[union-attr]
-        readers += [f"{reader} {port}" for port in ports] or [reader]
+    for number, reader in enumerate((*names, HEAD), start=1):
+        several = influence.layers.count(number) > 1
+        readers += [f"{reader} {port}" for port in sites[number - 1].ports] if several else [reader]
     return ShownStack(name, (EMBEDDING, *names), tuple(readers), influence)
 
 
