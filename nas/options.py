@@ -183,7 +183,7 @@ OPTIONS: Mapping[str, Any] = {
     "sql": _option("--sql", 'Ask in SQL: "SELECT topology, max(accuracy) FROM rows GROUP BY topology".', _TEXT),
     "by": _option("--by", "Instead of the sums, counts of each layer, or of each operator.", _TEXT, "layer|operator"),
     "port": _option("--port", "Where the dashboard listens, on this machine alone.", int),
-    "drawing": _option("--output -o", "Draw it there, and print no tables: .png, .svg or .pdf.", _FILE, "FILE.png"),
+    "drawing": _option("--output -o", "Draw it there, and print no tables.", _FILE, "FILE.png|.svg|.pdf"),
     "plot": _option("--plot", "Where to draw it.", _FILE, "FILE.png"),
 }
 """Parameter of a door, or of what prints what it returns -> the option."""

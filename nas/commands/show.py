@@ -214,7 +214,7 @@ def profile(record: Mapping[str, Any], format: Format = Format.TABLE) -> None:
 def wiring(shown: "Shown", format: Format = Format.TABLE, plot: Path | None = None) -> None:
     """Print who reads what of whom, and sizes over depth; or draw both where a file is named."""
     from nas import report
-    from nas.showing.shown import depth_records, matrix_records
+    from nas.showing.stacks import depth_records, matrix_records
     from results import export, table
 
     if plot is not None:

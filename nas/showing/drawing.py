@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from nas.colours import looks
 from nas.showing.influence import Array
-from nas.showing.shown import HEAD, Shown, ShownStack
+from nas.showing.stacks import HEAD, ShownStack
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,16 +32,16 @@ _SMALL = 7
 """Points of letters at the axes."""
 
 
-def draw(shown: Shown) -> "Figure":
+def draw(title: str, topology: str, stacks: Sequence[ShownStack]) -> "Figure":
     """Draw each stack: its matrix, the shares of what is read, these as arcs, and sizes over depth."""
     from matplotlib.figure import Figure  # half a second that only a picture needs
 
-    heights = [_height(stack) for stack in shown.stacks]
+    heights = [_height(stack) for stack in stacks]
     figure = Figure(figsize=(12, sum(heights) + 0.5), layout="constrained")
-    figure.suptitle(_as_it_is(fill(shown.title, 130)), fontsize=9, x=0.01, ha="left")
-    parts: Any = figure.subfigures(len(shown.stacks), 1, squeeze=False, height_ratios=heights)
-    colour = looks([shown.topology])[shown.topology].colour
-    for part, stack in zip(parts[:, 0], shown.stacks, strict=True):
+    figure.suptitle(_as_it_is(fill(title, 130)), fontsize=9, x=0.01, ha="left")
+    parts: Any = figure.subfigures(len(stacks), 1, squeeze=False, height_ratios=heights)
+    colour = looks([topology])[topology].colour
+    for part, stack in zip(parts[:, 0], stacks, strict=True):
         _draw_stack(part, stack, colour)
     return figure
 

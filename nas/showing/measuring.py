@@ -12,7 +12,8 @@ from nas.draws import Draws
 from nas.jobs import recipe_of
 from nas.networks import network_of
 from nas.showing.influence import influences
-from nas.showing.shown import Shown, shown_stack
+from nas.showing.shown import Shown
+from nas.showing.stacks import shown_stack
 from search_spaces.architecture import Architecture
 from search_spaces.checkpoint import Record, load_weights, read_record, read_weights
 from search_spaces.errors import UserError
