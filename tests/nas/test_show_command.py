@@ -86,6 +86,8 @@ def test_a_trained_network_is_read_with_what_it_learnt(trained: Path) -> None:
     assert "at smoke, after " in again.title
     start = nas.show("digits-vit", arch=NETWORK, topology="grn-v1", preset="smoke").to_pandas()
     assert (start["weight"] - 1).abs().max() < 1e-9
+    same = nas.show("digits-vit", arch=NETWORK, topology="grn-v1", preset="smoke").to_pandas()
+    assert same.equals(start)
     other = nas.show("digits-vit", arch=NETWORK, topology="grn-v1", preset="smoke", seed=1).to_pandas()
     assert not other["made"].equals(start["made"])
 

@@ -174,6 +174,7 @@ def test_sizes_and_gradients_are_those_of_the_network() -> None:
     made = sources_of(stack)
     np.testing.assert_allclose(found.made, [one.square().mean().sqrt().item() for one in made])
     np.testing.assert_allclose(found.read, [sum(made[:t]).square().mean().sqrt().item() for t in range(1, SOURCES + 1)])
+    np.testing.assert_allclose(found.shares[-1], found.made / found.made.sum())
     tokens.requires_grad_()
     (gradient,) = torch.autograd.grad(stack(tokens, positions).square().mean(), tokens)
     assert found.gradient is not None
