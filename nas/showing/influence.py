@@ -92,6 +92,7 @@ class Watched(nn.Module):
     def __init__(self, topology: Any, flow: Flow, *, cut: bool) -> None:
         super().__init__()
         self.topology, self.flow, self.cut = topology, flow, cut
+        self.takes_values = topology.takes_values
 
     def open(self, *parts: Tensor) -> Any:
         """Open the topology anew: of a stack that is called twice, the last call counts."""
@@ -105,6 +106,10 @@ class Watched(nn.Module):
         inputs, state = self.topology.read(t, state)
         self.flow.reads.append(inputs)
         return inputs, state
+
+    def values(self, t: int, state: Any, v: Tensor | None) -> Any:
+        """Change values as the topology does: they are inside a layer, and nothing that it reads."""
+        return self.topology.values(t, state, v)
 
     def write(self, t: int, state: Any, y: Tensor) -> Any:
         """Note what the layer made."""
@@ -147,8 +152,11 @@ def influences(network: nn.Module, forward: Callable[[], Tensor | None]) -> dict
 def _weighed(name: str, stack: Stack, forward: Callable[[], Any]) -> tuple[tuple[Array, Array], bool]:
     """Weights and gains of a stack, and whether weights were numbers."""
     flow = _cut(name, stack, forward, FixedWeights())
-    fixed = all(x.requires_grad for inputs in flow.reads for x in inputs)
-    return _weights_and_gains(flow if fixed else _cut(name, stack, forward, nullcontext())), fixed
+    if all(x.requires_grad for inputs in flow.reads for x in inputs):
+        found = _weights_and_gains(flow)
+        if found[1].any(axis=1).all():
+            return found, True
+    return _weights_and_gains(_cut(name, stack, forward, nullcontext())), False
 
 
 def _cut(name: str, stack: Stack, forward: Callable[[], Any], mode: AbstractContextManager[Any]) -> Flow:

@@ -76,7 +76,7 @@ def test_without_skips_only_the_layer_before_is_read() -> None:
 def test_ancre_by_its_equation() -> None:
     stack = small("ancre(temperature=0.5)")
     h = [unit(0)]
-    logits = list(stack.topology.inner.c)[::-1]  # of blocks 2 .. K; that of block 1 is fixed
+    logits = list(stack.topology.c)[::-1]  # of blocks 2 .. K; that of block 1 is fixed
     for j in range(1, DEPTH + 1):
         p = [1.0] if j == 1 else numbers(torch.softmax(logits[j - 2] / 0.5, dim=0))
         h.append(h[j - 1] + block(j) + sum(share * earlier for share, earlier in zip(p, h, strict=True)))
@@ -146,14 +146,15 @@ def test_gates_are_what_they_let_through_on_the_average() -> None:
 @pytest.mark.parametrize("topology", CASES)
 def test_of_every_topology(topology: str, moved: bool) -> None:
     kind, _ = load(topology)
-    found = measured(small(topology, moved=moved))
+    stack = small(topology, moved=moved)
+    found = measured(stack)
     can = reachable(found)
-    assert found.weights.shape == found.gains.shape == (len(found.read), SOURCES)
+    assert found.weights.shape == found.gains.shape == (len(found.read), len(stack.layers) + 1)
     assert np.isfinite(found.weights).all()
     assert not found.weights[~can].any()
     assert not found.gains[~can].any()
     assert (found.gains + 1e-12 >= np.abs(found.weights)).all()
-    assert found.fixed
+    assert found.fixed == (topology != "depth-lstm")  # which bends the stream itself
     assert found.in_heads == (kind.delivers == "heads")
     np.testing.assert_allclose(found.shares.sum(axis=1), 1, atol=1e-12)
     if kind.equals_resnet and not moved:
