@@ -3,8 +3,8 @@
 from nas.claims import Claim
 from nas.claims.rows import Better, Recorded, Shape
 
-_LM = "stdlib-lm-topologies"
-_LM_SETTING = "stdlib-lm at proxy, 918k parameters each, 3 seeds"
+_LM = "stdlib-lm-topologies-tuned"
+_LM_SETTING = "stdlib-lm at proxy, 918k parameters each, learning rates tuned alike, 3 seeds"
 _MAZE = "goal-point-maze-medium"
 _LISTS = "lra-listops-depth-heads"
 
