@@ -19,7 +19,8 @@ from nas.jobs import fresh_task, recipe_of, text_of
 from nas.objectives import MEASURES, PROFILED, measures_for, names_in, resolve
 from nas.places import dashed
 from nas.progress import say
-from nas.sampling import DEFAULT, proposer
+from nas.samplers import DEFAULT
+from nas.sampling import proposer
 from nas.storage.database import check_url
 from nas.storage.search_config import SearchConfig
 from nas.unlisted.programme import Programme

@@ -15,8 +15,9 @@ from search_spaces.architecture import Architecture
 from search_spaces.checkpoint import fingerprint, read_weights
 from search_spaces.errors import UserError, unknown
 from search_spaces.spec import Scalar
-from tasks.base import TASKS, Task
+from tasks.base import Task
 from tasks.load import load_task
+from tasks.registry import TASKS
 from tasks.settings import changed, values_of
 
 

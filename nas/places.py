@@ -11,6 +11,9 @@ RUNS = Path("nas-runs")
 QUIET = "NAS_QUIET"
 """The environment variable that keeps progress to itself; in the environment, so that workers have it too."""
 
+VERBOSE = "NAS_VERBOSE"
+"""The environment variable by which more is said."""
+
 EVALUATIONS = "evaluations"
 """The study of what was evaluated outside of a search, unless it is given another name."""
 

@@ -1,10 +1,12 @@
 """`nas.tournament`: samplers on a recorded table, by what they find in so many trainings."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from nas.tournaments import Tournament
+    from results.row import Direction
+    from results.tabular import TabularBenchmark
 
 
 def tournament(
@@ -28,9 +30,10 @@ def tournament(
     from nas.budget import Feasible, parse_budget
     from nas.jobs import fresh_task
     from nas.objectives import names_in, resolve
-    from nas.progress import bar
+    from nas.progress import Progress
     from nas.replaying import Replay
-    from nas.sampling import SAMPLERS, proposer
+    from nas.samplers import SAMPLERS
+    from nas.sampling import proposer
     from nas.tournaments import play, summed_up, trials_for
     from search_spaces.errors import UserError
 
@@ -50,10 +53,13 @@ def tournament(
     recorded = of.table.only([one.architecture for one in members])
     number = trials_for(recorded, trials)
     shares: dict[str, list[list[float]]] = {name: [] for name in names}
-    with bar(f"{of.name}: searches of {number} trainings", len(names) * seeds) as ended:
+    with Progress(f"{of.name}: searches of {number} trainings", len(names) * seeds) as progress:
         for name, worth in play(recorded, members, ways, names, seeds, number):
             shares[name].append(worth)
-            ended(name)
-    said = ", ".join(f"{way} {name}" for name, way in ways.items())
-    title = f"{of.name}: {len(recorded.architectures)} architectures, {len(recorded)} trainings ({said}), {seeds} seeds"
-    return summed_up(title, shares, number)
+            progress.advance(name)
+    return summed_up(_title(of.name, recorded, ways, seeds), shares, number)
+
+
+def _title(name: str, recorded: "TabularBenchmark", ways: "Mapping[str, Direction]", seeds: int) -> str:
+    there = f"{len(recorded.architectures)} architectures, {len(recorded)} trainings"
+    return f"{name}: {there} ({', '.join(f'{way} {metric}' for metric, way in ways.items())}), {seeds} seeds"

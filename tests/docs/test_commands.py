@@ -43,7 +43,7 @@ def in_text(page: Path) -> list[list[str]]:
 
 def command_of(words: list[str]) -> Any:
     """The command that a call names; None where there is no such one."""
-    return GROUP.commands.get(next((word for word in words if word != "--debug"), ""))  # type: ignore[attr-defined]
+    return GROUP.commands.get(next((word for word in words if word not in ("--debug", "-v", "-q")), ""))  # type: ignore[attr-defined]
 
 
 def refusal(words: list[str]) -> str | None:

@@ -90,6 +90,19 @@ class Showing(Toy):
             file.write_text(str(len(list(network.children()))))
 
 
+class Lasting(Toy):
+    """Takes four seconds, and says how far it is."""
+
+    name = "lasting"
+
+    def fit(self, run: Run) -> Fitted:
+        """Wait."""
+        for step in range(1, 41):
+            time.sleep(0.1)
+            run.advanced(step, 40)
+        return super().fit(run)
+
+
 class Tensors(Toy):
     """Counts its steps with a tensor."""
 
