@@ -26,10 +26,10 @@ from nas.doors.retrofit import retrofit
 from nas.doors.search import search
 from nas.doors.tournament import tournament
 from nas.options import command
-from nas.places import QUIET, VERBOSE
 from nas.run_file import expanded
 from nas.workers.left_behind import LEFT_BEHIND
 from search_spaces.errors import UserError, place_of, printable, reason_of, show_notices
+from tasks.progress import QUIET, VERBOSE
 
 app = typer.Typer(
     name="nas",

@@ -10,7 +10,6 @@ from typing import Final, final
 
 from nas.jobs import EvaluationJob, first_process, identity, lacks_network, task_of
 from nas.places import EVALUATIONS
-from nas.progress import said_if_slow, say
 from nas.signals import end_if_asked
 from nas.storage.database import clear_errors
 from nas.storage.leases import Claims, claims_in
@@ -23,6 +22,7 @@ from nas.workers.workers import Workers, pool_of
 from results.row import Row
 from search_spaces.errors import UserError
 from tasks.base import Task
+from tasks.progress import said_if_slow, say
 
 
 class OutOfTime(Exception):

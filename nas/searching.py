@@ -15,7 +15,6 @@ from nas.counting import cheap_counts
 from nas.early_stopping import NONE_HELD, Rungs
 from nas.jobs import task_of
 from nas.places import slug
-from nas.progress import say
 from nas.sampling import BudgetSampler
 from nas.sampling.proposer import Costs
 from nas.scheduler import OutOfTime, Scheduler, prepare
@@ -39,6 +38,7 @@ from nas.workers.workers import pool_of
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
 from tasks.base import Task
+from tasks.progress import say
 
 
 @dataclass(frozen=True)

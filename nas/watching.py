@@ -6,9 +6,10 @@ from types import TracebackType
 from typing import Self, final
 
 from nas.jobs import EvaluationJob
-from nas.progress import Progress, say_more, warn
 from nas.steps import steps_of
 from results.row import Row
+from search_spaces.architecture import Architecture
+from tasks.progress import Progress, say_more, warn
 
 
 @final
@@ -28,11 +29,12 @@ class Evaluations:
 
     def begin(self, job: EvaluationJob) -> None:
         """Show that an evaluation has begun."""
-        words = f"{job.architecture} seed={job.seed}"
         settings = "".join(f" {name}={value}" for name, value in job.settings)
-        say_more(f"begins: {words} preset={job.preset}{settings}")
+        say_more(f"begins: {job.architecture} seed={job.seed} preset={job.preset}{settings}")
         new = float(job.identity not in self._ended)
-        self._progress.begin(job.identity, words, partial(steps_of, job.folder, job.until), new)
+        self._progress.begin(
+            job.identity, f"{_shortly(job.architecture)} seed={job.seed}", partial(steps_of, job.folder, job.until), new
+        )
 
     def add(self, row: Row) -> None:
         """Show that an evaluation has ended and how."""
@@ -56,6 +58,12 @@ class Evaluations:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._progress.__exit__(kind, error, trace)
+
+
+def _shortly(architecture: Architecture) -> str:
+    """What tells it from others, foremost its topology: a terminal may have room for no more."""
+    record = architecture.record()
+    return " ".join([str(record.pop("topology")), *(f"{name}={value}" for name, value in record.items() if value)])
 
 
 def _say_more_of(row: Row) -> None:

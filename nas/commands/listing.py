@@ -5,6 +5,7 @@ from typing import Any
 
 from nas.options import Kind
 from nas.places import DEFAULT_STORE
+from tasks.progress import LOADING, said_if_slow
 
 Lines = Iterator[tuple[str, str]]
 
@@ -32,7 +33,8 @@ def everything(
         Kind.STUDIES: lambda: _studies(storage),
     }
     wanted = [kind] if kind else [k for k in listed if k not in (Kind.PRESETS, Kind.STUDIES)]
-    return {one: list(listed[one]()) for one in wanted}
+    with said_if_slow(LOADING):
+        return {one: list(listed[one]()) for one in wanted}
 
 
 def show(listed: dict[Kind, list[tuple[str, str]]]) -> None:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from tasks.progress import LOADING, said_if_slow
+
 if TYPE_CHECKING:
     from nas.tournaments import Tournament
     from results.row import Direction
@@ -26,17 +28,18 @@ def tournament(
     Raises:
         UserError: What was asked for cannot be: no table, an unknown sampler, nothing within the budget.
     """
-    from nas.asking import check_asked, listed, within
-    from nas.budget import Feasible, parse_budget
-    from nas.jobs import fresh_task
-    from nas.objectives import names_in, resolve
-    from nas.progress import Progress
-    from nas.replaying import Replay
-    from nas.samplers import SAMPLERS
-    from nas.sampling import proposer
-    from nas.tournaments import play, summed_up, trials_for
-    from search_spaces.errors import UserError
-
+    with said_if_slow(LOADING):
+        from nas.asking import check_asked, listed
+        from nas.budget import Feasible, parse_budget
+        from nas.feasibility import within
+        from nas.jobs import fresh_task
+        from nas.objectives import names_in, resolve
+        from nas.replaying import Replay
+        from nas.samplers import SAMPLERS
+        from nas.sampling import proposer
+        from nas.tournaments import play, summed_up, trials_for
+        from search_spaces.errors import UserError
+        from tasks.progress import Progress
     check_asked(seeds=seeds, trials=trials)
     names = SAMPLERS.names() if samplers is None else list(dict.fromkeys(names_in(samplers)))
     if not names or not seeds:

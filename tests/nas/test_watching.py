@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 import nas
 from nas import steps
 from nas.watching import Evaluations
+from tasks import progress
 from toy_searches import TOYS
 
 
@@ -37,10 +39,19 @@ def test_who_wants_to_know_more_is_told_of_beginnings_and_ends(
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_steps_of_a_training_are_seen_from_outside(
-    asked: dict[str, Any], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, workers: int
+    asked: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:
+    seen, lines = tmp_path / "seen", []
+
+    def warn(line: str) -> None:
+        lines.append(line)
+        if re.fullmatch(r"0/2 lasting, preset smoke.*; resnet depth=4 .* seed=0: step \d+ of 10000.*", line):
+            seen.touch()
+
+    monkeypatch.setattr(progress, "warn", warn)
+    monkeypatch.setattr(progress, "_RARELY_S", 0.1)
+    monkeypatch.setenv("SEEN", str(seen))
     words = {"preset": "smoke", "workers": workers, "storage": asked["storage"]}
     nas.compare(f"{TOYS}:Lasting", topology=["resnet", "rmt"], seeds=1, **words)
-    said = capsys.readouterr().err
-    assert re.search(r"[01]/2 lasting, preset smoke.*; depth=4.* seed=0: step \d+ of 40", said)
-    assert not list((steps.Path(asked["storage"].removeprefix("sqlite:///")).parent).rglob(steps._FILE))
+    assert seen.exists(), lines
+    assert not list(Path(asked["storage"].removeprefix("sqlite:///")).parent.rglob(steps._FILE))

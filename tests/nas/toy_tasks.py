@@ -91,15 +91,17 @@ class Showing(Toy):
 
 
 class Lasting(Toy):
-    """Takes four seconds, and says how far it is."""
+    """Takes until somebody has seen how far it is, and made the file SEEN of the environment."""
 
     name = "lasting"
 
     def fit(self, run: Run) -> Fitted:
-        """Wait."""
-        for step in range(1, 41):
-            time.sleep(0.1)
-            run.advanced(step, 40)
+        """Say it again and again."""
+        for step in range(10_000):
+            if Path(os.environ["SEEN"]).exists():
+                break
+            time.sleep(0.02)
+            run.advanced(step, 10_000)
         return super().fit(run)
 
 
