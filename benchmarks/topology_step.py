@@ -63,6 +63,14 @@ TOPOLOGIES = {
     "laurel-rw": "laurel-rw",
     "layerscale": "layerscale",
     "rezero": "rezero",
+    "attnres-delta": "attnres-delta",
+    "muddformer": "muddformer",
+    "value-residual": "value-residual",
+    "svformer": "svformer",
+    "deepnorm": "deepnorm",
+    "highway": "highway",
+    "depth-lstm": "depth-lstm",
+    "aggregation": "aggregation",
 }
 TARGETS = {
     ("grn-v3", "d512"): 1.15,

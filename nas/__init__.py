@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from nas.doors.profile import profile
     from nas.doors.retrofit import retrofit
     from nas.doors.search import search
+    from nas.doors.show import show
     from nas.doors.tournament import tournament
     from nas.study import Study
     from results.row import Row
@@ -49,6 +50,7 @@ __all__ = [
     "profile",
     "retrofit",
     "search",
+    "show",
     "tournament",
 ]
 

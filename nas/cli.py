@@ -24,6 +24,7 @@ from nas.doors.new_topology import new_topology
 from nas.doors.profile import profile
 from nas.doors.retrofit import retrofit
 from nas.doors.search import search
+from nas.doors.show import show as show_wiring
 from nas.doors.tournament import tournament
 from nas.options import command
 from nas.run_file import expanded
@@ -123,6 +124,7 @@ _add("compare", compare, show.comparison, check=show.check, arch="archs", topolo
 _add("tournament", tournament, show.tournament, check=show.check)
 _add("cost", cost, show.costs, check=show.check)
 _add("profile", profile, show.profile, check=show.check)
+_add("show", show_wiring, show.wiring, check=show.check, checkpoint="own_checkpoint", plot="drawing")
 _add("export", export, show.export, study="from_study", task="own_task")
 _add("import", import_rows, show.imported)
 _add("new-task", new_task, show.new_file, output="new_file")

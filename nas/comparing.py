@@ -23,6 +23,7 @@ from results.row import Direction, Row
 from search_spaces.architecture import Architecture
 from search_spaces.errors import Notice, UserError, unknown
 from search_spaces.spec import split_top_level
+from search_spaces.topologies.registry import TOPOLOGIES
 from tasks.base import Task
 
 if TYPE_CHECKING:
@@ -43,6 +44,9 @@ SHOWN = (
     "threads",
 )
 """Costs in the table of a comparison."""
+
+ALL = "all"
+"""In the place of a topology: every one that is installed."""
 
 NEAR = 0.005
 """How far off a match may be before that is said, as a share."""
@@ -91,6 +95,8 @@ def candidates(
 ) -> list[Architecture]:
     """Every architecture with every topology, made equal to the first of them where `match` says so.
 
+    The topology "all" is every installed one that can wire it, resnet first; of others a Notice says why they cannot.
+
     Raises:
         UserError: One that cannot be read or wired, or a quantity that cannot be matched.
     """
@@ -103,7 +109,7 @@ def candidates(
     if not wirings:
         raise UserError(f"--topology must name at least one topology, got {topologies!r}.")
     shapes = archs or [""]
-    named = [architecture_of(task, preset, arch, topology) for arch in shapes for topology in wirings]
+    named = [one for arch in shapes for topology in wirings for one in _wired(task, preset, arch, topology)]
     named = list(dict.fromkeys(named))
     if match is None:
         return named
@@ -114,6 +120,20 @@ def candidates(
         if abs(off) > NEAR:
             warnings.warn(f"{one.topology} comes no nearer than {off:+.1%} of {match}: {one}.", Notice, 2)
     return list(dict.fromkeys([named[0], *others]))
+
+
+def _wired(task: Task, preset: str, arch: str, topology: str | None) -> list[Architecture]:
+    if topology != ALL:
+        return [architecture_of(task, preset, arch, topology)]
+    found = []
+    for name in sorted(TOPOLOGIES.names(), key=lambda name: (name != "resnet", name)):
+        try:
+            found.append(architecture_of(task, preset, arch, name))
+        except UserError as error:
+            warnings.warn(f"{name} is left out: {error}", Notice, 2)
+    if not found:
+        raise UserError(f"no topology can wire {arch or 'this network'}.")
+    return found
 
 
 def costs_of(

@@ -31,6 +31,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from search_spaces.errors import UserError
 from search_spaces.layers.attention import Attention, NoProjection
+from search_spaces.topologies.base import Topology
 from tasks.batches import Inputs, call, chosen, moved
 from tasks.splits import spread
 
@@ -128,12 +129,14 @@ def conditioning(network: nn.Module, inputs: Inputs) -> list[list[Conditioning]]
 
 
 def refuse(network: nn.Module) -> None:
-    """Raise a UserError where the network has no attention layers, or none with projections of their own."""
+    """Raise a UserError where the network has no attention layers, or none with projections of their own alone."""
     layers = _layers(network)
     if not layers:
         raise UserError("conditioning is measured of attention layers, and the network has none.")
     if any(isinstance(layer.project, NoProjection) for layer in layers):
         raise UserError("conditioning is of attention's own projections, and this topology's layers have none.")
+    if any(isinstance(module, Topology) and module.takes_values for module in network.modules()):
+        raise UserError("conditioning is of attention over a layer's own values, and this topology mixes them.")
 
 
 def met(network: nn.Module, inputs: Inputs) -> Iterator[list[Layer]]:

@@ -64,6 +64,12 @@ _TEXT, _TEXTS, _FILE, _NUMBER = str | None, list[str], Path | None, int | None
 OPTIONS: Mapping[str, Any] = {
     "task": _argument("TASK", "A task by name (`nas list tasks`), FILE.py:CLASS, or replay:TABLE."),
     "checkpoint": _argument("CHECKPOINT", "Folder of a trained network (`nas evaluate --save`).", Path),
+    "own_checkpoint": _option(
+        "--checkpoint",
+        "Folder of a trained network (`nas evaluate --save`). Default: one that is drawn and not trained.",
+        _FILE,
+        "FOLDER",
+    ),
     "key": _argument("KEY", "An architecture's key, or a row's identity; the beginning will do."),
     "from_study": _argument("STUDY", "Name of a study (`nas list studies`)."),
     "name": _argument("NAME", "What it is to be called: small letters, digits and dashes."),
@@ -110,7 +116,7 @@ OPTIONS: Mapping[str, Any] = {
     "archs": _option("--arch", "Changes to the task's base architecture: depth=7,heads=16.", _TEXTS, "FIELD=VALUE,..."),
     "topology": _option("--topology", 'Topology, with its options: "dca(k=2)" (`nas list topologies`).', _TEXT),
     "topologies": _option(
-        "--topology", 'Topologies that each architecture is wired by: resnet,"dca(k=2)".', _TEXT, "A,B"
+        "--topology", 'Topologies that each architecture is wired by: resnet,"dca(k=2)"; or all.', _TEXT, "A,B"
     ),
     "match": _option(
         "--match", "Change `hidden` of the others until they cost what the first does.", _TEXT, "params|flops"
@@ -177,6 +183,7 @@ OPTIONS: Mapping[str, Any] = {
     "sql": _option("--sql", 'Ask in SQL: "SELECT topology, max(accuracy) FROM rows GROUP BY topology".', _TEXT),
     "by": _option("--by", "Instead of the sums, counts of each layer, or of each operator.", _TEXT, "layer|operator"),
     "port": _option("--port", "Where the dashboard listens, on this machine alone.", int),
+    "drawing": _option("--output -o", "Draw it there, and print no tables.", _FILE, "FILE.png|.svg|.pdf"),
     "plot": _option("--plot", "Where to draw it.", _FILE, "FILE.png"),
 }
 """Parameter of a door, or of what prints what it returns -> the option."""

@@ -173,4 +173,4 @@ def save_figure(figure: "Figure", path: Path) -> None:
         with replacing(path) as file:
             figure.savefig(file, format=path.suffix[1:].lower(), dpi=150)
     except OSError as error:
-        raise UserError(f"the picture cannot be written to {path}: {error.strerror}. Give another --plot.") from error
+        raise UserError(f"the picture cannot be written to {path}: {error.strerror}. Give another.") from error

@@ -58,7 +58,7 @@ def origin_of(checkpoint: Path, task: str | None, preset: str | None, data: str 
     of = fresh_task(reference, data)
     if (record.task, record.task_version) != (of.name, of.version):
         has, wanted = f"{record.task!r} version {record.task_version}", f"{of.name!r} version {of.version}"
-        raise UserError(f"{checkpoint} is of task {has}, this is {wanted}. Train the residual network again.")
+        raise UserError(f"{checkpoint} is of task {has}, this is {wanted}. Take one of this task, or train again.")
     if preset not in of.presets:
         raise unknown(f"preset of task {of.name!r}", preset, of.presets)
     own = {name: value for name, value in record.settings.items() if preset == record.settings.get("preset")}

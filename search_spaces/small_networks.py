@@ -46,34 +46,48 @@ class Echo(nn.Module):
         """Return twice the first input."""
         return inputs[0] * 2
 
+    def project(self, *inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the first input for queries, keys and values."""
+        return inputs[0], inputs[0], inputs[0]
+
+    def mix(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Return the sum of queries and values, so that both reach the output."""
+        return q + v
+
 
 def transformer(kind: type[Topology], options: Any, depth: int, heads: int, head_dim: int) -> Stack:
     """A causal transformer of two embeddings, its layers drawn from one seed, without a final norm."""
     torch.manual_seed(0)
+    wiring = wiring_of(kind, depth, WIDTH, heads, head_dim)
     layers: list[nn.Module] = []
-    for _ in range(depth):
+    for block in range(depth):
         attend = SoftmaxAttention(causal=True)
-        layers.append(Attention(WIDTH, heads, head_dim, attend, NORM, kind.delivers, bias=True))
-        layers.append(FeedForward(WIDTH, 2 * WIDTH, GELU, NORM, kind.delivers, bias=True))
-    return _stack(kind, options, layers, Wiring(sites_of(depth, WIDTH, heads * head_dim), WIDTH, head_dim, parts=2))
+        values = kind.projects_values(wiring, options, block * len(wiring.sites) // depth)
+        layers.append(Attention(WIDTH, heads, head_dim, attend, NORM, kind.delivers, bias=True, values=values))
+        if not kind.replaces_feed_forward:
+            layers.append(FeedForward(WIDTH, 2 * WIDTH, GELU, NORM, kind.delivers, bias=True))
+    return _stack(kind, options, layers, wiring)
 
 
 def dense(kind: type[Topology], options: Any, depth: int) -> Stack:
     """A run of dense layers without heads, drawn from one seed, without a final norm."""
     torch.manual_seed(0)
     layers = [Dense() for _ in range(depth)]
-    return _stack(kind, options, layers, Wiring((Site(("x",), WIDTH, True),) * depth, WIDTH, 0))
+    sites = (Site(("x",), WIDTH, True),) * depth
+    return _stack(kind, options, layers, Wiring(sites, WIDTH, 0, hidden=(WIDTH,) * depth))
 
 
 def echoes(kind: type[Topology], options: Any, depth: int, *, width: int, heads: int, head_dim: int) -> Stack:
     """The wiring of a transformer of two embeddings around layers that cost nothing."""
-    sites = sites_of(depth, width, heads * head_dim)
-    return _stack(kind, options, [Echo(site) for site in sites], Wiring(sites, width, head_dim, parts=2))
+    wiring = wiring_of(kind, depth, width, heads, head_dim)
+    return _stack(kind, options, [Echo(site) for site in wiring.sites], wiring)
 
 
-def sites_of(depth: int, width: int, inner: int) -> tuple[Site, ...]:
-    """Those of a transformer's layers: attention and feed-forward in turn."""
-    return (Site(("q", "k", "v"), inner, True), Site(("x",), width, False)) * depth
+def wiring_of(kind: type[Topology], depth: int, width: int, heads: int, head_dim: int) -> Wiring:
+    """That of a transformer of two embeddings: attention and feed-forward layers in turn, or attention alone."""
+    attention, feed_forward = Site(("q", "k", "v"), heads * head_dim, True), Site(("x",), width, False)
+    block = (attention,) if kind.replaces_feed_forward else (attention, feed_forward)
+    return Wiring(block * depth, width, head_dim, parts=2, hidden=(2 * width,) * depth)
 
 
 def embeddings() -> tuple[Tensor, Tensor]:
@@ -99,7 +113,9 @@ def kept_tensors(module: nn.Module) -> Iterator[Tensor]:
 
 
 def _stack(kind: type[Topology], options: Any, layers: list[Any], wiring: Wiring) -> Stack:
-    return Stack(layers, wire(kind, options, wiring), nn.Identity()).double()
+    stack = Stack(layers, wire(kind, options, wiring), nn.Identity()).double()
+    stack.topology.start(stack.layers)
+    return stack
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:

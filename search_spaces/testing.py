@@ -24,8 +24,8 @@ from search_spaces.small_networks import (
     embeddings,
     kept_tensors,
     perturbed,
-    sites_of,
     transformer,
+    wiring_of,
 )
 from search_spaces.spec import Spec
 from search_spaces.topologies.base import Site, Topology, Wiring
@@ -135,8 +135,8 @@ def check_a_refusal_says_why(subject: Subject) -> None:
         network = Architecture(depth=2, width=width, hidden=8, heads=heads, head_dim=head_dim)
         reason = subject.kind.refusal(network, subject.options)
         if reason is None:
-            sites = sites_of(2, width, heads * head_dim) if heads else (Site(("x",), width, True),) * 2
-            wire(*subject.wired, Wiring(sites, width, head_dim))
+            dense_sites = Wiring((Site(("x",), width, True),) * 2, width, 0, hidden=(8, 8))
+            wire(*subject.wired, wiring_of(subject.kind, 2, width, heads, head_dim) if heads else dense_sites)
             continue
         assert isinstance(reason, str), f"refusal must give None or a reason, got {reason!r}"
         assert reason.strip(), "a reason must not be empty"
@@ -179,8 +179,7 @@ def check_the_closed_form_is_what_is_counted(subject: Subject) -> None:
         with torch.device("meta"):
             stack = echoes(*subject.wired, depth, width=width, heads=heads, head_dim=head_dim)
             inputs = torch.empty(1, 7, width).double(), torch.empty(7, width).double()
-        sites = sites_of(depth, width, heads * head_dim)
-        form = wire_count(*subject.wired, Wiring(sites, width, head_dim, parts=2))
+        form = wire_count(*subject.wired, wiring_of(subject.kind, depth, width, heads, head_dim))
         params = sum(parameter.numel() for parameter in stack.parameters())
         macs = subject.count_macs(stack, inputs)
         at = f"{_said((depth, heads, head_dim))}, width {width}"
@@ -194,11 +193,11 @@ def check_two_forwards_do_not_meet(subject: Subject) -> None:
     topology, inputs, others = stack.topology, embeddings(), tuple(-2 * part for part in embeddings())
     expected = stack(*inputs), stack(*others)
     first, second = topology.open(*inputs), topology.open(*others)
-    for t, layer in enumerate(stack.layers):
-        read, first = topology.read(t, first)
-        other, second = topology.read(t, second)
-        first = topology.write(t, first, layer(*read))
-        second = topology.write(t, second, layer(*other))
+    for t in range(len(stack.layers)):
+        y, first = stack.output(t, first)
+        other, second = stack.output(t, second)
+        first = topology.write(t, first, y)
+        second = topology.write(t, second, other)
     assert torch.equal(topology.close(first), expected[0]), "a forward is changed by another one that runs beside it"
     assert torch.equal(topology.close(second), expected[1]), "a forward is changed by another one that runs beside it"
     holders = [name or "the topology" for name, module in topology.named_modules() if list(kept_tensors(module))]

@@ -57,9 +57,10 @@ class AveragingViT(nn.Module):
 
 def xavier(vit: ViT) -> ViT:
     """The network with linear maps that start as in the original ViT: timm's 0.02 is for widths of several hundred."""
-    for module in (*vit.stack.get_submodule("layers").modules(), vit.head):
+    for module in (*vit.stack.layers.modules(), vit.head):
         if isinstance(module, nn.Linear):
             nn.init.xavier_uniform_(module.weight)
+    vit.stack.topology.start(vit.stack.layers)
     return vit
 
 

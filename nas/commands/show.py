@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from nas.comparing import Comparison
     from nas.exporting import ExportReport
     from nas.importing import Imported
+    from nas.showing.shown import Shown
     from nas.starting import NewFile
     from nas.study import Study
     from nas.tournaments import Tournament
@@ -208,6 +209,30 @@ def profile(record: Mapping[str, Any], format: Format = Format.TABLE) -> None:
         return  # the record's note says so
     report.print_records(console, slowest, list(slowest[0]), f"the {len(slowest)} slowest operators of 3 steps")
     report.say(console, f"{trace} opens in https://ui.perfetto.dev, or: tensorboard --logdir {trace.parent}")
+
+
+def wiring(shown: "Shown", format: Format = Format.TABLE, plot: Path | None = None) -> None:
+    """Print who reads what of whom, and sizes over depth; or draw both where a file is named."""
+    from nas import report
+    from nas.showing.stacks import depth_records, matrix_records
+    from results import export, table
+
+    if plot is not None:
+        shown.plot(plot)
+    if not report.for_a_terminal(format):
+        export.write(table.from_records(shown.records), format.value)
+        return
+    console = report.screen()
+    report.say(console, f"{shown.title}{f'; drawn in {plot}' if plot is not None else ''}")
+    for stack in shown.stacks if plot is None else ():
+        of = f"{stack.name}: " if stack.name else ""
+        rows, depths = matrix_records(stack), depth_records(stack)
+        title = f"{of}{stack.quantity} of each source, by its number below, in what a layer reads"
+        report.print_records(console, rows, list(rows[-1]), title, format)
+        names = ("number", "layer", "read", "made", "gradient")
+        columns = [name for name in names if any(name in record for record in depths)]
+        title = f"{of}root mean square of what is read and made, norm of the loss's gradient by what is made"
+        report.print_records(console, depths, columns, title, format)
 
 
 def imported(found: "Imported") -> None:

@@ -2,8 +2,9 @@
 
 What a network costs is what a first one costs, and what each option of each part costs more or less than the first
 one's. Parts are the topology of each run of blocks, the attention and the feed-forward layer of each block or of those
-that an axis holds together. Where a topology takes one head dim in all its blocks, or refuses some of them, the
-options of other parts depend on it: each way of giving runs such topologies is a slice of its own.
+that an axis holds together. Where a topology takes one head dim in all its blocks, refuses some of them or stands in
+the place of feed-forward layers, the options of other parts or what they cost depend on it: each way of giving runs
+such topologies is a slice of its own.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -81,7 +82,7 @@ class Slice:
 
 @dataclass(frozen=True)
 class Way:
-    """Topologies of one run of blocks under which the blocks' options are the same.
+    """Topologies of one run of blocks under which the blocks' options are the same, and cost the same.
 
     Attributes:
         topologies: Their texts.
@@ -161,10 +162,13 @@ class _Layout:
         shared = set.intersection(*(set(self._values("head_dim", block)) for block in blocks))
         found: dict[tuple[str, int | None, frozenset[tuple[int, ...]]], list[str]] = {}
         for text in map(str, self.topologies[run]):
-            in_head_space = load(text)[0].delivers == "heads"
+            topology = load(text)[0]
+            in_head_space = topology.delivers == "heads"
+            # Under these a block's heads or hidden features cost what they cost under no other.
+            by_itself = text if in_head_space or topology.replaces_feed_forward else ""
             refused = self._refused(text, blocks)
             for head_dim in sorted(shared) if in_head_space else [None]:
-                found.setdefault((text if in_head_space else "", head_dim, refused), []).append(text)
+                found.setdefault((by_itself, head_dim, refused), []).append(text)
         return [Way(tuple(texts), head_dim, refused) for (_, head_dim, refused), texts in found.items()]
 
     def _refused(self, text: str, blocks: range) -> frozenset[tuple[int, ...]]:

@@ -42,17 +42,18 @@ def count_softmax(heads: int, head_dim: int, tokens: int) -> Count:
 
 
 class SharedProjection(nn.Module):
-    """Norm once and project once: one input [B, N, D] to queries, keys and values [B, N, H*K]."""
+    """Norm once and project once: one input [B, N, D] to queries, keys and values [B, N, H*K], or to the first two."""
 
-    def __init__(self, width: int, inner: int, norm: Norm, bias: bool) -> None:
+    def __init__(self, width: int, inner: int, norm: Norm | None, bias: bool, values: bool) -> None:
         super().__init__()
-        self.norm = norm.build(width)
-        self.qkv = nn.Linear(width, 3 * inner, bias=bias)
+        self.parts = 3 if values else 2
+        self.norm = nn.Identity() if norm is None else norm.build(width)
+        self.qkv = nn.Linear(width, self.parts * inner, bias=bias)
 
-    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
-        """Project [B, N, D]."""
-        q, k, v = self.qkv(self.norm(x)).chunk(3, dim=-1)
-        return q, k, v
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Project [B, N, D]; None for values that come from elsewhere."""
+        q, k, *v = self.qkv(self.norm(x)).chunk(self.parts, dim=-1)
+        return q, k, v[0] if v else None
 
 
 class PortProjection(nn.Module):
@@ -89,7 +90,8 @@ class NoProjection(nn.Module):
 class Attention(nn.Module):
     """A pre-norm attention layer, the first layer of its block.
 
-    What it does with its inputs follows from how the topology delivers them (see Topology.delivers).
+    What it does with its inputs follows from how the topology delivers them (see Topology.delivers). Without `values`
+    it projects none: the topology gives them (see Topology.values).
     """
 
     def __init__(
@@ -103,6 +105,7 @@ class Attention(nn.Module):
         *,
         bias: bool,
         dropout: float = 0.0,
+        values: bool = True,
     ) -> None:
         super().__init__()
         inner = heads * head_dim
@@ -111,8 +114,8 @@ class Attention(nn.Module):
         self.attend = attend
         self.project: nn.Module
         match delivers:
-            case "shared":
-                self.project = SharedProjection(width, inner, norm, bias)
+            case "shared" | "normed":
+                self.project = SharedProjection(width, inner, norm if delivers == "shared" else None, bias, values)
             case "per-port":
                 self.project = PortProjection(width, inner, norm, bias)
             case "heads":
@@ -125,15 +128,22 @@ class Attention(nn.Module):
 
         The mask [B, N] is False where a token is padding; what comes out there means nothing.
         """
-        q, k, v = (x.unflatten(-1, (self.heads, -1)).transpose(-3, -2) for x in self.project(*inputs))  # [B, H, N, K]
+        q, k, v = self.project(*inputs)
+        return self.mix(q, k, v, mask)
+
+    def mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+        """What comes after the projections: three [B, N, H*K] to [B, N, D]."""
+        q, k, v = (x.unflatten(-1, (self.heads, -1)).transpose(-3, -2) for x in (q, k, v))  # [B, H, N, K]
         y = self.attend(q, k, v, mask)
         return self.drop(self.out(y.transpose(-3, -2).flatten(-2)))  # type: ignore[no-any-return]  # nn.Module's Any
 
 
-def count_attention(width: int, heads: int, head_dim: int, norm: Norm, delivers: Delivery, *, bias: bool) -> Count:
+def count_attention(
+    width: int, heads: int, head_dim: int, norm: Norm, delivers: Delivery, *, bias: bool, values: bool = True
+) -> Count:
     """Closed form of an Attention layer at one position, without what attends in it."""
     if delivers == "heads":
         return Count()
     inner = heads * head_dim
-    norms = Count(params=norm.params(width) * (1 if delivers == "shared" else 3))
-    return norms + linear(width, 3 * inner, bias=bias) + linear(inner, width, bias=bias)
+    norms = Count(params=norm.params(width) * {"shared": 1, "per-port": 3, "normed": 0}[delivers])
+    return norms + linear(width, (3 if values else 2) * inner, bias=bias) + linear(inner, width, bias=bias)

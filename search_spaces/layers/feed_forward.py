@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from search_spaces.count import Count, linear
 from search_spaces.layers.norm import Norm
-from search_spaces.topologies.base import Delivery, Site
+from search_spaces.topologies.base import NORMED, Delivery, Site
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ SWIGLU = Activation(_swiglu, maps=2)
 
 
 class FeedForward(nn.Module):
-    """down(activation(up(norm(x)))), the second layer of its block. Inputs in head space come normed already."""
+    """down(activation(up(norm(x)))), the second layer of its block. Inputs may come normed already (NORMED)."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class FeedForward(nn.Module):
     ) -> None:
         super().__init__()
         self.site = Site(("x",), width, opens_block=False)
-        self.norm = nn.Identity() if delivers == "heads" else norm.build(width)
+        self.norm = nn.Identity() if delivers in NORMED else norm.build(width)
         self.up = nn.Linear(width, activation.maps * hidden, bias=bias)
         self.activation = activation.function
         self.down = nn.Linear(hidden, width, bias=bias)
@@ -73,5 +73,5 @@ def count_feed_forward(
     width: int, hidden: int, activation: Activation, norm: Norm, delivers: Delivery, *, bias: bool
 ) -> Count:
     """Closed form of a FeedForward layer at one position."""
-    norms = Count(params=0 if delivers == "heads" else norm.params(width))
+    norms = Count(params=0 if delivers in NORMED else norm.params(width))
     return norms + linear(width, activation.maps * hidden, bias=bias) + linear(hidden, width, bias=bias)

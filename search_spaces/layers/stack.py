@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
@@ -11,7 +12,7 @@ from search_spaces.count import Count
 from search_spaces.errors import UserError
 from search_spaces.layers.norm import Norm
 from search_spaces.topologies import build as topologies
-from search_spaces.topologies.base import Site, Topology
+from search_spaces.topologies.base import NORMED, Site, Topology
 from search_spaces.topologies.registry import load, refusal
 
 
@@ -37,13 +38,28 @@ class Stack(nn.Module):
         layers whose site says that they take one.
         """
         state = self.topology.open(*parts)
-        for t, layer in enumerate(self.layers):
-            inputs, state = self.topology.read(t, state)
-            beside = _beside(_site(layer), mask, condition)
-            call = partial(layer, **beside) if beside else layer
-            y = checkpoint(call, *inputs, use_reentrant=False) if self.recompute else call(*inputs)
+        for t in range(len(self.layers)):
+            y, state = self.output(t, state, mask, condition)
             state = self.topology.write(t, state, y)
         return self.norm(self.topology.close(state))  # type: ignore[no-any-return]  # nn.Module returns Any
+
+    def output(
+        self, t: int, state: Any, mask: Tensor | None = None, condition: Tensor | None = None
+    ) -> tuple[Tensor, Any]:
+        """What layer t makes of what it reads, and the topology's state, in which that is not written yet."""
+        layer: Any = self.layers[t]
+        site = _site(layer)
+        beside = _beside(site, mask, condition)
+        inputs, state = self.topology.read(t, state)
+        if self.topology.takes_values and site.attends:
+            q, k, v = self._run(layer.project, *inputs)
+            v, state = self.topology.values(t, state, v)
+            return self._run(partial(layer.mix, **beside), q, k, v), state
+        return self._run(partial(layer, **beside), *inputs), state
+
+    def _run(self, call: Any, *inputs: Any) -> Any:
+        """What a layer, or a part of one, makes of its inputs."""
+        return checkpoint(call, *inputs, use_reentrant=False) if self.recompute else call(*inputs)
 
 
 def build_stack(architecture: Architecture, layers: Sequence[nn.Module], norm: Norm | None, *, parts: int) -> Stack:
@@ -56,9 +72,10 @@ def build_stack(architecture: Architecture, layers: Sequence[nn.Module], norm: N
     if reason is not None:
         raise UserError(reason)
     topology = topologies.build(architecture, [_site(layer) for layer in layers], parts)
-    # A topology that delivers in head space norms what it returns: it works on a matrix, not on features.
     final = nn.Identity() if norm is None or _ends_normed(architecture) else norm.build(architecture.width)
-    return Stack(layers, topology, final)
+    stack = Stack(layers, topology, final)
+    topology.start(stack.layers)
+    return stack
 
 
 def count_stack(
@@ -71,7 +88,7 @@ def count_stack(
 
 def _ends_normed(architecture: Architecture) -> bool:
     """Whether what the last run closes to is normed already."""
-    return load(architecture.runs[-1].topology)[0].delivers == "heads"
+    return load(architecture.runs[-1].topology)[0].delivers in NORMED
 
 
 def _beside(site: Site, mask: Tensor | None, condition: Tensor | None) -> dict[str, Tensor]:

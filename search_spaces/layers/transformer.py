@@ -1,10 +1,10 @@
-"""The transformer's stack: blocks of an attention layer and a feed-forward layer.
+"""The transformer's stack: blocks of an attention layer and a feed-forward layer, or what a topology has in its place.
 
 Shapes: N = tokens, D = width.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from torch import nn
@@ -17,6 +17,7 @@ from search_spaces.layers.feed_forward import Activation, FeedForward, count_fee
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import Stack, build_stack, count_stack
 from search_spaces.topologies.base import Site
+from search_spaces.topologies.build import own_values
 from search_spaces.topologies.registry import load
 
 
@@ -50,30 +51,35 @@ def build_transformer(architecture: Architecture, style: TransformerStyle, atten
         UserError: An architecture without heads, or one that its topology cannot wire.
     """
     _check(architecture)
-    layers = []
-    for number in range(architecture.depth):
-        block = architecture.at(number)
-        delivers = load(block.topology)[0].delivers
+    blocks = [architecture.at(number) for number in range(architecture.depth)]
+    values = _own_values(architecture, blocks)
+    layers: list[nn.Module] = []
+    for number, block in enumerate(blocks):
+        topology = load(block.topology)[0]
         attention = Attention(
             block.width,
             block.heads,
             block.head_dim,
             attend(number),
             style.norm,
-            delivers,
+            topology.delivers,
             bias=style.attention_bias,
             dropout=style.dropout,
+            values=values[number],
         )
+        layers.append(attention)
+        if topology.replaces_feed_forward:
+            continue
         feed_forward = FeedForward(
             block.width,
             block.hidden,
             style.activation,
             style.norm,
-            delivers,
+            topology.delivers,
             bias=style.feed_forward_bias,
             dropout=style.dropout,
         )
-        layers += [attention, feed_forward]
+        layers.append(feed_forward)
     return build_stack(architecture, layers, style.norm, parts=style.parts)
 
 
@@ -98,26 +104,40 @@ def count_transformer(
     _check(architecture)
     blocks = [architecture.at(number) for number in range(architecture.depth)]
     layers = Count()
-    for block, number in Counter(blocks).items():
-        layers += _count_block(block, style, tokens, attend).repeated(number)
-    sites = [
-        site
-        for block in blocks
-        for site in (
-            Site(("q", "k", "v"), block.heads * block.head_dim, True),
-            Site(("x",), block.width, False),
-        )
-    ]
+    for (block, values), number in Counter(zip(blocks, _own_values(architecture, blocks), strict=True)).items():
+        layers += _count_block(block, style, tokens, attend, values).repeated(number)
+    sites = [site for block in blocks for site in _sites(block)]
     return count_stack(architecture, sites, layers, style.norm, positions=tokens, parts=style.parts)
 
 
+def _own_values(architecture: Architecture, blocks: Sequence[Architecture]) -> list[bool]:
+    """Of each block whether its attention layer projects values of its own."""
+    sites = [site for block in blocks for site in _sites(block)]
+    values = own_values(architecture, sites)
+    return [own for own, site in zip(values, sites, strict=True) if site.attends]
+
+
+def _sites(block: Architecture) -> tuple[Site, ...]:
+    """Where the layers of one block meet the stream."""
+    attention = Site(("q", "k", "v"), block.heads * block.head_dim, True)
+    if load(block.topology)[0].replaces_feed_forward:
+        return (attention,)
+    return attention, Site(("x",), block.width, False)
+
+
 def _count_block(
-    block: Architecture, style: TransformerStyle, tokens: int, attend: Callable[[int, int, int], Count]
+    block: Architecture, style: TransformerStyle, tokens: int, attend: Callable[[int, int, int], Count], values: bool
 ) -> Count:
     """One block of an architecture whose blocks are alike."""
-    width, delivers = block.width, load(block.topology)[0].delivers
-    attention = count_attention(width, block.heads, block.head_dim, style.norm, delivers, bias=style.attention_bias)
+    width, topology = block.width, load(block.topology)[0]
+    delivers = topology.delivers
+    attention = count_attention(
+        width, block.heads, block.head_dim, style.norm, delivers, bias=style.attention_bias, values=values
+    )
+    attention = attention.times(tokens) + attend(block.heads, block.head_dim, tokens)
+    if topology.replaces_feed_forward:
+        return attention
     feed_forward = count_feed_forward(
         width, block.hidden, style.activation, style.norm, delivers, bias=style.feed_forward_bias
     )
-    return (attention + feed_forward).times(tokens) + attend(block.heads, block.head_dim, tokens)
+    return attention + feed_forward.times(tokens)

@@ -79,6 +79,7 @@ def build_decoder(
     head = nn.Linear(architecture.width, vocabulary, bias=chosen.head_bias)
     model = Decoder(embedding, stack, head, context)
     (_lecun if initial == "lecun" else chosen.initialise)(model)
+    stack.topology.start(stack.layers)
     if tied:
         head.weight = embedding.tokens.weight
     return model
@@ -156,8 +157,8 @@ def _xavier(model: Decoder) -> None:
         if module.bias is not None:
             nn.init.normal_(module.bias, std=1e-6)
     for projection in model.stack.layers.modules():
-        if isinstance(projection, SharedProjection):  # three maps in one, each with a fan-out of its own
-            for weight in projection.qkv.weight.detach().chunk(3):
+        if isinstance(projection, SharedProjection):  # several maps in one, each with a fan-out of its own
+            for weight in projection.qkv.weight.detach().chunk(projection.parts):
                 nn.init.xavier_uniform_(weight)
 
 

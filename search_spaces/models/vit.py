@@ -5,6 +5,7 @@ Shapes: B = batch, C = channels, P = patch side, N = tokens (patches and one cla
 
 import math
 from dataclasses import dataclass
+from itertools import accumulate
 
 import torch
 from timm.layers import drop_path as drop_examples
@@ -13,9 +14,10 @@ from torch import Tensor, nn
 
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count, linear
-from search_spaces.layers.attention import SoftmaxAttention
+from search_spaces.layers.attention import Attention, SoftmaxAttention
 from search_spaces.layers.feed_forward import GELU
 from search_spaces.layers.norm import Norm
+from search_spaces.layers.stack import Stack
 from search_spaces.layers.transformer import TransformerStyle, build_transformer, count_transformer
 
 VIT = TransformerStyle(Norm("layer", 1e-6), GELU, attention_bias=True, feed_forward_bias=True, parts=2)
@@ -45,9 +47,9 @@ class PatchTokens(nn.Module):
 
 @dataclass(frozen=True, slots=True)
 class DropExamples:
-    """A forward hook that zeroes a layer's output for a share of the examples while training (stochastic depth).
+    """A forward hook on a layer's last module: while training it zeroes a share of the examples (stochastic depth).
 
-    A hook and not a module around the layer, so that parameters have the same names with and without it.
+    A hook and not a module around it, so that parameters have the same names with and without it.
     """
 
     share: float
@@ -60,7 +62,7 @@ class DropExamples:
 class ViT(nn.Module):
     """Patch tokens, a transformer stack, and a linear classifier of the class token."""
 
-    def __init__(self, embedding: PatchTokens, stack: nn.Module, head: nn.Linear) -> None:
+    def __init__(self, embedding: PatchTokens, stack: Stack, head: nn.Linear) -> None:
         super().__init__()
         self.embedding = embedding
         self.stack = stack
@@ -82,16 +84,19 @@ def build_vit(
         UserError: The architecture has no heads, or its topology cannot wire it.
     """
     stack = build_transformer(architecture, VIT, lambda block: SoftmaxAttention(causal=False))
-    for t, layer in enumerate(stack.layers):
-        share = drop_path * (t // 2) / max(1, architecture.depth - 1)
+    numbers = accumulate(isinstance(layer, Attention) for layer in stack.layers)  # of each layer's block, from 1
+    for layer, number in zip(stack.layers, numbers, strict=True):
+        share = drop_path * (number - 1) / max(1, architecture.depth - 1)
         if share:
-            layer.register_forward_hook(DropExamples(share))
+            last = layer.get_submodule("out" if isinstance(layer, Attention) else "down")
+            last.register_forward_hook(DropExamples(share))
     model = ViT(PatchTokens(image, patch, architecture.width), stack, nn.Linear(architecture.width, classes))
     for module in (*stack.layers.modules(), model.head):
         if isinstance(module, nn.Linear):
             trunc_normal_(module.weight, std=0.02)
             if module.bias is not None:
                 nn.init.zeros_(module.bias)
+    stack.topology.start(stack.layers)
     return model
 
 

@@ -68,7 +68,9 @@ class History(NamedTuple):
 
 @final
 class ANCRe(Topology):
-    """h_j = [h_{j-1} +] f_j(h_{j-1}) + sum_{i<j} p_ij h_i, and the head reads h_K.
+    """ANCRe (Zhang et al., 2026): learned shortcuts between all blocks, under a softmax.
+
+    h_j = [h_{j-1} +] f_j(h_{j-1}) + sum_{i<j} p_ij h_i, and the head reads h_K.
 
     Ingoing: p_.j = softmax(c_.j / tau) over the sources i = 0 .. j-1. Outgoing: p_i. = softmax(c_i. / tau) over the
     targets j = i+1 .. K. The logits c are zeros at the start, so all shortcuts begin alike; the network does not begin

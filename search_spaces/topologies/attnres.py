@@ -1,16 +1,17 @@
 """Attention residuals: every layer attends over the outputs of all layers before it, in place of their sum.
 
 Legend: v_0 = the network's input, v_i = the output of layer i = 1 .. L without its input.
-Shapes: ... = any leading axes, D = width, S = sources.
+Shapes: ... = any leading axes, D = width, S = sources, H = heads.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import Any, ClassVar, NamedTuple, final
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from search_spaces.architecture import Architecture
 from search_spaces.count import Count, weighted_sum
 from search_spaces.errors import UserError
 from search_spaces.spec import Axes
@@ -18,11 +19,21 @@ from search_spaces.topologies.base import Topology, Wiring, total
 
 Source = tuple[Tensor, Tensor]
 """What can be attended to, [..., D], and one over its root mean square, [..., 1]."""
-State = tuple[tuple[Source, ...], Source | None]
-"""The input and the sums of all blocks that are complete, and the sum of the one that is not."""
 
 EPS = 1e-6
 """Of the norm of keys."""
+
+
+class Sources(NamedTuple):
+    """The input and the sums of all blocks that are complete, and the sum of the one that is not."""
+
+    complete: tuple[Source, ...]
+    partial: Source | None = None
+
+    @property
+    def all(self) -> tuple[Source, ...]:
+        """Everything that can be attended to, oldest first."""
+        return self.complete if self.partial is None else (*self.complete, self.partial)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,22 +43,77 @@ class AttentionResidualsOptions:
     Attributes:
         every: How many layers are one source, their sum: 1 attends to each, and as many as there are to the input and
             the rest. They are counted one by one, attention and feed-forward.
+        heads: Into how many groups the features are divided, each with a softmax of its own.
     """
 
     every: int = 1
+    heads: int = 1
 
     def __post_init__(self) -> None:
-        if self.every < 1:
-            raise UserError(f"every must be at least 1, got {self.every}.")
+        for name, number in (("every", self.every), ("heads", self.heads)):
+            if number < 1:
+                raise UserError(f"{name} must be at least 1, got {number}.")
+
+
+class OverDepth(Topology):
+    """What both forms share: the sources, and mixes of them with a query for each."""
+
+    Options: ClassVar[type] = AttentionResidualsOptions
+    axes: ClassVar[Axes] = {"every": (1, 4)}
+    equals_resnet: ClassVar[bool] = True
+    searched: ClassVar[bool] = False
+
+    def __init__(self, wiring: Wiring, options: AttentionResidualsOptions, queries: int) -> None:
+        super().__init__()
+        self.every, self.heads = options.every, options.heads
+        features = torch.eye(options.heads).repeat_interleave(wiring.width // options.heads, dim=1)
+        self.register_buffer("features", features, persistent=False)  # of each head, [H, D]
+        self.w = nn.ParameterList(nn.Parameter(torch.zeros(wiring.width)) for _ in range(queries))
+
+    @classmethod
+    def refusal(cls, architecture: Architecture, options: AttentionResidualsOptions) -> str | None:
+        """Widths that the heads do not divide."""
+        if architecture.width % options.heads == 0:
+            return None
+        return f"heads={options.heads} must divide the width, got width={architecture.width}."
+
+    @staticmethod
+    def count_mixes(wiring: Wiring, options: AttentionResidualsOptions, queries: int) -> Count:
+        """A query each, in each head a product with all of every source, and weighted sums; outputs added to others."""
+        width, every = wiring.width, options.every
+        sources = [1 + t // every + (t % every > 0) for t in range(1, queries + 1)]
+        sums = sum(t % every > 0 for t in range(len(wiring.sites)))
+        mixes = sum(weighted_sum(number, width) for number in sources)
+        return Count(queries * width, options.heads * sum(sources) * width, mixes + sums * width)
+
+    def added(self, t: int, sources: Sources, y: Tensor) -> Sources:
+        """The sources with layer t's output in the sum under way, which is complete after so many layers."""
+        under_way = _source(y if sources.partial is None else sources.partial[0] + y)
+        if (t + 1) % self.every:
+            return Sources(sources.complete, under_way)
+        return Sources((*sources.complete, under_way))
+
+    def mixed(self, query: int, sources: tuple[Source, ...]) -> Tensor:
+        """sum_i a_i v_i, by a softmax over the sources in each head."""
+        w = self.features * self.w[query]  # [H, D], which is faster than head by head
+        scores = torch.stack([F.linear(v, w) * inverse for v, inverse in sources], dim=-1)  # [..., H, S]
+        shares = scores.softmax(dim=-1).split(1, dim=-1)
+        parts = [v.unflatten(-1, (self.heads, -1)) for v, _ in sources]  # [..., H, D / H]
+        mixed: Tensor = shares[0] * parts[0]
+        for share, part in zip(shares[1:], parts[1:], strict=True):
+            mixed = torch.addcmul(mixed, share, part)
+        return mixed.flatten(-2)
 
 
 @final
-class AttentionResiduals(Topology):
-    """Layer t + 1 reads s sum_i a_i v_i over its s sources, a = softmax_i(w_t . v_i / rms(v_i)), at each position.
+class AttentionResiduals(OverDepth):
+    """Attention residuals (Kimi Team, 2026): layers attend over the outputs of all before, in place of their sum.
+
+    Layer t + 1 reads s sum_i a_i v_i over its s sources, a = softmax_i(w_t . v_i / rms(v_i)), at each position.
 
     With `every` above 1 the outputs of so many layers are one source, their sum, which begins anew after them; of the
     one under way the sum so far is a source. The head reads such a mix with a query of its own. All w are zeros at the
-    start: the mix is the mean of the sources.
+    start: the mix is the mean of the sources. With `heads` each group of features has weights of its own.
 
     Source: Kimi Team, Attention Residuals (arXiv 2603.15031, 2026). Readings taken:
 
@@ -56,62 +122,89 @@ class AttentionResiduals(Topology):
       network. Where no norm follows it starts as the residual network, which without the factor it would not.
     * The paper's keys are normed with a learned gain, which is one with w here: their product is what counts.
     * The first layer has one source, and so no query: published code has one there, which never learns.
+    * Keys are normed over all features, whatever the heads.
     * A block is counted in layers, as in the paper ("one query per layer" means attention and feed-forward each);
       Kimi K3 counts pairs of them.
     * w is not weight-decayed, of which the paper says nothing: decay would pull to the mean.
 
-    The state is (sources with what norms them, the unfinished one or None); what norms a source is computed once.
+    The state is the sources, each with what norms it, which is computed once.
 
     Parameters: `layers * width`
     """
 
-    Options: ClassVar[type] = AttentionResidualsOptions
-    axes: ClassVar[Axes] = {"every": (1, 4)}
-    equals_resnet: ClassVar[bool] = True
-    searched: ClassVar[bool] = False
-
     def __init__(self, wiring: Wiring, options: AttentionResidualsOptions) -> None:
-        super().__init__()
-        self.every = options.every
-        self.w = nn.ParameterList(nn.Parameter(torch.zeros(wiring.width)) for _ in wiring.sites)
+        super().__init__(wiring, options, len(wiring.sites))
 
     @classmethod
     def count(cls, wiring: Wiring, options: AttentionResidualsOptions) -> Count:
-        """A query for each layer but the first, and the head's; products with all sources, and their weighted sums."""
-        width, every = wiring.width, options.every
-        sources = [1 + t // every + (t % every > 0) for t in range(1, len(wiring.sites) + 1)]
-        sums = sum(t % every > 0 for t in range(len(wiring.sites)))  # an output that is added to others
-        mixes = Count(len(sources) * width, sum(sources) * width, sum(weighted_sum(s, width) for s in sources))
-        return mixes + Count(elementwise=sums * width)
+        """A mix for each layer but the first, and the head's."""
+        return cls.count_mixes(wiring, options, len(wiring.sites))
 
-    def open(self, *parts: Tensor) -> State:
+    def open(self, *parts: Tensor) -> Sources:
         """Start from the network's input alone."""
-        return (_source(total(parts)),), None
+        return Sources((_source(total(parts)),))
 
-    def read(self, t: int, state: State) -> tuple[tuple[Tensor, ...], State]:
+    def read(self, t: int, state: Sources) -> tuple[tuple[Tensor, ...], Sources]:
         """Mix the sources; the first layer reads the only one."""
-        return ((state[0][0][0] if t == 0 else self._mixed(t - 1, state)),), state
+        return ((self._scaled(t - 1, state) if t else state.complete[0][0]),), state
 
-    def write(self, t: int, state: State, y: Tensor) -> State:
-        """Add the layer's output to the sum under way, which is complete after so many layers."""
-        complete, partial = state
-        under_way = _source(y if partial is None else partial[0] + y)
-        return ((*complete, under_way), None) if (t + 1) % self.every == 0 else (complete, under_way)
+    def write(self, t: int, state: Sources, y: Tensor) -> Sources:
+        """Add the layer's output to the sum under way."""
+        return self.added(t, state, y)
 
-    def close(self, state: State) -> Tensor:
+    def close(self, state: Sources) -> Tensor:
         """Mix once more."""
-        return self._mixed(len(self.w) - 1, state)
+        return self._scaled(len(self.w) - 1, state)
 
-    def _mixed(self, query: int, state: State) -> Tensor:
-        complete, partial = state
-        sources = complete if partial is None else (*complete, partial)
-        w = self.w[query].unsqueeze(0)  # [1, D]
-        scores = torch.cat([F.linear(v, w) * inverse for v, inverse in sources], dim=-1)  # [..., S]
-        shares = (len(sources) * scores.softmax(dim=-1)).split(1, dim=-1)
-        mixed: Tensor = shares[0] * sources[0][0]
-        for share, (v, _) in zip(shares[1:], sources[1:], strict=True):
-            mixed = torch.addcmul(mixed, share, v)
-        return mixed
+    def _scaled(self, query: int, state: Sources) -> Tensor:
+        return len(state.all) * self.mixed(query, state.all)
+
+
+@final
+class AttentionResidualsDelta(OverDepth):
+    """Attention residuals, delta form (2026): the mix over depth is added to the residual stream, gated.
+
+    Layer t + 1 reads h_t + g_t sum_i a_i v_i, with a as in attention residuals and h_t the residual stream.
+
+    The head reads the residual stream alone. g_t, a number for each layer, is 0 at the start: the residual network.
+
+    Source: "delta" attention residuals (arXiv 2605.18855), read in a reimplementation. There the gate is a choice; here
+    it is always there. The first layer, whose one source is h itself, has neither query nor gate.
+
+    The state is (sources, h).
+
+    Parameters: `(layers - 1) * (width + 1)`
+    """
+
+    def __init__(self, wiring: Wiring, options: AttentionResidualsOptions) -> None:
+        super().__init__(wiring, options, len(wiring.sites) - 1)
+        self.g = nn.ParameterList(nn.Parameter(torch.zeros(())) for _ in self.w)
+
+    @classmethod
+    def count(cls, wiring: Wiring, options: AttentionResidualsOptions) -> Count:
+        """A mix and a gate for each layer but the first, and the residual stream's additions."""
+        layers, width = len(wiring.sites), wiring.width
+        gated = Count(layers - 1, elementwise=(2 * (layers - 1) + layers) * width)
+        return cls.count_mixes(wiring, options, layers - 1) + gated
+
+    def open(self, *parts: Tensor) -> tuple[Sources, Tensor]:
+        """Start from the network's input alone."""
+        x = total(parts)
+        return Sources((_source(x),)), x
+
+    def read(self, t: int, state: tuple[Sources, Tensor]) -> tuple[tuple[Tensor, ...], Any]:
+        """Give the stream and the gated mix of the sources; the first layer reads the stream."""
+        sources, h = state
+        return ((torch.addcmul(h, self.g[t - 1], self.mixed(t - 1, sources.all)) if t else h),), state
+
+    def write(self, t: int, state: tuple[Sources, Tensor], y: Tensor) -> tuple[Sources, Tensor]:
+        """Add the layer's output to the stream, and to the sum under way."""
+        sources, h = state
+        return self.added(t, sources, y), h + y
+
+    def close(self, state: tuple[Sources, Tensor]) -> Tensor:
+        """Return the stream."""
+        return state[1]
 
 
 def _source(v: Tensor) -> Source:

@@ -1,4 +1,4 @@
-"""The residual stream: what a topology owns and the four moves on it.
+"""The residual stream: what a topology owns and the moves on it.
 
 A network is a run of layers f_0 .. f_{L-1} between an embedding and a head. The topology owns the
 memory between them, its *state*:
@@ -7,6 +7,9 @@ memory between them, its *state*:
     inputs, state = topology.read(t, state)         # state            -> the inputs of layer t
     state = topology.write(t, state, f_t(*inputs))  # layer t's output -> state
     y = topology.close(state)                       # state            -> what the head reads
+
+A fifth move, `values`, reaches into attention layers, between what they project and what attends; few topologies have
+anything to do there.
 
 State is passed, never kept on the module: two forwards are equal, checkpointing and torch.compile work.
 
@@ -25,7 +28,10 @@ from search_spaces.architecture import Architecture
 from search_spaces.count import Count, Handlers
 from search_spaces.spec import Axes
 
-Delivery = Literal["shared", "per-port", "heads"]
+Delivery = Literal["shared", "per-port", "heads", "normed"]
+
+NORMED: frozenset[Delivery] = frozenset({"heads", "normed"})
+"""What layers take without a norm of their own; what `close` returns is normed too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +65,14 @@ class Wiring:
         width: Features of the stream, D.
         head_dim: Features of one head; 0 in a network without heads.
         parts: How many embeddings make the network's input (2: tokens and positions).
+        hidden: For each block, the features inside its feed-forward layer, or between its dense layers.
     """
 
     sites: tuple[Site, ...]
     width: int
     head_dim: int
     parts: int = 1
+    hidden: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +85,8 @@ class Topology(nn.Module, ABC):
 
     A subclass takes `(wiring, options)`, is final, and says in its docstring the equation, the source, the reading
     taken of it and, after "Parameters:", how many it adds: a Python expression in `blocks`, `layers`, `sites` (one for
-    each layer), `ports` (inputs of a block's first layer), `width`, `head_dim`, `parts` and the options by their names.
+    each layer), `ports` (inputs of a block's first layer), `width`, `head_dim`, `parts`, `hidden` (one for
+    each block) and the options by their names.
 
     Linear maps are held as nn.Linear and mixing weights as bare parameters: weight decay goes by that (see decay.py).
     """
@@ -90,12 +99,17 @@ class Topology(nn.Module, ABC):
 
     "shared"    one tensor [..., D] for all ports: the layer norms it once and projects it;
     "per-port"  one tensor [..., D] for each port: the layer norms and projects each;
+    "normed"    one tensor [..., D] for all ports, that the layer projects as it is. What `close` returns is normed too;
     "heads"     one tensor [..., inner] for each port, normed and in head space: the layer does neither, and its
                 output stays in head space. What `close` returns is normed too.
     """
 
     granularity: ClassVar[Literal["layer", "block"]] = "layer"
     """Whether the topology wires every layer, or whole blocks that keep their inner skip (see PerBlock)."""
+
+    replaces_feed_forward: ClassVar[bool] = False
+    """Whether it stands in the place of the feed-forward layers: a block is then its attention layer alone, and
+    `wiring.hidden` says how many features what stands there has inside."""
 
     equals_resnet: ClassVar[bool] = False
     """Whether the network computes what the plain residual network with the same layers does, before training."""
@@ -106,6 +120,9 @@ class Topology(nn.Module, ABC):
 
     searched: ClassVar[bool] = True
     """Whether the spaces `joint` and `topology` have it; any topology can be asked for by name."""
+
+    takes_values: ClassVar[bool] = False
+    """Whether `values` is called. Attention layers are then asked for their projections and for the rest apart."""
 
     handlers: ClassVar[Handlers] = {}
     """How operators of this topology are counted that `nas cost` does not know; None for those without matrix work."""
@@ -118,6 +135,11 @@ class Topology(nn.Module, ABC):
     def refusal(cls, architecture: Architecture, options: Any) -> str | None:
         """Why this architecture cannot be wired so, or None where it can."""
         return None
+
+    @classmethod
+    def projects_values(cls, wiring: Wiring, options: Any, t: int) -> bool:
+        """Whether layer t, which attends, has a projection to values of its own; else `values` is given None."""
+        return True
 
     @classmethod
     @abstractmethod
@@ -135,6 +157,19 @@ class Topology(nn.Module, ABC):
     @abstractmethod
     def read(self, t: int, state: Any) -> tuple[tuple[Tensor, ...], Any]:
         """Return layer t's inputs (one for all ports, or one for each) and the state."""
+
+    def start(self, layers: nn.ModuleList) -> None:
+        """Change freshly drawn layers, where the topology has a start of its own for them; its own are drawn already.
+
+        Called once a stack is built, and by networks that then draw all maps of its layers anew.
+        """
+
+    def values(self, t: int, state: Any, v: Tensor | None) -> tuple[Tensor | None, Any]:
+        """Return what is attended over at layer t in place of the values [..., inner] that it projected; and the state.
+
+        Called after `read`, and only where `takes_values` is set.
+        """
+        return v, state
 
     @abstractmethod
     def write(self, t: int, state: Any, y: Tensor) -> Any:

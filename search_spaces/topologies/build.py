@@ -7,9 +7,9 @@ from typing import Any
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count
 from search_spaces.topologies.base import Site, Topology, Wiring
-from search_spaces.topologies.per_block import Inner, PerBlock
+from search_spaces.topologies.per_block import Inner, PerBlock, openings
 from search_spaces.topologies.registry import load
-from search_spaces.topologies.runs import LayerRun, Runs
+from search_spaces.topologies.runs import LayerRun, Runs, wirings
 
 
 def build(architecture: Architecture, sites: Sequence[Site], parts: int) -> Topology:
@@ -29,6 +29,19 @@ def count(architecture: Architecture, sites: Sequence[Site], parts: int) -> Coun
     return topology.count(_wiring(architecture, sites, parts), options)
 
 
+def own_values(architecture: Architecture, sites: Sequence[Site]) -> list[bool]:
+    """Of each layer whether it projects values of its own, where it attends. Raises as `build` does."""
+    topology, options = _topology(architecture, sites)
+    wiring = _wiring(architecture, sites, 1)
+    if topology is not Runs:
+        return [_projects_values(topology, options, wiring, t) for t in range(len(sites))]
+    return [
+        _projects_values(run.topology, run.options, part, t)
+        for run, part in zip(options, wirings(wiring, options), strict=True)
+        for t in range(run.layers)
+    ]
+
+
 def wire(topology: type[Topology], options: Any, wiring: Wiring) -> Topology:
     """Wire a network by a topology's class and options, whole blocks where that is its granularity."""
     topology, options = _with_granularity(topology, options)
@@ -39,6 +52,13 @@ def wire_count(topology: type[Topology], options: Any, wiring: Wiring) -> Count:
     """Closed form of what `wire` makes."""
     topology, options = _with_granularity(topology, options)
     return topology.count(wiring, options)
+
+
+def _projects_values(topology: type[Topology], options: Any, wiring: Wiring, t: int) -> bool:
+    if topology is not PerBlock:
+        return topology.projects_values(wiring, options, t)
+    block = sum(site.opens_block for site in wiring.sites[: t + 1]) - 1
+    return options.topology.projects_values(openings(wiring), options.options, block)  # type: ignore[no-any-return]
 
 
 def _topology(architecture: Architecture, sites: Sequence[Site]) -> tuple[type[Topology], Any]:
@@ -56,7 +76,7 @@ def _topology(architecture: Architecture, sites: Sequence[Site]) -> tuple[type[T
 
 
 def _wiring(architecture: Architecture, sites: Sequence[Site], parts: int) -> Wiring:
-    return Wiring(tuple(sites), architecture.width, architecture.head_dim, parts)
+    return Wiring(tuple(sites), architecture.width, architecture.head_dim, parts, architecture.each("hidden"))
 
 
 def _with_granularity(topology: type[Topology], options: Any) -> tuple[type[Topology], Any]:

@@ -36,7 +36,9 @@ class DenseFormerOptions:
 
 @final
 class DenseFormer(Topology):
-    """y_i = sum_j alpha_ij x_j over j <= i + 1, j = i + 1 (mod dilation), where (i + 1) % period == 0; else x_{i+1}.
+    """DenseFormer (Pagliardini et al., 2024): after each block a weighted average of all states.
+
+    y_i = sum_j alpha_ij x_j over j <= i + 1, j = i + 1 (mod dilation), where (i + 1) % period == 0; else x_{i+1}.
 
     The weight of the latest state is 1 at the start and those of the others 0. The head reads the last y.
 

@@ -69,7 +69,9 @@ class FracDynamic(nn.Module):
 
 @final
 class FracConnections(Topology):
-    """With H the stream in m parts: the layer reads Y^T H, and then H' = A^T H + B f(Y^T H), its output in parts too.
+    """Frac-connections (Zhu et al., 2025): the stream in parts, which are read, written and mixed by learned weights.
+
+    With H the stream in m parts: the layer reads Y^T H, and then H' = A^T H + B f(Y^T H), its output in parts too.
 
     At the start Y = A = I and B = 1: the residual network. Dynamic: Y + s tanh(norm(H) W_Y), likewise A and B, with
     W = 0 and s = 0.01 at the start, where norm is of each part by itself. The state is H; between `read` and `write`

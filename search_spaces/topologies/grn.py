@@ -161,7 +161,9 @@ class GeneralisedResidual(Topology):
 
 @final
 class GRNv1(GeneralisedResidual):
-    """One weight for each entry: g_t = sum_j b_j e_j, with b in R^t, ones at the start.
+    """GRN-v1 (Heddes et al., 2025): a learned weight for each earlier output.
+
+    One weight for each entry: g_t = sum_j b_j e_j, with b in R^t, ones at the start.
 
     Parameters: `sum(min(t, (k or blocks) + 2) for t in range(1, blocks + 2))`
     """
@@ -179,7 +181,9 @@ class GRNv1(GeneralisedResidual):
 
 @final
 class GRNv2(GeneralisedResidual):
-    """One weight for each entry and feature: g_t = sum_j b_j * e_j, with b in R^{D x t}, ones at the start.
+    """GRN-v2 (Heddes et al., 2025): a learned weight for each earlier output and feature.
+
+    One weight for each entry and feature: g_t = sum_j b_j * e_j, with b in R^{D x t}, ones at the start.
 
     Parameters: `width * sum(min(t, (k or blocks) + 2) for t in range(1, blocks + 2))`
     """
@@ -215,7 +219,9 @@ class InputDependent(GeneralisedResidual):
 
 @final
 class GRNv3(InputDependent):
-    """Weights that depend on the input too: g_t = sum_j relu(b_j + w . e_j) * e_j, with b in R^{D x t}, w in R^D.
+    """GRN-v3 (Heddes et al., 2025): weights of earlier outputs that depend on these outputs.
+
+    Weights that depend on the input too: g_t = sum_j relu(b_j + w . e_j) * e_j, with b in R^{D x t}, w in R^D.
 
     b is ones and w zeros at the start. The number w . e_j is one for each position and entry, shared by the features.
 
@@ -236,7 +242,9 @@ class GRNv3(InputDependent):
 
 @final
 class DCA(InputDependent):
-    """DeepCrossAttention: three GRN-v3 sums for each block, one for queries, one for keys, one for values.
+    """DeepCrossAttention (Heddes et al., 2025): a GRN-v3 sum each for queries, keys and values.
+
+    DeepCrossAttention: three GRN-v3 sums for each block, one for queries, one for keys, one for values.
 
     The block is the paper's figure 4: a = attention(norm(g_q), norm(g_k), norm(g_v)), each with its own norm;
     e_t = a + ffn(norm(a + g_q)). The query's sum alone is carried over to the feed-forward layer, and none to the

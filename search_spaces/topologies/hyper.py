@@ -73,7 +73,9 @@ class Dynamic(nn.Module):
 
 @final
 class HyperConnections(Topology):
-    """With H the streams: the layer reads A_m^T H, and then H' = A_r^T H + B^T f(A_m^T H). The head reads mean(H).
+    """Hyper-connections (Zhu et al., 2024): parallel streams, read, written and mixed by learned weights.
+
+    With H the streams: the layer reads A_m^T H, and then H' = A_r^T H + B^T f(A_m^T H). The head reads mean(H).
 
     H starts as n copies of the network's input. The state is H, [..., N, D]; between `read` and `write` it is
     (A_r^T H, B).

@@ -52,7 +52,9 @@ class WeightedOptions:
 
 @final
 class LaurelRW(Topology):
-    """x_{t+1} = a f(x_t) + b x_t, (a, b) = 2 softmax of two numbers of each layer; with a rank, b (x_t + B A x_t).
+    """LAuReL-RW (Menghani et al., 2024): the layer and its skip are weighted by two learned numbers.
+
+    x_{t+1} = a f(x_t) + b x_t, (a, b) = 2 softmax of two numbers of each layer; with a rank, b (x_t + B A x_t).
 
     At the start a = b = 1 and B = 0: the residual network. The state is x, [..., D].
 
@@ -121,7 +123,9 @@ class ReachOptions:
 
 @final
 class Laurel(Topology):
-    """x_{t+1} = x_t + f(x_t) + B_t A_t (sum_{j < reach} g_tj x_{t-j}), over the states that there are.
+    """LAuReL-LR and -PA (Menghani et al., 2024): beside each skip a low-rank map of the latest states.
+
+    x_{t+1} = x_t + f(x_t) + B_t A_t (sum_{j < reach} g_tj x_{t-j}), over the states that there are.
 
     g are ones and B zeros at the start: the residual network. The state is the latest states, newest first.
 

@@ -84,7 +84,9 @@ def sinkhorn(logits: Tensor, rounds: int) -> Tensor:
 
 @final
 class ManifoldHyperConnections(Topology):
-    """With X the streams: the layer reads H_pre X, and then X' = H_res X + H_post^T f(H_pre X). The head reads mean(X).
+    """Manifold-constrained hyper-connections (DeepSeek, 2025): streams mixed by doubly stochastic matrices.
+
+    With X the streams: the layer reads H_pre X, and then X' = H_res X + H_post^T f(H_pre X). The head reads mean(X).
 
     With x = vec(X) / rms(vec(X)): H_pre = sigmoid(b_pre + a_pre x phi_pre), H_post = 2 sigmoid(b_post + a_post x
     phi_post), and H_res = Sinkhorn(exp(b_res + a_res x phi_res)): its rows sum to 1 and its columns nearly, so that no

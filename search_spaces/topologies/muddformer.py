@@ -65,7 +65,9 @@ class Weights(nn.Module):
 
 @final
 class MUDDFormer(Topology):
-    """After block i stream c is sum_{j<=i} w_cj X_j, w = GELU(rms(X_i) W_1) W_2 + a in R^{C x (i+1)}, at each position.
+    """MUDDFormer (Xiao et al., 2025): queries, keys, values and skip are each a mix of all blocks, by position.
+
+    After block i stream c is sum_{j<=i} w_cj X_j, w = GELU(rms(X_i) W_1) W_2 + a in R^{C x (i+1)}, at each position.
 
     The streams are queries, keys, values and the skip of the next block, C = 4; behind the last block, and where a
     block's first layer has one input, there is the skip's alone, which is that input too. Block 1 reads X_0 in all.

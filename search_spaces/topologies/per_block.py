@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, final
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from search_spaces.count import Count
 from search_spaces.topologies.base import Topology, Wiring
@@ -56,6 +56,7 @@ class PerBlock(Topology):
         self.delivers = options.topology.delivers
         self.copies = [len(site.ports) if self.delivers == "per-port" else 1 for site in sites]
         self.inner = options.topology(openings(wiring), options.options)
+        self.takes_values = self.inner.takes_values  # type: ignore[misc]  # of this network
 
     @classmethod
     def count(cls, wiring: Wiring, options: Inner) -> Count:
@@ -76,6 +77,17 @@ class PerBlock(Topology):
         else:
             inputs = (base + partial,) * self.copies[t]
         return inputs, (inner, None if self.closes[t] else base, partial)
+
+    def values(self, t: int, state: Any, v: Tensor | None) -> tuple[Tensor | None, Any]:
+        """Change values as the inner topology does, where the layer opens a block."""
+        if not self.opens[t]:
+            return v, state
+        v, inner = self.inner.values(self.block[t], state[0], v)
+        return v, (inner, *state[1:])
+
+    def start(self, layers: nn.ModuleList) -> None:
+        """Change the layers as the inner topology does."""
+        self.inner.start(layers)
 
     def write(self, t: int, state: Any, y: Tensor) -> Any:
         """Add to the outputs so far, and hand their sum on at the end of the block."""

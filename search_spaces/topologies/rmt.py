@@ -87,7 +87,9 @@ class MatrixNorm(nn.Module):
 
 @final
 class RMT(Topology):
-    """A residual matrix X for each position; every layer reads R vectors of LN(X) by key and adds R outer products.
+    """Residual matrix transformer (Mak and Flanigan, 2025): the stream is a matrix, read and written by key.
+
+    A residual matrix X for each position; every layer reads R vectors of LN(X) by key and adds R outer products.
 
         X_0 = sum over the embeddings of sum_h w_E^(h) (outer) e^(h)          (14, 18, 19)
         q^(h) = r_Q^(h) LN(X), likewise k and v;  X += sum_h w_O^(h) (outer) head^(h)           (15, 20, 22)

@@ -43,6 +43,7 @@ class Runs(Topology):
             run.topology(part, run.options) for run, part in zip(options, wirings(wiring, options), strict=True)
         )
         self.place = [(r, t) for r, run in enumerate(options) for t in range(run.layers)]  # of each layer
+        self.takes_values = any(run.takes_values for run in self.runs)  # type: ignore[misc]  # of this network
         self.delivers = self.runs[-1].delivers  # type: ignore[assignment]  # a Topology's
 
     @classmethod
@@ -66,6 +67,16 @@ class Runs(Topology):
             state = self.runs[run].open(self.runs[run - 1].close(state))  # type: ignore[operator]  # Topologies'
         return self.runs[run].read(inside, state)  # type: ignore[operator, no-any-return]  # a Topology's
 
+    def values(self, t: int, state: Any, v: Tensor | None) -> tuple[Tensor | None, Any]:
+        """Change values as the layer's run does."""
+        run, inside = self.place[t]
+        return self.runs[run].values(inside, state, v)  # type: ignore[operator, no-any-return]  # a Topology's
+
+    def start(self, layers: nn.ModuleList) -> None:
+        """Change each run's layers as its topology does."""
+        for number, run in enumerate(self.runs):
+            run.start(nn.ModuleList(layer for layer, at in zip(layers, self.place, strict=True) if at[0] == number))  # type: ignore[operator]
+
     def write(self, t: int, state: Any, y: Tensor) -> Any:
         """Write as the layer's run does."""
         run, inside = self.place[t]
@@ -79,12 +90,14 @@ class Runs(Topology):
 def wirings(wiring: Wiring, runs: tuple[LayerRun, ...]) -> list[Wiring]:
     """The part of the network that each run wires."""
     ends = list(accumulate(run.layers for run in runs))
+    blocks = [0, *accumulate(site.opens_block for site in wiring.sites)]  # how many there are before each layer
     return [
         replace(
             wiring,
             sites=wiring.sites[end - run.layers : end],
             head_dim=run.head_dim,
             parts=wiring.parts if end == run.layers else 1,
+            hidden=wiring.hidden[blocks[end - run.layers] : blocks[end]],
         )
         for run, end in zip(runs, ends, strict=True)
     ]

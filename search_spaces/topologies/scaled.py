@@ -1,4 +1,4 @@
-"""Scaled branches: the residual network with a learned weight on what each layer adds.
+"""Scaled branches: the residual network with a weight on what each layer adds, learned or by depth.
 
 Shapes: ... = any leading axes, D = width.
 """
@@ -68,7 +68,7 @@ class LayerScaleOptions:
 
 @final
 class LayerScale(ScaledBranches):
-    """x_{t+1} = x_t + g_t * f_t(x_t), feature by feature, every g near 0 at the start.
+    """LayerScale (Touvron et al., 2021): x_{t+1} = x_t + g_t * f_t(x_t), feature by feature, every g near 0 at first.
 
     Source: Touvron et al., "Going deeper with Image Transformers" (CaiT, 2021), equation 4, and the official code.
     Gains are not weight-decayed. Near the identity at the start, and so not the residual network.
@@ -108,7 +108,7 @@ class ReZeroOptions:
 
 @final
 class ReZero(ScaledBranches):
-    """x_{t+1} = x_t + a f_t(x_t), one number a for each block, 0 at the start: the identity.
+    """ReZero (Bachlechner et al., 2020): x_{t+1} = x_t + a f_t(x_t), a number a for each block, 0 at the start.
 
     Source: Bachlechner et al., "ReZero is All You Need" (2020), equation 3, and the official code. Its transformer has
     no norms; layers here norm what they read under every topology. `shared=false` is SkipInit's, a number for each

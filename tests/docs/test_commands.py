@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from typer.main import get_command
+from typer.testing import CliRunner
 
 from doc_pages import PAGES, ROOT, command_lines
 from nas.cli import app
@@ -107,6 +108,14 @@ def quick(words: list[str]) -> list[str]:
     if words[0] == "search" and "--study" not in line and "moons" not in line:
         line += " --study s"
     return shlex.split(line)
+
+
+def test_the_page_on_wirings_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for (words,) in map(calls, command_lines(ROOT / "docs" / "wirings.md")):
+        done = CliRunner().invoke(app, [*words, *(["--preset", "smoke"] if words[0] == "evaluate" else [])])
+        assert done.exit_code == 0, done.output
+    assert {"dca.png", "wiring-attnres.png"} <= {path.name for path in tmp_path.iterdir()}
 
 
 @pytest.mark.slow

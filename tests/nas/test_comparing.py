@@ -12,12 +12,14 @@ from pathlib import Path
 import pytest
 
 from nas.cli import main
-from nas.comparing import MATCHED, matched, printed_overhead, side_by_side, summary
+from nas.comparing import MATCHED, candidates, matched, printed_overhead, side_by_side, summary
 from nas.counting import cheap_counts
+from nas.jobs import fresh_task
 from nas.watching import Evaluations
 from results.row import Row
 from search_spaces.architecture import Architecture
-from search_spaces.topologies.registry import load
+from search_spaces.errors import Notice
+from search_spaces.topologies.registry import TOPOLOGIES, load
 from tasks.load import load_task
 
 TOY = f"{Path(__file__).parent / 'toy_tasks.py'}:Toy"
@@ -161,6 +163,16 @@ def test_times_and_memory_stand_beside_what_papers_print(compare) -> None:  # ty
     assert dca["step_over_first"] == pytest.approx(dca["step_ms"] / plain["step_ms"])
     assert (plain["paper_step"], dca["paper_step"]) == (None, 1.523)
     assert plain["latency_ms"] > 0
+
+
+def test_all_are_those_that_are_installed_and_others_are_named(compare) -> None:  # type: ignore[no-untyped-def]
+    status, out, _ = compare("digits-vit", "--topology", "all", "--seeds", "0", "--format", "json")
+    assert status == 0
+    shown = [one["topology"] for one in json.loads(out)]
+    assert shown == ["resnet", *(name for name in TOPOLOGIES.names() if name != "resnet")]
+    with pytest.warns(Notice, match="svformer is left out: .* without heads"):
+        found = candidates(fresh_task("goal-point-maze", None), [], "all", "params", "smoke")
+    assert {"ancre", "mhc"} <= {one.topology for one in found}
 
 
 def test_a_terminal_gets_means_and_errors(compare) -> None:  # type: ignore[no-untyped-def]

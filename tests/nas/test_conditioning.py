@@ -1,6 +1,7 @@
 """Condition numbers against Jacobians written out, and against the Gram matrix by its formula."""
 
 import math
+from dataclasses import replace
 from statistics import median
 
 import pytest
@@ -171,6 +172,9 @@ def test_networks_without_projections_of_their_own_are_refused() -> None:
     rmt = Architecture(depth=1, width=8, heads=2, head_dim=4, hidden=8, topology="rmt(keys=4)")
     with pytest.raises(UserError, match="own projections"):
         measure(build_vit(rmt, (1, 4, 4), 2, 3), (torch.zeros(1, 1, 4, 4),))
+    shared = replace(rmt, topology="svformer")
+    with pytest.raises(UserError, match="own values"):
+        measure(build_vit(shared, (1, 4, 4), 2, 3), (torch.zeros(1, 1, 4, 4),))
     with pytest.raises(UserError, match="has none"):
         measure(nn.Linear(2, 2), (torch.zeros(1, 2),))
 

@@ -35,6 +35,9 @@ FLAGS = {
         "--set", "--storage", "--study", "--threads", "--topology", "--trial-gpus", "--trial-memory", "--trial-timeout",
         "--tune", "--tune-trials", "--workers",
     },
+    "show": {
+        "--arch", "--checkpoint", "--data", "--format", "-o", "--output", "--preset", "--seed", "--set", "--topology",
+    },
     "new-task": {"-o", "--output"},
     "new-topology": {"-o", "--output"},
     "export": {"--data", "--storage", "--task", "--to"},

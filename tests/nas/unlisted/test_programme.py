@@ -121,6 +121,15 @@ def test_any_space_is_counted(axes: dict[str, tuple[Scalar, ...]], text: str) ->
     assert programme.everything == len(points)
 
 
+@pytest.mark.parametrize("text", ["params<=66k", "60k<=params<=70k", "params<=34k"])
+def test_hidden_features_cost_what_the_topology_makes_of_them(text: str) -> None:
+    topologies = {f"topology:{run}": ("resnet", "depth-lstm") for run in (1, 2)}
+    space, counts = digits({**topologies, "hidden:1": (16, 48, 64), "hidden:2": (24, 64, 96)})
+    expected = points_of(space, counts, parse_budget([text]))
+    assert 0 < len(expected) < len(space)
+    assert Programme(space, counts, parse_budget([text])).number == len(expected)
+
+
 @pytest.mark.parametrize("name", TASKS.names())
 def test_what_is_drawn_and_mutated_on_a_task_is_inside(name: str) -> None:
     task, base = of(name)

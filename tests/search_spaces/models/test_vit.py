@@ -76,23 +76,47 @@ def test_patches_and_class_token_start_as_timms() -> None:
         torch.testing.assert_close(mine.std(), their.std(), rtol=0.05, atol=1e-3)
 
 
+def shares_dropped(model: ViT) -> list[float]:
+    """Of each layer, by the hooks in it."""
+    return [
+        sum(hook.share for module in layer.modules() for hook in module._forward_hooks.values())
+        for layer in model.stack.layers
+    ]
+
+
 def test_drop_path_grows_linearly_over_the_blocks_as_in_timm() -> None:
     architecture = Architecture(depth=3, width=8, heads=2, head_dim=4, hidden=8)
     model = build_vit(architecture, (1, 8, 8), 2, 10, drop_path=0.2)
-    shares = [sum(hook.share for hook in layer._forward_hooks.values()) for layer in model.stack.layers]
-    assert shares == pytest.approx([0, 0, 0.1, 0.1, 0.2, 0.2])
+    assert shares_dropped(model) == pytest.approx([0, 0, 0.1, 0.1, 0.2, 0.2])
     names = [name for name, _ in build_vit(architecture, (1, 8, 8), 2, 10).named_parameters()]
     assert [name for name, _ in model.named_parameters()] == names
 
 
-def test_a_dropped_example_gets_nothing_from_its_layer_while_training_alone() -> None:
+def test_drop_path_is_of_blocks_however_many_layers_they_have() -> None:
+    architecture = Architecture(depth=4, width=8, heads=2, head_dim=4, hidden=8, topology="resnet/depth-lstm")
+    model = build_vit(architecture, (1, 8, 8), 2, 10, drop_path=0.3)
+    assert shares_dropped(model) == pytest.approx([0, 0, 0.1, 0.1, 0.2, 0.3])
+
+
+@pytest.mark.parametrize("layer_from_the_end", [1, 2])
+def test_a_dropped_example_gets_nothing_from_its_layer_while_training_alone(layer_from_the_end: int) -> None:
     torch.manual_seed(0)
     model = build_vit(Architecture(depth=2, width=8, heads=2, head_dim=4, hidden=8), (1, 8, 8), 2, 10, drop_path=0.5)
-    layer = model.stack.layers[-1]
+    layer = model.stack.layers[-layer_from_the_end]
     x = torch.randn(64, 17, 8)
     dropped = (layer(x) == 0).all(dim=(1, 2))
     assert 10 < dropped.sum() < 54
     assert not (layer.eval()(x) == 0).all(dim=(1, 2)).any()
+
+
+def test_a_layer_whose_values_come_from_elsewhere_is_dropped_too() -> None:
+    torch.manual_seed(0)
+    shape = Architecture(depth=2, width=8, heads=2, head_dim=4, hidden=8, topology="svformer")
+    model = build_vit(shape, (1, 8, 8), 2, 10, drop_path=0.5)
+    tokens = model.stack.topology.open(torch.randn(64, 17, 8))
+    for t in range(3):
+        y, tokens = model.stack.output(t, tokens)
+    assert 10 < (y == 0).all(dim=(1, 2)).sum() < 54
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES.names())

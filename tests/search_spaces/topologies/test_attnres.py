@@ -7,49 +7,53 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
 from search_spaces.layers.stack import Stack
 from search_spaces.topologies.base import Site, Wiring
 from search_spaces.topologies.build import wire_count
-from search_spaces.topologies.registry import load
+from search_spaces.topologies.registry import load, refusal
 
 Build = Callable[..., Stack]
 
 
-def mix(w: Tensor, sources: list[Tensor]) -> Tensor:
-    """sum_i a_i v_i with a = softmax_i(w . norm(v_i)): the published one, a number for each position and source."""
-    out = torch.zeros_like(sources[0])
+def mix(w: Tensor, sources: list[Tensor], heads: int = 1) -> Tensor:
+    """sum_i a_i v_i, a = softmax_i(w . norm(v_i)): the published one, a number for each position, head and source."""
+    out, size = torch.zeros_like(sources[0]), len(w) // heads
     for b in range(out.shape[0]):
         for n in range(out.shape[1]):
             keys = [v[b, n] / torch.sqrt((v[b, n] ** 2).mean() + 1e-6) for v in sources]
-            weights = torch.stack([(w * key).sum() for key in keys]).softmax(0)
-            out[b, n] = sum(weight * v[b, n] for weight, v in zip(weights, sources, strict=True))
+            for h in range(heads):
+                of = slice(h * size, (h + 1) * size)
+                weights = torch.stack([(w[of] * key[of]).sum() for key in keys]).softmax(0)
+                out[b, n, of] = sum(weight * v[b, n, of] for weight, v in zip(weights, sources, strict=True))
     return out
 
 
-def published(stack: Stack, x: Tensor, every: int) -> Tensor:
+def published(stack: Stack, x: Tensor, every: int, heads: int) -> Tensor:
     """Blocks of so many layers; layers norm what they read, and the head does too."""
     blocks, partial = [x], []
     for t, layer in enumerate(stack.layers):
         sources = [*blocks, *([sum(partial)] if partial else [])]
-        y = layer(sources[0] if t == 0 else mix(stack.topology.w[t - 1], sources))
+        y = layer(sources[0] if t == 0 else mix(stack.topology.w[t - 1], sources, heads))
         partial.append(y)
         if len(partial) == every:
             blocks, partial = [*blocks, sum(partial)], []
-    return mix(stack.topology.w[-1], [*blocks, *([sum(partial)] if partial else [])])
+    return mix(stack.topology.w[-1], [*blocks, *([sum(partial)] if partial else [])], heads)
 
 
-@pytest.mark.parametrize("every", [1, 2, 4, 9])
+@pytest.mark.parametrize(("every", "heads"), [(1, 1), (2, 1), (4, 1), (9, 1), (1, 4), (4, 2)])
 def test_behind_a_norm_it_is_the_published_network(
-    every: int, transformer: Build, draw: Callable[[nn.Module], None]
+    every: int, heads: int, transformer: Build, draw: Callable[[nn.Module], None]
 ) -> None:
-    stack = transformer(f"attnres(every={every})")
+    stack = transformer(f"attnres(every={every},heads={heads})")
     draw(stack)
     for layer in stack.layers:  # an epsilon tells a mix from a multiple of it
         (layer.norm if hasattr(layer, "norm") else layer.project.norm).eps = 1e-14
     x = torch.randn(2, 5, 16).double()
     ours, theirs = (
-        F.layer_norm(end, (16,), eps=1e-14) for end in (stack(x, torch.zeros_like(x)), published(stack, x, every))
+        F.layer_norm(end, (16,), eps=1e-14)
+        for end in (stack(x, torch.zeros_like(x)), published(stack, x, every, heads))
     )
     torch.testing.assert_close(ours, theirs)
 
@@ -71,6 +75,25 @@ def test_one_block_for_all_layers_keeps_the_input_apart_from_the_sum(
     torch.testing.assert_close(stack.topology.close(state), x + partial[0])
 
 
+@pytest.mark.parametrize(("every", "heads"), [(1, 1), (2, 4), (9, 1)])
+def test_the_delta_form_adds_a_gated_mix_to_what_layers_read(
+    every: int, heads: int, transformer: Build, draw: Callable[[nn.Module], None]
+) -> None:
+    stack = transformer(f"attnres-delta(every={every},heads={heads})")
+    draw(stack)
+    x = torch.randn(2, 5, 16).double()
+    h, blocks, partial = x, [x], list[Tensor]()
+    for t, layer in enumerate(stack.layers):
+        sources = [*blocks, *([sum(partial)] if partial else [])]
+        read = h + stack.topology.g[t - 1] * mix(stack.topology.w[t - 1], sources, heads) if t else h
+        y = layer(read)
+        h = h + y
+        partial.append(y)
+        if len(partial) == every:
+            blocks, partial = [*blocks, sum(partial)], []
+    torch.testing.assert_close(stack(x, torch.zeros_like(x)), h)
+
+
 @pytest.mark.parametrize(
     ("options", "sources"), [("", [2, 3, 4, 5]), ("(every=2)", [2, 2, 3, 3]), ("(every=3)", [2, 2, 2, 3])]
 )
@@ -78,6 +101,11 @@ def test_what_a_mix_costs_is_a_product_with_each_source(options: str, sources: l
     wiring = Wiring((Site(("q", "k", "v"), 8, True), Site(("x",), 8, False)) * 2, 8, 4)
     count = wire_count(*load(f"attnres{options}"), wiring)
     assert (count.params, count.macs) == (4 * 8, 8 * sum(sources))
+
+
+def test_heads_divide_the_width() -> None:
+    shape = Architecture(depth=2, width=24, hidden=8, topology="attnres(heads=5)")
+    assert refusal(shape) == "heads=5 must divide the width, got width=24."
 
 
 def test_no_layer_is_no_source() -> None:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 import pytest
 
 from nas.counting import count_macs
-from search_spaces.small_networks import sites_of
+from search_spaces.small_networks import wiring_of
 from search_spaces.testing import (
     CONTRACT,
     Subject,
@@ -41,6 +41,8 @@ CASES = [
     "rmt(values=4)",
     "attnres(every=2)",
     "attnres(every=5)",
+    "attnres(heads=4)",
+    "attnres-delta(every=2)",
     "mhc(streams=1)",
     "mhc(streams=2,mixed=false)",
     "mhc(dynamic=false)",
@@ -49,7 +51,13 @@ CASES = [
     "laurel-rw(rank=2)",
     "rezero(shared=false)",
     "muddformer(norm=pre-post)",
+    "value-residual(learned=true)",
+    "value-residual(last=1)",
     "muddformer(rounded=true)",
+    "highway(form=sigmoid)",
+    "highway(form=highway)",
+    "aggregation(every=2)",
+    "aggregation(every=3,features=5)",
 ]
 
 
@@ -65,7 +73,7 @@ def test_our_counter_and_the_docstring_agree_with_the_closed_form(case: str) -> 
     ours = subject(case, count_macs=lambda network, inputs: count_macs(network, inputs)[0])
     check_the_closed_form_is_what_is_counted(ours)
     for depth, width, heads, head_dim in ((3, 12, 5, 4), (1, 24, 2, 4)):
-        wiring = Wiring(sites_of(depth, width, heads * head_dim), width, head_dim, parts=2)
+        wiring = wiring_of(load(case)[0], depth, width, heads, head_dim)
         assert documented(case, wiring) == wire_count(*load(case), wiring).params
 
 
@@ -83,5 +91,12 @@ def documented(case: str, wiring: Wiring) -> int:
         "width": wiring.width,
         "head_dim": wiring.head_dim,
         "parts": wiring.parts,
+        "hidden": wiring.hidden,
     }
     return eval(f"({formula[1]})", letters | asdict(options))
+
+
+@pytest.mark.parametrize("name", [name for name in TOPOLOGIES.names() if name != "none"])
+def test_the_first_line_says_whose_it_is(name: str) -> None:
+    first = (TOPOLOGIES.load(name).__doc__ or "").partition("\n")[0]
+    assert re.search(r"\((.* )?(19|20)\d\d[;)]", first)

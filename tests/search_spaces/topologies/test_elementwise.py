@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from search_spaces.architecture import Architecture
+from search_spaces.small_networks import wiring_of
 from search_spaces.topologies.base import Site, Wiring
 from search_spaces.topologies.build import wire_count
 from search_spaces.topologies.registry import TOPOLOGIES, load, refusal
@@ -35,6 +36,8 @@ CASES = [
     "rmt(keys=8)",
     "attnres(every=2)",
     "attnres(every=5)",
+    "attnres(heads=4)",
+    "attnres-delta(every=2)",
     "mhc(streams=1)",
     "mhc(streams=2,mixed=false)",
     "mhc(dynamic=false)",
@@ -43,7 +46,13 @@ CASES = [
     "laurel-rw(rank=2)",
     "rezero(shared=false)",
     "muddformer(norm=pre-post)",
+    "value-residual(learned=true)",
+    "value-residual(last=1)",
     "muddformer(rounded=true)",
+    "highway(form=sigmoid)",
+    "highway(form=highway)",
+    "aggregation(every=2)",
+    "aggregation(every=3,features=5)",
 ]
 
 
@@ -170,6 +179,34 @@ def laurel_rw(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
         x = 0.5 * f(x) + 0.5 * skip
 
 
+def highway(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
+    for f in runs:
+        gate, value = x.like(x.width), x.like(x.width)  # matrix products, and activations
+        x = f(x) + (1 + gate) * x + gate * value if options.form == "highway" else f(x) + x + gate * value
+
+
+def depth_lstm(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
+    output, cell = x, x.like(x.width)
+    for f in runs:
+        write, keep, give, candidate = (f(output).like(x.width) for _ in range(4))  # matrix products, and activations
+        cell = keep * cell + write * candidate
+        output = give * cell
+
+
+def aggregation(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
+    layers = len(wiring.sites) // (blocks := sum(site.opens_block for site in wiring.sites))
+    joined: list[Vector] = []
+    for t, f in enumerate(runs, start=1):
+        x = x + f(x)
+        block, inside = divmod(t, layers)
+        if inside == 0:
+            if block % options.every == 0 or block == blocks:
+                joined.append(x)
+            if block % (2 * options.every) == 0 or block == blocks:
+                x = reduce(add, [x.like(x.width), *joined])  # FF, and what it is of
+                joined = [x]
+
+
 def attnres(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
     blocks, outputs = [x], list[Vector]()
 
@@ -197,6 +234,28 @@ def muddformer(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None
                     entry + 0.5  # the product with W_2, and a
                 x = reduce(add, [0.5 * state for state in states])
                 x = x + states[-1] if options.norm == "pre-post" else x
+
+
+def value_residual(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
+    first = None
+    attending = [t for t, site in enumerate(wiring.sites) if site.attends]
+    for t, f in enumerate(runs):
+        if wiring.sites[t].attends:
+            v = x.like(wiring.sites[t].inner)
+            if first is not None and (options.last is None or t in attending[-options.last :]):
+                v = 0.5 * first + 0.5 * v
+            first = first or v
+        x = x + f(x)
+
+
+def attnres_delta(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
+    blocks, outputs, h = [x], list[Vector](), x
+    for t, f in enumerate(runs):
+        mix = reduce(add, [0.5 * v for v in (*blocks, *outputs)]) if t else x
+        y = f(h + 0.5 * mix if t else h)
+        h, outputs = h + y, [reduce(add, [*outputs, y])]
+        if (t + 1) % options.every == 0:
+            blocks, outputs = [*blocks, *outputs], []
 
 
 def rmt(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
@@ -243,12 +302,19 @@ EQUATIONS: Mapping[str, Equation] = {
     "hyper": hyper,
     "mhc": mhc,
     "attnres": attnres,
+    "attnres-delta": attnres_delta,
     "frac": frac,
     "layerscale": scaled,
     "rezero": scaled,
     "laurel": laurel,
+    "deepnorm": scaled,
+    "value-residual": value_residual,
+    "svformer": residual,
     "muddformer": muddformer,
     "laurel-rw": laurel_rw,
+    "highway": highway,
+    "depth-lstm": depth_lstm,
+    "aggregation": aggregation,
     "rmt": rmt,
     "grn-v1": generalised(static),
     "grn-v2": generalised(static),
@@ -270,9 +336,8 @@ def tallied(case: str, wiring: Wiring, layers: int) -> int:
 @pytest.mark.parametrize("depth", [1, 2, 7])
 @pytest.mark.parametrize("case", CASES)
 def test_a_transformers_mixing_is_what_the_equation_does(case: str, depth: int) -> None:
-    sites = (Site(("q", "k", "v"), 5 * 4, True), Site(("x",), 12, False)) * depth
-    wiring = Wiring(sites, width=12, head_dim=4, parts=2)
-    assert wire_count(*load(case), wiring).elementwise == tallied(case, wiring, layers=2)
+    wiring = wiring_of(load(case)[0], depth, width=12, heads=5, head_dim=4)
+    assert wire_count(*load(case), wiring).elementwise == tallied(case, wiring, layers=len(wiring.sites) // depth)
 
 
 @pytest.mark.parametrize("depth", [1, 6])

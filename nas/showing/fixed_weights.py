@@ -1,0 +1,57 @@
+"""Derivatives in which weights that depend on the input count as numbers.
+
+A topology may weigh what it mixes by functions of the same tensors: a softmax, a relu, a tanh. Who reads what is told
+by the weights, and not by how they would change; so derivatives end at such functions here.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+_CURVED = frozenset(
+    "softmax log_softmax softmin relu relu6 leaky_relu elu celu selu gelu silu mish sigmoid logsigmoid hardsigmoid "
+    "hardswish hardtanh tanh softplus softsign exp exp2 expm1 log log1p log2 log10 logsumexp logaddexp sqrt rsqrt "
+    "square pow float_power __pow__ __rpow__ reciprocal __rdiv__ __rtruediv__ abs __abs__ sin cos norm vector_norm var "
+    "std clamp clamp_min clamp_max clip".split()
+)
+"""Functions that are not linear, by name; a method, a function of torch and one of torch.nn.functional share one."""
+
+
+class FixedWeights(TorchFunctionMode):
+    """Inside, derivatives do not follow functions that are not linear: what comes out of them is a number.
+
+    Layer and RMS norms are followed, at the scale that they have: they would else hide all that they norm. A product is
+    followed in both factors, and so is any function that is not known here.
+    """
+
+    def __torch_function__(
+        self, function: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Call a function of torch."""
+        found = _AT_FIXED_SCALE.get(function, function)(*args, **(kwargs or {}))
+        curved = getattr(function, "__name__", "") in _CURVED
+        return found.detach() if curved and isinstance(found, Tensor) else found
+
+
+def _layer_norm(
+    x: Tensor, shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Tensor:
+    axes = tuple(range(-len(shape), 0))
+    normed = _scaled(x - x.mean(axes, keepdim=True), axes, weight, eps)
+    return normed if bias is None else normed + bias
+
+
+def _rms_norm(x: Tensor, shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
+    return _scaled(x, tuple(range(-len(shape), 0)), weight, torch.finfo(x.dtype).eps if eps is None else eps)
+
+
+def _scaled(x: Tensor, axes: tuple[int, ...], weight: Tensor | None, eps: float) -> Tensor:
+    scale = (x.detach().square().mean(axes, keepdim=True) + eps).rsqrt()
+    return x * scale if weight is None else x * scale * weight
+
+
+_AT_FIXED_SCALE: Mapping[Any, Callable[..., Tensor]] = {F.layer_norm: _layer_norm, F.rms_norm: _rms_norm}

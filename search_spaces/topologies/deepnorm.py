@@ -1,0 +1,75 @@
+"""DeepNorm: norms behind the sum, with a skip that is weighted by depth and layers that start smaller.
+
+Legend: N = blocks, f_t = layer t = 0 .. without its input.
+"""
+
+from typing import ClassVar, final
+
+import torch
+from torch import Tensor, nn
+
+from search_spaces.count import Count
+from search_spaces.topologies.base import Delivery, NoOptions, Topology, Wiring, total
+
+EPS = 1e-5
+
+
+@final
+class DeepNorm(Topology):
+    """DeepNorm (Wang et al., 2022): a norm behind each sum, and a skip weighted by depth.
+
+    x_{t+1} = LN(a x_t + f_t(x_t)), a = (2 N)^(1/4), and f_t does not norm x_t. The head reads x_L, which is normed.
+
+    The maps of layers start multiplied by (8 N)^(-1/4), but those to queries and keys.
+
+    Source: Wang et al., DeepNet (arXiv 2203.00555, 2022), the constants of networks that are an encoder or a decoder
+    alone, and the official code (torchscale). Readings taken:
+
+    * Its maps are Xavier-normal with that gain. Here what multiplies is what the task draws.
+    * N counts blocks of the architecture. A block without attention has all its maps multiplied.
+    * LN has a gain, a shift and the code's epsilon, 1e-5, whatever norm the task's other networks have.
+
+    The state is x, [..., D].
+
+    Parameters: `2 * layers * width`
+    """
+
+    delivers: Delivery = "normed"
+    searched: ClassVar[bool] = False
+
+    def __init__(self, wiring: Wiring, options: NoOptions) -> None:
+        super().__init__()
+        blocks = sum(site.opens_block for site in wiring.sites)
+        self.skip, self.gain = (2 * blocks) ** 0.25, (8 * blocks) ** -0.25
+        self.norms = nn.ModuleList(nn.LayerNorm(wiring.width, EPS) for _ in wiring.sites)
+
+    @classmethod
+    def count(cls, wiring: Wiring, options: NoOptions) -> Count:
+        """A norm for each layer; the weighted skip and an addition."""
+        layers = len(wiring.sites)
+        return Count(2 * layers * wiring.width, elementwise=2 * layers * wiring.width)
+
+    def start(self, layers: nn.ModuleList) -> None:
+        """Multiply all maps but those to queries and keys, which are the first two thirds of a shared projection."""
+        with torch.no_grad():
+            for name, module in layers.named_modules():
+                if isinstance(module, nn.Linear):
+                    values = module.weight.chunk(3)[-1] if name.endswith(".qkv") else module.weight
+                    values.mul_(self.gain)
+
+    def open(self, *parts: Tensor) -> Tensor:
+        """Start from x_0, the sum of the embeddings."""
+        return total(parts)
+
+    def read(self, t: int, state: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
+        """Give x_t to all ports."""
+        return (state,), state
+
+    def write(self, t: int, state: Tensor, y: Tensor) -> Tensor:
+        """Add the weighted skip, and norm."""
+        x: Tensor = self.norms[t](torch.add(y, state, alpha=self.skip))
+        return x
+
+    def close(self, state: Tensor) -> Tensor:
+        """Return x_L."""
+        return state

@@ -1,0 +1,128 @@
+"""Depth-wise LSTM: attention layers are the steps of an LSTM that runs over depth, at each position by itself.
+
+Shapes: ... = any leading axes, D = width, F = hidden features of the block.
+"""
+
+from typing import Any, ClassVar, final
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from search_spaces.architecture import Architecture
+from search_spaces.count import Count, linear
+from search_spaces.errors import UserError
+from search_spaces.topologies.base import NoOptions, Topology, Wiring, total
+
+State = tuple[Tensor, Tensor]
+"""Output and cell, each [..., D]."""
+
+
+class Step(nn.Module):
+    """One step of the LSTM, with weights of its own."""
+
+    def __init__(self, width: int, hidden: int) -> None:
+        super().__init__()
+        self.gates = nn.Linear(2 * width, 3 * width, bias=False)
+        self.norms = nn.ModuleList(nn.LayerNorm(width, 1e-6) for _ in range(3))
+        self.up = nn.Linear(2 * width, hidden, bias=False)
+        self.norm = nn.LayerNorm(hidden, 1e-6)
+        self.down = nn.Linear(hidden, width)
+        for gate in self.gates.weight.detach().chunk(3):  # three maps in one, each with a fan-out of its own
+            nn.init.xavier_uniform_(gate)
+        for each in (self.up, self.down):
+            nn.init.xavier_uniform_(each.weight)
+        nn.init.zeros_(self.down.bias)
+
+    def forward(self, y: Tensor, state: State) -> State:
+        """Map the attention layer's output [..., D] and the state to the next state."""
+        output, cell = state
+        both = torch.cat((y, output), dim=-1)
+        parts = zip(self.norms, self.gates(both).chunk(3, dim=-1), strict=True)
+        write, keep, give = (torch.sigmoid(norm(part)) for norm, part in parts)
+        cell = keep * cell + write * self.down(F.relu(self.norm(self.up(both))))
+        return give * cell, cell
+
+
+@final
+class DepthLSTM(Topology):
+    """Depth-wise LSTM (Xu et al., 2020): an LSTM over depth for residuals and feed-forward layers.
+
+    Attention layers connected by an LSTM over depth, in place of both residuals and of the feed-forward layers.
+
+    With o_0 = x_0 the network's input, c_0 a learned vector, and z_t = [f_t(o_t); o_t]:
+
+        i, f, g = sigmoid(LN(W z_t)), three gates with a W and an LN of their own
+        c_{t+1} = f * c_t + i * (W_2 relu(LN(W_1 z_t)) + b_2)
+        o_{t+1} = g * c_{t+1}
+
+    W_1 maps to the block's hidden features. The head reads o. The state is o and c, each [..., D].
+
+    Source: Xu et al., Rewiring the Transformer with Depth-Wise LSTMs (arXiv 2007.06257, 2020 and 2024), whose abstract
+    has layer norm and feed-forward computation absorbed into LSTMs that connect pure attention layers. No code of it
+    was found, and the rest is fitted: what reads and gives how many features is the structure that gives the 233M which
+    Mak and Flanigan (2025) print for it in table 10. Further readings:
+
+    * After the LSTM cells of the authors' public library (hfxunlp's transformer): gates and the candidate's features
+      are normed, its activation is the ReLU, the cell is given without tanh, and c_0 is learned, from 0 on. There one
+      norm is over all gates together, here each has its own. What is normed has no bias but the norm's.
+    * Weights are each step's own: shared by all they would be far fewer than is printed. o_0 is the network's input.
+    * Maps start by Xavier's rule and biases at 0, the forget gate's too; maps are weight-decayed, norms and c_0 are
+      not. No source for it.
+    * Attention layers norm what they read, as under every topology.
+
+    Parameters: `width + sum(6 * width**2 + 6 * width + (2 * width + 2) * f + (f + 1) * width for f in hidden)`
+
+    Raises:
+        UserError: A block has more than one layer.
+    """
+
+    replaces_feed_forward: ClassVar[bool] = True
+    searched: ClassVar[bool] = False
+
+    def __init__(self, wiring: Wiring, options: NoOptions) -> None:
+        super().__init__()
+        blocks = sum(site.opens_block for site in wiring.sites)
+        if blocks < len(wiring.sites):
+            raise UserError(
+                "depth-lstm stands in the place of feed-forward layers: it wires blocks of one layer, got "
+                f"{len(wiring.sites)} layers in {blocks} blocks. Leave the others out where the topology's "
+                "replaces_feed_forward says so, as build_transformer does."
+            )
+        self.cell = nn.Parameter(torch.zeros(wiring.width))
+        self.steps = nn.ModuleList(Step(wiring.width, hidden) for hidden in wiring.hidden)
+
+    @classmethod
+    def refusal(cls, architecture: Architecture, options: NoOptions) -> str | None:
+        """It connects attention layers."""
+        if architecture.heads == 0:
+            return "depth-lstm connects attention layers: it needs heads of at least 1, got heads=0."
+        return None
+
+    @classmethod
+    def count(cls, wiring: Wiring, options: NoOptions) -> Count:
+        """A step for each block, of three products and an addition, and the first cell."""
+        return sum((_count_step(wiring.width, hidden) for hidden in wiring.hidden), Count(wiring.width))
+
+    def open(self, *parts: Tensor) -> State:
+        """Start from x_0, the sum of the embeddings, and the first cell."""
+        x = total(parts)
+        return x, self.cell.expand_as(x)
+
+    def read(self, t: int, state: State) -> tuple[tuple[Tensor, ...], State]:
+        """Give o_t to all ports."""
+        return (state[0],), state
+
+    def write(self, t: int, state: State, y: Tensor) -> Any:
+        """Take a step of the LSTM."""
+        return self.steps[t](y, state)
+
+    def close(self, state: State) -> Tensor:
+        """Return o_L."""
+        return state[0]
+
+
+def _count_step(width: int, hidden: int) -> Count:
+    gates = linear(2 * width, 3 * width, bias=False) + Count(2 * 3 * width)
+    candidate = linear(2 * width, hidden, bias=False) + Count(2 * hidden) + linear(hidden, width)
+    return gates + candidate + Count(elementwise=4 * width)

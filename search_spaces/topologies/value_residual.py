@@ -1,0 +1,169 @@
+"""Value residuals: the values of the first attention layer are part of those of all others, or stand for them.
+
+Legend: V_1 = the values that the first attention layer projects, [..., inner], before it attends; V_n those of the
+n-th. Beside them the network is the residual network.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, final
+
+import torch
+from torch import Tensor, nn
+
+from search_spaces.architecture import Architecture
+from search_spaces.count import Count, weighted_sum
+from search_spaces.errors import UserError
+from search_spaces.spec import Axes
+from search_spaces.topologies.base import NoOptions, Topology, Wiring, total
+
+
+@dataclass(frozen=True, slots=True)
+class ValueResidualOptions:
+    """What the values are mixed of.
+
+    Attributes:
+        first: Weight of V_1.
+        own: Weight of the layer's own values.
+        learned: Whether both are learned, for each layer, from there.
+        last: Only so many attention layers have it, the last ones; without it all but the first.
+    """
+
+    first: float = 0.5
+    own: float = 0.5
+    learned: bool = False
+    last: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.last is not None and self.last < 1:
+            raise UserError(f"last must be at least 1, got {self.last}. Without it all but the first have it.")
+
+
+class Stream(NamedTuple):
+    """The residual stream, and V_1 once it is there."""
+
+    x: Tensor
+    first: Tensor | None = None
+
+
+class FirstValues(Topology):
+    """What ValueResidual and SVFormer share: the residual network, whose state keeps V_1 beside the stream."""
+
+    takes_values: ClassVar[bool] = True
+    searched: ClassVar[bool] = False
+
+    @classmethod
+    def refusal(cls, architecture: Architecture, options: Any) -> str | None:
+        """Networks without attention."""
+        return None if architecture.head_dim else "value residuals need attention, got a network without heads."
+
+    def open(self, *parts: Tensor) -> Stream:
+        """Start from x_0, the sum of the embeddings."""
+        return Stream(total(parts))
+
+    def read(self, t: int, state: Stream) -> tuple[tuple[Tensor, ...], Stream]:
+        """Give x_t to all ports."""
+        return (state.x,), state
+
+    def write(self, t: int, state: Stream, y: Tensor) -> Stream:
+        """Add the layer's output to x_t."""
+        return state._replace(x=state.x + y)
+
+    def close(self, state: Stream) -> Tensor:
+        """Return x_L."""
+        return state.x
+
+
+@final
+class ValueResidual(FirstValues):
+    """ResFormer (Zhou et al., 2024): values of the first attention layer are part of those of all others.
+
+    x_{t+1} = x_t + f_t(x_t), and attention layer n = 2 .. attends over V_n' = first V_1 + own V_n.
+
+    Source: Zhou et al., Value Residual Learning (ResFormer, arXiv 2410.17897), and the official code: one half each,
+    fixed. Its variants are options: `learned=true` has two numbers a layer that start there, `first=2,own=1` is the
+    constant form, `first=5,own=1,last=3` the sparse one of eight layers. Readings taken:
+
+    * With `first=0,own=1,learned=true`, which no source has, it starts as the residual network.
+    * A layer whose heads * head_dim is not the first's keeps its own values: published networks have one width.
+
+    Parameters: `learned * 2 * len([
+        site for n, site in enumerate(s for s in sites if "k" in s.ports)
+        if n > 0 and site.inner == sites[0].inner and (last is None or n >= blocks - last)
+    ])`
+    """
+
+    Options: ClassVar[type] = ValueResidualOptions
+    axes: ClassVar[Axes] = {"learned": (False, True)}
+
+    def __init__(self, wiring: Wiring, options: ValueResidualOptions) -> None:
+        super().__init__()
+        self.mixed = _mixed(wiring, options)
+        weights = torch.tensor((float(options.first), float(options.own)))
+        self.weights = nn.ParameterDict(
+            {str(t): nn.Parameter(weights.clone()) for t in self.mixed if options.learned},
+        )
+        self.first, self.own = options.first, options.own
+
+    @classmethod
+    def count(cls, wiring: Wiring, options: ValueResidualOptions) -> Count:
+        """The numbers; an addition a layer, and the weighted values."""
+        mixed = _mixed(wiring, options)
+        sums = sum(weighted_sum(2, wiring.sites[t].inner) for t in mixed)
+        return Count(2 * len(mixed) * options.learned, elementwise=len(wiring.sites) * wiring.width + sums)
+
+    def values(self, t: int, state: Stream, v: Tensor | None) -> tuple[Tensor | None, Stream]:
+        """Keep V_1; mix it into later ones."""
+        if state.first is None:
+            return v, state._replace(first=v)
+        if t not in self.mixed:
+            return v, state
+        assert v is not None
+        if str(t) in self.weights:
+            first, own = self.weights[str(t)].unbind()
+            return torch.addcmul(own * v, first, state.first), state
+        return torch.add(self.own * v, state.first, alpha=self.first), state
+
+
+@final
+class SVFormer(FirstValues):
+    """SVFormer (Zhou et al., 2024): every attention layer attends over the values of the first.
+
+    x_{t+1} = x_t + f_t(x_t), and every attention layer attends over V_1; no other projects values.
+
+    Source: Zhou et al., Value Residual Learning (SVFormer, arXiv 2410.17897). A layer whose heads * head_dim is not the
+    first's projects its own.
+
+    Parameters: `0`, and those of the layers are fewer by (blocks - 1) * width * heads * head_dim and as many biases.
+    """
+
+    @classmethod
+    def projects_values(cls, wiring: Wiring, options: NoOptions, t: int) -> bool:
+        """The first attention layer, and others that have another number of features."""
+        return t not in _alike(wiring)
+
+    def __init__(self, wiring: Wiring, options: NoOptions) -> None:
+        super().__init__()
+        self.shared = _alike(wiring)
+
+    @classmethod
+    def count(cls, wiring: Wiring, options: NoOptions) -> Count:
+        """An addition a layer."""
+        return Count(elementwise=len(wiring.sites) * wiring.width)
+
+    def values(self, t: int, state: Stream, v: Tensor | None) -> tuple[Tensor | None, Stream]:
+        """Keep V_1, and give it."""
+        if state.first is None:
+            return v, state._replace(first=v)
+        return state.first if t in self.shared else v, state
+
+
+def _alike(wiring: Wiring) -> frozenset[int]:
+    """The attention layers but the first whose values have as many features as its."""
+    attends = [t for t, site in enumerate(wiring.sites) if site.attends]
+    return frozenset(t for t in attends[1:] if wiring.sites[t].inner == wiring.sites[attends[0]].inner)
+
+
+def _mixed(wiring: Wiring, options: ValueResidualOptions) -> frozenset[int]:
+    """The layers whose values are mixed with V_1."""
+    attends = [t for t, site in enumerate(wiring.sites) if site.attends]
+    return _alike(wiring) & {*(attends if options.last is None else attends[-options.last :])}

@@ -1,0 +1,51 @@
+"""Derivatives in which weights are numbers."""
+
+import torch
+import torch.nn.functional as F
+
+from nas.showing.fixed_weights import FixedWeights
+
+
+def test_a_function_that_bends_is_a_number() -> None:
+    x = torch.randn(4, 8).double().requires_grad_()
+    for function in (torch.tanh, torch.sigmoid, F.gelu, F.softplus, torch.exp, lambda x: x.softmax(-1), lambda x: x**2):
+        expected = function(x).detach()
+        with FixedWeights():
+            (back,) = torch.autograd.grad((function(x) * x).sum(), x)
+        torch.testing.assert_close(back, expected)
+
+
+def test_what_is_linear_is_followed() -> None:
+    x, weight = torch.randn(4, 8).double().requires_grad_(), torch.randn(8, 8).double()
+    with FixedWeights():
+        (back,) = torch.autograd.grad((F.linear(x, weight) + torch.stack((x, x)).mean(0)).sum(), x)
+    torch.testing.assert_close(back, (weight.sum(0) + 1).expand(4, 8))
+
+
+def test_norms_are_what_they_were_and_followed_at_their_scale() -> None:
+    x, gain, shift = torch.randn(3, 4, 8).double().requires_grad_(), torch.randn(8).double(), torch.randn(8).double()
+    signs = torch.randn(3, 4, 8).double()
+    pulled = signs * gain
+    for norm, spread, expected in (
+        (
+            lambda x: F.layer_norm(x, (8,), gain, shift),
+            x - x.mean(-1, keepdim=True),
+            pulled - pulled.mean(-1, keepdim=True),
+        ),
+        (lambda x: F.rms_norm(x, (8,), gain), x, pulled),
+    ):
+        with FixedWeights():
+            found = norm(x)
+            (back,) = torch.autograd.grad(found, x, signs)
+        torch.testing.assert_close(found, norm(x))
+        scale = spread.detach().square().mean(-1, keepdim=True).rsqrt()
+        torch.testing.assert_close(back, expected * scale, rtol=1e-3, atol=1e-3)  # the norms' epsilon
+
+
+def test_products_and_unknown_functions_are_followed_whole() -> None:
+    x = torch.randn(5).double().requires_grad_()
+    with FixedWeights():
+        (back,) = torch.autograd.grad((x * x).sum(), x)
+        (other,) = torch.autograd.grad(torch.erf(x).sum(), x)
+    torch.testing.assert_close(back, 2 * x.detach())
+    assert (other > 0).all()

@@ -1,0 +1,71 @@
+"""DeepNorm, layer by layer, and what its layers start from."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+
+from search_spaces.architecture import Architecture
+from search_spaces.layers.attention import SoftmaxAttention
+from search_spaces.layers.feed_forward import GELU
+from search_spaces.layers.norm import Norm
+from search_spaces.layers.stack import Stack
+from search_spaces.layers.transformer import TransformerStyle, build_transformer, count_transformer
+from search_spaces.models.decoder import build_decoder
+from search_spaces.models.encoder import EncoderSizes, build_encoder
+from search_spaces.models.vit import build_vit
+from tasks.digits import xavier
+
+Build = Callable[..., Stack]
+
+
+@pytest.mark.parametrize(("depth", "skip"), [(3, 6**0.25), (6, 1.8612), (12, 2.2134)])
+def test_norms_stand_behind_the_sum(
+    depth: int, skip: float, transformer: Build, draw: Callable[[nn.Module], None]
+) -> None:
+    stack = transformer("deepnorm", depth=depth)
+    draw(stack)
+    x = torch.randn(2, 5, 16).double()
+    y = x
+    for layer, norm in zip(stack.layers, stack.topology.norms, strict=True):
+        summed = skip * y + layer(y)
+        centred = summed - summed.mean(-1, keepdim=True)
+        y = centred / torch.sqrt((centred**2).mean(-1, keepdim=True) + 1e-5) * norm.weight + norm.bias
+    torch.testing.assert_close(stack(x, torch.zeros_like(x)), y, rtol=1e-3, atol=1e-3)
+
+
+def test_layers_norm_nothing_themselves(transformer: Build) -> None:
+    assert not any(isinstance(module, nn.LayerNorm) for module in transformer("deepnorm").layers.modules())
+
+
+@pytest.mark.parametrize(("depth", "gain"), [(6, 0.3799), (12, 0.3195), (24, 0.2686)])
+def test_values_and_what_follows_start_smaller(depth: int, gain: float) -> None:
+    shape = Architecture(depth=depth, width=16, hidden=32, heads=2, head_dim=8)
+    for build in (
+        lambda one: build_vit(one, (1, 4, 4), 2, 3).stack,
+        lambda one: build_decoder(one, "llama", 11, 8).stack,
+        lambda one: xavier(build_vit(one, (1, 4, 4), 2, 3)).stack,
+        lambda one: build_encoder(one, EncoderSizes(vocabulary=9, context=8, classes=2)).stack,
+    ):
+        stacks = []
+        for topology in ("resnet", "deepnorm"):
+            torch.manual_seed(0)
+            stacks.append(build(shape.changed({"topology": topology})))
+        before, after = (dict(stack.layers.named_parameters()) for stack in stacks)
+        for name, weight in after.items():
+            if weight.ndim > 1:
+                share = weight / before[name]
+                expected = torch.full_like(share, gain)
+                if name.endswith("qkv.weight"):
+                    expected[: 2 * 16] = 1
+                torch.testing.assert_close(share, expected, rtol=1e-3, atol=1e-3)
+
+
+def test_its_count_has_no_norms_but_its_own() -> None:
+    style = TransformerStyle(Norm("rms", 1e-6), GELU, attention_bias=True, feed_forward_bias=True, parts=1)
+    shape = Architecture(depth=3, width=16, hidden=24, heads=2, head_dim=8, topology="deepnorm")
+    stack = build_transformer(shape, style, lambda block: SoftmaxAttention(causal=True))
+    assert sum(p.numel() for p in stack.parameters()) == count_transformer(shape, style, 5).params
+    residual = shape.changed({"topology": "resnet"})
+    assert count_transformer(shape, style, 5).params - count_transformer(residual, style, 5).params == 6 * 32 - 7 * 16

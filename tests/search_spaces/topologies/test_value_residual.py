@@ -1,0 +1,134 @@
+"""Value residuals against attention written out from its weights."""
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from search_spaces.architecture import Architecture
+from search_spaces.errors import UserError
+from search_spaces.layers.attention import SoftmaxAttention
+from search_spaces.layers.feed_forward import GELU
+from search_spaces.layers.norm import Norm
+from search_spaces.layers.stack import Stack
+from search_spaces.layers.transformer import TransformerStyle, build_transformer, count_transformer
+from search_spaces.topologies.registry import load, refusal
+
+Build = Callable[..., Stack]
+STYLE = TransformerStyle(Norm("layer", 1e-6), GELU, attention_bias=True, feed_forward_bias=True, parts=1)
+
+
+def projected(layer: nn.Module, x: Tensor) -> list[Tensor]:
+    """Queries, keys and, where there are any, values, [B, N, inner]."""
+    normed = layer.project.norm(x)
+    weight, bias = layer.project.qkv.weight, layer.project.qkv.bias
+    inner = layer.site.inner
+    return [
+        normed @ weight[i * inner : (i + 1) * inner].T + bias[i * inner : (i + 1) * inner]
+        for i in range(len(weight) // inner)
+    ]
+
+
+def attended(layer: nn.Module, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Causal softmax attention, a head at a time."""
+    size = q.shape[-1] // layer.heads
+    hidden = torch.ones(q.shape[1], q.shape[1]).triu(1).bool()
+    outputs = []
+    for h in range(layer.heads):
+        of = slice(h * size, (h + 1) * size)
+        logits = (q[..., of] @ k[..., of].transpose(1, 2) / math.sqrt(size)).masked_fill(hidden, -math.inf)
+        outputs.append(logits.exp() / logits.exp().sum(-1, keepdim=True) @ v[..., of])
+    return layer.out(torch.cat(outputs, dim=-1))
+
+
+@pytest.mark.parametrize("said", ["", "(learned=true)", "(first=2,own=1)", "(first=5,own=1,last=2)", "(last=9)"])
+def test_later_values_have_the_first_in_them(said: str, transformer: Build, draw: Callable[[nn.Module], None]) -> None:
+    stack = transformer(f"value-residual{said}", depth=4)
+    draw(stack)
+    topology = stack.topology
+    x = torch.randn(2, 5, 16).double()
+    y, first = x, None
+    for t, layer in enumerate(stack.layers):
+        if t % 2:
+            y = y + layer(y)
+            continue
+        q, k, v = projected(layer, y)
+        if first is None:
+            first = v
+        elif "last=2" not in said or t >= 4:
+            weights = (topology.first, topology.own)
+            if "learned" in said:
+                weights = topology.weights[str(t)]
+            v = weights[0] * first + weights[1] * v
+        y = y + attended(layer, q, k, v)
+    torch.testing.assert_close(stack(x, torch.zeros_like(x)), y)
+
+
+def test_one_projection_to_values_serves_all(transformer: Build, draw: Callable[[nn.Module], None]) -> None:
+    stack = transformer("svformer")
+    draw(stack)
+    x = torch.randn(2, 5, 16).double()
+    y, first = x, None
+    for t, layer in enumerate(stack.layers):
+        if t % 2:
+            y = y + layer(y)
+            continue
+        q, k, *v = projected(layer, y)
+        assert len(v) == (t == 0)
+        first = v[0] if v else first
+        y = y + attended(layer, q, k, first)
+    torch.testing.assert_close(stack(x, torch.zeros_like(x)), y)
+
+
+def test_all_weight_on_its_own_values_is_the_residual_network(transformer: Build) -> None:
+    x = torch.randn(2, 5, 16).double()
+    stack, resnet = transformer("value-residual(first=0,own=1,learned=true)"), transformer("resnet")
+    stack.layers.load_state_dict(resnet.layers.state_dict())
+    torch.testing.assert_close(stack(x, torch.zeros_like(x)), resnet(x, torch.zeros_like(x)))
+
+
+@pytest.mark.parametrize("topology", ["value-residual(learned=true)", "svformer", "resnet/svformer"])
+@pytest.mark.parametrize("changes", [{}, {"heads": (2, 2, 4, 2)}])
+def test_networks_of_different_blocks_are_counted(topology: str, changes: dict[str, tuple[int, ...]]) -> None:
+    shape = Architecture(depth=4, width=16, hidden=24, heads=2, head_dim=8, topology=topology).changed(changes)
+    with torch.device("meta"):
+        stack = build_transformer(shape, STYLE, lambda block: SoftmaxAttention(causal=True))
+    assert sum(p.numel() for p in stack.parameters()) == count_transformer(shape, STYLE, 5).params
+    stack = build_transformer(shape, STYLE, lambda block: SoftmaxAttention(causal=True))
+    features = stack(torch.randn(2, 5, 16))
+    stack.recompute = True
+    torch.testing.assert_close(stack(torch.zeros(2, 5, 16)), stack(torch.zeros(2, 5, 16)))
+    assert features.isfinite().all()
+
+
+def fewer(shape: Architecture) -> int:
+    """Parameters that the residual network has beyond it."""
+    residual, this = (count_transformer(one, STYLE, 5) for one in (shape.changed({"topology": "resnet"}), shape))
+    return residual.params - this.params
+
+
+def test_what_attends_with_other_features_keeps_its_own_values() -> None:
+    shape = Architecture(depth=4, width=16, hidden=24, heads=2, head_dim=8, topology="svformer")
+    assert fewer(shape) == 3 * (16 * 16 + 16)
+    assert fewer(shape.changed({"heads": (2, 2, 4, 2)})) == 2 * (16 * 16 + 16)
+
+
+def test_recomputing_layers_changes_no_gradient() -> None:
+    shape = Architecture(depth=2, width=16, hidden=24, heads=2, head_dim=8, topology="value-residual")
+    torch.manual_seed(0)
+    stack = build_transformer(shape, STYLE, lambda block: SoftmaxAttention(causal=True))
+    x, gradients = torch.randn(2, 5, 16), []
+    for recompute in (False, True):
+        stack.recompute = recompute
+        stack.zero_grad()
+        stack(x).square().sum().backward()
+        gradients.append([p.grad for p in stack.parameters()])
+    torch.testing.assert_close(*gradients)
+
+
+def test_what_cannot_be_is_refused() -> None:
+    assert "without heads" in (refusal(Architecture(depth=2, width=8, hidden=8, topology="value-residual")) or "")
+    with pytest.raises(UserError, match="last must be at least 1"):
+        load("value-residual(last=0)")
