@@ -25,7 +25,8 @@ from optuna.trial import create_trial
 from benchmarks.form import Figure, main
 from nas.asking import Asked, ask_search
 from nas.jobs import EvaluationJob, blank_row
-from nas.sampling import DEFAULT, BudgetSampler
+from nas.samplers import DEFAULT
+from nas.sampling import BudgetSampler
 from nas.scheduler import Scheduler
 from nas.search_plan import SearchPlan
 from nas.storage.leases import claims_in

@@ -25,7 +25,8 @@ import torch
 from benchmarks.form import Figure, main
 from benchmarks.landscapes import LOSSES, Landscape, interacting, landscapes
 from benchmarks.search_efficiency import BUDGETS
-from nas.sampling import DEFAULT, BudgetSampler, Situation
+from nas.samplers import DEFAULT
+from nas.sampling import BudgetSampler, Situation
 from nas.sampling.axes import Coordinates
 from nas.sampling.surrogate import Surrogate
 from nas.simulation import Outcome, simulate

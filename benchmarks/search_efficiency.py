@@ -28,7 +28,8 @@ from benchmarks import per_block
 from benchmarks.form import Figure, main
 from benchmarks.landscapes import LOSSES, Landscape, landscapes
 from benchmarks.per_block import LargeLandscape
-from nas.sampling import DEFAULT, BudgetSampler
+from nas.samplers import DEFAULT
+from nas.sampling import BudgetSampler
 from nas.simulation import Outcome, simulate
 from search_spaces.architecture import Architecture
 from search_spaces.axis_names import option_of

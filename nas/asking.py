@@ -12,14 +12,15 @@ from typing import Any
 import torch
 
 from nas import conditioning
-from nas.budget import Budget, Feasible, feasible, parse_budget
-from nas.counting import cheap_counts, meta_device
+from nas.budget import Budget, Feasible, parse_budget
+from nas.counting import meta_device
 from nas.early_stopping import NONE_HELD, Rungs, check_reported
+from nas.feasibility import within
 from nas.jobs import fresh_task, recipe_of, text_of
 from nas.objectives import MEASURES, PROFILED, measures_for, names_in, resolve
 from nas.places import dashed
-from nas.progress import say
-from nas.sampling import DEFAULT, proposer
+from nas.samplers import DEFAULT
+from nas.sampling import proposer
 from nas.storage.database import check_url
 from nas.storage.search_config import SearchConfig
 from nas.unlisted.programme import Programme
@@ -32,6 +33,7 @@ from search_spaces.space import SearchSpace
 from search_spaces.spec import MOST_INTEGER, Scalar, split_top_level
 from search_spaces.topologies.registry import refusal
 from tasks.base import Task
+from tasks.progress import said_if_slow
 from tasks.settings import values_of
 
 LEAST = {"trials": 1, "seed": 0, "seeds": 0, "tune_trials": 2, "threads": 1, "until": 1, "batch": 1}
@@ -211,27 +213,19 @@ def ask_search(
             seed=seed,
             sampler=sampler or DEFAULT,
             data=text_of(data),
-            data_fingerprint=of.fingerprint(recipe_of(of, preset, changes)),
             metrics=metrics,
             rungs=rungs.record(),
-            baselines=of.baselines(recipe_of(of, preset, changes)),
+            **_of_data(of, recipe_of(of, preset, changes)),
         ),
         members=members,
         line=_line(members, bounds),
     )
 
 
-def within(space: SearchSpace, task: Task, budget: Budget) -> Feasible | Programme:
-    """The candidates within a budget, listed where they can be."""
-
-    def counts(architecture: Architecture) -> dict[str, int]:
-        return cheap_counts(task, architecture)
-
-    if space.is_listed:
-        return feasible(space, counts, budget)
-    if task.closed_form(space.base) is None:
-        say(f"counting what blocks of space {space.name!r} cost on {task.name}")
-    return Programme(space, counts, budget)
+def _of_data(task: Task, recipe: Any) -> dict[str, Any]:
+    """What a search's config says of a recipe's data, and of what simple methods make of it."""
+    with said_if_slow(f"reading the data of {task.name} ..."):
+        return {"data_fingerprint": task.fingerprint(recipe), "baselines": task.baselines(recipe)}
 
 
 def _line(members: Feasible | Programme, budget: Budget) -> str:

@@ -27,10 +27,10 @@ from nas.doors.search import search
 from nas.doors.show import show as show_wiring
 from nas.doors.tournament import tournament
 from nas.options import command
-from nas.places import QUIET
 from nas.run_file import expanded
 from nas.workers.left_behind import LEFT_BEHIND
 from search_spaces.errors import UserError, place_of, printable, reason_of, show_notices
+from tasks.progress import QUIET, VERBOSE
 
 app = typer.Typer(
     name="nas",
@@ -102,9 +102,10 @@ def _print_version(asked: bool) -> None:
 def _for_all_commands(
     debug: bool = typer.Option(False, "--debug", help="Show the traceback of what is told in a line."),
     quiet: bool = typer.Option(False, "-q", "--quiet", help="Say nothing of progress: only results and errors."),
+    verbose: bool = typer.Option(False, "-v", "--verbose", help="Say more: each evaluation as it begins and ends."),
     version: bool = typer.Option(False, "--version", help="Print the version.", callback=_print_version, is_eager=True),
 ) -> None:
-    for name, asked in ((DEBUG, debug), (QUIET, quiet)):
+    for name, asked in ((DEBUG, debug), (QUIET, quiet), (VERBOSE, verbose)):
         if asked:
             os.environ[name] = "1"
 

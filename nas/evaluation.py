@@ -24,6 +24,7 @@ from nas.networks import copy_network, keep_network, load_network
 from nas.objectives import MEASURES
 from nas.profiling.profile import profile
 from nas.profiling.steps import threads_on_the_cpu
+from nas.steps import ToldSteps
 from nas.storage.locks import held
 from nas.storage.outages import patient
 from nas.storage.store import Store
@@ -133,6 +134,7 @@ def _trained(task: Task, job: EvaluationJob, row: Row) -> tuple[Row, nn.Module |
         stopped.append(step)
         return STOP
 
+    told = ToldSteps(job.folder if first_process() else None)
     run = Run(
         architecture=job.architecture,
         recipe=recipe_of(task, job.preset, job.settings),
@@ -142,6 +144,7 @@ def _trained(task: Task, job: EvaluationJob, row: Row) -> tuple[Row, nn.Module |
         folder=Path(job.folder) if job.folder else None,
         start=_start(job),
         report=report,
+        advanced=told,
     )
     try:
         fitted = task.fit(run)
@@ -149,6 +152,8 @@ def _trained(task: Task, job: EvaluationJob, row: Row) -> tuple[Row, nn.Module |
     except (Exception, SystemExit) as error:
         show_traceback(error)
         return replace(row, curve=_finite(curve), error=reason_of_failure(error)), None
+    finally:
+        told.forget()
     pruned = stopped[:1] == [fitted.steps]
     row = replace(
         row,

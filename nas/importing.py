@@ -5,11 +5,11 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from nas.progress import said_if_slow
 from nas.storage.store import Store
 from results import lines
 from results.row import Row, each_once
 from search_spaces.errors import UserError
+from tasks.progress import said_if_slow
 
 _MOST_NAMED = 3
 """Bad lines of a file that are named."""

@@ -15,8 +15,10 @@ from search_spaces.architecture import Architecture
 from search_spaces.checkpoint import fingerprint, read_weights
 from search_spaces.errors import UserError, unknown
 from search_spaces.spec import Scalar
-from tasks.base import TASKS, Task
+from tasks.base import Task
 from tasks.load import load_task
+from tasks.progress import said_if_slow
+from tasks.registry import TASKS
 from tasks.settings import changed, values_of
 
 
@@ -90,7 +92,8 @@ def fresh_task(reference: str, data: str | Path | None) -> Task:
     task_of.cache_clear()
     code_of.cache_clear()
     data_fingerprint.cache_clear()
-    return task_of(reference, text_of(data))
+    with said_if_slow(f"loading task {reference} ..."):
+        return task_of(reference, text_of(data))
 
 
 def text_of(path: str | Path | None) -> str | None:

@@ -8,9 +8,6 @@ DEFAULT_STORE = "sqlite:///nas-runs/studies.db"
 RUNS = Path("nas-runs")
 """Pictures and traces; and trained networks, where the store is no file that they could lie beside."""
 
-QUIET = "NAS_QUIET"
-"""The environment variable that keeps progress to itself; in the environment, so that workers have it too."""
-
 EVALUATIONS = "evaluations"
 """The study of what was evaluated outside of a search, unless it is given another name."""
 

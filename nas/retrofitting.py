@@ -17,7 +17,8 @@ from search_spaces.checkpoint import Record, read_record
 from search_spaces.errors import UserError, unknown
 from search_spaces.retrofit import retrofit_checkpoint
 from search_spaces.spec import Scalar
-from tasks.base import TASKS, Task
+from tasks.base import Task
+from tasks.registry import TASKS
 
 
 @dataclass(frozen=True)

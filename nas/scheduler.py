@@ -10,18 +10,19 @@ from typing import Final, final
 
 from nas.jobs import EvaluationJob, first_process, identity, lacks_network, task_of
 from nas.places import EVALUATIONS
-from nas.progress import Progress, said_if_slow, say
 from nas.signals import end_if_asked
 from nas.storage.database import clear_errors
 from nas.storage.leases import Claims, claims_in
 from nas.storage.names import check_name
 from nas.storage.outages import patient
 from nas.storage.store import Store
+from nas.watching import Evaluations
 from nas.workers.resources import Resources
 from nas.workers.workers import Workers, pool_of
 from results.row import Row
 from search_spaces.errors import UserError
 from tasks.base import Task
+from tasks.progress import said_if_slow, say
 
 
 class OutOfTime(Exception):
@@ -88,6 +89,7 @@ class Scheduler:
         on_row: Told of each Row once it is stored.
         keep: Whether trained networks are kept, beside the store.
         until: When the time is up, on the clock of time.monotonic, or None.
+        on_begin: Told of each evaluation as it begins.
     """
 
     store: Store
@@ -97,6 +99,7 @@ class Scheduler:
     on_row: Callable[[Row], None]
     keep: bool = True
     until: float | None = None
+    on_begin: Callable[[EvaluationJob], None] = lambda job: None
 
     def run(self, plan: Plan) -> None:
         """Go on until the plan wants nothing more. A UserError or Ctrl-C ends it; what is stored stays.
@@ -145,6 +148,7 @@ class Scheduler:
         """Have a job evaluated, unless all of it is known: how many evaluations were begun."""
         profiled = job.profiled or job.limits or job.trace
         if job.known is None or profiled or lacks_network(job, job.known):
+            self.on_begin(job)
             self.workers.submit(job)
             return 1
         self._end(plan, job, job.known)
@@ -212,19 +216,23 @@ def evaluate_all(jobs: Sequence[EvaluationJob], storage: str, study: str | None,
         if study in store.searches():
             raise UserError(f"study {study!r} is a search, whose rows are its own. Give another --study.")
         task = task_of(jobs[0].task, jobs[0].data)
-        task.prepare()
+        prepare(task)
         return _rows_of(jobs, task, store, study, resources)
+
+
+def prepare(task: Task) -> None:
+    """Have a task see to what every training needs, and say so where that takes its time. Raises UserError."""
+    with said_if_slow(f"preparing the data of {task.name} ..."):
+        task.prepare()
 
 
 def _rows_of(jobs: Sequence[EvaluationJob], task: Task, store: Store, study: str, resources: Resources) -> list[Row]:
     plan = InOrder(jobs)
     with clear_errors(store.url), claims_in(store) as claims, pool_of(resources, len(jobs)) as pool:
-        if len(jobs) > 1:
+        title, scores = f"{task.name}, preset {jobs[0].preset}", None
+        if len(jobs) > 1:  # a single Row is printed by whoever asked for it
             changed = {name for job in jobs for name, _ in {*job.settings} ^ {*jobs[0].settings}}
-            shown = [*(f"recipe_{name}" for name in sorted(changed)), task.metrics[0].name]
-            with Progress(task.name, shown, (), len(jobs)) as progress:
-                Scheduler(store, study, claims, pool, progress.add).run(plan)
-        else:
-            with said_if_slow(f"evaluating {jobs[0].architecture}, preset {jobs[0].preset} ..."):
-                Scheduler(store, study, claims, pool, lambda row: None).run(plan)
+            scores = [*(f"recipe_{name}" for name in sorted(changed)), task.metrics[0].name]
+        with Evaluations(title, scores, (), len(jobs)) as shown:
+            Scheduler(store, study, claims, pool, shown.add, on_begin=shown.begin).run(plan)
     return [plan.rows[identity(job)] for job in jobs]

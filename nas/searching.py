@@ -15,10 +15,9 @@ from nas.counting import cheap_counts
 from nas.early_stopping import NONE_HELD, Rungs
 from nas.jobs import task_of
 from nas.places import slug
-from nas.progress import Progress, say
 from nas.sampling import BudgetSampler
 from nas.sampling.proposer import Costs
-from nas.scheduler import OutOfTime, Scheduler
+from nas.scheduler import OutOfTime, Scheduler, prepare
 from nas.search_plan import Keep, SearchPlan
 from nas.storage.leases import claims_in
 from nas.storage.locks import only_writer
@@ -33,11 +32,13 @@ from nas.storage.outages import patient
 from nas.storage.search_config import SearchConfig
 from nas.storage.store import Store
 from nas.unlisted.programme import Programme
+from nas.watching import Evaluations
 from nas.workers.resources import Resources
 from nas.workers.workers import pool_of
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
 from tasks.base import Task
+from tasks.progress import say
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,7 @@ def carry_out(
     name = check_name(study_name or asked.name)
     say(f"study {name}: {asked.line}")
     task = task_of(config.task, config.data)
-    task.prepare()
+    prepare(task)
     evidence.check_recorded(task, asked.members)
     sampler = _sampler(task, asked, evidence.seeds)
     with (
@@ -159,11 +160,11 @@ def carry_out(
         apart = store.shared or plan.goes_on or seconds is not None
         try:
             with (
-                Progress(config.task, list(config.objectives), done, trials) as progress,
+                Evaluations(config.task, list(config.objectives), done, trials) as shown,
                 pool_of(resources, trials, apart=apart) as pool,
             ):
                 until = None if seconds is None else began + seconds
-                Scheduler(store, name, claims, pool, progress.add, keep != "none", until).run(plan)
+                Scheduler(store, name, claims, pool, shown.add, keep != "none", until, shown.begin).run(plan)
         except OutOfTime:
             if _is_unfinished(plan, trials):
                 return

@@ -1,5 +1,6 @@
 """What is installed, by name: topologies, spaces, tasks and samplers come through entry points, ours as anybody's."""
 
+import inspect
 import re
 import warnings
 from dataclasses import dataclass
@@ -7,6 +8,7 @@ from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
+from search_spaces.docstrings import first_line
 from search_spaces.errors import Notice, UserError, reason_of, unknown
 
 OURS = "nas-bench-wiring"
@@ -50,6 +52,16 @@ class Registry:
     def is_ours(self, name: str) -> bool:
         """Whether that installed name is this project's own."""
         return _owner(self._entries[name]) == OURS
+
+    def description(self, name: str) -> str:
+        """The first line of an installed entry's docstring: of its source, where that tells, and nothing is imported.
+
+        Raises:
+            UserError: It had to be imported, and that failed.
+        """
+        entry = self._entries[name]
+        found = first_line(entry.module, entry.attr)
+        return (inspect.getdoc(self.load(name)) or "").partition("\n")[0] if found is None else found
 
     def load(self, name: str) -> Any:
         """Import one entry. Raises UserError where there is none, or where importing it fails, with file and line."""

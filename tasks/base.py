@@ -14,18 +14,12 @@ from torch import nn
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count, Handlers
 from search_spaces.errors import Notice, UserError
-from search_spaces.registry import Registry
 from search_spaces.space import SearchSpace
 from tasks.batches import Inputs
 from tasks.run import Run
 
 _SHORT = Repr()
 _SHORT.maxother = _SHORT.maxstring = 80
-
-TASKS = Registry("nas.tasks", "task")
-
-TASK_FAMILIES = Registry("nas.families", "family of tasks")
-"""Functions from a name to a Task's class, for what is too many to list: FAMILY:NAME."""
 
 
 @dataclass(frozen=True, slots=True)

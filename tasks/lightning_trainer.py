@@ -8,6 +8,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from math import inf
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from lightning.pytorch.trainer.states import TrainerFn
 from torch import Tensor
 
 from tasks.base import Diverged
+from tasks.run import Advanced
 from tasks.seeded_batches import SeededBatches
 from tasks.splits import derived_seed
 from tasks.supervised import means
@@ -89,6 +91,7 @@ class Course(Callback):
         seed: Of what the network draws.
         metrics: Finds the metrics in what was logged in a validation.
         stops: Is told a step and the metrics there; answers whether to stop.
+        advanced: Is told how far the training is.
         due: Whether it is time for a checkpoint.
         curve: What was reported before; it is told again, and grows.
 
@@ -102,10 +105,12 @@ class Course(Callback):
         seed: int,
         metrics: Callable[[Metrics], Metrics],
         stops: Callable[[int, Metrics], bool],
+        advanced: Advanced,
         due: Callable[[], bool],
         curve: list[Reported],
     ) -> None:
         self.seed, self.metrics, self.stops, self.due, self.curve = seed, metrics, stops, due, curve
+        self.advanced, self.steps = advanced, inf
         self.began = False
         self.validated: Reported | None = None
         self._handlers = handlers()
@@ -120,7 +125,7 @@ class Course(Callback):
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Say again what was reported before."""
         listen(self._handlers)
-        self.began = True
+        self.began, self.steps = True, trainer.estimated_stepping_batches
         for point in self.curve:
             if self.stops(*point):
                 raise Stopped(point)
@@ -142,7 +147,9 @@ class Course(Callback):
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Add up the losses, and look at them from time to time."""
+        """Tell how far it is, add up the losses, and look at them from time to time."""
+        if 0 < self.steps < inf:  # there may be no end but by the clock
+            self.advanced(trainer.global_step, int(self.steps))
         loss = outputs.get("loss") if isinstance(outputs, Mapping) else outputs
         if isinstance(loss, Tensor):
             self._loss_sum = self._loss_sum + loss.detach()

@@ -63,7 +63,7 @@ class LightningTraining:
         with seeded(0):  # how data is cut is no matter of the run's seed
             self.data = task.data_module(run.recipe)
         curve = [] if kept is None else [(step, metrics) for step, metrics in kept["curve"]]
-        self.course = Course(run.seed, self._validation, self._stops, checkpoint.due, curve)
+        self.course = Course(run.seed, self._validation, self._stops, run.advanced, checkpoint.due, curve)
         self.trainer = self._trainer(scratch)
 
     def fitted(self) -> Fitted:

@@ -10,7 +10,8 @@ from typing import Any
 
 from results.columns import refusal_of
 from search_spaces.errors import UserError, reason_of, unknown
-from tasks.base import TASK_FAMILIES, TASKS, Metric, Task
+from tasks.base import Metric, Task
+from tasks.registry import TASK_FAMILIES, TASKS
 
 
 def load_task(reference: str, data: Path | None = None) -> Task:

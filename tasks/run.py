@@ -26,6 +26,14 @@ Report = Callable[[int, Mapping[str, float]], Decision]
 """Called with the optimiser's step and the metrics there; what it raises ends the training at once."""
 
 
+Advanced = Callable[[int, int], None]
+"""Called with the optimiser's step and how many there are in all, as often as one likes."""
+
+
+def untold(step: int, steps: int) -> None:
+    """Tell nobody."""
+
+
 def always_continue(step: int, metrics: Mapping[str, float]) -> Decision:
     """Take no notice."""
     return CONTINUE
@@ -47,6 +55,7 @@ class Run:
         folder: Where the training may keep files, or None. One that ended leaves none.
         start: The weights to begin with, by the names of `Task.build`'s network, or None where they are drawn.
         report: Is told the metrics on the way, and says whether to go on.
+        advanced: May be told how far it is, for whoever waits.
     """
 
     architecture: Architecture
@@ -57,3 +66,4 @@ class Run:
     folder: Path | None = None
     start: Mapping[str, Tensor] | None = None
     report: Report = always_continue
+    advanced: Advanced = untold

@@ -93,6 +93,7 @@ def train(run: Run, training: Training, checkpoint: Checkpoint) -> Fitted:
         while training.step < training.steps:
             before = training.step
             training.advance()
+            run.advanced(training.step, training.steps)
             if training.step != before and training.step in training.reports:
                 training.check()
                 if _stops(run, training, curve):

@@ -115,11 +115,12 @@ def test_files_and_functions_are_small(path: Path) -> None:
         "import nas",
         "import results.row, results.query, results.pareto, results.export",
         "import nas.cli, sys; sys.argv = ['nas', '--help']\ntry: nas.cli.main()\nexcept SystemExit: pass",
+        "import nas.cli, sys; sys.argv = ['nas', '-q', 'list']\ntry: nas.cli.main()\nexcept SystemExit: pass",
         "import nas.commands.results",
     ],
 )
 def test_these_start_without_torch(program: str) -> None:
-    heavy = "[name for name in ('torch', 'timm', 'lightning') if name in sys.modules]"
+    heavy = "[name for name in ('torch', 'timm', 'lightning', 'optuna') if name in sys.modules]"
     script = f"{program}\nimport sys; sys.stderr.write(' '.join({heavy}))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stderr == ""

@@ -15,8 +15,8 @@ def records(
         UserError: An unknown preset, or a store or rows that cannot be used.
     """
     from nas.claims.experiments import trained, untrained
-    from nas.progress import say
     from nas.workers.resources import resources_of
+    from tasks.progress import say
 
     experiments = untrained() if preset is None else trained(preset, storage, study, resources_of(workers, 1))
     found = []

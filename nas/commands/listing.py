@@ -1,11 +1,11 @@
 """`nas list`: what is installed, with a line each."""
 
-import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from nas.options import Kind
 from nas.places import DEFAULT_STORE
+from tasks.progress import LOADING, said_if_slow
 
 Lines = Iterator[tuple[str, str]]
 
@@ -20,7 +20,7 @@ def everything(
     Raises:
         UserError: An unknown task, or a store that cannot be used.
     """
-    from nas.sampling import SAMPLERS
+    from nas.samplers import SAMPLERS
     from search_spaces.catalog import SPACES
     from search_spaces.topologies.registry import TOPOLOGIES
 
@@ -33,7 +33,8 @@ def everything(
         Kind.STUDIES: lambda: _studies(storage),
     }
     wanted = [kind] if kind else [k for k in listed if k not in (Kind.PRESETS, Kind.STUDIES)]
-    return {one: list(listed[one]()) for one in wanted}
+    with said_if_slow(LOADING):
+        return {one: list(listed[one]()) for one in wanted}
 
 
 def show(listed: dict[Kind, list[tuple[str, str]]]) -> None:
@@ -54,48 +55,36 @@ def show(listed: dict[Kind, list[tuple[str, str]]]) -> None:
 
 
 def _registered(registry: Any) -> Lines:
-    """A broken plug-in is named with its reason and takes nothing else down."""
+    """What each says of itself. One that had to be imported for that and cannot be is named with its reason."""
     from search_spaces.errors import UserError
 
     for name in registry.names():
         try:
-            yield name, _first_line(registry.load(name))
+            yield name, registry.description(name)
         except UserError as error:
             yield name, f"broken: {error}"
-
-
-def _first_line(entry: Any) -> str:
-    return (inspect.getdoc(entry) or "").partition("\n")[0]
 
 
 def _tasks() -> Lines:
-    """Each task with the names of its presets."""
-    from search_spaces.errors import UserError
-    from tasks.base import TASK_FAMILIES, TASKS
-    from tasks.load import task_class
+    from tasks.registry import TASK_FAMILIES, TASKS
 
-    for name in TASKS.names():
-        try:
-            kind = task_class(name)
-            yield name, f"{_first_line(kind)} (presets {', '.join(kind.presets)})"
-        except UserError as error:
-            yield name, f"broken: {error}"
+    yield from _registered(TASKS)
     for name, line in _registered(TASK_FAMILIES):
         yield f"{name}:NAME", line
 
 
 def _presets() -> Lines:
+    """Every task is imported, and one that cannot be is named with its reason."""
     from search_spaces.errors import UserError
-    from tasks.base import TASKS
     from tasks.load import task_class
+    from tasks.registry import TASKS
 
     for name in TASKS.names():
         try:
-            presets = task_class(name).presets
-        except UserError:
-            continue  # said where tasks are listed
-        for preset, recipe in presets.items():
-            yield f"{name} {preset}", str(recipe)
+            for preset, recipe in task_class(name).presets.items():
+                yield f"{name} {preset}", str(recipe)
+        except UserError as error:
+            yield name, f"broken: {error}"
 
 
 def _sheet(task: str) -> Lines:

@@ -90,8 +90,8 @@ def report(study: "Study", where: str | None = None, page: Path | None = None) -
     topologies at equal cost, every architecture, and how to make the study again.
     """
     from nas.places import RUNS, slug
-    from nas.progress import said_if_slow
     from nas.report import say, say_bad, screen
+    from tasks.progress import said_if_slow
 
     say_bad(study.bad)
     path = page or RUNS / f"{slug(study.name)}.html"

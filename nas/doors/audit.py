@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nas.places import DEFAULT_STORE
+from tasks.progress import LOADING, said_if_slow
 
 if TYPE_CHECKING:
     from nas.auditing import Audit
@@ -38,15 +39,16 @@ def audit(
     Raises:
         UserError: What was asked for cannot be, or too few trainings were completed.
     """
-    from nas.asking import check_asked, listed, settings_of, space_of, within
-    from nas.auditing import audit_of, check_audit, of_other_presets, spread_by_cost, study_of
-    from nas.budget import parse_budget
-    from nas.comparing import jobs_of
-    from nas.jobs import fresh_task
-    from nas.scheduler import evaluate_all
-    from nas.storage.store import Store
-    from nas.workers.resources import resources_of
-
+    with said_if_slow(LOADING):
+        from nas.asking import check_asked, listed, settings_of, space_of
+        from nas.auditing import audit_of, check_audit, of_other_presets, spread_by_cost, study_of
+        from nas.budget import parse_budget
+        from nas.comparing import jobs_of
+        from nas.feasibility import within
+        from nas.jobs import fresh_task
+        from nas.scheduler import evaluate_all
+        from nas.storage.store import Store
+        from nas.workers.resources import resources_of
     check_asked(seeds=seeds, threads=threads, storage=storage)
     check_audit(architectures, seeds)
     resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)

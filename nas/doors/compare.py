@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nas.places import DEFAULT_STORE
+from tasks.progress import LOADING, said_if_slow
 
 if TYPE_CHECKING:
     from nas.comparing import Comparison
@@ -36,12 +37,13 @@ def compare(
     Raises:
         UserError: What was asked for cannot be.
     """
-    from nas.asking import check_asked, listed, settings_of
-    from nas.comparing import Comparison, candidates, costs_of, jobs_of, side_by_side
-    from nas.jobs import fresh_task, recipe_of
-    from nas.scheduler import evaluate_all
-    from nas.tuning import names_to_tune, recipes_to_try, tuned
-    from nas.workers.resources import resources_of
+    with said_if_slow(LOADING):
+        from nas.asking import check_asked, listed, settings_of
+        from nas.comparing import Comparison, candidates, costs_of, jobs_of, side_by_side
+        from nas.jobs import fresh_task, recipe_of
+        from nas.scheduler import evaluate_all
+        from nas.tuning import names_to_tune, recipes_to_try, tuned
+        from nas.workers.resources import resources_of
 
     check_asked(seeds=seeds, tune_trials=tune_trials, threads=threads, storage=storage)
     resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any, Literal
 
+from tasks.progress import LOADING, said_if_slow
+
 
 def cost(
     task: str,
@@ -18,9 +20,10 @@ def cost(
     Raises:
         UserError: The architecture cannot be built.
     """
-    from nas.asking import architecture_of, check_asked
-    from nas.breakdown import as_a_whole, by_layer, by_operator
-    from nas.jobs import fresh_task
+    with said_if_slow(LOADING):
+        from nas.asking import architecture_of, check_asked
+        from nas.breakdown import as_a_whole, by_layer, by_operator
+        from nas.jobs import fresh_task
 
     check_asked(by=by)
     of = fresh_task(task, data)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nas.places import DEFAULT_STORE
+from tasks.progress import LOADING, said_if_slow
 
 if TYPE_CHECKING:
     from results.row import Row
@@ -33,12 +34,12 @@ def evaluate(
     Raises:
         UserError: What was asked for cannot be. A training that failed is a Row with its reason.
     """
-    from nas.asking import architecture_of, check_asked, check_measures, made_folder, settings_of
-    from nas.jobs import EvaluationJob, fresh_task, text_of
-    from nas.profiling.profile import trace_of
-    from nas.scheduler import evaluate_all
-    from nas.workers.resources import Resources
-
+    with said_if_slow(LOADING):
+        from nas.asking import architecture_of, check_asked, check_measures, made_folder, settings_of
+        from nas.jobs import EvaluationJob, fresh_task, text_of
+        from nas.profiling.profile import trace_of
+        from nas.scheduler import evaluate_all
+        from nas.workers.resources import Resources
     check_asked(seed=seed, threads=threads, until=until, storage=storage)
     of = fresh_task(task, data)
     architecture = architecture_of(of, preset, arch, topology)

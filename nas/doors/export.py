@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nas.places import DEFAULT_STORE
+from tasks.progress import LOADING, said_if_slow
 
 if TYPE_CHECKING:
     from nas.exporting import ExportReport
@@ -26,14 +27,14 @@ def export(
     Raises:
         UserError: No such row, a network that was not kept, or an export that cannot be made exact.
     """
-    from nas.doors.load import load
-    from nas.exporting import export_folder
-    from nas.jobs import fresh_task
-    from nas.networks import kept_folder
-    from nas.progress import said_if_slow
-    from nas.retrofitting import known_reference
-    from nas.storage.store import Store
-    from search_spaces.checkpoint import read_record
+    with said_if_slow(LOADING):
+        from nas.doors.load import load
+        from nas.exporting import export_folder
+        from nas.jobs import fresh_task
+        from nas.networks import kept_folder
+        from nas.retrofitting import known_reference
+        from nas.storage.store import Store
+        from search_spaces.checkpoint import read_record
 
     folder = kept_folder(Store(storage), load(study, storage=storage), key)
     record = read_record(folder)

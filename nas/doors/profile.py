@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tasks.progress import LOADING, said_if_slow
+
 
 def profile(
     task: str,
@@ -23,10 +25,11 @@ def profile(
     Raises:
         UserError: The architecture cannot be built, or there is no memory for a single example.
     """
-    from nas.asking import architecture_of, check_asked, settings_of
-    from nas.breakdown import as_a_whole
-    from nas.jobs import fresh_task, recipe_of
-    from nas.profiling.profile import profile_what_fits, trace_of
+    with said_if_slow(LOADING):
+        from nas.asking import architecture_of, check_asked, settings_of
+        from nas.breakdown import as_a_whole
+        from nas.jobs import fresh_task, recipe_of
+        from nas.profiling.profile import profile_what_fits, trace_of
 
     check_asked(batch=batch, threads=threads)
     of = fresh_task(task, data)

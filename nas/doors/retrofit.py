@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nas.places import DEFAULT_STORE
+from tasks.progress import LOADING, said_if_slow
 
 if TYPE_CHECKING:
     from results.row import Row
@@ -32,11 +33,12 @@ def retrofit(
     Raises:
         UserError: What was asked for cannot be. A training that failed is a Row with its reason.
     """
-    from nas.asking import check_asked, pairs_of, settings_of
-    from nas.jobs import EvaluationJob, text_of
-    from nas.retrofitting import origin_of, rewired
-    from nas.scheduler import evaluate_all
-    from nas.workers.resources import Resources
+    with said_if_slow(LOADING):
+        from nas.asking import check_asked, pairs_of, settings_of
+        from nas.jobs import EvaluationJob, text_of
+        from nas.retrofitting import origin_of, rewired
+        from nas.scheduler import evaluate_all
+        from nas.workers.resources import Resources
 
     check_asked(seed=seed, threads=threads, storage=storage)
     origin = origin_of(Path(checkpoint), task, preset, text_of(data))

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from nas.places import DEFAULT_STORE
+from tasks.progress import LOADING, said_if_slow
 
 if TYPE_CHECKING:
     from nas.study import Study
@@ -45,13 +46,13 @@ def search(
     Raises:
         UserError: What was asked for cannot be, or the search had to end: what is finished then is stored.
     """
-    from nas.asking import ask_search, check_asked
-    from nas.doors.load import load
-    from nas.early_stopping import Rungs
-    from nas.searching import Evidence, carry_out
-    from nas.storage.outages import patient
-    from nas.workers.resources import resources_of, seconds_of
-
+    with said_if_slow(LOADING):
+        from nas.asking import ask_search, check_asked
+        from nas.doors.load import load
+        from nas.early_stopping import Rungs
+        from nas.searching import Evidence, carry_out
+        from nas.storage.outages import patient
+        from nas.workers.resources import resources_of, seconds_of
     check_asked(trials=trials, seeds=seeds, seed=seed, threads=threads, keep=keep, storage=storage)
     resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
     evidence, seconds = Evidence(trials, seeds, confirm), seconds_of("timeout", timeout)

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tasks.progress import LOADING, said_if_slow
+
 if TYPE_CHECKING:
     from nas.showing.shown import Shown
 
@@ -29,11 +31,11 @@ def show(
         UserError: An unknown preset or topology, a checkpoint of another task or architecture, or a network that has
             no layers wired by a topology.
     """
-    from nas.asking import architecture_of, check_asked, pairs_of, settings_of
-    from nas.jobs import fresh_task, text_of
-    from nas.progress import said_if_slow
-    from nas.retrofitting import origin_of
-    from nas.showing.measuring import at_start, trained
+    with said_if_slow(LOADING):
+        from nas.asking import architecture_of, check_asked, pairs_of, settings_of
+        from nas.jobs import fresh_task, text_of
+        from nas.retrofitting import origin_of
+        from nas.showing.measuring import at_start, trained
 
     check_asked(seed=seed)
     if checkpoint is None:

@@ -1,10 +1,14 @@
 """`nas.tournament`: samplers on a recorded table, by what they find in so many trainings."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
+
+from tasks.progress import LOADING, said_if_slow
 
 if TYPE_CHECKING:
     from nas.tournaments import Tournament
+    from results.row import Direction
+    from results.tabular import TabularBenchmark
 
 
 def tournament(
@@ -24,16 +28,18 @@ def tournament(
     Raises:
         UserError: What was asked for cannot be: no table, an unknown sampler, nothing within the budget.
     """
-    from nas.asking import check_asked, listed, within
-    from nas.budget import Feasible, parse_budget
-    from nas.jobs import fresh_task
-    from nas.objectives import names_in, resolve
-    from nas.progress import bar
-    from nas.replaying import Replay
-    from nas.sampling import SAMPLERS, proposer
-    from nas.tournaments import play, summed_up, trials_for
-    from search_spaces.errors import UserError
-
+    with said_if_slow(LOADING):
+        from nas.asking import check_asked, listed
+        from nas.budget import Feasible, parse_budget
+        from nas.feasibility import within
+        from nas.jobs import fresh_task
+        from nas.objectives import names_in, resolve
+        from nas.replaying import Replay
+        from nas.samplers import SAMPLERS
+        from nas.sampling import proposer
+        from nas.tournaments import play, summed_up, trials_for
+        from search_spaces.errors import UserError
+        from tasks.progress import Progress
     check_asked(seeds=seeds, trials=trials)
     names = SAMPLERS.names() if samplers is None else list(dict.fromkeys(names_in(samplers)))
     if not names or not seeds:
@@ -50,10 +56,13 @@ def tournament(
     recorded = of.table.only([one.architecture for one in members])
     number = trials_for(recorded, trials)
     shares: dict[str, list[list[float]]] = {name: [] for name in names}
-    with bar(f"{of.name}: searches of {number} trainings", len(names) * seeds) as ended:
+    with Progress(f"{of.name}: searches of {number} trainings", len(names) * seeds) as progress:
         for name, worth in play(recorded, members, ways, names, seeds, number):
             shares[name].append(worth)
-            ended(name)
-    said = ", ".join(f"{way} {name}" for name, way in ways.items())
-    title = f"{of.name}: {len(recorded.architectures)} architectures, {len(recorded)} trainings ({said}), {seeds} seeds"
-    return summed_up(title, shares, number)
+            progress.advance(name)
+    return summed_up(_title(of.name, recorded, ways, seeds), shares, number)
+
+
+def _title(name: str, recorded: "TabularBenchmark", ways: "Mapping[str, Direction]", seeds: int) -> str:
+    there = f"{len(recorded.architectures)} architectures, {len(recorded)} trainings"
+    return f"{name}: {there} ({', '.join(f'{way} {metric}' for metric, way in ways.items())}), {seeds} seeds"

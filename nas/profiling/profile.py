@@ -24,10 +24,10 @@ from nas.profiling.steps import (
     with_batch,
 )
 from nas.profiling.timing import LEAST_CALLS, Times, timed
-from nas.progress import said_if_slow
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError, reason_of
 from tasks.base import Task
+from tasks.progress import said_if_slow
 from tasks.run import Run
 
 Profile = Mapping[str, float | int | str]

@@ -7,18 +7,10 @@ from typing import Any, final
 
 from optuna.samplers import BaseSampler
 
+from nas.samplers import SAMPLERS
 from nas.sampling.borrowed import Borrowed
 from nas.sampling.proposer import Proposer, Situation
 from search_spaces.errors import UserError, reason_of, unknown
-from search_spaces.registry import Registry
-
-DEFAULT = "surrogate"
-
-SAMPLERS = Registry("nas.samplers", "sampler")
-"""Each entry is a Proposer's class, an Optuna sampler's class, or a function without arguments that gives a Proposer.
-
-The first line of its docstring is what `nas list samplers` shows.
-"""
 
 
 def proposer(text: str) -> Proposer:

@@ -11,6 +11,7 @@ from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial
 
 from nas.budget import Feasible
+from nas.samplers import DEFAULT
 from nas.sampling.axes import Coordinates
 from nas.sampling.held import going_on
 from nas.sampling.history import Tried, params_of
@@ -18,7 +19,7 @@ from nas.sampling.members import Listed, Members
 from nas.sampling.pool import Unlisted
 from nas.sampling.proposer import Costs, Situation
 from nas.sampling.racing import contender
-from nas.sampling.registry import DEFAULT, proposer
+from nas.sampling.registry import proposer
 from nas.storage.optuna_study import confirms_from, trials_of
 from nas.unlisted.programme import Programme
 from results.process import Indices

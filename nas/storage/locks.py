@@ -16,9 +16,9 @@ from sqlalchemy.engine import Engine, make_url
 from sqlalchemy.exc import DisconnectionError, SQLAlchemyError
 
 from nas.places import slug
-from nas.progress import said_if_slow
 from nas.storage.database import PATIENCE_S, begin_file, is_server, open_engine, unusable
 from search_spaces.errors import Notice, UserError
+from tasks.progress import said_if_slow
 
 
 @contextmanager

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from nas.failures import TIMED_OUT
 from nas.jobs import EvaluationJob, blank_row
-from nas.progress import say
 from results.row import Row
+from tasks.progress import say
 
 MOST_DEATHS = 3
 """So often an evaluation's own process may die, with no new checkpoint in between, before that fails it."""

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tasks.progress import QUIET
+
 _PR_SET_PDEATHSIG = 1  # of linux/prctl.h
 _SAFE_PATH = "PYTHONSAFEPATH"
 
@@ -29,6 +31,7 @@ def working_directory_not_imported() -> Iterator[None]:
 def prepare_process(parent: int) -> None:
     """What a process does first that `parent` has begun."""
     os.environ.pop(_SAFE_PATH, None)  # what a task begins is its own affair
+    os.environ[QUIET] = "1"  # the parent shows how far this is
     multiprocessing.set_start_method(None, force=True)  # loky's own is the default here, and begins no DataLoader's
     end_with_parent(parent)
     end_forks_with_this()

@@ -19,10 +19,10 @@ import grpc
 import ray
 
 from nas.debugging import DEBUG
-from nas.progress import said_if_slow
 from nas.workers.left_behind import LEFT_BEHIND
 from nas.workers.resources import fitting
 from search_spaces.errors import UserError
+from tasks.progress import said_if_slow
 
 HEAD_PATIENCE_S = 20.0
 """So long the head may be away. Ray ends a process that cannot reach it for 60 s, without a word to its Python."""

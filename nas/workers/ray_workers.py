@@ -28,13 +28,13 @@ from ray.exceptions import (
 from nas.debugging import DEBUG
 from nas.failures import OUT_OF_MEMORY, reason_of_failure
 from nas.jobs import EvaluationJob, blank_row
-from nas.progress import say
 from nas.workers.attempts import MOST_NODES, Deaths, no_deaths, timed_out
 from nas.workers.ray_cluster import RayCluster
 from nas.workers.ray_task import Assignment, begun, evaluate_assignment, stamp_of
 from nas.workers.resources import Resources, processes_for
 from results.row import Row
 from search_spaces.errors import Notice, UserError, reason_of
+from tasks.progress import say
 
 _TICK_S = 1.0  # between looks at times and nodes
 

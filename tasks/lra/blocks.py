@@ -1,4 +1,4 @@
-"""Work in numbered blocks, shared among processes and gathered in order, with a progress bar."""
+"""Work in numbered blocks, shared among processes and gathered in order, and shown how far they are."""
 
 import os
 import pickle
@@ -10,8 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import count
 from typing import TypeVar
 
-import rich.progress
-from rich.console import Console
+from tasks.progress import Progress
 
 Made = TypeVar("Made")
 
@@ -28,17 +27,14 @@ def in_blocks(
         add: Takes a block and says how many examples there are now.
         wanted: How many examples are enough.
         size: Examples of a block, about.
-        said: What the progress bar is of.
+        said: What is made, for whoever waits.
         processes: How many share the work; 0 is as many as there are cores and blocks.
     """
     processes = min(processes or _cores(), -(-wanted // size))
-    console = Console(stderr=True)
-    columns = (*rich.progress.Progress.get_default_columns(), rich.progress.MofNCompleteColumn())
-    with rich.progress.Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        bar = progress.add_task(said, total=wanted)
+    with Progress(said, wanted) as progress:
         for made in map(make, count()) if processes == 1 else _shared(make, processes):
             enough = add(made)
-            progress.update(bar, completed=min(enough, wanted))
+            progress.reach(min(enough, wanted))
             if enough >= wanted:
                 return
 

@@ -42,9 +42,13 @@ def in_text(page: Path) -> list[list[str]]:
     return [words for code in re.findall(r"`(nas [^`\n]+)`", page.read_text()) for words in calls(code)]
 
 
+BEFORE = ("--debug", "-v", "-q")
+"""Options before the command."""
+
+
 def command_of(words: list[str]) -> Any:
     """The command that a call names; None where there is no such one."""
-    return GROUP.commands.get(next((word for word in words if word != "--debug"), ""))  # type: ignore[attr-defined]
+    return GROUP.commands.get(next((word for word in words if word not in BEFORE), ""))  # type: ignore[attr-defined]
 
 
 def refusal(words: list[str]) -> str | None:
@@ -61,7 +65,7 @@ def refusal(words: list[str]) -> str | None:
 
 def unknown_flags(words: list[str]) -> list[str]:
     """What a sentence says of a call that is no command or option of it; COMMAND and --help stand for any."""
-    if words[0] in ("COMMAND", "--help", "--debug"):
+    if words[0] in ("COMMAND", "--help", *BEFORE):
         return []
     command = command_of(words)
     if command is None:

@@ -13,7 +13,7 @@ import pytest
 
 from doc_pages import ROOT
 from search_spaces.topologies.registry import TOPOLOGIES
-from tasks.base import TASKS
+from tasks.registry import TASKS
 
 pytest.importorskip("mkdocs", reason="mkdocs is in the extra `docs`")
 DOCS = ROOT / "docs"

@@ -10,10 +10,11 @@ import pytest
 
 import nas
 import nas.cautions
-from nas.asking import ask_search, space_of, within
+from nas.asking import ask_search, space_of
 from nas.auditing import audit_for, audit_of, readings_of, spread_by_cost, study_of
 from nas.budget import parse_budget
 from nas.counting import cheap_counts
+from nas.feasibility import within
 from nas.jobs import task_of
 from nas.storage.store import Store
 from results.reliability import components

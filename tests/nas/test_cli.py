@@ -20,7 +20,7 @@ from nas.provenance import without_passwords
 from nas.storage.store import Store
 from search_spaces.catalog import SPACES
 from search_spaces.topologies.registry import TOPOLOGIES
-from tasks.base import TASKS
+from tasks.registry import TASKS
 from toy_rows import a_row
 
 TOY = f"{Path(__file__).parent / 'toy_tasks.py'}:Toy"

@@ -34,7 +34,12 @@ class AtPreparing(Toy):
 
 def nas(*words: str, out: int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "nas", *words], stdout=out, stderr=subprocess.PIPE, text=True, timeout=300, check=False
+        [sys.executable, "-m", "nas", "-q", *words],
+        stdout=out,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=300,
+        check=False,
     )
 
 

@@ -15,7 +15,7 @@ from nas.cli import main
 from nas.comparing import MATCHED, candidates, matched, printed_overhead, side_by_side, summary
 from nas.counting import cheap_counts
 from nas.jobs import fresh_task
-from nas.progress import Progress
+from nas.watching import Evaluations
 from results.row import Row
 from search_spaces.architecture import Architecture
 from search_spaces.errors import Notice
@@ -100,12 +100,12 @@ def test_an_interrupted_comparison_goes_on(compare, monkeypatch: pytest.MonkeyPa
     words = (TOY, "--preset", "smoke", "--seeds", "2", "--format", "json")
     seen: list[Row] = []
 
-    def interrupt(progress: Progress, row: Row) -> None:
+    def interrupt(shown: Evaluations, row: Row) -> None:
         seen.append(row)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Progress, "add", interrupt)
+        patch.setattr(Evaluations, "add", interrupt)
         assert compare(*words)[0] == 130
     rows = json.loads(compare(*words)[1])
     times = [one["wall_s"] for one in rows if one["seed"] == seen[0].seed]

@@ -8,10 +8,12 @@ from typing import Any
 import optuna
 import pytest
 
-import tasks.base
 from nas.budget import Feasible
+from nas.commands.listing import everything
 from nas.counting import Miscount, count, count_macs
-from nas.sampling import SAMPLERS, BudgetSampler
+from nas.options import Kind
+from nas.samplers import SAMPLERS
+from nas.sampling import BudgetSampler
 from search_spaces.architecture import Architecture
 from search_spaces.catalog import joint, topology
 from search_spaces.errors import Notice, UserError
@@ -20,6 +22,7 @@ from search_spaces.space import SearchSpace
 from search_spaces.testing import check_topology
 from search_spaces.topologies.registry import TOPOLOGIES
 from tasks.load import load_task
+from tasks.registry import TASKS
 
 PACKAGE = Path(__file__).parents[1] / "plugin_package"
 BASE = Architecture(depth=4, width=32, heads=4, head_dim=8, hidden=64)
@@ -40,7 +43,7 @@ def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (info / "entry_points.txt").write_text("\n".join(lines))
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.syspath_prepend(str(PACKAGE))
-    for registry in (TOPOLOGIES, SAMPLERS, tasks.base.TASKS):
+    for registry in (TOPOLOGIES, SAMPLERS, TASKS):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             fresh = Registry(registry.group, registry.kind)._entries
@@ -185,3 +188,11 @@ def test_what_is_no_sampler_is_a_mistake_that_says_why(sampler: str, says: str) 
     with pytest.raises(UserError, match=says) as caught:
         proposals(sampler, 3)
     assert "\n" not in str(caught.value)
+
+
+def test_what_is_listed_is_read_and_not_run_and_a_broken_task_is_named_with_its_presets() -> None:
+    listed = dict(everything(Kind.TASKS)[Kind.TASKS])
+    assert listed["waves"]
+    presets = dict(everything(Kind.PRESETS)[Kind.PRESETS])
+    assert presets["broken-stripes"].startswith("broken: task 'broken-stripes' (stripes.broken:Broken) could not be ")
+    assert "waves smoke" in presets

@@ -72,7 +72,7 @@ def test_cma_es_searches_one_objective_as_it_does_by_itself() -> None:
 
 def test_samplers_are_listed_with_a_line_each_without_torch() -> None:
     script = (
-        "import inspect, sys; from nas.sampling import SAMPLERS;"
+        "import inspect, sys; from nas.samplers import SAMPLERS;"
         "print([(n, inspect.getdoc(SAMPLERS.load(n)).splitlines()[0]) for n in SAMPLERS.names()]);"
         "assert 'torch' not in sys.modules"
     )

@@ -140,7 +140,7 @@ def test_the_command_prints_a_table_and_writes_files(tmp_path: Path) -> None:
     assert head.replace('"', "") == "sampler,trainings,hypervolume,hypervolume_q1,hypervolume_q3,searches"
     assert [one.split(",")[1] for one in lines] == ["1", "2", "3", "4"]
     assert (tmp_path / "t.svg").exists()
-    done = subprocess.run([*command, *line[:3], "randm"], capture_output=True, text=True)
+    done = subprocess.run([*command, "-q", *line[:3], "randm"], capture_output=True, text=True)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "Did you mean 'random'" in done.stderr
     nothing = "import nas; nas.tournament; import nas.tournaments; assert callable(nas.tournament)"

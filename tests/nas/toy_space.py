@@ -3,7 +3,8 @@
 import optuna
 
 from nas.budget import Feasible, feasible, parse_budget
-from nas.sampling import SAMPLERS, BudgetSampler
+from nas.samplers import SAMPLERS
+from nas.sampling import BudgetSampler
 from search_spaces.architecture import Architecture
 from search_spaces.space import Candidate, SearchSpace
 

@@ -90,6 +90,21 @@ class Showing(Toy):
             file.write_text(str(len(list(network.children()))))
 
 
+class Lasting(Toy):
+    """Takes until somebody has seen how far it is, and made the file SEEN of the environment."""
+
+    name = "lasting"
+
+    def fit(self, run: Run) -> Fitted:
+        """Say it again and again."""
+        for step in range(10_000):
+            if Path(os.environ["SEEN"]).exists():
+                break
+            time.sleep(0.02)
+            run.advanced(step, 10_000)
+        return super().fit(run)
+
+
 class Tensors(Toy):
     """Counts its steps with a tensor."""
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from search_spaces.architecture import Architecture
-from tasks.base import TASKS, Task
+from tasks.base import Task
 from tasks.load import load_task
+from tasks.registry import TASKS
 from tasks.testing import CONTRACT
 
 FOLDERS = {

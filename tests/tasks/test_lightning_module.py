@@ -328,3 +328,13 @@ def test_a_recipe_has_an_end() -> None:
 def test_other_data_has_another_fingerprint() -> None:
     found = {toy(data_of=data).fingerprint(SMOKE) for data in (Points, NoisyPoints, Streamed, Two)}
     assert len(found) == 4
+
+
+@pytest.mark.parametrize("kind", ["gathered gradients", "no length"])
+def test_a_training_says_how_far_it_is(kind: str) -> None:
+    said: list[tuple[int, int]] = []
+    fitted, _ = fit(TASKS[kind](), advanced=lambda *at: said.append(at))
+    assert {of for _, of in said} <= {fitted.steps}
+    assert said == sorted(said)
+    assert said[-1:] in ([], [(fitted.steps, fitted.steps)])
+    assert said or kind == "no length"

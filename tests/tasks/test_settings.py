@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 import pytest
 
 from search_spaces.errors import UserError
-from tasks.base import TASKS
 from tasks.digits import DigitsRecipe, DigitsViT
 from tasks.goal_rl.recipe import GoalRecipe, smoke
 from tasks.language.stdlib_lm import StdlibLM
@@ -15,6 +14,7 @@ from tasks.load import task_class
 from tasks.lra.lists import Grammar
 from tasks.lra.presets import LISTOPS
 from tasks.recipe import Recipe
+from tasks.registry import TASKS
 from tasks.settings import Between, Positive, changed, check, values_of
 
 RECIPE = DigitsRecipe(epochs=10, batch=32, lr=0.01)

@@ -33,6 +33,13 @@ def examples(count: int, seed: int) -> Batch:
     return inputs, (inputs.prod(dim=1) > 0).long()
 
 
+def test_a_training_says_how_far_it_is() -> None:
+    said: list[tuple[int, int]] = []
+    run = Run(architecture=SHAPE, recipe=Corners.presets["smoke"], seed=0, advanced=lambda *at: said.append(at))
+    Corners().fit(run)
+    assert said == [(step, 30) for step in range(1, 31)]
+
+
 class Corners(ClassificationTask):
     """In which pair of quadrants does a point lie? By a perceptron with dropout."""
 

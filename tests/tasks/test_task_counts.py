@@ -11,9 +11,10 @@ from nas.counting import count, meta_device
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count
 from search_spaces.topologies.registry import TOPOLOGIES
-from tasks.base import TASKS, Task
+from tasks.base import Task
 from tasks.batches import positional
 from tasks.load import load_task
+from tasks.registry import TASKS
 from tasks.supervised import SupervisedTask
 
 COLUMNS = ("params", "macs", "flops")

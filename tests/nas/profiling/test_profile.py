@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch import nn
 
-from nas import progress
 from nas.evaluation import evaluate
 from nas.jobs import EvaluationJob
 from nas.profiling import profile as profiling
@@ -18,6 +17,7 @@ from nas.profiling.profile import profile, profile_what_fits
 from nas.profiling.steps import generic_step, with_batch
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
+from tasks import progress
 from tasks.base import Task
 from tasks.batches import Inputs
 from tasks.digits import DigitsViT

@@ -35,7 +35,7 @@ def _heed_modes() -> None:
 def ask(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run `nas` as somebody for whom what is read-only is so."""
     return subprocess.run(
-        [sys.executable, "-m", "nas", *words],
+        [sys.executable, "-m", "nas", "-q", *words],
         cwd=cwd,
         capture_output=True,
         text=True,

@@ -17,8 +17,9 @@ from search_spaces.errors import UserError
 from search_spaces.parsing import parse_architecture
 from search_spaces.space import Point, SearchSpace
 from search_spaces.spec import Scalar
-from tasks.base import TASKS, Task
+from tasks.base import Task
 from tasks.load import load_task
+from tasks.registry import TASKS
 
 SMALL: dict[str, tuple[Scalar, ...]] = {
     "heads:1": (2, 4),

@@ -12,11 +12,11 @@ from nas.evaluation import evaluate
 from nas.jobs import EvaluationJob
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
-from tasks.base import TASKS
 from tasks.goal_rl.catalog import BIG_MAZE
 from tasks.goal_rl.task import GoalTask
 from tasks.goal_rl.vectors import SyncVectorEnv
 from tasks.load import load_task
+from tasks.registry import TASKS
 
 gymnasium = pytest.importorskip("gymnasium")
 pytest.importorskip("gymnasium_robotics")

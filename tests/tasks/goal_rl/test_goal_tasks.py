@@ -11,10 +11,11 @@ from nas.evaluation import evaluate
 from nas.jobs import EvaluationJob
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
-from tasks.base import TASKS, Task
+from tasks.base import Task
 from tasks.goal_rl.recipe import PAPER, GoalRecipe, smoke
 from tasks.goal_rl.task import GoalTask
 from tasks.load import load_task, task_class
+from tasks.registry import TASKS
 from tasks.run import Run
 from tasks.testing import CONTRACT
 

@@ -14,12 +14,12 @@ from stories_lm import StoriesLM
 
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
-from tasks.base import TASKS
 from tasks.language.presets import LanguageRecipe
 from tasks.language.published import C4LM
 from tasks.language.rows import IGNORED
 from tasks.language.stdlib_lm import StdlibLM
 from tasks.language.task import LanguageTask, Place
+from tasks.registry import TASKS
 from tasks.run import Run
 from tasks.testing import check_task
 

@@ -12,11 +12,11 @@ from nas.counting import cheap_counts
 from nas.unlisted.programme import Programme
 from search_spaces.catalog import SPACES
 from search_spaces.layers.nystrom import Nystrom, NystromAttention
-from tasks.base import TASKS
 from tasks.lra.listops import LRAListOps
 from tasks.lra.pathfinder import LRAPathfinder
 from tasks.lra.task import LongRangeTask, by_group, splits_of
 from tasks.lra.text import LRAText
+from tasks.registry import TASKS
 from tasks.run import Run
 
 KINDS = [kind for kind in map(TASKS.load, TASKS.names()) if issubclass(kind, LongRangeTask)]

@@ -1,0 +1,11 @@
+"""The installed ways of searching by name. Loads none of them."""
+
+from search_spaces.registry import Registry
+
+DEFAULT = "surrogate"
+
+SAMPLERS = Registry("nas.samplers", "sampler")
+"""Each entry is a Proposer's class, an Optuna sampler's class, or a function without arguments that gives a Proposer.
+
+The first line of its docstring is what `nas list samplers` shows.
+"""

@@ -1,0 +1,53 @@
+"""How far trainings under way are: each says so in a file of its folder, which whoever waits for it reads.
+
+Its process may be any one of this machine or of a cluster; the folder is seen by both.
+"""
+
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import final
+
+_FILE = "steps"
+
+EVERY_S = 1.0
+"""Seconds between two times that a training says it; one that takes less never does."""
+
+
+@final
+class ToldSteps:
+    """What a training calls with its step and how many there are.
+
+    Args:
+        folder: Its own, or None where nobody is told.
+    """
+
+    def __init__(self, folder: str | None) -> None:
+        self._path = None if folder is None else Path(folder, _FILE)
+        self._next = time.monotonic() + EVERY_S
+
+    def __call__(self, step: int, steps: int) -> None:
+        """Say it, unless it was said just now."""
+        now = time.monotonic()
+        if self._path is not None and now >= self._next:
+            self._next = now + EVERY_S
+            with suppress(OSError):  # nothing rests on it
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                self._path.write_text(f"{step} {steps}\n")
+
+    def forget(self) -> None:
+        """The training has ended."""
+        if self._path is not None:
+            with suppress(OSError):
+                self._path.unlink(missing_ok=True)
+
+
+def steps_of(folder: str | None, until: int | None = None) -> tuple[int, int] | None:
+    """The step that a training has taken and how many it will, at most `until`; None where it says nothing."""
+    if folder is None:
+        return None
+    try:
+        step, steps = map(int, Path(folder, _FILE).read_text().split())
+    except (OSError, ValueError):  # it is written anew at this moment, for one
+        return None
+    return step, steps if until is None else min(steps, until)

@@ -1,0 +1,278 @@
+"""What is shown while something takes its time: how far things are, or what is being done; never on standard output."""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from threading import Event, RLock, Thread
+from types import TracebackType
+from typing import Self, final
+
+import rich.progress
+from rich.console import Console, RenderableType
+from rich.constrain import Constrain
+from rich.markup import escape
+from rich.table import Column
+from rich.text import Text
+
+from search_spaces.errors import printable
+
+QUIET = "NAS_QUIET"
+"""The environment variable that keeps progress to itself; in the environment, so that workers have it too."""
+
+VERBOSE = "NAS_VERBOSE"
+"""The environment variable by which more is said."""
+
+SILENCE_S = 2.0
+"""Seconds after which something is said."""
+
+LOADING = "loading PyTorch and what else is needed ..."
+"""What a command says that takes its time to begin."""
+
+_RARELY_S = 60.0
+"""Where there is no terminal, lines come ever more rarely, down to one in so many seconds."""
+
+_TICK_S = 1.0
+"""Seconds between looks at what is under way: no more often, for it may be timed."""
+
+_MOST_SHOWN = 8
+"""Of what is under way."""
+
+Reached = Callable[[], tuple[int, int] | None]
+"""How many steps of how many something under way has taken, or None where that is not known (yet)."""
+
+
+@cache
+def _screen() -> Console:
+    """Standard error: one for all, so that what is drawn inside something else that is drawn has its place there."""
+    return Console(stderr=True)
+
+
+def _is_quiet() -> bool:
+    return bool(os.environ.get(QUIET))
+
+
+@final
+class _Words(rich.progress.ProgressColumn):
+    """What it is and what is to be said of it, in one line, as far as there is room: the other columns need theirs."""
+
+    def render(self, task: rich.progress.Task) -> Text:
+        """The words."""
+        return Text(f"{task.description} {task.fields['last']}".rstrip(), no_wrap=True, overflow="ellipsis")
+
+
+@final
+class _Left(rich.progress.ProgressColumn):
+    """How long it will take."""
+
+    def render(self, task: rich.progress.Task) -> Text:
+        """Hours, minutes and seconds; what is not known yet takes as much room."""
+        return Text(_left(task) or " " * len("0:00:00 left"), no_wrap=True)
+
+
+@final
+class _Bars(rich.progress.Progress):
+    """Bars that leave room for the ^C that a terminal echoes behind the last one: else it would be a line more."""
+
+    def get_renderables(self) -> Iterator[RenderableType]:
+        """What is drawn."""
+        for table in super().get_renderables():
+            yield Constrain(table, _screen().width - len("^C") - 1)
+
+
+@dataclass(frozen=True)
+class _UnderWay:
+    """Something that has begun and not ended, its bar, how far it is, and how much of one thing its end will be."""
+
+    bar: rich.progress.TaskID
+    reached: Reached
+    weight: float
+
+
+class Progress:
+    """A context that shows how many things are done, how far those under way are, and the time left of each and of all.
+
+    In a terminal it is bars, after two seconds and as long as it takes, elsewhere a line now and then, on standard
+    error. A single thing that has begun is shown by its own bar alone.
+
+    Args:
+        title: What is done.
+        total: How many there are; None where nobody knows.
+        number: How many of them are done already.
+    """
+
+    def __init__(self, title: str, total: int | None, number: int = 0) -> None:
+        self._console = _screen()
+        self._bars = _Bars(
+            rich.progress.BarColumn(bar_width=16, table_column=Column(no_wrap=True)),
+            rich.progress.MofNCompleteColumn(table_column=Column(no_wrap=True, justify="right")),
+            _Left(table_column=Column(no_wrap=True)),
+            _Words(),
+            console=self._console,
+            transient=True,
+            refresh_per_second=1 / _TICK_S,
+            speed_estimate_period=3600.0,
+        )
+        self._title, self._number, self._total = printable(title), number, total
+        self._all = self._bars.add_task(self._title, total=total, completed=number, last="", visible=total != 1)
+        self._under_way: dict[str, _UnderWay] = {}
+        self._lock, self._over = RLock(), Event()
+        self._watcher = Thread(target=self._watch, daemon=True)
+
+    def begin(self, name: str, words: str, reached: Reached, weight: float = 1.0) -> None:
+        """Show something that is under way from now on, and how much of one thing is done once it is."""
+        with self._lock:
+            bar = self._bars.add_task(printable(words), total=None, last="", visible=len(self._under_way) < _MOST_SHOWN)
+            self._under_way[name] = _UnderWay(bar, reached, weight)
+
+    def end(self, name: str) -> None:
+        """Show no more what was under way, if it was."""
+        with self._lock:
+            ended = self._under_way.pop(name, None)
+            if ended is not None:
+                self._bars.remove_task(ended.bar)
+
+    def reach(self, number: int, last: str = "") -> None:
+        """Show that so many things are done, and a few words of the last one."""
+        with self._lock:
+            self._number = number
+            self._bars.update(self._all, completed=number, last=printable(last))
+
+    def advance(self, last: str = "") -> None:
+        """Show that one more is done; where there are words of it, they are a line where there is no terminal."""
+        self.reach(self._number + 1, last)
+        if last and not self.is_drawn:
+            self.tell(f"{self._so_far()} {self._title} {last}")
+
+    def tell(self, line: str) -> None:
+        """Write a line above the bars."""
+        say(line)
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether there are bars, and lines are not all there is."""
+        return self._console.is_terminal and not _is_quiet()
+
+    def __enter__(self) -> Self:
+        self._watcher.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._watcher.join()
+
+    def _watch(self) -> None:
+        if not self.is_drawn:
+            self._tell_now_and_then()
+        elif not self._over.wait(SILENCE_S):
+            self._look()
+            with self._bars:
+                while not self._over.wait(_TICK_S):
+                    self._look()
+
+    def _tell_now_and_then(self) -> None:
+        pauses = _pauses()
+        next_line = time.monotonic() + next(pauses)
+        while not self._over.wait(_TICK_S):
+            self._look()
+            if time.monotonic() >= next_line:
+                self.tell(self._line())
+                next_line = time.monotonic() + next(pauses)
+
+    def _look(self) -> None:
+        """Bring all bars to where things are: of what is under way the steps taken count as their share."""
+        with self._lock:
+            parts = 0.0
+            for place, one in enumerate(self._under_way.values()):
+                self._bars.update(one.bar, visible=place < _MOST_SHOWN)
+                reached = one.reached()
+                if reached is not None:
+                    self._bars.update(one.bar, completed=reached[0], total=reached[1])
+                    parts += one.weight * min(1.0, reached[0] / max(1, reached[1]))
+            done = self._number + parts
+            self._bars.update(self._all, completed=done if self._total is None else min(done, self._total))
+
+    def _so_far(self) -> str:
+        return str(self._number) if self._total is None else f"{self._number}/{self._total}"
+
+    def _line(self) -> str:
+        """All that the bars say, in words."""
+        with self._lock:
+            tasks = {task.id: task for task in self._bars.tasks}
+            parts = [_in_words(tasks[one.bar]) for one in self._under_way.values() if tasks[one.bar].visible]
+            hidden = len(self._under_way) - len(parts)
+            if tasks[self._all].visible:
+                left = _left(tasks[self._all])
+                parts.insert(0, f"{self._so_far()} {self._title}" + (left and f", {left}"))
+        return "; ".join([*parts, *([f"and {hidden} more"] if hidden else [])]) or self._title
+
+
+def _pauses() -> Iterator[float]:
+    """Seconds before each line."""
+    pause = SILENCE_S
+    while True:
+        yield pause
+        pause = min(2 * pause, _RARELY_S)
+
+
+def _in_words(task: rich.progress.Task) -> str:
+    if task.total is None:
+        return f"{task.description}: begun"
+    left = _left(task)
+    return f"{task.description}: step {int(task.completed)} of {int(task.total)}" + (left and f", {left}")
+
+
+def _left(task: rich.progress.Task) -> str:
+    """How long it will take, in words; none where that is not known yet."""
+    if task.time_remaining is None:
+        return ""
+    minutes, seconds = divmod(int(task.time_remaining), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{seconds:02} left"
+
+
+def say(line: str) -> None:
+    """Tell what is being done, on standard error."""
+    if not _is_quiet():
+        warn(line)
+
+
+def warn(line: str) -> None:
+    """Tell what went wrong, on standard error, to those who want no progress, too."""
+    print(printable(line), file=sys.stderr, flush=True)  # which is above what is drawn, if anything is
+
+
+def say_more(line: str) -> None:
+    """Tell what is only for those who want to know more (`nas --verbose`)."""
+    if os.environ.get(VERBOSE):
+        say(line)
+
+
+@contextmanager
+def said_if_slow(message: str) -> Iterator[None]:
+    """Say on standard error what is being done, once it has taken two seconds: in a terminal as long as it takes.
+
+    It moves once a second, for what is done meanwhile may be timed.
+    """
+    message, console, over = printable(message), _screen(), Event()
+
+    def speak() -> None:
+        if over.wait(SILENCE_S):
+            return
+        if _is_quiet() or not console.is_terminal:
+            say(message)
+            return
+        with console.status(escape(message), refresh_per_second=1):
+            over.wait()
+
+    speaker = Thread(target=speak, daemon=True)
+    speaker.start()
+    try:
+        yield
+    finally:
+        over.set()
+        speaker.join()

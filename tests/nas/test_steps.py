@@ -1,0 +1,36 @@
+"""How far a training is, from its process to whoever waits for it."""
+
+from pathlib import Path
+
+import pytest
+
+from nas import steps
+from nas.steps import ToldSteps, steps_of
+
+
+def test_what_a_training_says_is_read_until_it_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "EVERY_S", 0.0)
+    told = ToldSteps(str(tmp_path / "e"))
+    assert steps_of(str(tmp_path / "e")) is None
+    told(3, 10)
+    assert steps_of(str(tmp_path / "e")) == (3, 10)
+    assert steps_of(str(tmp_path / "e"), until=5) == (3, 5)
+    told.forget()
+    assert steps_of(str(tmp_path / "e")) is None
+
+
+def test_a_training_that_is_soon_over_writes_nothing(tmp_path: Path) -> None:
+    told = ToldSteps(str(tmp_path / "e"))
+    told(3, 10)
+    told.forget()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_rests_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "EVERY_S", 0.0)
+    (tmp_path / "file").write_text("x")
+    ToldSteps(str(tmp_path / "file"))(3, 10)
+    ToldSteps(None)(3, 10)
+    assert steps_of(None) is None
+    (tmp_path / steps._FILE).write_text("3 ")
+    assert steps_of(str(tmp_path)) is None

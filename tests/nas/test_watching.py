@@ -1,0 +1,57 @@
+"""What is said while evaluations begin and end."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import nas
+from nas import steps
+from nas.watching import Evaluations
+from tasks import progress
+from toy_searches import TOYS
+
+
+def test_a_training_that_goes_on_is_counted_once(asked: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    row = nas.evaluate(f"{TOYS}:Toy", preset="smoke", storage=asked["storage"])
+    held, other = replace(row, status="pruned"), replace(row, seed=1)
+    capsys.readouterr()
+    with Evaluations("toy", ["accuracy"], ["ended before"], 3) as shown:
+        for one in (held, other, row):
+            shown.add(one)
+    said = capsys.readouterr().err.splitlines()
+    assert [line.split()[0] for line in said] == ["2/3", "3/3", "3/3"]
+    assert ["pruned: " in line for line in said] == [True, False, False]
+
+
+def test_who_wants_to_know_more_is_told_of_beginnings_and_ends(
+    asked: dict[str, Any], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NAS_VERBOSE", "1")
+    nas.evaluate(f"{TOYS}:Toy", preset="smoke", storage=asked["storage"], settings="penalty=0.02")
+    begun, ended = capsys.readouterr().err.splitlines()
+    assert begun.startswith("begins: depth=4,")
+    assert begun.endswith("seed=0 preset=smoke penalty=0.02")
+    assert "complete, 1 steps" in ended
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_steps_of_a_training_are_seen_from_outside(
+    asked: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    seen, lines = tmp_path / "seen", []
+
+    def warn(line: str) -> None:
+        lines.append(line)
+        if re.fullmatch(r"0/2 lasting, preset smoke.*; resnet depth=4 .* seed=0: step \d+ of 10000.*", line):
+            seen.touch()
+
+    monkeypatch.setattr(progress, "warn", warn)
+    monkeypatch.setattr(progress, "_RARELY_S", 0.1)
+    monkeypatch.setenv("SEEN", str(seen))
+    words = {"preset": "smoke", "workers": workers, "storage": asked["storage"]}
+    nas.compare(f"{TOYS}:Lasting", topology=["resnet", "rmt"], seeds=1, **words)
+    assert seen.exists(), lines
+    assert not list(Path(asked["storage"].removeprefix("sqlite:///")).parent.rglob(steps._FILE))
