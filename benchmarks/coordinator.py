@@ -108,7 +108,7 @@ def ours(url: str, size: int, trials: int, search: Asked) -> float:
     sampler = BudgetSampler(search.members, search.config.sampler)
     study = resumed(url, search, sampler)
     with claims_in(store) as claims:
-        scheduler = Scheduler(store, "s", claims, AtOnce(), lambda row: None)
+        scheduler = Scheduler(store, "s", claims, AtOnce(), [])
         scheduler.run(SearchPlan(study, store, search.config, claims, sampler, size + 1))  # what is read once is read
         plan = SearchPlan(study, store, search.config, claims, sampler, size + 1 + trials)
         began = time.process_time()

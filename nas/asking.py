@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import torch
 
 from nas import conditioning
 from nas.budget import Budget, Feasible, parse_budget
 from nas.counting import meta_device
+from nas.curve_log import LogFormat
 from nas.early_stopping import NONE_HELD, Rungs, check_reported
 from nas.feasibility import within
 from nas.jobs import fresh_task, recipe_of, text_of
@@ -42,7 +43,7 @@ LEAST = {"trials": 1, "seed": 0, "seeds": 0, "tune_trials": 2, "threads": 1, "un
 MOST = {"trials": 10**6, "seeds": 10**4, "tune_trials": 10**4, "threads": 10**4}
 """The most; of any other it is MOST_INTEGER, which a Row can hold."""
 
-WORDS = {"keep": ("front", "all", "none"), "by": ("layer", "operator")}
+WORDS = {"keep": ("front", "all", "none"), "by": ("layer", "operator"), "log": get_args(LogFormat)}
 """The words that a parameter of a door may be."""
 
 DEFAULT_SPACE = "joint"

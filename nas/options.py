@@ -146,6 +146,7 @@ OPTIONS: Mapping[str, Any] = {
     ),
     "save": _option("--save", "Keep the trained network there as well.", _FILE, "FOLDER"),
     "keep": _option("--keep", "Which trained networks stay: the front's, all or none.", str, "front|all|none"),
+    "log": _option("--log", "Write the curve of each training as well, beside the store.", _TEXT, "tensorboard"),
     "to": _option("--to", "The file: .safetensors, .pt2 or .onnx.", Path, "FILE"),
     "render": _option("--render", "Show there what the trained network does: FILE.gif or FILE.mp4.", _FILE, "FILE"),
     "measure": _option("--measure", "Measure this of the trained network as well: conditioning.", _TEXTS, "NAME"),
@@ -233,7 +234,7 @@ def command(
     run.__signature__ = Signature(whole)  # type: ignore[attr-defined]  # what typer reads
     run.__annotations__ = {one.name: one.annotation for one in whole}
     about = show if door.__name__ == "load" else door
-    run.__doc__ = (getdoc(about) or "").partition("\n\nRaises:")[0]
+    run.__doc__ = (getdoc(about) or "").partition("\n\nRaises")[0]
     return run
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, final
 
+from nas.curve_log import LogFormat, curve_logs
 from nas.jobs import EvaluationJob, first_process, identity, lacks_network, task_of
 from nas.places import EVALUATIONS
 from nas.signals import end_if_asked
@@ -86,7 +87,7 @@ class Scheduler:
         study: The name that they are written under.
         claims: What this coordinator has taken upon itself: no evaluation is begun that another one is at.
         workers: Where evaluations run.
-        on_row: Told of each Row once it is stored.
+        listeners: Told of each Row once it is stored.
         keep: Whether trained networks are kept, beside the store.
         until: When the time is up, on the clock of time.monotonic, or None.
         on_begin: Told of each evaluation as it begins.
@@ -96,7 +97,7 @@ class Scheduler:
     study: str
     claims: Claims
     workers: Workers
-    on_row: Callable[[Row], None]
+    listeners: Sequence[Callable[[Row], None]]
     keep: bool = True
     until: float | None = None
     on_begin: Callable[[EvaluationJob], None] = lambda job: None
@@ -181,7 +182,9 @@ class Scheduler:
         )
 
     def _end(self, plan: Plan, job: EvaluationJob, row: Row) -> None:
-        self.on_row(self._stored(plan, job, row))
+        stored = self._stored(plan, job, row)
+        for listener in self.listeners:
+            listener(stored)
 
     @patient
     def _stored(self, plan: Plan, job: EvaluationJob, row: Row) -> Row:
@@ -204,10 +207,17 @@ def _evaluation(identity: str) -> str:
     return f"evaluation {identity}"
 
 
-def evaluate_all(jobs: Sequence[EvaluationJob], storage: str, study: str | None, resources: Resources) -> list[Row]:
+def evaluate_all(
+    jobs: Sequence[EvaluationJob],
+    storage: str,
+    study: str | None,
+    resources: Resources,
+    log: LogFormat | None = None,
+) -> list[Row]:
     """The Row of every job, in their order, each written to the store as it comes, in the study of that name.
 
-    Without jobs the store is left alone. Raises UserError where it cannot be used, or the task has no data.
+    With `log` their curves are written too. Without jobs the store is left alone. Raises UserError where it cannot be
+    used, or the task has no data.
     """
     if not jobs:
         return []
@@ -217,7 +227,7 @@ def evaluate_all(jobs: Sequence[EvaluationJob], storage: str, study: str | None,
             raise UserError(f"study {study!r} is a search, whose rows are its own. Give another --study.")
         task = task_of(jobs[0].task, jobs[0].data)
         prepare(task)
-        return _rows_of(jobs, task, store, study, resources)
+        return _rows_of(jobs, task, store, study, resources, curve_logs(log, store.folder, study))
 
 
 def prepare(task: Task) -> None:
@@ -226,7 +236,14 @@ def prepare(task: Task) -> None:
         task.prepare()
 
 
-def _rows_of(jobs: Sequence[EvaluationJob], task: Task, store: Store, study: str, resources: Resources) -> list[Row]:
+def _rows_of(
+    jobs: Sequence[EvaluationJob],
+    task: Task,
+    store: Store,
+    study: str,
+    resources: Resources,
+    logs: Sequence[Callable[[Row], None]],
+) -> list[Row]:
     plan = InOrder(jobs)
     with clear_errors(store.url), claims_in(store) as claims, pool_of(resources, len(jobs)) as pool:
         title, scores = f"{task.name}, preset {jobs[0].preset}", None
@@ -234,5 +251,5 @@ def _rows_of(jobs: Sequence[EvaluationJob], task: Task, store: Store, study: str
             changed = {name for job in jobs for name, _ in {*job.settings} ^ {*jobs[0].settings}}
             scores = [*(f"recipe_{name}" for name in sorted(changed)), task.metrics[0].name]
         with Evaluations(title, scores, (), len(jobs)) as shown:
-            Scheduler(store, study, claims, pool, shown.add, on_begin=shown.begin).run(plan)
+            Scheduler(store, study, claims, pool, [shown.add, *logs], on_begin=shown.begin).run(plan)
     return [plan.rows[identity(job)] for job in jobs]

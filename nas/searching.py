@@ -1,7 +1,7 @@
 """Carrying a search out: its sampler, its study and its plan, until there is nothing more to do."""
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
@@ -12,6 +12,7 @@ from nas.auditing import Audit, audit_for
 from nas.budget import Feasible
 from nas.cautions import too_early, unreliable
 from nas.counting import cheap_counts
+from nas.curve_log import LogFormat, curve_logs
 from nas.early_stopping import NONE_HELD, Rungs
 from nas.jobs import task_of
 from nas.places import slug
@@ -35,10 +36,11 @@ from nas.unlisted.programme import Programme
 from nas.watching import Evaluations
 from nas.workers.resources import Resources
 from nas.workers.workers import pool_of
+from results.row import Row
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
 from tasks.base import Task
-from tasks.progress import say
+from tasks.progress import said_if_slow, say
 
 
 @dataclass(frozen=True)
@@ -130,11 +132,9 @@ def carry_out(
     seconds: float | None,
     keep: Keep,
     traced: bool,
+    log: LogFormat | None,
 ) -> None:
-    """Search until the study holds so many trials, all candidates have been tried, or the time is up.
-
-    Raises UserError.
-    """
+    """Search until the study holds so many trials, all candidates were tried, or the time is up. Raises UserError."""
     config, trials, began = asked.config, evidence.trials, time.monotonic()
     name = check_name(study_name or asked.name)
     say(f"study {name}: {asked.line}")
@@ -155,7 +155,7 @@ def carry_out(
         plan = patient(SearchPlan)(
             study, store, config, claims, sampler, trials, evidence.confirming, rungs, keep, resources.threads, traces
         )
-        done = patient(_evaluated)(store, name)
+        done, logs = patient(_evaluated)(store, name), _logs_of(store, name, log)
         # Whether a process died of its evaluation is seen from outside, and not by coordinators that die one by one.
         apart = store.shared or plan.goes_on or seconds is not None
         try:
@@ -164,12 +164,22 @@ def carry_out(
                 pool_of(resources, trials, apart=apart) as pool,
             ):
                 until = None if seconds is None else began + seconds
-                Scheduler(store, name, claims, pool, shown.add, keep != "none", until, shown.begin).run(plan)
+                Scheduler(store, name, claims, pool, [shown.add, *logs], keep != "none", until, shown.begin).run(plan)
         except OutOfTime:
             if _is_unfinished(plan, trials):
                 return
         if len(begun_in(study)) < trials and not patient(sampler.remaining)(study):
             say("every architecture within the budget has been tried")
+
+
+def _logs_of(store: Store, study: str, log: LogFormat | None) -> Sequence[Callable[[Row], None]]:
+    """What is to be told of a search's Rows, having been told of those that are stored already."""
+    logs = curve_logs(log, store.folder, study)
+    with said_if_slow("writing the curves of what is stored already ..."):
+        for row in patient(store.read)([study]).rows if logs else ():
+            for listener in logs:
+                listener(row)
+    return logs
 
 
 def _is_unfinished(plan: SearchPlan, trials: int) -> bool:

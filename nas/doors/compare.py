@@ -9,6 +9,7 @@ from tasks.progress import LOADING, said_if_slow
 
 if TYPE_CHECKING:
     from nas.comparing import Comparison
+    from nas.curve_log import LogFormat
 
 
 def compare(
@@ -28,14 +29,14 @@ def compare(
     study: str | None = None,
     storage: str = DEFAULT_STORE,
     profile: bool = False,
+    log: "LogFormat | None" = None,
     trial_timeout: str | float | None = None,
     trial_memory: str | float | None = None,
     trial_gpus: float | None = None,
 ) -> "Comparison":
     """Set architectures side by side: what they cost and, with seeds, what they reach.
 
-    Raises:
-        UserError: What was asked for cannot be.
+    Raises UserError where what was asked for cannot be.
     """
     with said_if_slow(LOADING):
         from nas.asking import check_asked, listed, settings_of
@@ -45,7 +46,7 @@ def compare(
         from nas.tuning import names_to_tune, recipes_to_try, tuned
         from nas.workers.resources import resources_of
 
-    check_asked(seeds=seeds, tune_trials=tune_trials, threads=threads, storage=storage)
+    check_asked(seeds=seeds, tune_trials=tune_trials, threads=threads, storage=storage, log=log)
     resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
     of = fresh_task(task, data)
     changes = settings_of(of, preset, settings)
@@ -55,9 +56,9 @@ def compare(
     architectures = candidates(of, listed(arch), topology, match, preset)
     costs = costs_of(of, architectures, recipe, threads, profile=profile)
     with_all = [(one, each) for one in architectures for each in tried] if names else []
-    tuning = evaluate_all(jobs_of(task, data, with_all, [seeds], preset, threads), storage, study, resources)
+    tuning = evaluate_all(jobs_of(task, data, with_all, [seeds], preset, threads), storage, study, resources, log)
     with_best = zip(architectures, tuned(architectures, tried, tuning, names, of.metrics[0]), strict=True)
-    rows = evaluate_all(jobs_of(task, data, with_best, range(seeds), preset, threads), storage, study, resources)
+    rows = evaluate_all(jobs_of(task, data, with_best, range(seeds), preset, threads), storage, study, resources, log)
     title = f"{of.name}, preset {preset}, {seeds or 'no'} seeds"
     records = side_by_side(of, architectures, costs, rows, match, [f"recipe_{name}" for name in names])
     return Comparison(title, records, tuple(rows), tuple(tuning), of.baselines(recipe) if rows else None)

@@ -8,6 +8,7 @@ from nas.places import DEFAULT_STORE
 from tasks.progress import LOADING, said_if_slow
 
 if TYPE_CHECKING:
+    from nas.curve_log import LogFormat
     from results.row import Row
 
 
@@ -28,11 +29,11 @@ def evaluate(
     render: str | Path | None = None,
     profile: bool = False,
     measure: str | Sequence[str] = (),
+    log: "LogFormat | None" = None,
 ) -> "Row":
     """Train one architecture and return its Row; what the store knows is not trained again.
 
-    Raises:
-        UserError: What was asked for cannot be. A training that failed is a Row with its reason.
+    Raises UserError where what was asked for cannot be. A training that failed is a Row with its reason.
     """
     with said_if_slow(LOADING):
         from nas.asking import architecture_of, check_asked, check_measures, made_folder, settings_of
@@ -40,7 +41,7 @@ def evaluate(
         from nas.profiling.profile import trace_of
         from nas.scheduler import evaluate_all
         from nas.workers.resources import Resources
-    check_asked(seed=seed, threads=threads, until=until, storage=storage)
+    check_asked(seed=seed, threads=threads, until=until, storage=storage, log=log)
     of = fresh_task(task, data)
     architecture = architecture_of(of, preset, arch, topology)
     if render is not None:
@@ -60,4 +61,4 @@ def evaluate(
         save=made_folder(save),
         threads=threads,
     )
-    return evaluate_all([job], storage, study, Resources(workers=1, threads=threads))[0]
+    return evaluate_all([job], storage, study, Resources(workers=1, threads=threads), log)[0]

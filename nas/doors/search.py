@@ -8,6 +8,7 @@ from nas.places import DEFAULT_STORE
 from tasks.progress import LOADING, said_if_slow
 
 if TYPE_CHECKING:
+    from nas.curve_log import LogFormat
     from nas.study import Study
 
 
@@ -36,6 +37,7 @@ def search(
     storage: str = DEFAULT_STORE,
     keep: Literal["front", "all", "none"] = "front",
     profile: bool = False,
+    log: "LogFormat | None" = None,
     timeout: str | float | None = None,
     trial_timeout: str | float | None = None,
     trial_memory: str | float | None = None,
@@ -43,8 +45,7 @@ def search(
 ) -> "Study":
     """Search TASK for the Pareto front of its objectives inside a budget; the same command continues a search.
 
-    Raises:
-        UserError: What was asked for cannot be, or the search had to end: what is finished then is stored.
+    Raises UserError where that cannot be, or the search had to end: what is finished then is stored.
     """
     with said_if_slow(LOADING):
         from nas.asking import ask_search, check_asked
@@ -53,11 +54,11 @@ def search(
         from nas.searching import Evidence, carry_out
         from nas.storage.outages import patient
         from nas.workers.resources import resources_of, seconds_of
-    check_asked(trials=trials, seeds=seeds, seed=seed, threads=threads, keep=keep, storage=storage)
+    check_asked(trials=trials, seeds=seeds, seed=seed, threads=threads, keep=keep, storage=storage, log=log)
     resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
     evidence, seconds = Evidence(trials, seeds, confirm), seconds_of("timeout", timeout)
     asked = ask_search(
         task, space, arch, axis, budget, objectives, preset=preset, settings=settings, seed=seed, sampler=sampler,
         data=data, rungs=Rungs(rungs, grace, factor))  # fmt: skip
-    carry_out(asked, study, storage, evidence, resources=resources, seconds=seconds, keep=keep, traced=profile)
+    carry_out(asked, study, storage, evidence, resources=resources, seconds=seconds, keep=keep, traced=profile, log=log)
     return patient(load)(study or asked.name, storage=storage)

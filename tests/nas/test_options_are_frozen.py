@@ -7,7 +7,7 @@ from nas.cli import app
 
 FLAGS = {
     "search": {
-        "--arch", "--axis", "--budget", "--confirm", "--data", "--factor", "--grace", "--keep", "--objectives",
+        "--arch", "--axis", "--budget", "--confirm", "--data", "--factor", "--grace", "--keep", "--log", "--objectives",
         "--plot", "--preset", "--profile", "--rungs", "--sampler", "--seed", "--seeds", "--set", "--space", "--storage",
         "--study", "--threads", "--timeout", "--trial-gpus", "--trial-memory", "--trial-timeout", "--trials",
         "--workers",
@@ -18,8 +18,8 @@ FLAGS = {
         "--workers",
     },
     "evaluate": {
-        "--arch", "--data", "--format", "--measure", "-o", "--output", "--preset", "--profile", "--render", "--save",
-        "--seed", "--set", "--storage", "--study", "--threads", "--topology", "--until",
+        "--arch", "--data", "--format", "--log", "--measure", "-o", "--output", "--preset", "--profile", "--render",
+        "--save", "--seed", "--set", "--storage", "--study", "--threads", "--topology", "--until",
     },
     "retrofit": {
         "--data", "--format", "-o", "--output", "--preset", "--save", "--seed", "--set", "--storage", "--study",
@@ -31,9 +31,9 @@ FLAGS = {
     "cost": {"--arch", "--by", "--data", "--format", "--preset", "--topology"},
     "profile": {"--arch", "--batch", "--data", "--format", "--preset", "--set", "--threads", "--topology"},
     "compare": {
-        "--arch", "--curves", "--data", "--format", "--match", "-o", "--output", "--preset", "--profile", "--seeds",
-        "--set", "--storage", "--study", "--threads", "--topology", "--trial-gpus", "--trial-memory", "--trial-timeout",
-        "--tune", "--tune-trials", "--workers",
+        "--arch", "--curves", "--data", "--format", "--log", "--match", "-o", "--output", "--preset", "--profile",
+        "--seeds", "--set", "--storage", "--study", "--threads", "--topology", "--trial-gpus", "--trial-memory",
+        "--trial-timeout", "--tune", "--tune-trials", "--workers",
     },
     "show": {
         "--arch", "--checkpoint", "--data", "--format", "-o", "--output", "--preset", "--seed", "--set", "--topology",
@@ -65,5 +65,6 @@ def test_the_flags_are_these_and_mean_the_same_everywhere() -> None:
         for option in options:
             helps.setdefault((option.name, option.metavar), set()).add(option.help)
         assert "--save-config" in {flag for option in options for flag in option.opts}
+        assert "Raises" not in command.help  # which is of Python's door
     assert found == FLAGS
     assert all(len(texts) == 1 for texts in helps.values()), helps

@@ -1,0 +1,139 @@
+"""Curves as TensorBoard reads them: read again by TensorBoard's own reader."""
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.plugins.hparams import metadata
+
+import nas
+from nas.curve_log import CurveLog, curve_logs, run_name
+from nas.storage.store import Store
+from results.row import Row
+from search_spaces.errors import UserError
+from toy_rows import a_row
+from toy_searches import TOYS, a_search
+
+CURVE: Any = [{"step": 5, "metrics": {"accuracy": 0.5, "accuracy_se": 0.1}, "seconds": 2.0}]
+
+
+def trained(**changes: Any) -> Row:
+    whole: dict[str, Any] = {
+        "steps": 10,
+        "curve": CURVE,
+        "metrics": {"accuracy": 0.75, "accuracy_se": 0.01},
+        "test": {"accuracy": 0.625},
+        "recipe": {"lr": 0.5, "betas": [0.9, 0.99], "name": "adam \ud800"},
+        "provenance": {"started": "2026-11-20T10:00:00+00:00", "wall_s": 8.0},
+    }
+    return a_row(**{**whole, **changes})
+
+
+def read(folder: Path) -> EventAccumulator:
+    events = EventAccumulator(str(folder))
+    events.Reload()
+    return events
+
+
+def scalars(folder: Path) -> dict[str, list[tuple[int, float]]]:
+    events = read(folder)
+    return {tag: [(one.step, one.value) for one in events.Scalars(tag)] for tag in events.Tags()["scalars"]}
+
+
+def test_a_curve_has_its_metrics_at_their_steps_and_times_and_test_at_the_end(tmp_path: Path) -> None:
+    row = trained()
+    CurveLog(tmp_path, "a study").add(row)
+    (folder,) = (tmp_path / "tensorboard").glob("a-study-*/*")
+    assert folder.name == run_name(row)
+    assert folder.name.startswith("resnet-1-")
+    assert scalars(folder) == {"accuracy": [(5, 0.5), (10, 0.75)], "test_accuracy": [(10, 0.625)]}
+    times = [one.wall_time for one in read(folder).Scalars("accuracy")]
+    assert [time - 1_795_168_800 for time in times] == [2, 8]
+
+
+def test_what_it_was_of_are_hyperparameters(tmp_path: Path) -> None:
+    row = trained()
+    CurveLog(tmp_path, "s").add(row)
+    (folder,) = (tmp_path / "tensorboard" / "s").iterdir()
+    (content,) = read(folder).PluginTagToContent("hparams").values()
+    told = metadata.parse_session_start_info_plugin_data(content).hparams
+    assert (told["lr"].number_value, told["topology"].string_value) == (0.5, row.architecture.topology)
+    assert {"depth", "seed", "name"} <= set(told)
+    assert "betas" not in told
+
+
+def test_a_training_that_goes_on_is_written_anew_and_one_without_a_curve_is_passed_over(tmp_path: Path) -> None:
+    log = CurveLog(tmp_path, "s")
+    log.add(trained(status="pruned", metrics={}, test={}))
+    log.add(a_row(status="failed", error="so", metrics={}, seed=3))
+    (folder,) = (tmp_path / "tensorboard" / "s").iterdir()
+    assert scalars(folder) == {"accuracy": [(5, 0.5)]}
+    log.add(trained())
+    assert len(list(folder.iterdir())) == 1
+    assert scalars(folder)["accuracy"] == [(5, 0.5), (10, 0.75)]
+
+
+def test_names_stay_in_the_folder_and_tell_trainings_apart(tmp_path: Path) -> None:
+    log = CurveLog(tmp_path, "../up")
+    for seed in (0, 1):
+        log.add(trained(seed=seed))
+    log.add(trained(recipe={"lr": 1.0}))
+    (study,) = (tmp_path / "tensorboard").iterdir()
+    assert len(list(study.iterdir())) == 3
+
+
+def test_what_cannot_be_written_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "tensorboard").write_text("")
+    log = CurveLog(tmp_path, "s")
+    for seed in (0, 1):
+        log.add(trained(seed=seed))
+    assert capsys.readouterr().err.count("curves cannot be written") == 1
+
+
+def test_a_search_logs_each_training_once_and_what_it_has_already(tmp_path: Path) -> None:
+    asked = a_search(tmp_path) | {"task": f"{TOYS}:Learning", "rungs": 2, "grace": 0.1, "factor": 3.0, "seeds": 2}
+    began = nas.search(**asked)
+    folder = tmp_path / "store" / "tensorboard"
+    assert not folder.exists()
+    study = nas.search(**{**asked, "trials": 24, "workers": 2}, log="tensorboard")
+    with closing(Store(asked["storage"])) as store:
+        assert len(study) < len(store.numbered("s"))  # some were held, and went on
+    assert len(began) < len(study)
+    assert {row.seed for row in study.rows()} > {0}
+    assert {path.name for path in folder.glob("s/*")} == {run_name(row) for row in study.rows()}
+    for row in study.rows():
+        assert scalars(folder / "s" / run_name(row))["accuracy"][-1][0] == row.steps
+
+
+def test_a_point_at_no_step_is_left_out(tmp_path: Path) -> None:
+    bad: Any = [{"step": "x", "metrics": {"accuracy": 0.1}}]
+    CurveLog(tmp_path, "s").add(trained(curve=bad))
+    assert scalars(next((tmp_path / "tensorboard").glob("s/*")))["accuracy"] == [(10, 0.75)]
+
+
+def test_what_another_study_knows_is_logged_without_training_it_again(tmp_path: Path) -> None:
+    storage = f"sqlite:///{tmp_path}/studies.db"
+    for study in ("first", "second"):
+        row = nas.evaluate(f"{TOYS}:Toy", preset="smoke", study=study, storage=storage, log="tensorboard")
+    assert [path.name for path in (tmp_path / "tensorboard" / "second").iterdir()] == [run_name(row)]
+
+
+def test_of_several_processes_for_one_network_the_first_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "a")
+    monkeypatch.setenv("RANK", "1")
+    assert not curve_logs("tensorboard", tmp_path, "s")
+    monkeypatch.setenv("RANK", "0")
+    assert curve_logs("tensorboard", tmp_path, "s")
+
+
+def test_evaluations_log_too_and_nothing_else_can_be_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    row = nas.evaluate(f"{TOYS}:Toy", preset="smoke", log="tensorboard")
+    nas.compare(f"{TOYS}:Toy", preset="smoke", seeds=1, study="side by side", log="tensorboard")
+    every = tmp_path / "nas-runs" / "tensorboard"
+    assert scalars(every / "evaluations" / run_name(row))["accuracy"] == [(1, pytest.approx(row.metrics["accuracy"]))]
+    assert len(list(every.iterdir())) == 2
+    with pytest.raises(UserError, match="tensorboard"):
+        nas.evaluate(f"{TOYS}:Toy", preset="smoke", log="wandb")  # type: ignore[arg-type]
