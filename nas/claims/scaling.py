@@ -12,18 +12,18 @@ from tasks.language.published import OpenWebTextLM
 _PERCENT = "% more by count for twice the stream"
 
 _CASES = (
-    ("transformer, from 1024", "transformer-405m", "width=1024", "width=2048", 100.0, "94"),
+    ("transformer, from 1024", "transformer-405m", "width=1024", "width=2048", 100, 94),
     ("RMT, from 16 x 64", "rmt-305m", "topology=rmt(keys=16)", "topology=rmt(keys=32)", None, None),
     ("RMT, from 64 x 64", "rmt-305m", "topology=rmt(keys=64)", "topology=rmt(keys=128)", None, None),
 )
 """Name, preset, before, after, and what is printed: of the transformer 100 and about 94 %, of the RMT less than 1 %."""
 
 
-def _claim(name: str, what: str, printed: float | None) -> Claim:
+def _claim(name: str, what: str, printed: int | None) -> Claim:
     return Claim(
         name=f"{name}, {what}",
         source="section 3.1",
-        statement=f"twice the stream has {f'{printed:g} %' if printed else 'less than 1 %'} more {what}",
+        statement=f"twice the stream has {f'{printed} %' if printed else 'less than 1 %'} more {what}",
         quantity=_PERCENT,
         low=printed - 0.5 if printed else -math.inf,
         high=printed + 0.5 if printed else 1.0,
@@ -37,7 +37,7 @@ class Scaling(Experiment):
     setting = "openwebtext-lm's transformer of 405M and RMT of 305M; counts, of FLOPs for one sequence of 512"
     exact = True
     claims = tuple(
-        _claim(name, what, None if printed is None else float(printed))
+        _claim(name, what, printed)
         for name, *_, params, flops in _CASES
         for what, printed in (("parameters", params), ("FLOPs", flops))
     )

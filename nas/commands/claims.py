@@ -90,4 +90,4 @@ def print_table(records: list[dict[str, Any]]) -> None:
 def _range(low: float | None, high: float | None) -> str:
     if high is None:
         return f"over {low:.4g}"
-    return f"under {high:.4g}" if not low else f"{low:.4g} .. {high:.4g}"
+    return f"under {high:.4g}" if low is None else f"{low:.4g} .. {high:.4g}"

@@ -4,13 +4,19 @@ from dataclasses import asdict
 from typing import Any
 
 from nas.readings import LABELS, holds
+from search_spaces.errors import UserError
 
 
-def records(what: str) -> list[dict[str, Any]]:
-    """A record a line."""
+def records(what: str, paper: str | None) -> list[dict[str, Any]]:
+    """A record a line, of one paper or of all. Raises UserError for a paper that has no line there."""
     from nas.readings.costs import COSTS
 
-    return [asdict(cost) | {"matches": "yes" if cost.matches else "no"} for cost in COSTS[what]()]
+    every = [asdict(cost) | {"matches": "yes" if cost.matches else "no"} for cost in COSTS[what]()]
+    found = [record for record in every if paper in (None, record["paper"])]
+    if not found:
+        papers = ", ".join(dict.fromkeys(record["paper"] for record in every))
+        raise UserError(f"`nas reproduce {what}` has nothing of --paper {paper}. Choose from: {papers}.")
+    return found
 
 
 def print_table(records: list[dict[str, Any]]) -> None:

@@ -40,7 +40,7 @@ def compared(
     takes no training or, with a preset, what it trains.
 
     Raises:
-        UserError: An unknown paper, or a preset where nothing is trained.
+        UserError: An unknown paper, one without such a column, or a preset where nothing is trained.
     """
     from results import published
 
@@ -53,7 +53,7 @@ def compared(
     if preset is not None:
         raise UserError(f"only claims are trained, got --preset {preset} for {what}. Leave it out.")
     if what is not Printed.PARAMS:
-        return Comparison(what, papers, [record for record in costs.records(what.value) if record["paper"] in papers])
+        return Comparison(what, papers, costs.records(what.value, paper))
     return Comparison(what, papers, [record for name in papers for record in _records(name)])
 
 

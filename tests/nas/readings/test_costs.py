@@ -72,3 +72,14 @@ def test_the_command_prints_a_line_a_cost_and_fails_where_one_broke(
         main()
     assert end.value.code == 1
     assert "BROKEN" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("format", ["table", "csv", "markdown"])
+def test_a_paper_without_such_a_column_is_told_which_have_one(
+    format: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["nas", "reproduce", "tokens", "--paper", "leaner", "--format", format])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 2
+    assert "has nothing of --paper leaner. Choose from: rmt, ancre." in capsys.readouterr().err

@@ -44,6 +44,14 @@ def test_is_the_equation(dynamic: str, m: int, transformer: Build, draw: Callabl
     torch.testing.assert_close(stack(x, torch.zeros_like(x)), published(stack, x, m))
 
 
+def test_what_the_input_adds_starts_at_nothing_and_learns_slowly(transformer: Build) -> None:
+    for connection in transformer("frac").topology.connections:
+        assert connection.static.tolist() == torch.cat((torch.eye(4), torch.eye(4), torch.ones(4, 1)), 1).tolist()
+        dynamic = connection.dynamic
+        assert not dynamic.project.weight.any()
+        assert dynamic.scale_mix.item() == dynamic.scale_write.item() == pytest.approx(0.01)
+
+
 @pytest.mark.parametrize(("said", "printed"), [("parts=4", 165_056), ("parts=4,dynamic=false", 1_152)])
 def test_counts_are_the_published_ones(said: str, printed: int) -> None:
     wiring = Wiring((Site(("q", "k", "v"), 2048, True), Site(("x",), 2048, False)) * 16, 2048, 128)

@@ -57,6 +57,15 @@ def test_the_paper_counts_two_maps_and_a_number_for_each_state() -> None:
     assert wire_count(*load("laurel-rw"), wiring).params == 24 * 2
 
 
+def test_maps_start_by_xaviers_rule_and_at_nothing() -> None:
+    options = load("laurel")[1]
+    assert (options.rank, options.reach) == (16, 1)
+    low_rank = LowRank(300, 100)
+    assert low_rank.down.weight.abs().max().item() == pytest.approx(math.sqrt(6 / 400), rel=0.01)
+    assert low_rank.down.weight.std().item() == pytest.approx(math.sqrt(2 / 400), rel=0.02)
+    assert not low_rank.up.weight.any()
+
+
 @pytest.mark.parametrize("said", ["laurel(rank=0)", "laurel(reach=0)", "laurel-rw(rank=-1)"])
 def test_what_cannot_be_is_refused(said: str) -> None:
     with pytest.raises(UserError, match="must be at least"):

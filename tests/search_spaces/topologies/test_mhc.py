@@ -97,6 +97,21 @@ def test_streams_come_to_differ(transformer: Build) -> None:
     assert state.std(dim=-2).mean() > 0.01 * state.std()
 
 
+def test_a_layer_starts_from_the_biases_that_are_quoted() -> None:
+    """-3 but for 3 at the stream that is its home, 0 for what is written, 6 I - 3 for what is mixed; phi = 0."""
+    options = load("mhc")[1]
+    assert (options.streams, options.rounds) == (4, 20)
+    for t in range(1, 9):
+        connection = ManifoldConnection(t, 8, options)
+        read, write, mix = connection.b.detach().split(connection.slices)
+        assert read.tolist() == [3.0 if stream == t % 4 else -3.0 for stream in range(4)]
+        assert write.tolist() == [0.0] * 4
+        assert mix.reshape(4, 4).tolist() == [[3.0 if i == j else -3.0 for j in range(4)] for i in range(4)]
+        assert connection.map is not None
+        assert not connection.map.weight.any()
+        assert connection.alpha.tolist() == pytest.approx([0.01] * 3)
+
+
 def test_behind_norms_it_starts_as_the_residual_network(transformer: Build) -> None:
     x = torch.randn(2, 5, 16).double()
     stacks = [transformer(name, depth=8) for name in ("resnet", "mhc(streams=4)")]

@@ -1,0 +1,70 @@
+"""Linear networks with shortcuts, by their products, and which is held against which."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from nas.claims import shortcuts
+from nas.claims.shortcuts import Net, Shortcuts, losses
+
+
+def cascaded(w: list[Tensor], c: list[Tensor]) -> Tensor:
+    unit = torch.eye(10)
+    return (w[2] + unit) @ (w[1] + unit) @ (w[0] + unit)
+
+
+def around_two(w: list[Tensor], c: list[Tensor]) -> Tensor:
+    return w[2] @ (w[1] @ w[0] + torch.eye(10))
+
+
+def two_in_a_row(w: list[Tensor], c: list[Tensor]) -> Tensor:
+    """1:2 and 2:3 of four layers."""
+    return w[3] @ (w[2] + torch.eye(10)) @ (w[1] + torch.eye(10)) @ w[0]
+
+
+def learnt(w: list[Tensor], c: list[Tensor]) -> Tensor:
+    """Every shortcut, by a softmax over those into a layer."""
+    h0 = torch.eye(10, dtype=torch.float64)
+    h1 = w[0] + h0
+    p = [torch.exp(each / 0.1) / torch.exp(each / 0.1).sum() for each in c]
+    h2 = w[1] @ h1 + p[1][0] * h0 + p[1][1] * h1
+    return w[2] @ h2 + p[2][0] * h0 + p[2][1] * h1 + p[2][2] * h2
+
+
+@pytest.mark.parametrize(
+    ("name", "product"),
+    [("cascaded", cascaded), ("0:2", around_two), ("1:2+2:3 of 4", two_in_a_row), ("ANCRe 0.1", learnt)],
+)
+def test_a_network_takes_the_steps_of_its_gradients(
+    name: str, product: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shortcuts, "_STEPS", 30)
+    net: Net = shortcuts._NETS[name]
+    generator = torch.Generator().manual_seed(0)
+    target, *weights = (
+        torch.randn(1, 10, 10, generator=generator, dtype=torch.float64)[0] for _ in range(net.layers + 1)
+    )
+    target, weights = target / 10**0.5, [weight * 0.01 for weight in weights]
+    logits = [torch.zeros(j, dtype=torch.float64) for j in (1, 2, 3)]
+
+    def off() -> Tensor:
+        return ((product(weights, logits) - target) ** 2).sum() / 2  # type: ignore[operator]
+
+    for _ in range(30):
+        parameters = [each.requires_grad_() for each in (*weights, *logits)]
+        steps = torch.autograd.grad(off(), parameters, allow_unused=True)
+        moved = [
+            p.detach() if step is None else p.detach() - 0.1 * step for p, step in zip(parameters, steps, strict=True)
+        ]
+        weights, logits = moved[: net.layers], moved[net.layers :]
+    assert losses(net, 1).item() == pytest.approx(off().item(), rel=1e-9)
+
+
+def test_faster_is_the_one_whose_loss_is_lower(monkeypatch: pytest.MonkeyPatch) -> None:
+    order = list(shortcuts._NETS.values())
+    monkeypatch.setattr(shortcuts, "losses", lambda net, seeds: torch.full((seeds,), 10.0 ** -order.index(net)))
+    values = Shortcuts(seeds=2).values()
+    places = {name: place for place, name in enumerate(shortcuts._NETS)}
+    for name, found in values.items():
+        fast, slow = name.split(" below ")
+        assert found == pytest.approx([places[fast] - places[slow]] * 2)

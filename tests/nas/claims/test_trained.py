@@ -1,0 +1,60 @@
+"""Claims by trainings: what is trained, at which size, and which is held against which."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from nas.claims import trained
+from nas.claims.trained import COMPARED, SEEDS, Trained
+from nas.counting import cheap_counts
+from nas.jobs import EvaluationJob
+from nas.workers.resources import resources_of
+from results.row import Row
+from tasks.digits import DigitsViT
+from toy_rows import a_row
+
+
+@pytest.mark.parametrize("paper", ["ancre", "dca", "leaner", "rmt"])
+def test_the_second_is_better_by_what_its_rows_say(paper: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[EvaluationJob] = []
+    order: list[object] = []
+
+    def told(jobs: Sequence[EvaluationJob], *_: object) -> list[Row]:
+        asked.extend(jobs)
+        order.extend(dict.fromkeys(job.architecture for job in jobs))
+        return [
+            a_row(
+                architecture=job.architecture,
+                seed=job.seed,
+                directions={"loss": "min", "accuracy": "max"},
+                metrics={"loss": 9.0 - order.index(job.architecture), "accuracy": 0.1 * order.index(job.architecture)},
+            )
+            for job in jobs
+        ]
+
+    monkeypatch.setattr(trained, "evaluate_all", told)
+    values = Trained(paper, "smoke", "sqlite://", None, resources_of(1, 1)).values()
+    assert {job.seed for job in asked} == set(range(SEEDS["smoke"]))
+    assert {job.preset for job in asked} == {"smoke"}
+    names = {one.claim.name: one for one in COMPARED if one.paper == paper}
+    assert values.keys() == names.keys()
+    if paper == "rmt":  # resnet, 32 keys at its size, 8 keys, 32 keys
+        assert list(values.values()) == [[1.0] * 4, [1.0] * 4]
+    else:
+        (found,) = values.values()
+        assert found == pytest.approx([0.1 if paper == "leaner" else 1.0] * 4)
+
+
+@pytest.mark.parametrize("one", COMPARED, ids=lambda one: one.claim.name)
+def test_what_is_claimed_at_equal_parameters_has_them(one: trained.Compared, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[Sequence[object]] = []
+    monkeypatch.setattr(Trained, "_rows", lambda self, architectures: kept.append(architectures) or [])
+    monkeypatch.setattr(trained, "by_how_much", lambda rows, better: [float(better.metric == one.metric)])
+    monkeypatch.setattr(trained, "COMPARED", (one,))
+    experiment = Trained(one.paper, "smoke", "sqlite://", None, resources_of(1, 1))
+    assert experiment.values() == {one.claim.name: [1.0]}
+    ((first, second),) = kept
+    params = [cheap_counts(DigitsViT(), each)["params"] for each in (first, second)]  # type: ignore[arg-type]
+    assert abs(params[1] / params[0] - 1) < 0.005 or not one.matched
+    assert ("equal parameters" in one.claim.statement) is one.matched
+    assert params[1] < params[0] or "fewer parameters" not in one.claim.statement
