@@ -12,10 +12,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-from scipy.stats import t
-
 from nas.asking import Settings, architecture_of
 from nas.counting import cheap_counts, count
+from nas.intervals import interval
 from nas.jobs import EvaluationJob, text_of
 from nas.profiling.profile import profile_what_fits, trace_of
 from results import table
@@ -50,9 +49,6 @@ ALL = "all"
 
 NEAR = 0.005
 """How far off a match may be before that is said, as a share."""
-
-MISTAKEN = 0.05
-"""The chance that any architecture of a comparison is told from the first and is not other than it."""
 
 _WIDEST = 2**24
 
@@ -264,10 +260,7 @@ def over_first(
         if len(off) > 1:
             record["than_first"] = "not distinguishable"
         if len(off) > 1 and statistics.stdev(off) > 0:  # seeds that agree to the last digit say nothing of others
-            reach = (
-                float(t.ppf(1 - MISTAKEN / len(others) / 2, len(off) - 1)) * statistics.stdev(off) / math.sqrt(len(off))
-            )
-            low, high = record["over_first"] - reach, record["over_first"] + reach
+            low, high = interval(off, len(others))
             better = "better" if (low > 0) == (direction == "max") else "worse"
             record |= {"low": low, "high": high, **({"than_first": better} if low > 0 or high < 0 else {})}
         records.append(record)

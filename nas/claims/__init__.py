@@ -18,15 +18,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, final
 
-from scipy.stats import t
+from nas.intervals import interval
 
 Verdict = Literal["agrees", "contradicts", "not distinguishable"]
 
 Values = Mapping[str, Sequence[float]]
 """Name of a claim -> what was measured, a number a seed."""
-
-MISTAKEN = 0.05
-"""The chance that any interval of an experiment misses its mean."""
 
 
 @final
@@ -103,15 +100,12 @@ class Experiment(ABC):
 
 def judged(claim: Claim, values: Sequence[float], together: int, *, exact: bool = False) -> Finding:
     """What values mean for one claim of so many that are measured together."""
-    mean = statistics.fmean(values)
     if exact:
-        low = high = mean
+        low = high = statistics.fmean(values)
     elif len(values) < 2:
         return Finding(claim, tuple(values), None, None, "not distinguishable")
     else:
-        quantile = float(t.ppf(1 - MISTAKEN / together / 2, len(values) - 1))
-        reach = quantile * statistics.stdev(values) / math.sqrt(len(values))
-        low, high = mean - reach, mean + reach
+        low, high = interval(values, together)
     verdict: Verdict = "not distinguishable"
     if claim.low <= low and high <= claim.high:
         verdict = "agrees"

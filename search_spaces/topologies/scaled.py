@@ -81,7 +81,9 @@ class LayerScale(ScaledBranches):
 
     def __init__(self, wiring: Wiring, options: LayerScaleOptions) -> None:
         super().__init__()
-        self.gains = nn.ParameterList(nn.Parameter(torch.full((wiring.width,), options.start)) for _ in wiring.sites)
+        self.gains = nn.ParameterList(
+            nn.Parameter(torch.full((wiring.width,), float(options.start))) for _ in wiring.sites
+        )
 
     @staticmethod
     def weights(wiring: Wiring, options: LayerScaleOptions) -> int:

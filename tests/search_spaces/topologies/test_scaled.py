@@ -43,6 +43,12 @@ def test_a_layer_without_tokens_is_a_block_of_its_own(mlp: Build) -> None:
     assert len(mlp("rezero", depth=3).topology.a) == 3
 
 
+def test_gains_may_start_at_a_whole_number(transformer: Build) -> None:
+    x = torch.randn(2, 5, 16).double()
+    resnet, ours = (transformer(name)(x, torch.zeros_like(x)) for name in ("resnet", "layerscale(start=1)"))
+    torch.testing.assert_close(ours, resnet)
+
+
 def test_gains_start_above_nothing() -> None:
     with pytest.raises(UserError, match="start must be more than 0, got 0"):
         load("layerscale(start=0)")
