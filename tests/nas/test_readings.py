@@ -97,6 +97,17 @@ def test_the_command_prints_every_reading(monkeypatch: pytest.MonkeyPatch, capsy
     assert {line["label"]: line["matches"] for line in lines} == {"stated": "yes", "fitted": "yes", "differs": "no"}
 
 
+def test_the_command_rounds_as_a_reading_does_and_counts_the_labels(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    down = next(reading for reading in readings("leaner") if reading.rounding == "down")
+    monkeypatch.setattr("nas.commands.reproduce.readings", lambda paper: (down,))
+    assert run(monkeypatch, "--paper", "leaner") == 0
+    out = capsys.readouterr().out
+    assert "BROKEN" not in out
+    assert "\n0 stated\n1 fitted\n0 differs\n0 nominal\n" in out
+
+
 def test_the_command_fails_where_a_stated_row_no_longer_matches(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -47,6 +47,7 @@ def test_every_printed_memory_of_what_is_read_stands_beside_a_count() -> None:
                if line["memory_gb"]}  # fmt: skip
     assert printed - {(cost.paper, cost.table, cost.model) for cost in memory()} == {("leaner", "4", "DaViT-B, leaner")}
     assert named(list(memory()), "4", "ViT-B, original").here == pytest.approx(16 * 86_567_656 / 1e9)
+    assert named(list(memory()), "6", "LLaMA-60M, without ANCRe").here == pytest.approx(8 * 58_073_600 / 1e9)
 
 
 def test_times_are_relations_to_the_plain_network() -> None:
@@ -54,6 +55,11 @@ def test_times_are_relations_to_the_plain_network() -> None:
     assert named(found, "1", "2-DCA").printed == pytest.approx(8.30 / 5.45)
     assert named(found, "4", "RMT over transformer").printed == pytest.approx(3.30 / 1.86)
     assert all(cost.label == "beside" for cost in found)
+    maps = 8 * (4 * 512 * 512 + 3 * 512 * 1376) + 32_000 * 512 + 8 * 2 * 256 * 512  # of LLaMA-60M, at one position
+    skips, weighted = 8 * 2 * 512, (8 + 2 * sum(range(1, 9))) * 512  # ANCRe's go on top, and two are one product
+    assert named(found, "6", "LLaMA-60M, ANCRe over none").here == pytest.approx(
+        (maps + (skips + weighted) / 2) / (maps + skips / 2), rel=1e-9
+    )
     assert all(1 < cost.here < 1.1 for cost in found if cost.paper != "rmt")
 
 

@@ -1,0 +1,19 @@
+"""Which rows a claim is told from."""
+
+from nas.claims import Claim
+from nas.claims.rows import Better, by_how_much
+from toy_rows import LITTLE, a_row
+
+CLAIM = Claim(name="a", source="table 1", statement="deeper is better", quantity="accuracy more")
+
+
+def test_only_trainings_that_were_completed_count_and_only_in_pairs() -> None:
+    deep = LITTLE.changed({"depth": 2})
+    rows = [
+        a_row(seed=0, metrics={"accuracy": 0.25}),
+        a_row(seed=0, architecture=deep, metrics={"accuracy": 0.75}),
+        a_row(seed=1),
+        a_row(seed=1, architecture=deep, status="pruned", metrics={"accuracy": 1.0}),
+        a_row(seed=2, architecture=deep),
+    ]
+    assert by_how_much(rows, Better(claim=CLAIM, first={"depth": 1}, second={"depth": 2}, metric="accuracy")) == [0.5]
