@@ -41,23 +41,44 @@ app = typer.Typer(
 )
 
 
+_UsageError: Any = typer.BadParameter.__mro__[1]
+"""What typer raises for words that it cannot take; it has no public name."""
+
 _UNWRITABLE = (errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG, errno.EDQUOT)
 
 
 def main() -> None:
     """Run the command line; a user's error, or one in a plug-in's code, is one line and exit status 2."""
     show_notices()
-    status = _status(lambda: app(args=expanded(sys.argv[1:], vars(get_command(app))["commands"])))
+    status = _status(_run)
     status = _status(_flush) or status
     if LEFT_BEHIND:
         os._exit(status)
     sys.exit(status)
 
 
-def _status(work: Callable[[], object]) -> int:
+def _run() -> int:
+    """Do what the words of the command line ask for; the status that typer ends with."""
+    if sys.stdout is None:
+        raise UserError("standard output is closed, and nothing could be printed. Leave it open, or give > /dev/null.")
+    try:
+        return (
+            app(args=expanded(sys.argv[1:], vars(get_command(app))["commands"]), prog_name="nas", standalone_mode=False)
+            or 0
+        )
+    except _UsageError as error:
+        command = error.ctx.command_path if error.ctx else "nas"
+        text = " ".join(error.format_message().replace("Value error, ", "").split())
+        if not text:  # `nas` alone, which has printed its help
+            return 2
+        end = "" if text.endswith(("?", ".")) else "."
+        raise UserError(f"{text}{end} `{command} --help` has what there is.") from error
+
+
+def _status(work: Callable[[], int | None]) -> int:
     """The exit status of what is to be done; what it raised has been said."""
     try:
-        work()
+        return work() or 0
     except SystemExit as end:
         if place_of(end) is None:  # typer's own way to end
             return int(end.code or 0)
@@ -70,7 +91,6 @@ def _status(work: Callable[[], object]) -> int:
         if place_of(error) is None:  # ours to trace
             raise
         return _said(error, f"{reason_of(error)}. `nas --debug` has the traceback.")
-    return 0
 
 
 def _said(error: BaseException, line: str) -> int:

@@ -23,6 +23,8 @@ with warnings.catch_warnings():  # fvcore rests on torch.jit, whose deprecation 
 from nas.handlers import HANDLERS, HARMLESS, Miscount, taught_by, traced
 from results.row import Costs
 from search_spaces.architecture import Architecture
+from search_spaces.count import Count
+from search_spaces.errors import UserError
 from tasks.base import Task
 from tasks.batches import positional
 
@@ -141,7 +143,7 @@ def count(task: Task, architecture: Architecture) -> Costs:
 
     Raises:
         Miscount: As `count_macs`, or the closed form disagrees.
-        UserError: The architecture cannot be built.
+        UserError: The architecture cannot be built, or what the task calls a closed form is none.
     """
     known = task.known_costs(architecture)
     if known is not None:
@@ -150,7 +152,7 @@ def count(task: Task, architecture: Architecture) -> Costs:
         model, example = task.build(architecture), task.example()
     sizes = {name: parameter.numel() for name, parameter in model.named_parameters()}
     macs, uncounted = count_macs(model, positional(model, example), task)
-    params, form = sum(sizes.values()), task.closed_form(architecture)
+    params, form = sum(sizes.values()), _closed_form(task, architecture)
     if form is not None and (form.params, form.macs) != (params, macs):
         raise Miscount(f"closed form and counter disagree on {architecture}: {form}, and {params} and {macs}.")
     embedded = None if architecture.model else _embedded(sizes)
@@ -168,13 +170,20 @@ def count(task: Task, architecture: Architecture) -> Costs:
     )
 
 
+def _closed_form(task: Task, architecture: Architecture) -> Count | None:
+    form: object = task.closed_form(architecture)
+    if not isinstance(form, Count | None):
+        raise UserError(f"closed_form of task {task.name!r} must return a Count or None, got {form!r:.80}.")
+    return form
+
+
 def _embedded(sizes: Mapping[str, int]) -> int:
     return sum(size for name, size in sizes.items() if name.startswith("embedding."))
 
 
 def cheap_counts(task: Task, architecture: Architecture) -> dict[str, int]:
     """What a budget can bound, by closed form where the task has one and by counting where not."""
-    form = task.closed_form(architecture)
+    form = _closed_form(task, architecture)
     if form is not None:
         return {"params": form.params, "macs": form.macs, "flops": 2 * form.macs}
     costs = count(task, architecture)

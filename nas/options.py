@@ -239,10 +239,10 @@ def command(
 
 
 def _refuse_blank(options: Sequence[Parameter], given: Mapping[str, Any]) -> None:
-    """Raise UserError for an option that was given no text: it would mean everything, or nothing."""
+    """Raise UserError for an option that was given no text, or commas alone: it would mean everything, or nothing."""
     for one in options:
         values = given[one.name] if isinstance(given[one.name], list) else [given[one.name]]
-        if given[one.name] != one.default and any(isinstance(value, str) and not value.strip() for value in values):
+        if given[one.name] != one.default and any(isinstance(value, str) and not value.strip(" ,") for value in values):
             flag = one.annotation.__metadata__[0].default  # where typer keeps it; of an argument an ellipsis
             name = flag if isinstance(flag, str) else one.name.upper()
             raise UserError(f"{name} was given nothing. Say what, or leave it out.")

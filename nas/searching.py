@@ -149,6 +149,7 @@ def carry_out(
         claims_in(store) as claims,
         held_storage(storage) as searches,
     ):
+        patient(_refuse_evaluations)(store, name)
         rungs = rungs_after_audit(config, patient(audit_for)(config, store))
         study = patient(open_study)(searches, name, config, sampler)
         traces = store.folder.absolute() / f"{slug(name)}-traces" if traced else None
@@ -170,6 +171,12 @@ def carry_out(
                 return
         if len(begun_in(study)) < trials and not patient(sampler.remaining)(study):
             say("every architecture within the budget has been tried")
+
+
+def _refuse_evaluations(store: Store, study: str) -> None:
+    """Raise UserError where rows of no search have that name: as a search it would take no more of them."""
+    if study in store.studies() and study not in store.searches():
+        raise UserError(f"study {study!r} holds evaluations, and is no search. Give another --study.")
 
 
 def _logs_of(store: Store, study: str, log: LogFormat | None) -> Sequence[Callable[[Row], None]]:

@@ -72,6 +72,8 @@ def _read(path: Path) -> Source:
     if reader is not None:
         return Source(flat=(reader(path),))
     rows, bad = lines.read(path)
+    if bad and not rows:
+        raise UserError(f"no line of {str(path)!r} is a row: {bad[0]}. Give a file of rows, .csv, .json or .parquet.")
     return union([Source(tuple(rows), bad=tuple(f"{path}, {line}" for line in bad))])
 
 

@@ -113,7 +113,7 @@ def read_record(folder: Path) -> Record:
     path = folder / RECORD
     try:
         return Record.from_json(regular(path, _MOST_RECORD).read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise UserError(f"a checkpoint is a folder of {WEIGHTS} and {RECORD}; {folder} has no {RECORD}.") from None
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError, OSError) as error:
         raise UserError(f"{path} cannot be read as a checkpoint's record: {error!r:.200}.") from error

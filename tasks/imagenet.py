@@ -103,6 +103,8 @@ class ImageNetViT(ViTTask):
         train, test = source(self.data, "train"), source(self.data, "validation")
         if train.classes != test.classes:
             raise UserError(f"train and validation of {str(self.data)!r} must have the same classes (folder names).")
+        if len(train.images) < 2:
+            raise UserError(f"train of {str(self.data)!r} must hold 2 images or more, some to validate by, got 1.")
         held_out = min(10_000, -(-len(train.images) // 20))
         return ImageSplits(train, test, held_out, _changed, plain, _mixed(len(train.classes)))
 

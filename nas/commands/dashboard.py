@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from results.row import Row
 
 
+_MOST_PORT = 65535
+
+
 def copied(*, storage: str = DEFAULT_STORE) -> "InMemoryStorage":
     """Look at the searches of a store in Optuna's dashboard, in a browser here, until Ctrl-C (extra `dashboard`).
 
@@ -58,6 +61,8 @@ def serve(copy: "InMemoryStorage", port: int = 8080) -> None:
     """Serve a copy on this machine alone, until Ctrl-C."""
     from search_spaces.errors import UserError
 
+    if not 1 <= port <= _MOST_PORT:
+        raise UserError(f"--port must be from 1 to {_MOST_PORT}, got {port}.")
     try:
         from optuna_dashboard import run_server
     except ImportError as error:

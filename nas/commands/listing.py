@@ -18,12 +18,15 @@ def everything(
     With a TASK, `nas list presets` says every value of its presets.
 
     Raises:
-        UserError: An unknown task, or a store that cannot be used.
+        UserError: An unknown task, one beside what has none, or a store that cannot be used.
     """
     from nas.samplers import SAMPLERS
     from search_spaces.catalog import SPACES
+    from search_spaces.errors import UserError
     from search_spaces.topologies.registry import TOPOLOGIES
 
+    if task is not None and kind is not Kind.PRESETS:
+        raise UserError(f"a TASK has presets alone, got {task!r}. `nas list presets {task}` says them.")
     listed: dict[Kind, Callable[[], Lines]] = {
         Kind.TASKS: _tasks,
         Kind.PRESETS: lambda: _sheet(task) if task else _presets(),

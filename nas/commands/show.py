@@ -39,7 +39,7 @@ def check(
     if format is Format.JSONL and not ({"study", "source", "storage"} & set(others) and seeds):
         raise UserError("--format jsonl is of rows, and there are none. Give csv, json or parquet.")
     for file in (plot, page, output, curves):
-        if file is not None and file is not plot and not file.parent.is_dir():
+        if file is not None and not file.parent.is_dir():
             raise UserError(f"{file} cannot be written: there is no folder {file.parent}. Make it, or give another.")
         if file is not None:
             check_writable(file)

@@ -109,6 +109,8 @@ def _file_lock(url: str, ending: str, patience: float, busy: str) -> Iterator[No
         return
     lock = FileLock(f"{Path(str(parsed.database)).resolve()}{ending}")
     try:
+        Path(lock.lock_file).parent.mkdir(parents=True, exist_ok=True)
+        Path(lock.lock_file).touch()  # where that cannot be, FileLock would wait for it
         lock.acquire(timeout=patience)
     except Timeout:
         raise UserError(f"{busy}, which holds {lock.lock_file}. Wait for it, or give another --study.") from None

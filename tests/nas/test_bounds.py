@@ -22,6 +22,11 @@ def test_a_search_takes_no_huge_number(search: Search, name: str) -> None:
     assert "\n" not in str(refused.value)
 
 
+def test_a_profile_takes_no_huge_batch() -> None:
+    with pytest.raises(UserError, match=f"--batch must be at most [0-9]+, got {HUGE}"):
+        nas.profile(f"{TOYS}:Toy", preset="smoke", batch=HUGE)
+
+
 def test_the_largest_seed_is_written_and_read(search: Search, asked: dict[str, Any]) -> None:
     study = search(seed=2**63 - 1, trials=2)
     assert {row.seed for row in study.rows()} == {2**63 - 1}

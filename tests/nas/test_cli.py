@@ -260,6 +260,15 @@ def test_a_failed_evaluation_is_printed_and_then_said(nas: Nas) -> None:
         (["results"], "no study"),
         (["front", "--study", "nothing"], "no study"),
         (["results", "--storage", "mysql+nodriver://x/y"], "mysql"),
+        (["results", "--limti", "1"], "No such option: --limti (Possible options: --limit). `nas results --help`"),
+        (["results", "--limit", "many"], "'--limit': Input should be a valid integer"),
+        (["results", "--format", "xml"], "'--format': 'xml' is not one of 'table'"),
+        (["results", "--best"], "'--best' requires an argument. `nas --help`"),
+        (["reslts"], "No such command 'reslts'. Did you mean 'results'? `nas --help`"),
+        (["front", "nothing"], "unexpected extra argument(s) (nothing)"),
+        (["reproduce"], "'WHAT'. Choose from: params, flops"),
+        (["list", "tasks", "digits-vit"], "`nas list presets digits-vit`"),
+        (["dashboard", "--port", "x"], "'--port'"),
     ],
 )
 def test_a_mistake_is_one_line_and_status_2(nas: Nas, words: list[str], says: str) -> None:
@@ -299,7 +308,13 @@ def test_an_option_value_that_is_none_is_status_2_without_a_traceback(tmp_path: 
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 2
     assert "--trials" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_without_a_word_it_prints_its_help_alone(nas: Nas) -> None:
+    status, out, err = nas()
+    assert (status, err) == (2, "")
+    assert "search" in out
 
 
 @pytest.mark.parametrize(("words", "status"), [(["list", "tasks"], 0), (["list", "what"], 2), (["what"], 2)])

@@ -70,6 +70,16 @@ def test_a_reader_that_has_seen_enough_is_no_error() -> None:
     assert (done.returncode, done.stderr) == (1, "")
 
 
+def test_a_closed_output_is_said_before_the_work() -> None:
+    command = [sys.executable, "-m", "nas", "evaluate", f"{TOYS}:Toy"]
+    closed = "import os, sys; os.close(1); os.execv(sys.argv[1], sys.argv[1:])"
+    done = subprocess.run([sys.executable, "-c", closed, *command], stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("nas: standard output is closed")
+    assert len(done.stderr.splitlines()) == 1
+    assert Store("sqlite:///nas-runs/studies.db").studies() == ["s"]
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -81,6 +91,8 @@ def test_a_reader_that_has_seen_enough_is_no_error() -> None:
         ("results", "--from", ""),
         ("evaluate", f"{TOYS}:Toy", "--topology", ""),
         ("cost", ""),
+        ("search", f"{TOYS}:Toy", "--budget", ","),
+        ("results", "--columns", " , "),
     ],
 )
 def test_an_option_that_says_nothing_is_a_line(
@@ -103,6 +115,13 @@ def test_output_that_cannot_be_written_is_said_before_a_training(output: str, re
     assert len(done.stderr.splitlines()) == 1
     assert Store("sqlite:///nas-runs/studies.db").studies() == ["s"]
     assert not list(Path("folder").iterdir())
+
+
+def test_no_folder_is_made_for_a_picture() -> None:
+    done = nas("search", f"{TOYS}:Toy", "--preset", "smoke", "--plot", "pictrues/front.png")
+    assert done.returncode == 2
+    assert done.stderr.startswith("nas: pictrues/front.png cannot be written: there is no folder pictrues.")
+    assert not Path("pictrues").exists()
 
 
 @pytest.mark.parametrize("name", ["AtMaking", "AtPreparing"])

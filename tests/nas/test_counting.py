@@ -1,4 +1,5 @@
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ from torch import Tensor, nn
 from nas.counting import Miscount, cheap_counts, count, count_macs
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count
+from search_spaces.errors import UserError
 from tasks.load import load_task
 from toy_tasks import Toy
 
@@ -89,6 +91,19 @@ class Wrong(Toy):
 def test_a_closed_form_that_disagrees_is_an_error() -> None:
     with pytest.raises(Miscount, match="disagree"):
         count(Wrong(), Wrong.base)
+
+
+class Worded(Toy):
+    """A task whose arithmetic gives words."""
+
+    def closed_form(self, architecture: Architecture) -> Count:
+        return "many"  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("counted", [count, cheap_counts])
+def test_a_closed_form_that_is_none_is_a_line(counted: Callable[[Toy, Architecture], object]) -> None:
+    with pytest.raises(UserError, match="closed_form of task 'toy' must return a Count or None, got 'many'"):
+        counted(Worded(), Worded.base)
 
 
 class Uncounted(Toy):

@@ -116,6 +116,7 @@ def test_a_retrofitted_network_starts_where_the_residual_one_ended_and_goes_on(
         (["CHECKPOINT", "--topology", "dca", "--preset", "smok"], "smoke"),
         (["CHECKPOINT", "--topology", "dca", "--save", "CHECKPOINT"], "another folder"),
         (["nowhere", "--topology", "dca"], "architecture.json"),
+        ([__file__, "--topology", "dca"], "a checkpoint is a folder"),
     ],
 )
 def test_what_cannot_be_retrofitted_is_one_line(

@@ -133,6 +133,14 @@ def test_a_storage_that_can_be_none_is_refused_before_anything_is_counted(
             search(storage=storage)
 
 
+def test_a_search_does_not_take_the_name_of_evaluations(search: Search, asked: dict[str, Any]) -> None:
+    evaluated = {"preset": "smoke", "study": "s", "storage": asked["storage"]}
+    nas.evaluate(asked["task"], **evaluated)
+    with pytest.raises(UserError, match=r"study 's' holds evaluations, and is no search\. Give another --study\."):
+        search()
+    nas.evaluate(asked["task"], **evaluated, seed=1)
+
+
 def test_other_settings_are_named_where_there_were_none(search: Search) -> None:
     search(trials=1)
     with pytest.raises(UserError, match=r"with settings none, got penalty=0.5\. Give another"):

@@ -77,6 +77,8 @@ def test_shipped_tables_have_names() -> None:
         ("x.csv", "a\n\xff", "must be a CSV file"),
         ("x.parquet", "PAR1", "must be a Parquet file"),
         ("y.jsonl", None, "there is no file"),
+        ("y.bin", "\x87\x1f", "no line of"),
+        ("y.jsonl", '{"a": 1}\n', "is a row: line 1: it has no 'task'. Give"),
     ],
 )
 def test_what_cannot_be_read_is_a_line(tmp_path: Path, name: str, text: str | None, words: str) -> None:

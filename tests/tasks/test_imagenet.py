@@ -1,6 +1,7 @@
 """ImageNet's layouts, with a few small images."""
 
 import os
+import shutil
 import tarfile
 from dataclasses import replace
 from itertools import islice
@@ -174,6 +175,17 @@ def test_a_split_without_images_is_a_mistake(tmp_path: Path) -> None:
         (tmp_path / split).mkdir()
     with pytest.raises(UserError, match="must hold a folder of images for each class"):
         ImageNetViT(tmp_path).load()
+
+
+def test_one_image_is_too_few_to_learn_and_validate_by(image_folder: Path) -> None:
+    for label in ("ant", "bee", "cat"):
+        for file in sorted((image_folder / "train" / label).iterdir())[label == "ant" :]:
+            file.unlink()
+    for label in ("bee", "cat"):
+        (image_folder / "train" / label).rmdir()
+        shutil.rmtree(image_folder / "val" / label)
+    with pytest.raises(UserError, match="must hold 2 images or more"):
+        ImageNetViT(image_folder).load()
 
 
 def test_an_image_that_cannot_be_read_is_named(image_folder: Path) -> None:

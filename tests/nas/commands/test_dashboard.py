@@ -55,6 +55,9 @@ def test_what_cannot_be_shown_is_said(
         taken.listen()
         with pytest.raises(UserError, match="--port"):
             serve(copied(storage=asked["storage"]), taken.getsockname()[1])
+    for port in (0, 65536):
+        with pytest.raises(UserError, match=f"--port must be from 1 to 65535, got {port}"):
+            serve(copied(storage=asked["storage"]), port)
     monkeypatch.setitem(sys.modules, "optuna_dashboard", None)
     with pytest.raises(UserError, match=r"\.\[dashboard\]"):
         serve(copied(storage=asked["storage"]))

@@ -43,6 +43,13 @@ def ask(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="a folder in which nobody can make a file")
+def test_a_store_that_cannot_be_made_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nas.storage.locks.FileLock.acquire", lambda *_, **__: pytest.fail("it waits"))
+    with pytest.raises(UserError, match=r"store /proc/x\.db cannot be used: "):
+        Store("sqlite:////proc/x.db", make=True)
+
+
 @pytest.fixture
 def freeze() -> Iterator[Callable[[Path], None]]:
     """Make a folder and what is in it read-only, until the test ends."""
