@@ -26,8 +26,8 @@ def url(postgres: Server) -> str:
 
 
 def told_of(coordinators: list[Coordinator]) -> int:
-    """How many trials they have told of as theirs."""
-    return sum(len(re.findall(r"^\d+/\d+ ", each.said(), re.MULTILINE)) for each in coordinators)
+    """How many trials they have told of as theirs: lines of progress, which name no architecture first, are not."""
+    return sum(len(re.findall(r"^\d+/\d+ (?:\w+: )?depth=", each.said(), re.MULTILINE)) for each in coordinators)
 
 
 def front_of(coordinator: Coordinator) -> str:
