@@ -80,7 +80,7 @@ def _status(work: Callable[[], int | None]) -> int:
     try:
         return work() or 0
     except SystemExit as end:
-        if place_of(end) is None:  # typer's own way to end
+        if place_of(end) is None or isinstance(end.__context__, BrokenPipeError):  # typer, or rich
             return int(end.code or 0)
         return _said(end, f"{reason_of(end)}: a plug-in ended the program.")
     except UserError as error:

@@ -102,7 +102,7 @@ def judged(claim: Claim, values: Sequence[float], together: int, *, exact: bool 
     """What values mean for one claim of so many that are measured together."""
     if exact:
         low = high = statistics.fmean(values)
-    elif len(values) < 2:
+    elif len(set(values)) < 2:  # one draw, or draws that agree to the last digit: of their spread nothing is known
         return Finding(claim, tuple(values), None, None, "not distinguishable")
     else:
         low, high = interval(values, together)

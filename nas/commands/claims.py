@@ -77,7 +77,7 @@ def print_table(records: list[dict[str, Any]]) -> None:
             shown.add_column(heading, overflow="fold", no_wrap=heading in ("claimed", "mean", "interval"))
         for record in together:
             low, high = record["low"], record["high"]
-            interval = "one draw" if low is None else f"{low:.3g} .. {high:.3g}"
+            interval = "unknown" if low is None else f"{low:.3g} .. {high:.3g}"
             cells = (record["source"], record["claim"], _range(record["from"], record["to"]), f"{record['mean']:.3g}")
             shown.add_row(*map(escape, (*cells, interval, record["verdict"])))
         console.print(f"{paper}: {setting}", soft_wrap=True, highlight=False, markup=False)

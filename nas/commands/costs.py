@@ -1,22 +1,32 @@
 """`nas reproduce flops | tokens | memory | time`: cost columns of papers beside what is counted here."""
 
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nas.readings import LABELS, holds
 from search_spaces.errors import UserError
+
+if TYPE_CHECKING:
+    from nas.readings.costs import Cost
 
 
 def records(what: str, paper: str | None) -> list[dict[str, Any]]:
     """A record a line, of one paper or of all. Raises UserError for a paper that has no line there."""
     from nas.readings.costs import COSTS
 
-    every = [asdict(cost) | {"matches": "yes" if cost.matches else "no"} for cost in COSTS[what]()]
+    every = [asdict(cost) | {"matches": _matches(cost)} for cost in COSTS[what]()]
     found = [record for record in every if paper in (None, record["paper"])]
     if not found:
         papers = ", ".join(dict.fromkeys(record["paper"] for record in every))
         raise UserError(f"`nas reproduce {what}` has nothing of --paper {paper}. Choose from: {papers}.")
     return found
+
+
+def _matches(cost: "Cost") -> str | None:
+    """Whether it is what is printed; None where that was measured and something else is counted here."""
+    if cost.label == "beside":
+        return None
+    return "yes" if cost.matches else "no"
 
 
 def print_table(records: list[dict[str, Any]]) -> None:

@@ -49,6 +49,8 @@ def compared(
         published.lines_of(paper)  # which tells an unknown one
         papers = [paper]
     if what is Printed.CLAIMS:
+        if preset is None and study is not None:
+            raise UserError(f"--study is of what is trained, got {study!r}. Say by which --preset, or leave it out.")
         return Comparison(what, papers, claims.records(paper, preset, storage, study, workers))
     if preset is not None:
         raise UserError(f"only claims are trained, got --preset {preset} for {what}. Leave it out.")

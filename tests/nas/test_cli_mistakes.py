@@ -60,11 +60,12 @@ def test_a_full_disk_is_a_line(format: str) -> None:
     assert done.stderr == "nas: what was to be printed cannot be written: No space left on device.\n"
 
 
-def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+@pytest.mark.parametrize("words", [["results", "--format", "csv"], ["search", "--help"], ["list", "topologies"]])
+def test_a_reader_that_has_seen_enough_is_no_error(words: list[str]) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     try:
-        done = nas("results", "--format", "csv", out=writer)
+        done = nas(*words, out=writer)
     finally:
         os.close(writer)
     assert (done.returncode, done.stderr) == (1, "")

@@ -50,6 +50,7 @@ def test_a_count_is_its_own_interval() -> None:
     assert judged(claim(-math.inf, 1.0), [2.8], 6, exact=True).verdict == "contradicts"
 
 
-def test_one_draw_tells_nothing() -> None:
-    found = judged(claim(), [5.0], 1)
+@pytest.mark.parametrize("values", [[5.0], [5.0, 5.0, 5.0]])
+def test_one_draw_tells_nothing_and_nor_do_equal_ones(values: list[float]) -> None:
+    found = judged(claim(), values, 1)
     assert (found.low, found.high) == (None, None)

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from nas.cli import main
+from nas.commands.costs import records
 from nas.readings import holds
 from nas.readings.costs import COSTS, Cost, flops, memory, time, tokens
 from results.published import lines_of
@@ -18,6 +19,11 @@ ALL = {what: list(lines()) for what, lines in COSTS.items()}
 def test_a_cost_is_what_its_label_says(what: str) -> None:
     assert ALL[what]
     assert not [cost for cost in ALL[what] if not holds(cost.label, cost.matches)]
+
+
+def test_what_stands_beside_a_measured_cost_neither_matches_nor_differs() -> None:
+    assert {one["matches"] for one in records("memory", None) if one["label"] == "beside"} == {None}
+    assert {one["matches"] for what in ALL for one in records(what, None) if one["label"] == "stated"} == {"yes"}
 
 
 def named(costs: list[Cost], table: str, model: str, number: int = 0) -> Cost:
