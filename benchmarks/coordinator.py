@@ -23,7 +23,7 @@ from optuna.samplers import BaseSampler, NSGAIISampler, RandomSampler, TPESample
 from optuna.trial import create_trial
 
 from benchmarks.form import Figure, main
-from nas.asking import Asked, ask_search
+from nas.asked_search import Asked, ask_search
 from nas.jobs import EvaluationJob, blank_row
 from nas.samplers import DEFAULT
 from nas.sampling import BudgetSampler

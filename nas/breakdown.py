@@ -10,7 +10,6 @@ from torch import nn
 from nas.counting import Work, count, meta_device, work
 from search_spaces.architecture import Architecture
 from search_spaces.layers.stack import Stack
-from search_spaces.models.families import blocks_of
 from tasks.base import Task
 from tasks.batches import positional
 
@@ -34,7 +33,11 @@ def by_layer(task: Task, architecture: Architecture) -> list[dict[str, Any]]:
     out, unless it is a layer. Raises as `nas.counting.count` does, but holds nothing against the closed form.
     """
     model, counted = _traced(task, architecture)
-    layers = {*blocks_of(model)}.union(*(stack.layers for stack in model.modules() if isinstance(stack, Stack)))
+    layers = {layer for stack in model.modules() if isinstance(stack, Stack) for layer in stack.layers}
+    if architecture.model:
+        from search_spaces.models.families import blocks_of  # timm takes three seconds
+
+        layers |= {*blocks_of(model)}
     if not layers:  # somebody's own network
         layers = {layer for part in model.modules() if isinstance(part, nn.ModuleList) for layer in part}
     sizes = _sizes(model)

@@ -1,8 +1,10 @@
-"""One colour and one marker a topology; of our spaces' topologies the same in every picture and on every page."""
+"""One colour and one marker a topology; of those that are usually searched the same on every picture and page."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
+
+from search_spaces.runs import is_one_run
 
 COLOURS = (
     *("#ff5c00", "#d60014", "#eb668f", "#528fff", "#8f00ff", "#00707a", "#47a314", "#997a5c"),
@@ -53,11 +55,11 @@ _USUAL = (
     *("denseformer", "grn-v1", "grn-v2", "grn-v3", "hyper(streams=2)", "hyper(streams=4)"),
     *("rmt(keys=16)", "rmt(keys=32)", "none"),
 )
-"""The members of our spaces, in the order of COLOURS."""
+"""What the space `joint` has, and `none`, in the order of COLOURS."""
 
 
 def _family(topology: str) -> str:
-    return topology if "/" in topology else topology.partition("(")[0]
+    return topology.partition("(")[0] if is_one_run(topology) else topology
 
 
 _LOOKS = {
@@ -69,7 +71,8 @@ _LOOKS = {
 def looks(topologies: Iterable[str]) -> Mapping[str, Look]:
     """The look of each topology of a picture, no two alike as long as there are looks left (sixty and more).
 
-    Those of our spaces always look the same. Others follow from their names, and make way where two would be alike.
+    Those that are usually searched always look the same. Others follow from their names, and make way where two would
+    be alike.
     """
     names = set(topologies)
     found = {name: _LOOKS[name] for name in sorted(names & _LOOKS.keys())}

@@ -2,13 +2,13 @@
 
 import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 
 from nas.jobs import EvaluationJob, first_process, recipe_of
 from nas.storage.store import Store
-from nas.study import Study
 from results.row import Row
 from search_spaces.checkpoint import (
     RECORD,
@@ -23,6 +23,9 @@ from search_spaces.errors import Notice, UserError, unknown
 from search_spaces.spec import Scalar
 from tasks.base import Fitted, Task
 from tasks.supervised import SupervisedTask
+
+if TYPE_CHECKING:
+    from nas.study import Study
 
 
 def is_kept(folder: str | Path | None) -> bool:
@@ -91,7 +94,7 @@ def network_of(task: Task, record: Record) -> nn.Module:
     return task.training_form(record.architecture, recipe_of(task, preset, tuple(changes.items())))
 
 
-def kept_folder(store: Store, study: Study, key: str) -> Path:
+def kept_folder(store: Store, study: "Study", key: str) -> Path:
     """The folder of the trained network of an architecture, or of a row by its identity; a beginning will do.
 
     Raises:

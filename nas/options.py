@@ -173,6 +173,7 @@ OPTIONS: Mapping[str, Any] = {
     "output": _option("--output -o", "Write there instead of the terminal.", _FILE, "FILE"),
     "new_file": _option("--output -o", "Where to write it. Default: a file of that name, here.", _FILE, "FILE.py"),
     "page": _option("--output -o", "Where to write the report.", _FILE, "FILE.html"),
+    "wirings": _option("--wirings", "Show as well how the front's networks are wired, of those that are kept.", bool),
     "paper": _option("--paper", "Only this paper: ancre, dca, leaner or rmt.", _TEXT, "NAME"),
     "profile": _option("--profile", "First measure time, memory and energy, and keep a trace of training steps.", bool),
     "batch": _option("--batch", "Examples of a training step. Default: as the preset has.", _NUMBER),

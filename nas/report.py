@@ -100,8 +100,8 @@ def print_comparison(
     """Print what architectures do not have in common as a table, and the rest above it."""
     same = [name for name in records[0] if len(records) > 1 and all(one[name] == records[0][name] for one in records)]
     shared = ", ".join(f"{name} {records[0][name]}" for name in same if records[0][name] not in ("", None))
-    columns = [name for name in records[0] if name not in same]
-    print_records(console, records, columns, f"{title}; all: {shared or 'nothing'}", format)
+    columns = [name for name in records[0] if name not in same and any(one[name] not in ("", None) for one in records)]
+    print_records(console, records, columns, f"{title}; all: {shared}" if shared else title, format)
     for line in baseline_lines(baselines):
         say(console, line)
 

@@ -1,6 +1,6 @@
 """What a checkpoint says of itself, and the same network with another topology to begin with."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import mkdtemp
@@ -42,8 +42,14 @@ class Origin:
     settings: Mapping[str, Scalar]
 
 
-def origin_of(checkpoint: Path, task: str | None, preset: str | None, data: str | None) -> Origin:
-    """What a checkpoint says of itself, but for what is given.
+def origin_of(
+    checkpoint: Path,
+    task: str | None = None,
+    preset: str | None = None,
+    data: str | None = None,
+    load: Callable[[str, str | None], Task] = fresh_task,
+) -> Origin:
+    """What a checkpoint says of itself, but for what is given. Who asks for several may `load` their task once.
 
     Raises:
         UserError: It says nothing, is of another version or task, or its task is in a file that was not named.
@@ -55,7 +61,7 @@ def origin_of(checkpoint: Path, task: str | None, preset: str | None, data: str 
         raise UserError(f"{checkpoint} does not say how it was trained. Take one that `nas evaluate --save` wrote.")
     reference = task or known_reference(record, checkpoint)
     data = data if data is not None else settings.get("data")
-    of = fresh_task(reference, data)
+    of = load(reference, data)
     if (record.task, record.task_version) != (of.name, of.version):
         has, wanted = f"{record.task!r} version {record.task_version}", f"{of.name!r} version {of.version}"
         raise UserError(f"{checkpoint} is of task {has}, this is {wanted}. Take one of this task, or train again.")
@@ -68,9 +74,14 @@ def origin_of(checkpoint: Path, task: str | None, preset: str | None, data: str 
 
 def known_reference(record: Record, checkpoint: Path) -> str:
     """The installed task of a checkpoint. Raises UserError where it is none: a file is data and names no program."""
-    if record.task in TASKS.names() or record.task.startswith("goal:"):
+    if is_installed(record.task):
         return record.task
     raise UserError(f"{checkpoint} is of task {record.task!r}, which is not installed. Name it: --task FILE.py:CLASS.")
+
+
+def is_installed(task: str) -> bool:
+    """Whether a task's name is all that it takes to load it."""
+    return task in TASKS.names() or task.startswith("goal:")
 
 
 def rewired(origin: Origin, topology: str, seed: int, save: Path | None) -> tuple[Path, Architecture, Path]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from math import nan
 
-from nas.asking import Asked
+from nas.asked_search import Asked
 from nas.auditing import Audit, audit_for
 from nas.budget import Feasible
 from nas.cautions import too_early, unreliable

@@ -175,8 +175,10 @@ class Study:
             picture.save_figure(figure, Path(path))
         return figure
 
-    def report(self, path: str | Path, objectives: str | Sequence[str] | None = None) -> None:
+    def report(self, path: str | Path, objectives: str | Sequence[str] | None = None, *, wirings: bool = False) -> None:
         """Write one HTML file that shows all of it to whoever opens it: see docs/report.md.
+
+        With `wirings` it shows as well how the best networks that the store keeps are wired, and loads torch.
 
         Raises:
             UserError: An unknown objective, nothing to show, a package that is missing (extra `report`), or a file that
@@ -184,7 +186,7 @@ class Study:
         """
         from nas.reporting.page import write_page  # loads a template's and a chart's packages
 
-        write_page(self, self._asked(objectives), Path(path))
+        write_page(self, self._asked(objectives), Path(path), wirings=wirings)
 
     def title(self, objectives: Mapping[str, Direction], found: "Sequence[Standing]") -> str:
         """What a front of it is called, in a line."""

@@ -9,6 +9,9 @@ from typing import Any
 from results.strict_json import JSON, MOST_LEVELS, plain
 from search_spaces.architecture import Architecture
 
+_WITHOUT: Mapping[str, JSON] = {"optimizer": "adamw"}
+"""Settings that came later -> what they were before, without a name."""
+
 
 def identity_of(
     *,
@@ -24,8 +27,8 @@ def identity_of(
     """What is trained and how, as 16 hex digits, on every machine: equal things have equal digits, others others.
 
     The order of the recipe's settings says nothing; 1 and 1.0 are one number. A field of the architecture that has its
-    default is left out, and a setting of the recipe that is an empty list or text: a new one leaves the identities that
-    there are.
+    default is left out, and a setting of the recipe that is an empty list or text, or "adamw" as the optimizer: a new
+    one leaves the identities that there are.
 
     Raises:
         TypeError, ValueError: The recipe holds what is not of JSON.
@@ -37,7 +40,7 @@ def identity_of(
         "task_version": task_version,
         "data": data,
         "architecture": shape,
-        "recipe": {name: value for name, value in recipe.items() if value not in ([], (), "")},
+        "recipe": {name: value for name, value in recipe.items() if value not in ([], (), "", _WITHOUT.get(name, ""))},
         "seed": seed,
         "start": start,
     }

@@ -7,7 +7,7 @@ from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, TypeVar
 
 from search_spaces.errors import UserError
-from search_spaces.spec import Spec
+from search_spaces.runs import canonical, check_divides, is_one_run, runs_of
 
 _LEAST = {"depth": 1, "width": 1, "heads": 0, "head_dim": 0, "hidden": 1}
 _MOST = {"depth": 10**4}
@@ -18,8 +18,6 @@ _LEFT_OUT = ("model", "blocks")  # where they are empty: keys are older than the
 
 BY_BLOCK = ("heads", "head_dim", "hidden")
 """The fields in which blocks may differ."""
-
-_ONE_RUN = ("resnet", "none")  # what such a run closes to, the next one opens with: so many runs of it are one
 
 Value = TypeVar("Value")
 
@@ -36,7 +34,7 @@ class Architecture:
             `model`, whose heads share the width.
         hidden: Features inside a feed-forward layer, or between the dense layers of a block.
         topology: How the blocks are wired, a name with options: "resnet", "dca(k=2)". "dca(k=2)/resnet" wires two runs
-            of as many blocks; what the first closes to, the second opens with.
+            of as many blocks, "resnet[0:4]+dca(k=2)[4:12]" these; what the first closes to, the second opens with.
         blocks: What blocks differ in, "" where they are alike: "heads=8/4,hidden=64/32" says that the first half has 8
             heads and the second 4, and so on. The field itself then has the first block's value.
         model: A model of timm's, "xcit_medium_24_p16_224", of which depth and heads are changed; "" for the network
@@ -44,8 +42,9 @@ class Architecture:
 
     Raises:
         UserError: A number is too small, too large or not an integer, only one of heads and head_dim is 0, a `model`
-            with a head_dim, another topology than "resnet" or blocks that differ, a text that cannot be read, or runs
-            whose number does not divide the depth. Whether that topology exists is not asked here.
+            with a head_dim, another topology than "resnet" or blocks that differ, a text that cannot be read, runs
+            whose number does not divide the depth, or ranges that are not all blocks, each once. Whether that topology
+            exists is not asked here.
     """
 
     depth: int
@@ -69,10 +68,7 @@ class Architecture:
             raise UserError(f"{self.model!r} has heads that share its width: head_dim=0, topology=resnet, got {got}.")
         if not self.model and (self.heads == 0) != (self.head_dim == 0):
             raise UserError(f"heads and head_dim are both 0 or neither is, got {self.heads} and {self.head_dim}.")
-        runs = [str(Spec.parse(run)) for run in self.topology.split("/")]
-        self._divide("topology", runs)
-        alike = runs[0] in _ONE_RUN and len(set(runs)) == 1
-        object.__setattr__(self, "topology", runs[0] if alike else "/".join(runs))
+        object.__setattr__(self, "topology", canonical(self.topology, self.depth))
         object.__setattr__(self, "blocks", self._checked_blocks())
 
     def _checked_blocks(self) -> str:
@@ -87,17 +83,10 @@ class Architecture:
                 raise UserError(f"{name} of each block must be at least 1, got {_joined(values)}.")
             if values[0] != getattr(self, name):
                 raise UserError(f"{name} must be the first block's of {_joined(values)}, got {getattr(self, name)}.")
-            self._divide(name, values)
+            check_divides(name, values, self.depth)
             if len(shortest := _shortest(values)) > 1:
                 said.append(f"{name}={_joined(shortest)}")
         return ",".join(said)
-
-    def _divide(self, name: str, runs: Sequence[object]) -> None:
-        if self.depth % len(runs):
-            raise UserError(
-                f"{name} has {len(runs)} runs of blocks, {_joined(runs)}, which must divide the depth, got "
-                f"depth={self.depth}. Give another number of them."
-            )
 
     @classmethod
     def from_record(cls, values: Mapping[str, object]) -> "Architecture":
@@ -139,18 +128,16 @@ class Architecture:
     @property
     def runs(self) -> tuple["Architecture", ...]:
         """Each run of blocks that one topology wires, as an architecture of as many blocks."""
-        topologies = self.topology.split("/")
-        if len(topologies) == 1:
+        if is_one_run(self.topology):
             return (self,)
-        depth = self.depth // len(topologies)
-        return tuple(self._part(slice(r * depth, (r + 1) * depth), depth, text) for r, text in enumerate(topologies))
+        runs = runs_of(self.topology, self.depth)
+        return tuple(self._part(slice(run.start, run.stop), len(run), text) for text, run in runs)
 
     def at(self, block: int) -> "Architecture":
         """The architecture of the same depth whose blocks are all like that one, counted from 0."""
-        if not self.blocks and "/" not in self.topology:
+        if not self.blocks and is_one_run(self.topology):
             return self
-        topologies = self.topology.split("/")
-        topology = topologies[block * len(topologies) // self.depth]
+        topology = next(text for text, run in runs_of(self.topology, self.depth) if block in run)
         return self._part(slice(block, block + 1), self.depth, topology)
 
     def changed(self, changes: Mapping[str, Any]) -> "Architecture":

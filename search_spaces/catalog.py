@@ -1,5 +1,6 @@
 """The named spaces. Each is laid out around a task's base architecture, so that it means the same on every task."""
 
+from collections.abc import Mapping
 from fractions import Fraction
 
 from search_spaces.architecture import Architecture
@@ -7,7 +8,7 @@ from search_spaces.errors import UserError, reason_of
 from search_spaces.registry import Registry
 from search_spaces.space import SearchSpace
 from search_spaces.spec import Axes, Scalar
-from search_spaces.topologies.registry import load, searched
+from search_spaces.topologies.registry import axes_of_topologies, load
 
 SPACES = Registry("nas.spaces", "space")
 
@@ -29,13 +30,13 @@ def head_dim(base: Architecture) -> SearchSpace:
 
 def topology(base: Architecture) -> SearchSpace:
     """Every installed topology and its main options, at one shape; "none" is there to show what skips are worth."""
-    return SearchSpace("topology", base, _wirings(base, "none"))
+    return SearchSpace("topology", base, _wirings(axes_of_topologies(base)))
 
 
 def joint(base: Architecture) -> SearchSpace:
-    """Depth, heads, head dim and every installed topology together."""
+    """Depth, heads, head dim and the topologies that are `searched` together."""
     shape = {"depth": _scaled(base.depth, _DEPTHS), **_heads(base), **_head_dims(base)}
-    return SearchSpace("joint", base, {**shape, **_wirings(base)})
+    return SearchSpace("joint", base, {**shape, **_wirings(_searched(base))})
 
 
 def per_block(base: Architecture) -> SearchSpace:
@@ -53,7 +54,7 @@ def per_block(base: Architecture) -> SearchSpace:
             axes[f"{field}:{number}"] = _scaled(getattr(block, field), factors)
     groups = max(n for n in range(1, 5) if base.depth % n == 0 and (n == 1 or base.depth >= 2 * n))
     starts = [block.topology for block in blocks[:: base.depth // groups]]
-    names = [name for name in searched(base) if load(name)[0].delivers != "heads"]
+    names = [name for name in _searched(base) if load(name)[0].delivers != "heads"]
     for number, start in enumerate(starts, 1):
         axes[f"topology:{number}"] = tuple(dict.fromkeys((*names, start)))
     return SearchSpace("per-block", base.changed({"topology": "/".join(starts)}), axes)
@@ -86,11 +87,15 @@ def _timm(name: str, model: str) -> SearchSpace:
     return SearchSpace(name, base_of(model), {"depth": depths_of(model, _DEPTHS), "heads": heads_of(model)})
 
 
-def _wirings(base: Architecture, *others: str) -> Axes:
-    """The axes of all topologies that are searched: "resnet" first, then by name, whatever was installed when."""
-    topologies = searched(base)
+def _searched(base: Architecture) -> dict[str, Axes]:
+    """The topologies that are searched together with everything else, and their axes."""
+    return {name: axes for name, axes in axes_of_topologies(base).items() if load(name)[0].searched}
+
+
+def _wirings(topologies: Mapping[str, Axes]) -> Axes:
+    """The axes of topologies and of their options."""
     options = {f"{name}.{option}": values for name, axes in topologies.items() for option, values in axes.items()}
-    return {"topology": (*topologies, *others), **options}
+    return {"topology": tuple(topologies), **options}
 
 
 def _heads(base: Architecture) -> dict[str, tuple[int, ...]]:

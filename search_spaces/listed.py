@@ -5,6 +5,7 @@ from dataclasses import fields
 
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
+from search_spaces.runs import is_one_run
 from search_spaces.space import Point, SearchSpace
 from search_spaces.spec import Axes, Scalar, Spec
 
@@ -38,7 +39,7 @@ def first_of(architectures: Iterable[Architecture]) -> Architecture:
 def _searched_options(architectures: Iterable[Architecture]) -> dict[str, tuple[str, ...]]:
     """Topology -> those of its options that are axes."""
     said: dict[str, list[Mapping[str, Scalar]]] = {}
-    for text in {one.topology: None for one in architectures if "/" not in one.topology}:
+    for text in {one.topology: None for one in architectures if is_one_run(one.topology)}:
         spec = Spec.parse(text)
         said.setdefault(spec.name, []).append(spec.options)
     alike = {name: every for name, every in said.items() if all(one.keys() == every[0].keys() for one in every)}
@@ -50,7 +51,7 @@ def _searched_options(architectures: Iterable[Architecture]) -> dict[str, tuple[
 
 def _wiring(architecture: Architecture, searched: Mapping[str, Sequence[str]]) -> Point:
     """Where an architecture stands on the axis of topologies, and on those of its topology's options."""
-    if "/" in architecture.topology:
+    if not is_one_run(architecture.topology):
         return {"topology": architecture.topology}
     spec = Spec.parse(architecture.topology)
     apart = searched.get(spec.name, ())

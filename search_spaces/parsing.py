@@ -5,13 +5,15 @@ from dataclasses import fields
 
 from search_spaces.architecture import BY_BLOCK, Architecture, read_runs
 from search_spaces.errors import UserError, unknown
-from search_spaces.spec import Scalar, Spec, parse_scalar, split_top_level
+from search_spaces.runs import tidy
+from search_spaces.spec import Scalar, parse_scalar, split_top_level
 
 
 def parse_architecture(text: str, base: Architecture) -> Architecture:
     """Read "depth=7,heads=16,topology=dca(k=2)"; what is not named is taken from `base`, or from a `model` that is.
 
-    "heads=8/4" are those of each half of the blocks, and "topology=dca/resnet" what wires each half.
+    "heads=8/4" are those of each half of the blocks, "topology=dca/resnet" is what wires each half, and
+    "topology=dca[:2]+resnet[2:]" what wires the first two and the rest.
 
     Raises:
         UserError: An unknown field, a field named twice, or a value that a field cannot have.
@@ -69,7 +71,7 @@ def parse_axes(texts: Iterable[str]) -> dict[str, tuple[Scalar, ...]]:
 
 def _axis_value(name: str, text: str) -> Scalar:
     if name.partition(":")[0] == "topology":
-        return "/".join(str(Spec.parse(run)) for run in text.split("/"))
+        return tidy(text)
     if name == "model":
         return text
     try:

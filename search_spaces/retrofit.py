@@ -15,6 +15,7 @@ from search_spaces.architecture import Architecture
 from search_spaces.checkpoint import Record, load_weights, read_record, read_weights, save_checkpoint, weights_of
 from search_spaces.errors import UserError
 from search_spaces.layers.attention import PortProjection, split_ports
+from search_spaces.runs import topologies_of
 from search_spaces.topologies.base import Topology
 from search_spaces.topologies.registry import load
 
@@ -48,7 +49,7 @@ def retrofit_checkpoint(source: Path, topology: str, build: Build, target: Path)
 
 def refusal(architecture: Architecture, topology: str) -> str | None:
     """Why a network cannot be retrofitted, None where it can. Raises UserError for a topology that does not exist."""
-    kinds = [load(run)[0] for run in topology.split("/")]
+    kinds = [load(run)[0] for run in topologies_of(topology)]
     if architecture.topology != "resnet":
         return f"only a residual network can be retrofitted, got topology {architecture.topology!r}."
     if any(kind.delivers == "heads" for kind in kinds):

@@ -13,6 +13,7 @@ from typing import Any
 from search_spaces.architecture import Architecture
 from search_spaces.axis_names import RECIPE, is_recipe, option_of, replaces, run_of
 from search_spaces.errors import UserError
+from search_spaces.runs import is_one_run, topologies_of
 from search_spaces.spec import Axes, Scalar, Spec, format_scalar
 from search_spaces.topologies.registry import load, refusal
 
@@ -203,7 +204,7 @@ class SearchSpace:
         place = self._fields(architecture) | {f"{RECIPE}.{name}": value for name, value in candidate.settings}
         if set(filter(is_recipe, place)) != set(filter(is_recipe, self.axes)):
             return None
-        said = Spec.parse(architecture.topology).options if "/" not in architecture.topology else {}
+        said = Spec.parse(architecture.topology).options if is_one_run(architecture.topology) else {}
         for topology in reversed(self.axes.get("topology", (self.base.topology,))):
             point = place | ({"topology": topology} if "topology" in self.axes else {})
             point |= {axis: said.get(axis.rpartition(".")[2], "") for axis in self.options(point)}
@@ -267,8 +268,10 @@ class SearchSpace:
                 if option:
                     load(str(Spec(option[0], {option[1]: value})))
                     continue
+                if run_of(axis) and not is_one_run(str(value)):
+                    raise UserError(f"each value of axis {axis!r} of space {self.name!r} wires one run, got {value}.")
                 changed = self.base.changed({field: value})
-                for run in changed.topology.split("/") if field == "topology" else ():
+                for run in topologies_of(changed.topology) if field == "topology" else ():
                     load(run)
 
     def _remedy(self) -> str:
@@ -281,7 +284,7 @@ class SearchSpace:
 def _topology_of(point: Mapping[str, Scalar]) -> str:
     """The name of the one topology at a point; "" where runs have their own."""
     text = str(point["topology"])
-    return "" if "/" in text else Spec.parse(text).name
+    return Spec.parse(text).name if is_one_run(text) else ""
 
 
 def _settings(point: Mapping[str, Scalar]) -> tuple[tuple[str, Scalar], ...]:

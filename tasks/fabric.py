@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
-from torch.distributed.device_mesh import DeviceMesh
-from torch.distributed.fsdp import fully_shard
 
 from search_spaces.layers.stack import Stack
 from tasks.processes import processes
@@ -15,6 +13,7 @@ from tasks.recipe import Recipe
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
+    from torch.distributed.device_mesh import DeviceMesh
 
 
 def fabric_for(recipe: Recipe, device: torch.device) -> "Fabric":
@@ -60,8 +59,10 @@ def _strategy(recipe: Recipe) -> Any:
     return DDPStrategy()
 
 
-def _sharded(network: nn.Module, mesh: DeviceMesh) -> nn.Module:
+def _sharded(network: nn.Module, mesh: "DeviceMesh") -> nn.Module:
     """Deal out the weights, layer by layer (FSDP2)."""
+    from torch.distributed.fsdp import fully_shard  # a second that a network on one device does not need
+
     data = mesh["data_parallel"]
     for module in network.modules():
         if isinstance(module, Stack):

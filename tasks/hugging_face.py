@@ -85,11 +85,11 @@ _GIVEN = ("loss", "logits")
 class HuggingFaceTask(SupervisedTask):
     """A model of Hugging Face's kind, its data sets and its `compute_metrics`. Its presets are HuggingFaceRecipes.
 
-    Training is AdamW's, with the loss that the model gives; epochs are of whole batches. `loss` is measured as the mean
-    of the batches' losses by their examples, with a standard error from how batches differ; what `compute_metrics`
-    gives has one from leaving out a twentieth of the examples at a time (the jackknife). As in Hugging Face's Trainer,
-    columns that the model's forward does not name are left out. A Trainer's callbacks, optimizers and compute_loss have
-    no place here; override `loss` for another one.
+    Training is by the recipe's optimiser, with the loss that the model gives; epochs are of whole batches. `loss` is
+    measured as the mean of the batches' losses by their examples, with a standard error from how batches differ; what
+    `compute_metrics` gives has one from leaving out a twentieth of the examples at a time (the jackknife). As in
+    Hugging Face's Trainer, columns that the model's forward does not name are left out. A Trainer's callbacks,
+    optimizers and compute_loss have no place here; override `loss` for another one.
 
     Attributes:
         input_names: What the model is counted, profiled and exported with; without a mask, attention is in full.

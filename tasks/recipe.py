@@ -1,16 +1,16 @@
-"""How a network is trained: AdamW, a linear warm-up, then a learning rate that falls."""
+"""How a network is trained: an optimiser, a linear warm-up, then a learning rate that falls."""
 
 import math
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from typing import Literal
 
 from search_spaces.errors import UserError
-from tasks.settings import AtLeastOne, Between, NotNegative, Positive, ShareOfOne, Whole, check, shown
+from tasks.optimizer_choice import SGD, GaLore, Muon, canonical, read_choice
+from tasks.settings import AtLeastOne, BelowOne, NotNegative, Positive, ShareOfOne, Whole, check, shown
 
 Precision = Literal["32-true", "bf16-mixed", "bf16-true"]
 Schedule = Literal["cosine", "linear", "inverse-sqrt"]
 Sharing = Literal["ddp", "fsdp"]
-Beta = Annotated[float, Between(0, 1, open_high=True)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,10 +21,15 @@ class Recipe:
         epochs: How often all training examples are seen; 0 where `steps` is given.
         steps: Optimiser steps; 0 where `epochs` is given.
         batch: Examples of one optimiser step.
+        optimizer: "adamw", "adam", "sgd(momentum=0.9,nesterov=true)", "galore(rank=128,gap=200,scale=0.25)" or
+            "muon(momentum=0.95,adjust=match_rms_adamw)"; see tasks.optimizer_choice. The last two move the maps of
+            hidden layers, as `hidden_maps` has them, and AdamW all else, by the same learning rate.
         lr: The largest learning rate.
-        weight_decay: AdamW's, for what `split_by_decay` gives it.
+        weight_decay: Of what `split_by_decay` gives it. "adam" and "sgd" add it to the gradient; in the others it is
+            apart from that, as in AdamW.
         without_decay: Names of parameters, or of modules, that `split_by_decay` leaves alone as well.
-        betas: AdamW's.
+        betas: Adam's, in whichever form, GaLore's, and those of the AdamW beside Muon; "sgd" has none and takes no
+            notice, as recipes that have them may be searched with it.
         beta_cycle: The first of them where the learning rate is least and where it is largest, between which it goes
             as that does; empty where it stays.
         warmup: Share of the steps in which the learning rate rises: 0.3 makes a one-cycle policy (Smith and
@@ -47,11 +52,12 @@ class Recipe:
     epochs: Whole = 0
     steps: Whole = 0
     batch: AtLeastOne
+    optimizer: str = "adamw"
     lr: Positive
     weight_decay: NotNegative = 0.05
     without_decay: tuple[str, ...] = ()
-    betas: tuple[Beta, Beta] = (0.9, 0.999)
-    beta_cycle: tuple[Beta, ...] = ()
+    betas: tuple[BelowOne, BelowOne] = (0.9, 0.999)
+    beta_cycle: tuple[BelowOne, ...] = ()
     warmup: ShareOfOne = 0.1
     schedule: Schedule = "cosine"
     floor: ShareOfOne = 0.0
@@ -73,9 +79,24 @@ class Recipe:
             )
         if len(self.beta_cycle) not in (0, 2):
             raise UserError(f"beta_cycle must be two values like 0.95:0.85, or none, got {self.beta_cycle}.")
+        self._check_optimizer()
         if self.batch % self.accumulate:
             raise UserError(
                 f"accumulate must divide the batch, got {self.accumulate} and {self.batch}. Take a divisor of it."
+            )
+
+    def _check_optimizer(self) -> None:
+        """Refuse what the optimiser has no use of, and give it the one text that it has."""
+        object.__setattr__(self, "optimizer", canonical(self.optimizer))  # or equal trainings would be told apart
+        choice = read_choice(self.optimizer)
+        if isinstance(choice, SGD) and self.beta_cycle:
+            raise UserError(
+                f"beta_cycle must be none for sgd, which has no betas, got {self.beta_cycle}. Leave it out."
+            )
+        if isinstance(choice, GaLore | Muon) and self.sharing == "fsdp":
+            raise UserError(
+                f"optimizer {self.optimizer} must have whole matrices, got sharing=fsdp. Set sharing=ddp, or "
+                f"another optimizer."
             )
 
     def __str__(self) -> str:
@@ -125,7 +146,7 @@ class Recipe:
         return self.lr * (self.floor + (1 - self.floor) * share)
 
     def first_beta(self, step: int, steps: int) -> float:
-        """AdamW's first beta at a step: if it is cycled, as far from its ends as the learning rate from its least."""
+        """The first beta at a step: if it is cycled, as far from its ends as the learning rate from its least."""
         if not self.beta_cycle:
             return self.betas[0]
         ends, peak = self.beta_cycle

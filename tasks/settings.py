@@ -47,6 +47,7 @@ class Between:
 AtLeastOne = Annotated[int, Between(1)]
 Whole = Annotated[int, Between(0)]
 ShareOfOne = Annotated[float, Between(0, 1)]
+BelowOne = Annotated[float, Between(0, 1, open_high=True)]
 Positive = Annotated[float, Between(0, open_low=True)]
 NotNegative = Annotated[float, Between(0)]
 

@@ -1,4 +1,4 @@
-"""Training on examples, step by step: micro-batches, a schedule, AdamW, and how it is measured.
+"""Training on examples, step by step: micro-batches, a schedule, the optimiser, and how it is measured.
 
 Shapes: B = batch.
 """
@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.distributed.checkpoint.state_dict import StateDictOptions, get_state_dict, set_state_dict
-from torch.optim import AdamW
+from torch.optim import Optimizer
 
-from search_spaces.topologies.decay import split_by_decay
 from tasks.base import Diverged
 from tasks.batches import Batch, Inputs, call, each, joined, moved
+from tasks.optimizers import optimizers_for
 from tasks.processes import Share
 from tasks.recipe import Recipe
 from tasks.splits import DataPosition, Splits, derived_seed
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
     from tasks.supervised import SupervisedTask
 
-_WHOLE = StateDictOptions(full_state_dict=True, cpu_offload=True)
 _LOOK_EVERY = 20
 """Micro-batches between looks at the loss: a look waits for the accelerator."""
 
@@ -65,10 +63,8 @@ class SupervisedTraining(Training):
             network.compile()  # in place: its parameters keep their names
         self._network = network
         self._model = fabric.setup_module(network)  # what gradients are gathered through
-        decayed, exempt = split_by_decay(network, recipe.without_decay)
-        groups = [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": exempt, "weight_decay": 0.0}]
-        self._adamw = AdamW(groups, lr=recipe.lr, betas=recipe.betas, fused=True)
-        self._optimizer: Any = fabric.setup_optimizers(self._adamw)
+        self._optimizers = optimizers_for(network, recipe)
+        self._stepped: list[Any] = [fabric.setup_optimizers(optimizer) for optimizer in self._optimizers]
         self._step = 0
         self._position: DataPosition = ()
         self._batches: Iterator[tuple[Batch, DataPosition]] | None = None
@@ -85,7 +81,7 @@ class SupervisedTraining(Training):
         return self._network
 
     def advance(self) -> None:
-        """Take a step: forward and backward for each micro-batch, clip, and let AdamW move."""
+        """Take a step: forward and backward for each micro-batch, clip, and let the optimiser move."""
         recipe = self.recipe
         if self._batches is None:
             self._batches = self.splits.training(recipe, self.seed, self._position, self.fabric.device, self.share)
@@ -97,13 +93,16 @@ class SupervisedTraining(Training):
                     loss = self.task.loss(call(self._model, inputs), targets, recipe)
                 self._loss_sum = self._loss_sum + loss.detach()
                 self.fabric.backward(loss / recipe.accumulate)
+        groups = [group for optimizer in self._optimizers for group in optimizer.param_groups]
         if recipe.clip:
-            nn.utils.clip_grad_norm_([p for group in self._adamw.param_groups for p in group["params"]], recipe.clip)
-        for group in self._adamw.param_groups:
+            nn.utils.clip_grad_norm_([p for group in groups for p in group["params"]], recipe.clip)
+        for group in groups:
             group["lr"] = recipe.learning_rate(self._step, self.steps)
-            group["betas"] = recipe.first_beta(self._step, self.steps), recipe.betas[1]
-        self._optimizer.step()
-        self._optimizer.zero_grad()
+            if "betas" in group:
+                group["betas"] = recipe.first_beta(self._step, self.steps), recipe.betas[1]
+        for optimizer in self._stepped:
+            optimizer.step()
+            optimizer.zero_grad()
         self._step += 1
         if self._looks():
             self.check()
@@ -146,27 +145,35 @@ class SupervisedTraining(Training):
     def state_dict(self) -> dict[str, Any]:
         """Weights, the optimiser's state, and how far each process has come in its data."""
         network: Any = self._network.state_dict()
-        optimizer: Any = self._adamw.state_dict()
+        optimizers: Any = [one.state_dict() for one in self._optimizers]
         if self._is_sharded:
-            network, optimizer = get_state_dict(self._network, self._optimizers(), options=_WHOLE)
+            from tasks.sharded_state import gathered_state
+
+            network, optimizers = gathered_state(self._network, self._with_state())
         positions = self.share.gather(self._position)
-        return {"network": network, "optimizer": optimizer, "step": self._step, "positions": positions}
+        return {"network": network, "optimizers": optimizers, "step": self._step, "positions": positions}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take up what `state_dict` gave."""
         self._step = state["step"]
         if self._is_sharded:
-            parts = {"model_state_dict": state["network"], "optim_state_dict": state["optimizer"]}
-            set_state_dict(self._network, self._optimizers(), **parts, options=_WHOLE)
+            from tasks.sharded_state import deal_out_state
+
+            optimizers = self._optimizers if state["optimizers"] else []
+            deal_out_state(self._network, optimizers, state["network"], state["optimizers"])
         else:
             self._network.load_state_dict(state["network"])
-            self._adamw.load_state_dict(state["optimizer"])
+            for optimizer, kept in zip(self._optimizers, state["optimizers"], strict=True):
+                optimizer.load_state_dict(kept)
         self._position = tuple(state["positions"][self.share.rank])
         self._batches = None
 
-    def _optimizers(self) -> list[AdamW]:
-        """The optimiser, once it has taken a step: torch would take one to find out what its state is like."""
-        return [self._adamw] if self._step else []
+    def _with_state(self) -> list[Optimizer]:
+        """The optimiser, once it has a state: torch would take a step to find out what that is like.
+
+        Plain SGD never has one.
+        """
+        return [optimizer for optimizer in self._optimizers if optimizer.state]
 
     @property
     def _is_sharded(self) -> bool:

@@ -10,12 +10,10 @@ from typing import ClassVar
 import numpy as np
 import torch
 import torch.nn.functional as F
-from timm.data.mixup import Mixup
 from torch import Generator, Tensor, nn
 
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count
-from search_spaces.models.families import build_family
 from search_spaces.models.vit import build_vit, count_vit
 from tasks.batches import Batch
 from tasks.classification import ClassificationTask
@@ -61,6 +59,8 @@ class ViTTask(ClassificationTask):
 
     def _build(self, architecture: Architecture, drop_path: float) -> nn.Module:
         if architecture.model:
+            from search_spaces.models.families import build_family  # timm takes three seconds
+
             return build_family(architecture, self.image, self.classes, drop_path=drop_path)
         return build_vit(architecture, self.image, self.patch, self.classes, drop_path=drop_path)
 
@@ -127,6 +127,8 @@ def mix(batch: Batch, recipe: MixRecipe, classes: int, generator: Generator) -> 
     """
     if not (recipe.mixup or recipe.cutmix):
         return batch
+    from timm.data.mixup import Mixup
+
     even = len(batch[0]) // 2 * 2
     np.random.seed(generator.initial_seed() % 2**32)  # timm draws from numpy's
     mixing = Mixup(recipe.mixup, recipe.cutmix, label_smoothing=0.0, num_classes=classes)

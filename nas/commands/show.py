@@ -83,11 +83,12 @@ def front(study: "Study", plot: Path | None = None) -> None:
     report.say(console, f"front drawn in {path}{more}")
 
 
-def report(study: "Study", where: str | None = None, page: Path | None = None) -> None:
+def report(study: "Study", where: str | None = None, page: Path | None = None, wirings: bool = False) -> None:
     """Write a study as one HTML file that opens anywhere (extra `report`); without a name the newest search.
 
     It shows the front with its errors, the hypervolume, training curves, what parameters are for, what each axis does,
-    topologies at equal cost, every architecture, and how to make the study again.
+    topologies at equal cost, every architecture, and how to make the study again; with --wirings who reads what in
+    trained networks.
     """
     from nas.places import RUNS, slug
     from nas.report import say, say_bad, screen
@@ -96,7 +97,7 @@ def report(study: "Study", where: str | None = None, page: Path | None = None) -
     say_bad(study.bad)
     path = page or RUNS / f"{slug(study.name)}.html"
     with said_if_slow(f"writing {path} ..."):
-        (study if where is None else study.where(where)).report(path)
+        (study if where is None else study.where(where)).report(path, wirings=wirings)
     say(screen(), f"report written to {path}; it opens in any browser")
 
 

@@ -48,16 +48,16 @@ def search(
     Raises UserError where that cannot be, or the search had to end: what is finished then is stored.
     """
     with said_if_slow(LOADING):
-        from nas.asking import ask_search, check_asked
+        from nas import asked_search, asking
         from nas.doors.load import load
         from nas.early_stopping import Rungs
         from nas.searching import Evidence, carry_out
         from nas.storage.outages import patient
         from nas.workers.resources import resources_of, seconds_of
-    check_asked(trials=trials, seeds=seeds, seed=seed, threads=threads, keep=keep, storage=storage, log=log)
+    asking.check_asked(trials=trials, seeds=seeds, seed=seed, threads=threads, keep=keep, storage=storage, log=log)
     resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
     evidence, seconds = Evidence(trials, seeds, confirm), seconds_of("timeout", timeout)
-    asked = ask_search(
+    asked = asked_search.ask_search(
         task, space, arch, axis, budget, objectives, preset=preset, settings=settings, seed=seed, sampler=sampler,
         data=data, rungs=Rungs(rungs, grace, factor))  # fmt: skip
     carry_out(asked, study, storage, evidence, resources=resources, seconds=seconds, keep=keep, traced=profile, log=log)

@@ -19,6 +19,7 @@ from nas.profiling.steps import (
     generic_step,
     gives_step,
     inference,
+    optimizer_of,
     pass_of,
     threads_on_the_cpu,
     with_batch,
@@ -149,7 +150,10 @@ def _step(task: Task, run: Run, batch: int | None, notes: list[str]) -> tuple[Ca
             return *_with_peak(lambda: task.training_step(run), run.device), batch_of(run.recipe)
         except NotImplementedError:
             pass
-    notes.append(f"task {task.name!r} gives no training step: one of AdamW on a loss without meaning was measured")
+    optimizer = optimizer_of(run.recipe)
+    notes.append(
+        f"task {task.name!r} gives no training step: one of {optimizer} on a loss without meaning was measured"
+    )
     size = batch or batch_of(run.recipe) or USUAL_BATCH
     make = partial(generic_step, task, run.architecture, run.recipe, size, run.device)
     return *_with_peak(make, run.device), size

@@ -1,8 +1,9 @@
 """The work that is timed: a forward pass of one example, and a training step.
 
 The training step is the task's own where it gives it. Of other tasks it is the same for all: the forward pass of a
-batch of the task's example, a loss that every output has a part in, the backward pass, and AdamW. There, network and
-example are those that costs are counted of: what a task's own loss and data change is not in it.
+batch of the task's example, a loss that every output has a part in, the backward pass, and the recipe's optimiser,
+which is AdamW where the recipe names none. There, network and example are those that costs are counted of: what a
+task's own loss and data change is not in it.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,12 +13,13 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim import AdamW
+from torch.optim import AdamW, Optimizer
 
 from search_spaces.architecture import Architecture
 from search_spaces.topologies.decay import split_by_decay
 from tasks.base import Task
 from tasks.batches import Inputs, call, each, repeated, tensors
+from tasks.optimizers import optimizers_for
 from tasks.recipe import Recipe
 
 USUAL_BATCH = 32
@@ -50,9 +52,7 @@ def generic_step(task: Task, architecture: Architecture, recipe: Any, batch: int
     network.train()
     passes = getattr(recipe, "accumulate", 1)
     inputs = repeated(one, batch // passes)
-    decayed, exempt = split_by_decay(network)
-    groups: list[dict[str, Any]] = [{"params": decayed}, {"params": exempt, "weight_decay": 0.0}]
-    optimizer = AdamW(groups, lr=1e-4, fused=True)
+    optimizers = _optimizers(network, recipe)
 
     def train() -> None:
         for _ in range(passes):
@@ -60,10 +60,24 @@ def generic_step(task: Task, architecture: Architecture, recipe: Any, batch: int
                 outputs = call(network, inputs)
             loss = torch.stack([output.float().square().mean() for output in tensors(outputs)]).sum()
             loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
+        for optimizer in optimizers:
+            optimizer.step()
+            optimizer.zero_grad()
 
     return train
+
+
+def optimizer_of(recipe: Any) -> str:
+    """The optimiser of that step."""
+    return recipe.optimizer if isinstance(recipe, Recipe) else "adamw"
+
+
+def _optimizers(network: nn.Module, recipe: Any) -> list[Optimizer]:
+    if isinstance(recipe, Recipe):
+        return optimizers_for(network, recipe)
+    decayed, exempt = split_by_decay(network)
+    groups: list[dict[str, Any]] = [{"params": decayed}, {"params": exempt, "weight_decay": 0.0}]
+    return [AdamW(groups, lr=1e-4, fused=True)]
 
 
 def batch_of(recipe: Any) -> int | None:

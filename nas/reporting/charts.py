@@ -20,7 +20,7 @@ from results.standing import Standing
 Record = Mapping[str, Any]
 Spec = dict[str, Any]
 
-_TEXT = "currentColor"
+TEXT = "currentColor"
 _HIDDEN = alt.param(name="hidden", value=[])
 _FONT = "system-ui, -apple-system, Segoe UI, Roboto, sans-serif"
 _ROW = 22
@@ -41,33 +41,33 @@ def front(
     step = "step-before" if objectives[across] == "max" else "step-after"
     x = _across([one.record[across] for one in found] + [one["x"] for one in printed], across)
     y = alt.Y("y:Q", title=_title(up), scale=alt.Scale(zero=False))
-    line = alt.Chart(_data(corners)).encode(x=x, y=y)
-    levels = alt.Chart(_data([{"name": name, "y": value} for name, value in baselines.items()])).encode(y=y)
-    papers = alt.Chart(_data(printed)).mark_point(shape="cross", size=60, color=_TEXT, opacity=0.7)
+    line = alt.Chart(data(corners)).encode(x=x, y=y)
+    levels = alt.Chart(data([{"name": name, "y": value} for name, value in baselines.items()])).encode(y=y)
+    papers = alt.Chart(data(printed)).mark_point(shape="cross", size=60, color=TEXT, opacity=0.7)
     told = [alt.Tooltip(name, title=name) for name in ("model:N", "paper:N")]
     layers = [
-        line.mark_area(interpolate=step, opacity=0.12, color=_TEXT).encode(y="low:Q", y2="high:Q"),
-        line.mark_line(interpolate=step, strokeWidth=1.2, color=_TEXT),
+        line.mark_area(interpolate=step, opacity=0.12, color=TEXT).encode(y="low:Q", y2="high:Q"),
+        line.mark_line(interpolate=step, strokeWidth=1.2, color=TEXT),
         *_points([_point(one, across, up) for one in found], x, y, looks, _shape_tips(across, up)),
     ]
     if baselines:
-        layers.append(levels.mark_rule(strokeDash=[5, 4], color=_TEXT, opacity=0.6).encode(tooltip="name:N"))
-        text = levels.mark_text(align="left", dx=4, dy=-6, color=_TEXT, opacity=0.8, fontSize=11)
+        layers.append(levels.mark_rule(strokeDash=[5, 4], color=TEXT, opacity=0.6).encode(tooltip="name:N"))
+        text = levels.mark_text(align="left", dx=4, dy=-6, color=TEXT, opacity=0.8, fontSize=11)
         layers.append(text.encode(x=alt.value(0), text="name:N"))
     if printed:
         layers.append(papers.encode(x=x, y=y, tooltip=[*told, alt.Tooltip("x:Q", format=",.4~s"), "y:Q"]))
-    return _spec(alt.layer(*layers), 380, f"{up} against {across}: every architecture, and the front")
+    return spec(alt.layer(*layers), 380, f"{up} against {across}: every architecture, and the front")
 
 
 def hypervolume(reached: Sequence[Record], trainings: int) -> Spec:
     """The share of the hypervolume after so many trainings."""
     share = alt.Y("share:Q", title="share of the hypervolume", axis=alt.Axis(format="%"))
     x = alt.X("trainings:Q", scale=alt.Scale(domain=[1, max(trainings, 2)]), axis=alt.Axis(tickMinStep=1))
-    chart = alt.Chart(_data(reached)).encode(x=x, y=share)
+    chart = alt.Chart(data(reached)).encode(x=x, y=share)
     told = ["trainings:Q", alt.Tooltip("share:Q", format=".1%")]
-    points = chart.mark_circle(size=36, color=_TEXT, opacity=0.9).encode(tooltip=told)
-    line = chart.mark_line(interpolate="step-after", color=_TEXT)
-    return _spec(alt.layer(line, points), 240, "the hypervolume over trainings")
+    points = chart.mark_circle(size=36, color=TEXT, opacity=0.9).encode(tooltip=told)
+    line = chart.mark_line(interpolate="step-after", color=TEXT)
+    return spec(alt.layer(line, points), 240, "the hypervolume over trainings")
 
 
 def curves(points: Sequence[Record], metric: str, looks: Mapping[str, Look]) -> Spec:
@@ -80,7 +80,7 @@ def curves(points: Sequence[Record], metric: str, looks: Mapping[str, Look]) -> 
     told = ["topology:N", "key:N", "seed:Q", "step:Q", alt.Tooltip("value:Q", title=metric, format=".4~g")]
     lines = chart.mark_line(opacity=0.55, strokeWidth=1.3).encode(detail="identity:N")
     marks = chart.mark_circle(size=28, opacity=0.75).encode(tooltip=told)
-    return _spec(alt.layer(lines, marks), 320, "training curves")
+    return spec(alt.layer(lines, marks), 320, "training curves")
 
 
 def parts(records: Sequence[Record], whole: str) -> Spec:
@@ -93,7 +93,7 @@ def parts(records: Sequence[Record], whole: str) -> Spec:
         sort=order,
         legend=alt.Legend(title=None, orient="top", columns=1),
     )
-    chart = _shown(named).mark_bar(color=_TEXT).transform_calculate(rank=f"indexof({order}, datum.part)")
+    chart = _shown(named).mark_bar(color=TEXT).transform_calculate(rank=f"indexof({order}, datum.part)")
     chart = chart.encode(
         x=alt.X("sum(value):Q", title=whole, axis=alt.Axis(format="~s", tickCount=5)),
         y=alt.Y("name:N", title=None, sort=[*dict.fromkeys(one["name"] for one in named)]),
@@ -101,7 +101,7 @@ def parts(records: Sequence[Record], whole: str) -> Spec:
         order="rank:Q",
         tooltip=[*_SHAPE, "part:N", alt.Tooltip("value:Q", format=",")],
     )
-    return _spec(chart, _ROW * len({one["name"] for one in named}) + 20, f"{whole} by part")
+    return spec(chart, _ROW * len({one["name"] for one in named}) + 20, f"{whole} by part")
 
 
 def axis(found: Sequence[Standing], name: str, metric: str, looks: Mapping[str, Look]) -> Spec:
@@ -117,10 +117,10 @@ def axis(found: Sequence[Standing], name: str, metric: str, looks: Mapping[str, 
     points = _shown(values).mark_circle(size=40, opacity=0.9)
     points = points.encode(x=at, y=y, color=_colour(looks), tooltip=told)
     ends = _with_ends(means, "spread")
-    several = alt.Chart(_data(ends)).encode(x=at)
-    bars = several.mark_rule(color=_TEXT, strokeWidth=1.5).encode(y="low:Q", y2="high:Q")
-    ticks = several.mark_tick(color=_TEXT, thickness=3, width=16).encode(y="mean:Q", tooltip=summary)
-    return _spec(alt.layer(points, *([bars, ticks] if ends else [])), 230, f"{metric} by {name}")
+    several = alt.Chart(data(ends)).encode(x=at)
+    bars = several.mark_rule(color=TEXT, strokeWidth=1.5).encode(y="low:Q", y2="high:Q")
+    ticks = several.mark_tick(color=TEXT, thickness=3, width=16).encode(y="mean:Q", tooltip=summary)
+    return spec(alt.layer(points, *([bars, ticks] if ends else [])), 230, f"{metric} by {name}")
 
 
 def equal_cost(differences: Sequence[Record], cost: str, metric: str, looks: Mapping[str, Look]) -> Spec:
@@ -131,14 +131,14 @@ def equal_cost(differences: Sequence[Record], cost: str, metric: str, looks: Map
     told = [*_SHAPE, alt.Tooltip("cost:Q", title=cost, format=",.4~s"), "neighbours:Q"]
     told.append(alt.Tooltip("above:Q", title="above their mean", format="+.4~g"))
     summary = ["topology:N", "number:Q", *(alt.Tooltip(f"{part}:Q", format="+.3~g") for part in ("mean", "error"))]
-    zero = alt.Chart(_data([{"above": 0}])).mark_rule(color=_TEXT, strokeDash=[4, 4], opacity=0.6).encode(x=x)
+    zero = alt.Chart(data([{"above": 0}])).mark_rule(color=TEXT, strokeDash=[4, 4], opacity=0.6).encode(x=x)
     points = _shown(differences).mark_circle(size=40, opacity=0.9)
     points = points.encode(x=x, y=row, color=_colour(looks), tooltip=told)
     ends = _with_ends(means, "error")
     several = _shown(ends).encode(y=row)
-    bars = several.mark_rule(color=_TEXT, strokeWidth=1.5).encode(x=alt.X("low:Q"), x2="high:Q")
-    ticks = several.mark_tick(color=_TEXT, thickness=3, height=14).encode(x="mean:Q", tooltip=summary)
-    return _spec(
+    bars = several.mark_rule(color=TEXT, strokeWidth=1.5).encode(x=alt.X("low:Q"), x2="high:Q")
+    ticks = several.mark_tick(color=TEXT, thickness=3, height=14).encode(x="mean:Q", tooltip=summary)
+    return spec(
         alt.layer(zero, points, *([bars, ticks] if ends else [])), _ROW * len(means) + 20, "topologies at equal cost"
     )
 
@@ -188,10 +188,10 @@ def _points(records: Sequence[Record], x: Any, y: Any, looks: Mapping[str, Look]
 
 def _shown(records: Iterable[Record]) -> alt.Chart:
     """A chart of the records whose topology is not hidden."""
-    return alt.Chart(_data(records)).transform_filter("indexof(hidden, datum.topology) < 0")
+    return alt.Chart(data(records)).transform_filter("indexof(hidden, datum.topology) < 0")
 
 
-def _data(records: Iterable[Record]) -> alt.InlineData:
+def data(records: Iterable[Record]) -> alt.InlineData:
     return alt.InlineData(values=[dict(record) for record in records])
 
 
@@ -212,16 +212,16 @@ def _title(name: str) -> str:
     return name if name in COSTS else f"{name} (validation)"
 
 
-def _spec(chart: Any, height: int, says: str) -> Spec:
+def spec(chart: Any, height: int, says: str) -> Spec:
     """The chart as JSON has it, as wide as the page and `height` pixels high; `says` is for those who cannot see it."""
-    lines = dict.fromkeys(("domainColor", "tickColor", "gridColor", "labelColor", "titleColor"), _TEXT)
+    lines = dict.fromkeys(("domainColor", "tickColor", "gridColor", "labelColor", "titleColor"), TEXT)
     faint = {"domainOpacity": 0.4, "tickOpacity": 0.4, "gridOpacity": 0.12}
     text = {"labelFont": _FONT, "titleFont": _FONT, "labelFontSize": 11, "titleFontSize": 12}
     chart = chart.add_params(_HIDDEN)
     chart = chart.properties(width="container", height=height, description=says)
     chart = chart.configure(background="transparent", font=_FONT).configure_view(stroke=None)
     chart = chart.configure_axis(**lines, **faint, **text, titleFontWeight="normal", labelLimit=190)
-    chart = chart.configure_legend(labelColor=_TEXT, labelFont=_FONT, symbolFillColor=_TEXT, symbolStrokeWidth=0)
+    chart = chart.configure_legend(labelColor=TEXT, labelFont=_FONT, symbolFillColor=TEXT, symbolStrokeWidth=0)
     with alt.data_transformers.enable("default", max_rows=None):  # what is shown is bounded by what was trained
-        spec: Spec = chart.to_dict()
-    return spec
+        drawn: Spec = chart.to_dict()
+    return drawn

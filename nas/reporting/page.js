@@ -47,6 +47,8 @@ for (const button of document.querySelectorAll("[data-topology]")) {
     if (!hidden.delete(name)) hidden.add(name);
     button.setAttribute("aria-pressed", String(!hidden.has(name)));
     show();
+    for (const part of document.querySelectorAll("[data-of]")) part.hidden = hidden.has(part.dataset.of);
+    dispatchEvent(new Event("resize"));  // charts are as wide as what they are in, and that had no width while hidden
     for (const view of await charts) view.signal("hidden", [...hidden]).runAsync();
   });
 }

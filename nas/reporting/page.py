@@ -3,6 +3,7 @@
 The file allows itself two scripts, by their digests, and no request: whatever a name in a row tries, it is text.
 """
 
+import warnings
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,10 +22,12 @@ from results import table
 from results.columns import COMPARABLE
 from results.row import Direction
 from results.standing import Standing
-from search_spaces.errors import UserError, printable
+from search_spaces.errors import Notice, UserError, printable
 from search_spaces.files import atomic_write
 
 if TYPE_CHECKING:
+    from jinja2 import Template
+
     from nas.study import Study
 
 MOST_CURVES = 200
@@ -35,11 +38,17 @@ _HERE = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page: a heading, what is to be known of it, and its charts by name."""
+    """A part of the page: a heading, what is to be known of it, its charts by name, notes, and what is in it.
+
+    One of a topology is hidden with that.
+    """
 
     title: str
     says: str
     charts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    parts: Sequence["Section"] = ()
+    topology: str | None = None
 
 
 @dataclass(frozen=True)
@@ -56,22 +65,24 @@ def check_page(path: Path) -> None:
         raise UserError(f"a report must end in .html, got {str(path)!r}.")
 
 
-def write_page(study: "Study", objectives: Mapping[str, Direction], path: Path) -> None:
-    """Write a study's report into a file.
+def write_page(study: "Study", objectives: Mapping[str, Direction], path: Path, *, wirings: bool = False) -> None:
+    """Write a study's report into a file, with the wirings of its best networks where they are asked for.
 
     Raises:
         UserError: Nothing to report, a package that is missing, or a file that cannot be written.
     """
     check_page(path)
-    html = page_of(study, objectives)
+    html = page_of(study, objectives, wirings=wirings)
     try:
         atomic_write(path, html.encode("utf-8", "backslashreplace"))
     except OSError as error:
         raise UserError(f"the report cannot be written to {path}: {error.strerror}. Give another --output.") from error
 
 
-def page_of(study: "Study", objectives: Mapping[str, Direction]) -> str:
+def page_of(study: "Study", objectives: Mapping[str, Direction], *, wirings: bool = False) -> str:
     """The page of a study whose architectures are held against each other in these objectives.
+
+    Without `wirings` it loads no torch. Where none of these can be shown, a Notice says why.
 
     Raises:
         UserError: No complete row, or a package that is missing.
@@ -82,10 +93,11 @@ def page_of(study: "Study", objectives: Mapping[str, Direction]) -> str:
     _check_alike(found)
     try:
         import vl_convert
-        from jinja2 import Environment, FileSystemLoader, StrictUndefined
         from markupsafe import Markup
 
         from nas.reporting import charts  # noqa: F401  # loads altair
+
+        page = _template()
     except ImportError as error:
         needed = 'pip install ".[report]"'
         raise UserError(f"a report needs more packages ({error.name}): {needed}") from error
@@ -93,23 +105,16 @@ def page_of(study: "Study", objectives: Mapping[str, Direction]) -> str:
         vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script"),
         (_HERE / "page.js").read_text(),
     ]
-    pages = Environment(
-        autoescape=True,
-        loader=FileSystemLoader(_HERE),
-        undefined=StrictUndefined,
-        finalize=lambda value: printable(value) if type(value) is str else value,  # not what is markup already
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     shown = sorted({*map(topology_of, found)})
     drawn = looks([*shown, *(row.architecture.topology for row in study.rows())])
-    return pages.get_template("page.html").render(
+    return page.render(
         study=study,
         title=study.title(objectives, found),
-        notes=[*report.front_notes(found), *_mixtures(study), *study.bad],
-        baselines=report.baseline_lines(study.config.baselines if study.config else {}),
         looks={name: drawn[name] for name in shown},
-        sections=[*_sections(study, found, objectives, drawn)],
+        sections=[
+            *_sections(study, found, objectives, drawn),
+            *([_wirings(study, found, objectives, drawn)] if wirings else []),
+        ],
         columns=_columns(study, found),
         lines=[*_lines(study, found)],
         failed=[row for row in study.rows() if row.error],
@@ -118,6 +123,21 @@ def page_of(study: "Study", objectives: Mapping[str, Direction]) -> str:
         scripts=[Markup(script) for script in scripts],  # noqa: S704  # ours, and Vega's
         style=Markup((_HERE / "page.css").read_text()),  # noqa: S704
     )
+
+
+def _template() -> "Template":
+    """What the page is filled into: whatever is no markup already is escaped, and can be printed."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    pages = Environment(
+        autoescape=True,
+        loader=FileSystemLoader(_HERE),
+        undefined=StrictUndefined,
+        finalize=lambda value: printable(value) if type(value) is str else value,  # not what is markup already
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return pages.get_template("page.html")
 
 
 def _mixtures(study: "Study") -> list[str]:
@@ -149,7 +169,8 @@ def _sections(
     front = charts.front(found, objectives, drawn, baselines, printed)
     better = "Less is better." if objectives[up] == "min" else "More is better."
     papers = " Crosses are what a paper prints of this task." if printed else ""
-    yield Section("Front", f"{_FRONT} {better}{papers}", {"front": front})
+    notes = [*report.baseline_lines(known), *report.front_notes(found), *_mixtures(study), *study.bad]
+    yield Section("Front", f"{_FRONT} {better}{papers}", {"front": front}, notes)
     reached = findings.hypervolumes(rows, found, objectives)
     if reached:
         yield Section("Hypervolume", _HYPERVOLUME, {"hypervolume": charts.hypervolume(reached, len(rows))})
@@ -172,6 +193,24 @@ def _sections(
             yield Section("Topologies at equal cost", says, {"equal-cost": alike})
 
 
+def _wirings(
+    study: "Study", found: Sequence[Standing], objectives: Mapping[str, Direction], drawn: Mapping[str, Look]
+) -> Section:
+    """How the best networks are wired: a part for each of their stacks."""
+    from nas.reporting.wiring_charts import heat_map, over_depth
+    from nas.reporting.wirings import wirings_of
+
+    measured = wirings_of(study, found, objectives)
+    if not measured.shown:
+        warnings.warn(f"the report shows no wirings. {'; '.join(measured.notes)}.", Notice, 2)
+    parts = []
+    for number, one in enumerate(measured.shown):
+        colour = drawn[one.topology].colour
+        charts = {f"wiring-{number}": heat_map(one.pairs, colour), f"depth-{number}": over_depth(one.depths, colour)}
+        parts.append(Section(one.title, one.says, charts, topology=one.topology))
+    return Section("Wirings", _WIRINGS, {}, measured.notes, parts)
+
+
 _FRONT = (
     "A point is an architecture, the mean over its seeds with its standard error; hollow ones have no fresh seeds. The "
     "line is the front through what is expected, with its error."
@@ -189,6 +228,13 @@ _AXES = (
 _EQUAL = (
     "How far each architecture lies from the mean of all others whose {} is equal within a factor of {}; a bar is a "
     "topology's mean with its standard error."
+)
+
+
+_WIRINGS = (
+    "Who reads what of whom in trained networks of the front: the stronger a field, the larger the source's share of "
+    "what that layer, or the head, reads. Beside it the root mean square of what each layer reads and makes, from 0, "
+    "which is the embedding, to the head, and the norm of the loss's gradient by what it makes."
 )
 
 

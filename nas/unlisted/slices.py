@@ -16,6 +16,7 @@ from math import gcd, prod
 from nas.unlisted.block_costs import Costs, Measured, Table, plus
 from nas.unlisted.knapsack import Cost
 from search_spaces.errors import UserError
+from search_spaces.runs import runs_of
 from search_spaces.space import LISTED, Point, SearchSpace
 from search_spaces.topologies.registry import load, refusal
 
@@ -121,9 +122,7 @@ class _Layout:
         self.space, self.shape, self.start = space, shape, start
         self.base = space.candidate(shape | start).architecture
         self.depth = self.base.depth
-        self.topologies = [space.axes[axis] for axis in space.runs.get("topology", ())] or [
-            (text,) for text in self.base.topology.split("/")
-        ]
+        self.runs = self._runs()
         self.tables: dict[tuple[object, str], Table] = {}
 
     def slices(self, costs: Costs) -> Iterator[Slice]:
@@ -132,7 +131,7 @@ class _Layout:
             if refusal(self.base) is None:
                 yield Slice(self.shape, costs(self.base), ())
             return
-        ways = [self._ways(run) for run in range(len(self.topologies))]
+        ways = [self._ways(run) for run in range(len(self.runs))]
         if prod(map(len, ways)) > MOST_SLICES:
             raise UserError(
                 f"space {self.space.name!r} has {prod(map(len, ways)):,} ways to give runs topologies that need one "
@@ -152,16 +151,20 @@ class _Layout:
         axes = self.space.runs.get(field)
         return axes[block * len(axes) // self.depth] if axes else None
 
-    def _blocks(self, run: int) -> range:
-        length = self.depth // len(self.topologies)
-        return range(run * length, (run + 1) * length)
+    def _runs(self) -> list[tuple[Sequence[object], range]]:
+        """What may wire each run of blocks, and which blocks these are."""
+        axes = self.space.runs.get("topology")
+        if not axes:
+            return [((text,), blocks) for text, blocks in runs_of(self.base.topology, self.depth)]
+        length = self.depth // len(axes)
+        return [(self.space.axes[axis], range(r * length, (r + 1) * length)) for r, axis in enumerate(axes)]
 
     def _ways(self, run: int) -> list[Way]:
         """The topologies of a run, those together under which blocks have the same options."""
-        blocks = self._blocks(run)
+        topologies, blocks = self.runs[run]
         shared = set.intersection(*(set(self._values("head_dim", block)) for block in blocks))
         found: dict[tuple[str, int | None, frozenset[tuple[int, ...]]], list[str]] = {}
-        for text in map(str, self.topologies[run]):
+        for text in map(str, topologies):
             topology = load(text)[0]
             in_head_space = topology.delivers == "heads"
             # Under these a block's heads or hidden features cost what they cost under no other.
@@ -185,7 +188,7 @@ class _Layout:
 
     def _slice(self, assigned: Sequence[Way], costs: Costs) -> Slice | None:
         """The members whose runs are wired in these ways; None where there is none."""
-        way_of = {block: way for run, way in enumerate(assigned) for block in self._blocks(run)}
+        way_of = {block: way for run, way in enumerate(assigned) for block in self.runs[run][1]}
         attention = list(self._parts(("heads", "head_dim"), way_of))
         feed_forward = list(self._parts(("hidden",), way_of))
         if not all(options for _, _, options in (*attention, *feed_forward)):

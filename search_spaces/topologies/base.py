@@ -119,7 +119,7 @@ class Topology(nn.Module, ABC):
     increasing order. Options that are not named keep their defaults."""
 
     searched: ClassVar[bool] = True
-    """Whether the spaces `joint` and `topology` have it; any topology can be asked for by name."""
+    """Whether the spaces `joint` and `per-block` have it; `topology` has all, and any can be asked for by name."""
 
     takes_values: ClassVar[bool] = False
     """Whether `values` is called. Attention layers are then asked for their projections and for the rest apart."""

@@ -4,7 +4,9 @@ Shapes: ... = any leading axes, D = width, N = streams; X is the streams, [..., 
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from itertools import permutations
+from math import factorial
+from typing import Any, ClassVar, Literal, final
 
 import torch
 import torch.nn.functional as F
@@ -15,8 +17,13 @@ from search_spaces.errors import UserError
 from search_spaces.spec import Axes
 from search_spaces.topologies.base import Topology, Wiring, total
 
+Mixing = Literal["sinkhorn", "permutations", "none"]
+
 HOME, AWAY = 3.0, -3.0
 """What the read of a layer starts from, for the stream that it is at home in and for the others."""
+
+MOST_PERMUTED = 6
+"""The most streams whose permutations are weighed, n! of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,36 +33,47 @@ class ManifoldOptions:
     Attributes:
         streams: Parallel streams, n.
         dynamic: Whether weights depend on the input; else they are learned numbers.
-        mixed: Whether streams are mixed with each other: without, H_res is the identity.
+        mixing: How streams are mixed: "sinkhorn", by a matrix that Sinkhorn's normalisation makes nearly doubly
+            stochastic; "permutations", by a weighted mean of all n! permutations, which is so exactly; or "none".
         rounds: Of Sinkhorn's normalisation, of columns and then of rows.
     """
 
     streams: int = 4
     dynamic: bool = True
-    mixed: bool = True
+    mixing: Mixing = "sinkhorn"
     rounds: int = 20
 
     def __post_init__(self) -> None:
         for name, number in (("streams", self.streams), ("rounds", self.rounds)):
             if number < 1:
                 raise UserError(f"{name} must be at least 1, got {number}.")
+        if self.mixing == "permutations" and self.streams > MOST_PERMUTED:
+            raise UserError(
+                f"streams must be at most {MOST_PERMUTED} with mixing=permutations, of which there are n!, got "
+                f"{self.streams}. Take mixing=sinkhorn."
+            )
 
 
 class ManifoldConnection(nn.Module):
     """The weights of one layer: what it reads of each stream, writes to each, and how the streams are mixed."""
+
+    orders: Tensor
 
     def __init__(self, t: int, width: int, options: ManifoldOptions) -> None:
         super().__init__()
         n, self.rounds = options.streams, options.rounds
         read, write = torch.full((n,), AWAY), torch.zeros(n)
         read[t % n] = HOME
-        self.slices = [n, n, n * n] if options.mixed and t else [n, n]
-        mix = (2 * HOME * torch.eye(n) - HOME).flatten()
-        self.b = nn.Parameter(torch.cat((read, write, mix)[: len(self.slices)]))
+        self.mixing = options.mixing if t else "none"
+        mix = mixing_at_start(self.mixing, n)
+        self.slices = [len(part) for part in (read, write, mix) if len(part)]
+        self.b = nn.Parameter(torch.cat((read, write, mix)))
         self.map = nn.Linear(n * width, len(self.b), bias=False) if options.dynamic else None
         if self.map is not None:
             nn.init.zeros_(self.map.weight)
             self.alpha = nn.Parameter(torch.full((len(self.slices),), 0.01))
+        if self.mixing == "permutations":
+            self.register_buffer("orders", all_permutations(n), persistent=False)
 
     def forward(self, streams: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         """H_pre [..., N], H_post [..., N] and H_res [..., N, N], or None where streams are not mixed."""
@@ -65,9 +83,30 @@ class ManifoldConnection(nn.Module):
             made = self.map(F.rms_norm(flat, flat.shape[-1:], eps=1e-20)).split(self.slices, dim=-1)
             pairs = zip(logits, self.alpha.unbind(), made, strict=True)
             logits = [torch.addcmul(logit, alpha, add.type_as(logit)) for logit, alpha, add in pairs]
-        n = streams.shape[-2]
-        mix = sinkhorn(logits[2].unflatten(-1, (n, n)), self.rounds) if len(logits) > 2 else None
-        return logits[0].sigmoid(), 2 * logits[1].sigmoid(), mix
+        return logits[0].sigmoid(), 2 * logits[1].sigmoid(), self._mix(logits[2:])
+
+    def _mix(self, logits: list[Tensor]) -> Tensor | None:
+        if self.mixing == "none":
+            return None
+        n = self.slices[0]
+        if self.mixing == "sinkhorn":
+            return sinkhorn(logits[0].unflatten(-1, (n, n)), self.rounds)
+        mix: Tensor = (logits[0].softmax(-1) @ self.orders.flatten(-2)).unflatten(-1, (n, n))
+        return mix
+
+
+def mixing_at_start(mixing: Mixing, n: int) -> Tensor:
+    """The biases of H_res, with which it is nearly the identity: [N * N], [N!], or [0] where nothing is mixed."""
+    if mixing == "none":
+        return torch.zeros(0)
+    if mixing == "sinkhorn":
+        return ((HOME - AWAY) * torch.eye(n) + AWAY).flatten()
+    return torch.tensor([HOME] + [AWAY] * (factorial(n) - 1))
+
+
+def all_permutations(n: int) -> Tensor:
+    """All permutation matrices of n streams, the identity first: [N!, N, N]."""
+    return torch.eye(n)[torch.tensor(list(permutations(range(n))))]
 
 
 def sinkhorn(logits: Tensor, rounds: int) -> Tensor:
@@ -90,8 +129,9 @@ class ManifoldHyperConnections(Topology):
 
     With x = vec(X) / rms(vec(X)): H_pre = sigmoid(b_pre + a_pre x phi_pre), H_post = 2 sigmoid(b_post + a_post x
     phi_post), and H_res = Sinkhorn(exp(b_res + a_res x phi_res)): its rows sum to 1 and its columns nearly, so that no
-    stream grows or fades by mixing. X starts as n copies of the network's input. The state is X, [..., N, D]; between
-    `read` and `write` it is (X mixed, H_post).
+    stream grows or fades by mixing. With `mixing=permutations` (mHC-lite, arXiv 2601.05732) H_res = sum_p softmax(b_res
+    + a_res x phi_res)_p P_p over the n! permutation matrices P_p, whose rows and columns sum to 1. X starts as n copies
+    of the network's input. The state is X, [..., N, D]; between `read` and `write` it is (X mixed, H_post).
 
     Source: DeepSeek, mHC: Manifold-Constrained Hyper-Connections (arXiv 2512.24880, 2025). Readings taken:
 
@@ -105,10 +145,12 @@ class ManifoldHyperConnections(Topology):
     * The first layer's H_res mixes copies, which changes nothing: it has none. That of the last is seen by the mean
       through its columns alone, and hardly learns.
     * b and a are not weight-decayed, phi is: as in hyper-connections.
-    * `mixed=false` is the identity for H_res, `dynamic=false` has no phi.
+    * `mixing=none` is the identity for H_res, `dynamic=false` has no phi.
+    * Of mHC-lite's start nothing is known here: b_res is 3 for the identity and -3 for the other permutations.
 
     Parameters: `sum(
-        (n := streams * (streams * (mixed and t > 0) + 2)) + (n * streams * width + 2 + (mixed and t > 0)) * dynamic
+        (n := 2 * streams + {"sinkhorn": streams**2, "permutations": factorial(streams), "none": 0}[mixing] * (t > 0))
+        + (n * streams * width + 2 + (mixing != "none" and t > 0)) * dynamic
         for t in range(layers)
     )`
     """
@@ -124,13 +166,18 @@ class ManifoldHyperConnections(Topology):
 
     @classmethod
     def count(cls, wiring: Wiring, options: ManifoldOptions) -> Count:
-        """b, a and phi; the products x phi, H_pre X and H_res X. Elementwise: b + a x phi, + H_post f, and the mean."""
+        """b, a and phi; the products x phi, H_pre X, H_res X, and of shares and permutations.
+
+        Elementwise: b + a x phi, + H_post f, and the mean.
+        """
         n, width = options.streams, wiring.width
         whole = Count(elementwise=n * width)
         for t in range(len(wiring.sites)):
-            mixed = options.mixed and t > 0
-            weights = n * (n * mixed + 2)
+            mixing = options.mixing if t else "none"
+            logits, mixed = len(mixing_at_start(mixing, n)), mixing != "none"
+            weights = 2 * n + logits
             whole += Count(weights, n * (1 + n * mixed) * width, 2 * n * width)
+            whole += Count(macs=logits * n * n * (mixing == "permutations"))
             if options.dynamic:
                 whole += linear(n * width, weights, bias=False) + Count(params=2 + mixed, elementwise=2 * weights)
         return whole

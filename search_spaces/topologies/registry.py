@@ -50,8 +50,8 @@ def _refusal_of_run(run: Architecture) -> str | None:
     return next((reason for reason in reasons if reason is not None), None)
 
 
-def searched(base: Architecture) -> dict[str, Axes]:
-    """Every installed topology that spaces search -> its axes: "resnet" first, the others in alphabetical order.
+def axes_of_topologies(base: Architecture) -> dict[str, Axes]:
+    """Every installed topology -> its axes: "resnet" first, the others in alphabetical order.
 
     A topology that cannot be imported, whose `axes` name what its options do not have, or that fails when asked about
     `base`, is passed over; a Notice says which and why.
@@ -60,8 +60,6 @@ def searched(base: Architecture) -> dict[str, Axes]:
     for name in sorted(TOPOLOGIES.names(), key=lambda name: (name != "resnet", name)):
         try:
             topology = _class(name)
-            if not topology.searched:
-                continue
             check_axes(topology, name)
             if not base.model:
                 refusal(replace(base, topology=name))

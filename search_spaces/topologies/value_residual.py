@@ -87,8 +87,9 @@ class ValueResidual(FirstValues):
     * A layer whose heads * head_dim is not the first's keeps its own values: published networks have one width.
 
     Parameters: `learned * 2 * len([
-        site for n, site in enumerate(s for s in sites if "k" in s.ports)
-        if n > 0 and site.inner == sites[0].inner and (last is None or n >= blocks - last)
+        inner for n, inner in enumerate(site.inner for site in sites if "k" in site.ports)
+        if n > 0 and inner == next(site.inner for site in sites if "k" in site.ports)
+        and (last is None or n >= blocks - last)
     ])`
     """
 

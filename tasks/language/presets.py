@@ -40,7 +40,9 @@ SMOKE = LanguageRecipe(steps=2, batch=2, lr=1e-3, measured=8, reports=2)
 """Two steps of any network: that all fits together, and nothing of how good it is."""
 
 # ANCRe (Zhang et al., 2026), section 5.1, table 7 and the official code, whose set-up is GaLore's (Zhao et al., 2024):
-# AdamW without decay or clipping. The code's weights are bfloat16 throughout; so are these.
+# AdamW without decay or clipping. The code's weights are bfloat16 throughout; so are these. With GaLore in its place,
+# appendix C has rank 128 at every size (the code's script for 130M passes 256), a gap of 200 and a scale of 0.25, and
+# table 7 rates of their own. GaLore needs whole matrices: its 1B row shares the work alone.
 _ANCRE = LanguageRecipe(
     steps=10_000,
     batch=512,
@@ -54,6 +56,20 @@ _ANCRE = LanguageRecipe(
     measured=46_500,  # rows with ten million tokens, as in the paper: 215 of 256 positions are no padding
     source="ANCRe (2026), full pre-training, section 5.1; test and validation share what the paper validates on",
 )
+_ANCRE_ROWS: Recipes = {
+    "ancre-60m": _ANCRE,
+    "ancre-130m": replace(_ANCRE, steps=20_000, lr=1e-3),
+    "ancre-350m": replace(_ANCRE, steps=60_000, lr=1e-3, accumulate=8),
+    "ancre-1b": replace(_ANCRE, steps=100_000, lr=5e-4, accumulate=32, recompute=True, compile=False, sharing="fsdp"),
+}
+_GALORE_RATES = {"ancre-60m": 1e-2, "ancre-130m": 5e-2, "ancre-350m": 5e-2, "ancre-1b": 5e-3}
+_GALORE_ROWS: Recipes = {
+    f"{name}-galore": replace(
+        _ANCRE_ROWS[name], optimizer="galore(rank=128,gap=200,scale=0.25)", lr=lr, sharing="ddp",
+        source="ANCRe (2026), GaLore, section 5.1 and table 7; rank, gap and scale of appendix C",
+    )
+    for name, lr in _GALORE_RATES.items()
+}  # fmt: skip
 C4: Recipes = {
     "smoke": SMOKE,
     "proxy": replace(
@@ -61,17 +77,16 @@ C4: Recipes = {
         source="a minute of a large GPU at the base's size",
     ),
     "paper": _ANCRE,
-    "ancre-60m": _ANCRE,
-    "ancre-130m": replace(_ANCRE, steps=20_000, lr=1e-3),
-    "ancre-350m": replace(_ANCRE, steps=60_000, lr=1e-3, accumulate=8),
-    "ancre-1b": replace(_ANCRE, steps=100_000, lr=5e-4, accumulate=32, recompute=True, compile=False, sharing="fsdp"),
+    **_ANCRE_ROWS,
+    **_GALORE_ROWS,
 }  # fmt: skip
-C4_BASES: Bases = {
+_LLAMA: Bases = {
     "ancre-60m": Architecture(depth=8, width=512, heads=8, head_dim=64, hidden=1376),
     "ancre-130m": Architecture(depth=12, width=768, heads=12, head_dim=64, hidden=2048),
     "ancre-350m": Architecture(depth=24, width=1024, heads=16, head_dim=64, hidden=2736),
     "ancre-1b": Architecture(depth=24, width=2048, heads=32, head_dim=64, hidden=5461),
 }
+C4_BASES: Bases = {**_LLAMA, **{f"{name}-galore": base for name, base in _LLAMA.items()}}
 
 # DeepCrossAttention (Heddes et al., 2025), section 5: sequences of 128, batches of 2048, AdamW, inverse square root.
 # Its network is flax's lm1b example, and betas and decay are taken from there. Other than there, where every parameter

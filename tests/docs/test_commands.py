@@ -112,7 +112,10 @@ def quick(words: list[str]) -> list[str]:
 
 def test_the_page_on_wirings_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for (words,) in map(calls, command_lines(ROOT / "docs" / "wirings.md")):
+    for line in command_lines(ROOT / "docs" / "wirings.md"):
+        (words,) = calls(line)
+        if "STUDY" in words:  # somebody's own
+            continue
         done = CliRunner().invoke(app, [*words, *(["--preset", "smoke"] if words[0] == "evaluate" else [])])
         assert done.exit_code == 0, done.output
     assert {"dca.png", "wiring-attnres.png"} <= {path.name for path in tmp_path.iterdir()}

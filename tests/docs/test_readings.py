@@ -14,6 +14,8 @@ SECTIONS = {  # heading, or how it begins -> a task whose recipe has the setting
     "Nyströmformer": "lra-text",
     "Pathfinder": "lra-pathfinder",
     "Goal": "goal-ant-maze",
+    "GaLore": "c4-lm",
+    "Muon": "c4-lm",
 }
 
 
@@ -43,6 +45,9 @@ def test_presets_and_tasks_on_it_are_there() -> None:
     for preset in ("variants-transformer", "variants-rmt"):
         assert f"`{preset}`" in PAGE
         assert preset in load_task("openwebtext-lm").presets
+    for preset in ("ancre-60m-galore", "ancre-1b-galore"):
+        assert f"`{preset}`" in PAGE
+        assert preset in load_task("c4-lm").presets
     for preset in ("ancre-16", "ancre-64"):
         assert f"`{preset}`" in PAGE
         assert preset in load_task("goal-arm-push-hard").presets

@@ -92,3 +92,14 @@ def test_an_axis_of_a_recipe_takes_what_its_field_takes() -> None:
     assert {repr(recipe.batch) for recipe in recipes} == {"16", "32"}
     with pytest.raises(UserError, match="betas must be 2 values"):
         space_of(task, "depth-heads", "", "smoke", ("recipe.betas=0.9:0.95:1",))
+
+
+def test_optimisers_with_their_options_are_an_axis() -> None:
+    task: Any = fresh_task("digits-vit", None)
+    space = space_of(task, "depth-heads", "", "smoke", ("recipe.optimizer=adamw,galore(rank=8, gap=50),muon",))
+    recipes = [recipe_of(task, "smoke", candidate.settings) for candidate in space]
+    assert {recipe.optimizer for recipe in recipes} == {"adamw", "galore(gap=50,rank=8)", "muon"}
+    with pytest.raises(UserError, match=r"each value once, got muon and muon\(momentum=0.95\)\. Leave one out"):
+        space_of(task, "depth-heads", "", "smoke", ("recipe.optimizer=muon,adamw,muon(momentum=0.95)",))
+    with pytest.raises(UserError, match="rank must be at least 1, got 0"):
+        space_of(task, "depth-heads", "", "smoke", ("recipe.optimizer=adamw,galore(rank=0)",))

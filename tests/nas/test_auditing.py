@@ -10,7 +10,8 @@ import pytest
 
 import nas
 import nas.cautions
-from nas.asking import ask_search, space_of
+from nas.asked_search import ask_search
+from nas.asking import space_of
 from nas.auditing import audit_for, audit_of, readings_of, spread_by_cost, study_of
 from nas.budget import parse_budget
 from nas.counting import cheap_counts

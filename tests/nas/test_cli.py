@@ -271,7 +271,10 @@ def test_a_failed_evaluation_is_printed_and_then_said(nas: Nas) -> None:
         (["dashboard", "--port", "x"], "'--port'"),
     ],
 )
-def test_a_mistake_is_one_line_and_status_2(nas: Nas, words: list[str], says: str) -> None:
+def test_a_mistake_is_one_line_and_status_2(
+    nas: Nas, words: list[str], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NAS_QUIET", "1")  # no line of progress where counting takes its time
     status, _, err = nas(*words)
     assert status == 2
     assert says in err

@@ -175,6 +175,15 @@ def test_all_are_those_that_are_installed_and_others_are_named(compare) -> None:
     assert {"ancre", "mhc"} <= {one.topology for one in found}
 
 
+def test_one_architecture_has_all_for_itself_and_no_empty_column(compare) -> None:  # type: ignore[no-untyped-def]
+    status, out, _ = compare(TOY, "--preset", "smoke")
+    title, *table = out.splitlines()
+    assert status == 0
+    assert title.endswith("no seeds")
+    assert "depth" in " ".join(table)
+    assert "blocks" not in " ".join(table)
+
+
 def test_a_terminal_gets_means_and_errors(compare) -> None:  # type: ignore[no-untyped-def]
     status, out, _ = compare(TOY, "--preset", "smoke", "--seeds", "2")
     assert status == 0

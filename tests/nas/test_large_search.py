@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 import nas
-from nas.asking import readable
+from nas.asked_search import readable
 from nas.report import print_records
 
 

@@ -46,7 +46,7 @@ FLAGS = {
         "--best", "--budget", "--by", "--columns", "--format", "--from", "--knee", "--limit", "--order-by", "-o",
         "--output", "--pareto", "--sql", "--storage", "--study", "--where",
     },
-    "report": {"--from", "-o", "--output", "--storage", "--where"},
+    "report": {"--from", "-o", "--output", "--storage", "--where", "--wirings"},
     "front": {"--from", "--plot", "--storage", "--study"},
     "dashboard": {"--port", "--storage"},
     "list": {"--storage"},

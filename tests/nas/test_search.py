@@ -127,7 +127,7 @@ def test_a_server_that_is_away_as_a_search_ends_is_waited_for(search: Search, mo
 def test_a_storage_that_can_be_none_is_refused_before_anything_is_counted(
     search: Search, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nas.asking.ask_search", lambda *words, **more: pytest.fail("it was counted"))
+    monkeypatch.setattr("nas.asked_search.ask_search", lambda *words, **more: pytest.fail("it was counted"))
     for storage in ("foo", "mysql://a/b"):
         with pytest.raises(UserError, match="--storage must be"):
             search(storage=storage)

@@ -7,7 +7,7 @@ from typing import Any
 import optuna
 import pytest
 
-from nas.asking import Asked, ask_search
+from nas.asked_search import Asked, ask_search
 from nas.jobs import EvaluationJob, blank_row
 from nas.sampling import BudgetSampler
 from nas.scheduler import LATER

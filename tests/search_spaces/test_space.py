@@ -164,15 +164,16 @@ def test_an_axis_of_options_applies_where_its_topology_is_with_fixed_options_too
 
 def test_the_named_spaces_have_the_topologies_and_options_that_classes_declare() -> None:
     declared = {name: TOPOLOGIES.load(name) for name in TOPOLOGIES.names()}
-    for space, others in ((joint(BASE), []), (topology(BASE), ["none"])):
-        searched = sorted(name for name, kind in declared.items() if kind.searched and name != "resnet")
-        assert list(space.axes["topology"]) == ["resnet", *searched, *others]
+    for space, every in ((topology(BASE), True), (joint(BASE), False)):
+        searched = sorted(name for name, kind in declared.items() if (every or kind.searched) and name != "resnet")
+        assert list(space.axes["topology"]) == ["resnet", *searched]
         options = {axis: values for axis, values in space.axes.items() if "." in axis}
         assert options == {
             f"{name}.{option}": values for name in searched for option, values in declared[name].axes.items()
         }
     assert {"dca.k": (1, 2, 4), "ancre.temperature": (0.01, 0.1)}.items() <= options.items()
     assert {"rmt.keys": (16, 32), "hyper.streams": (2, 4)}.items() <= options.items()
+    assert {"none", "mhc", "attnres"} <= set(topology(BASE).axes["topology"]) - set(joint(BASE).axes["topology"])
 
 
 class Wrong(ResNet):

@@ -44,13 +44,17 @@ def test_a_network_of_figure_1_takes_its_steps(topology: str, affine: bool, monk
     assert found == pytest.approx(math.log10(sum(losses[-20:]) / 20), abs=1e-4)
 
 
-def test_each_network_has_the_rate_that_is_best_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_network_has_the_rate_that_is_best_on_seeds_that_do_not_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Losses in decades: resnet is at 2 with its better rate, and GRN-v1 half a decade lower, or 3 on a random map."""
     wanted = {("resnet", False): (5.0, 2.0), ("grn-v1", False): (1.5, 4.0), ("resnet", True): (2.0, 9.0)}
 
     def told(topology: str, affine: bool, rate: float, seed: int) -> float:
-        rates = dict(dilution._TARGETS)[affine]
-        return wanted.get((topology, affine), (-1.0, -0.5))[rates.index(rate)] + 0.01 * seed * (topology == "resnet")
+        at_rates = wanted.get((topology, affine), (-1.0, -0.5))
+        decades = at_rates[dict(dilution._TARGETS)[affine].index(rate)]
+        lucky = -9.0 if seed < 2 and decades != min(at_rates) else 0.0  # the worse one, on the seeds that count
+        return decades + lucky + 0.01 * seed * (topology == "resnet")
 
     monkeypatch.setattr(dilution, "decades", told)
     identity, random = Dilution(seeds=2).values().values()

@@ -1,13 +1,14 @@
 """Profiles: what is measured, what is left out and why, and networks that do not keep a limit."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from nas.evaluation import evaluate
 from nas.jobs import EvaluationJob
@@ -166,6 +167,40 @@ def test_the_step_for_all_takes_a_batch_in_the_recipes_passes() -> None:
 
     generic_step(Noting(), Toy.base, StepRecipe(), 48, torch.device("cpu"))()
     assert sizes == [16, 16, 16]
+
+
+def test_the_step_for_all_is_of_the_recipes_optimiser(monkeypatch: pytest.MonkeyPatch) -> None:
+    class WithoutStep(DigitsViT):
+        def training_step(self, run: Run) -> Callable[[], None]:
+            raise NotImplementedError
+
+    stepped: list[str] = []
+    hook = register_optimizer_step_post_hook(lambda optimizer, *_: stepped.append(type(optimizer).__name__))
+    try:
+        found = profile(WithoutStep(), TINY, replace(SMOKE, optimizer="muon"), 4, None)
+        assert {*stepped} == {"Muon", "AdamW"}
+        stepped.clear()
+        generic_step(Toy(), Toy.base, ToyRecipe(), 4, torch.device("cpu"))()
+        assert stepped == ["AdamW"]
+    finally:
+        hook.remove()
+    assert "one of muon on a loss without meaning was measured" in str(found["profile_note"])
+
+
+def test_memory_shows_what_an_optimiser_keeps() -> None:
+    wide = Architecture(depth=2, width=256, heads=1, head_dim=256, hidden=256)
+
+    def peak(optimizer: str) -> int:
+        found = profile(DigitsViT(), wide, replace(SMOKE, optimizer=optimizer), 1, None)["peak_memory_bytes"]
+        assert isinstance(found, int)
+        return found
+
+    weights = 4 * DigitsViT().closed_form(wide).params
+    plain, once, galore, muon, twice = map(peak, ("sgd", "sgd(momentum=0.9)", "galore(rank=4)", "muon", "adamw"))
+    assert once - plain == pytest.approx(weights, rel=0.1)
+    assert twice - plain == pytest.approx(2 * weights, rel=0.1)
+    assert plain < galore < once < twice
+    assert plain < muon < twice
 
 
 @pytest.mark.parametrize("example", [torch.zeros(1, 8), {"input": torch.zeros(1, 8)}, (torch.zeros(1, 8),)])

@@ -5,6 +5,7 @@ from itertools import product
 
 import pytest
 
+import nas
 from nas.study import Study
 from results.costs import Costs
 from results.row import Row
@@ -28,6 +29,19 @@ def study() -> Study:
     # What was written is read whatever it says; no architecture can be made with such a name.
     texts = (row.to_json().replace('"grn-v1"', json.dumps(EVIL)) for row in [*rows, failed])
     return Study(f"small {EVIL}", "sqlite:////nowhere/studies.db", [*map(Row.from_json, texts)])
+
+
+@pytest.fixture(scope="session")
+def wired(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    """Three small networks that a store keeps, trained briefly."""
+    folder = tmp_path_factory.mktemp("wired")
+    storage = f"sqlite:///{folder}/studies.db"
+    asked = {"arch": "depth=2,width=16,heads=2,head_dim=8,hidden=16", "preset": "smoke", "settings": "lr=0.02"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for topology in ("resnet", "dca(k=2)", "rmt(keys=4)"):
+            nas.evaluate("digits-vit", topology=topology, study="wired", storage=storage, **asked)
+    return nas.load("wired", storage=storage)
 
 
 def trained(depth: int, topology: str, better: float, seed: int) -> Row:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from nas import report
 from nas.study import Study
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -140,3 +141,46 @@ def test_a_topology_leaves_every_picture_and_comes_back(opened: Open) -> None:
     button.click()
     page.wait_for_function("document.querySelectorAll('#front .mark-symbol path').length == 9")
     assert (before, len(shown(page))) == (9, 9)
+
+
+@pytest.fixture(scope="module")
+def wired_file(wired: Study, tmp_path_factory: pytest.TempPathFactory) -> str:
+    path: Path = tmp_path_factory.mktemp("wired") / "report.html"
+    wired.report(path, wirings=True)
+    return path.as_uri()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1100])
+def test_wirings_are_in_their_place_and_inside_their_box(
+    opened: Open, wired_file: str, wired: Study, width: int, scheme: str
+) -> None:
+    page = opened(width, scheme, wired_file)
+    assert page.get_by_role("heading", name="Wirings", exact=True).count() == 1
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    number = len(report.contenders(wired.standings()))
+    assert number == page.locator("[data-of]").count() > 0
+    for name in (f"{kind}-{i}" for kind in ("wiring", "depth") for i in range(number)):
+        box, drawn = (page.locator(which).bounding_box() for which in (f"#{name}", f"#{name} svg.marks"))
+        assert 0.35 * width < drawn["width"] <= box["width"] + 1
+        texts = [text.bounding_box() for text in page.locator(f"#{name} svg text:visible").all()]
+        for start, extent in (("x", "width"), ("y", "height")):  # none is cut off
+            assert max(text[start] + text[extent] for text in texts) <= drawn[start] + drawn[extent] + 1
+    page.locator("#wiring-0 .mark-rect path").last.hover()
+    label = page.locator("#vg-tooltip-element.visible")
+    label.wait_for()
+    for text in ("reader", "head", "source", "2 feed-forward", "share", "%", "gain"):
+        assert text in label.inner_text()
+
+
+def test_a_wiring_leaves_with_its_topology_and_comes_back_as_wide(opened: Open, wired_file: str) -> None:
+    page = opened(file=wired_file)
+    part, chart = page.locator("[data-of]").first, page.locator("#wiring-0 svg.marks")
+    button = page.locator(f"[data-topology='{part.get_attribute('data-of')}']")
+    before = chart.bounding_box()["width"]
+    button.click()
+    page.wait_for_function("document.querySelector('[data-of]').offsetHeight == 0")
+    page.set_viewport_size({"width": 700, "height": 900})
+    page.set_viewport_size({"width": 1100, "height": 900})
+    button.click()
+    page.wait_for_function(f"document.querySelector('#wiring-0 svg.marks').clientWidth == {round(before)}")

@@ -2,17 +2,19 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import timm
 import torch
+from timm.layers import drop_path, trunc_normal_
 from torch import Tensor, nn
 
 from nas.counting import meta_device
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count
 from search_spaces.errors import UserError
-from search_spaces.models.vit import ViT, build_vit, count_vit
+from search_spaces.models.vit import DropExamples, ViT, build_vit, count_vit, draw_as_timm
 from search_spaces.topologies.registry import TOPOLOGIES
 
 Agree = Callable[[nn.Module, tuple[Tensor, ...], Count | None], None]
@@ -146,3 +148,23 @@ def test_closed_form_and_both_counters_agree_on_a_vit(
 def test_a_vit_without_heads_is_refused_with_its_reason() -> None:
     with pytest.raises(UserError, match="needs heads"):
         build_vit(Architecture(depth=2, width=24, hidden=20), (1, 8, 8), 2, 10)
+
+
+def test_weights_are_drawn_as_timm_draws_them() -> None:
+    ours, timms = torch.empty(2, 64, 96), torch.empty(2, 64, 96)
+    for draw, weight in ((draw_as_timm, ours), (partial(trunc_normal_, std=0.02), timms)):
+        torch.manual_seed(0)
+        draw(weight)
+    assert torch.equal(ours, timms)
+
+
+def test_examples_are_dropped_as_timm_drops_them() -> None:
+    x = torch.randn(64, 3, 5)
+    layer = nn.Identity()
+    torch.manual_seed(0)
+    ours = DropExamples(0.3)(layer, (), x)
+    torch.manual_seed(0)
+    assert torch.equal(ours, drop_path(x, 0.3, training=True))
+    assert (ours == 0).all(dim=(1, 2)).any()
+    assert not DropExamples(1.0)(layer, (), x).any()
+    assert DropExamples(0.3)(layer.eval(), (), x) is x

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import asdict
+from math import factorial
 
 import pytest
 
@@ -44,7 +45,8 @@ CASES = [
     "attnres(heads=4)",
     "attnres-delta(every=2)",
     "mhc(streams=1)",
-    "mhc(streams=2,mixed=false)",
+    "mhc(streams=2,mixing=none)",
+    "mhc(streams=3,mixing=permutations)",
     "mhc(dynamic=false)",
     "frac(parts=2,dynamic=false)",
     "laurel(reach=3,rank=2)",
@@ -92,6 +94,7 @@ def documented(case: str, wiring: Wiring) -> int:
         "head_dim": wiring.head_dim,
         "parts": wiring.parts,
         "hidden": wiring.hidden,
+        "factorial": factorial,
     }
     return eval(f"({formula[1]})", letters | asdict(options))
 

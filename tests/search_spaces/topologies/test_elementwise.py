@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import reduce
+from math import factorial
 from operator import add
 from typing import Any
 
@@ -39,7 +40,8 @@ CASES = [
     "attnres(heads=4)",
     "attnres-delta(every=2)",
     "mhc(streams=1)",
-    "mhc(streams=2,mixed=false)",
+    "mhc(streams=2,mixing=none)",
+    "mhc(streams=3,mixing=permutations)",
     "mhc(dynamic=false)",
     "frac(parts=2,dynamic=false)",
     "laurel(reach=3,rank=2)",
@@ -145,7 +147,8 @@ def mhc(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
     streams = [x] * n
     for t, f in enumerate(runs):
         if options.dynamic:
-            for _ in range(n * (n + 2) if options.mixed and t else 2 * n):  # entries of b + a x phi
+            logits = {"sinkhorn": n * n, "permutations": factorial(n), "none": 0}[options.mixing] if t else 0
+            for _ in range(2 * n + logits):  # entries of b + a x phi
                 entry + 0.5 * entry
         y = f(x.like(x.width))  # H_pre X and H_res X are matrix products
         streams = [stream + 0.5 * y for stream in streams]

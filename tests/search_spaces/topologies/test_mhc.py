@@ -1,6 +1,7 @@
 """Manifold-constrained hyper-connections, stream by stream and entry by entry."""
 
 from collections.abc import Callable, Sequence
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -33,6 +34,16 @@ def normalised(matrix: Tensor, rounds: int) -> Tensor:
     return torch.tensor(entries, dtype=matrix.dtype)
 
 
+def mean_of_permutations(logits: Tensor, n: int) -> Tensor:
+    """Output i reads input order[i], for every order with its share."""
+    weights = [float(logit.detach().exp()) for logit in logits]
+    mixing = torch.zeros(n, n).double()
+    for weight, order in zip(weights, permutations(range(n)), strict=True):
+        for i, j in enumerate(order):
+            mixing[i, j] += weight / sum(weights)
+    return mixing
+
+
 def at_one_position(connection: ManifoldConnection, x: Tensor, n: int) -> tuple[Tensor, Tensor, Tensor]:
     """H_pre, H_post and H_res for the streams [n, D] of one position."""
     vector = x.reshape(-1) / torch.sqrt((x**2).mean())
@@ -41,7 +52,11 @@ def at_one_position(connection: ManifoldConnection, x: Tensor, n: int) -> tuple[
         parts = zip(connection.alpha, (connection.map.weight @ vector).split(connection.slices), strict=True)
         m = m + torch.cat([alpha * part for alpha, part in parts])
     pre, post, *res = m.split(connection.slices)
-    mixing = normalised(res[0].reshape(n, n), connection.rounds) if res else torch.eye(n).double()
+    mixing = torch.eye(n).double()
+    if res and connection.mixing == "sinkhorn":
+        mixing = normalised(res[0].reshape(n, n), connection.rounds)
+    elif res:
+        mixing = mean_of_permutations(res[0], n)
     return 1 / (1 + torch.exp(-pre)), 2 / (1 + torch.exp(-post)), mixing
 
 
@@ -63,7 +78,10 @@ def published(stack: Stack, x: Tensor, n: int) -> Tensor:
 
 
 @pytest.mark.parametrize("n", [1, 2, 4])
-@pytest.mark.parametrize("said", ["", ",dynamic=false", ",mixed=false", ",rounds=1"])
+@pytest.mark.parametrize(
+    "said",
+    ["", ",dynamic=false", ",mixing=none", ",rounds=1", ",mixing=permutations", ",mixing=permutations,dynamic=false"],
+)
 def test_is_the_published_network_over_the_number_of_streams(
     said: str, n: int, transformer: Build, draw: Callable[[nn.Module], None]
 ) -> None:
@@ -128,6 +146,23 @@ def test_a_layer_has_the_published_weights(width: int, printed: int) -> None:
     sites = (Site(("q", "k", "v"), width, True), Site(("x",), width, False))
     two, four = (wire_count(*load("mhc(streams=4)"), Wiring(sites * blocks, width, 64)).params for blocks in (1, 2))
     assert four - two == 2 * printed
+
+
+def test_every_mean_of_permutations_is_doubly_stochastic(draw: Callable[[nn.Module], None]) -> None:
+    connection = ManifoldConnection(1, 8, load("mhc(mixing=permutations)")[1])
+    start = connection(torch.randn(5, 4, 8))[2][0].detach()
+    assert start.diagonal().min() > 0.9  # nearly the identity
+    draw(connection)
+    mixing = connection(torch.randn(5, 4, 8))[2].detach()
+    assert mixing.std(0).max() > 1e-3  # it depends on the input
+    for axis in (-1, -2):
+        torch.testing.assert_close(mixing.sum(axis), torch.ones(5, 4))
+
+
+def test_more_permutations_than_can_be_weighed_are_refused() -> None:
+    assert load("mhc(streams=6,mixing=permutations)")
+    with pytest.raises(UserError, match=r"streams must be at most 6 with mixing=permutations, .* got 7"):
+        load("mhc(streams=7,mixing=permutations)")
 
 
 def test_what_cannot_be_is_refused() -> None:

@@ -1,4 +1,5 @@
-"""A training of several processes, run by test_shared_training.py: python or torchrun, with WHAT-SHARING and a folder.
+"""A training of several processes, run by test_shared_training.py: python or torchrun, with WHAT-SHARING-OPTIMIZER
+and a folder.
 
 Each process prints a line of JSON: what it has found, and which examples it has read.
 """
@@ -45,7 +46,7 @@ class Points(ClassificationTask):
 
     def build(self, architecture: Architecture) -> nn.Module:
         """Points [B, 2] to class scores [B, 2]."""
-        return nn.Sequential(nn.Linear(2, 8), nn.GELU(), nn.Linear(8, 2))
+        return nn.Sequential(nn.Linear(2, 8), nn.GELU(), nn.Linear(8, 8), nn.GELU(), nn.Linear(8, 2))
 
     def example(self) -> tuple[Tensor, ...]:
         """One point."""
@@ -87,11 +88,12 @@ def watch_the_tokenizer() -> None:
 
 def main() -> None:
     """Train, and tell."""
-    (what, sharing), folder = sys.argv[1].split("-"), sys.argv[2] if len(sys.argv) > 2 else ""
+    (what, sharing, *named), folder = sys.argv[1].split("-"), sys.argv[2] if len(sys.argv) > 2 else ""
     torch.set_num_threads(1)
     watch_the_tokenizer()
     task: Task = Points() if what == "points" else StoriesLM()
-    recipe = replace(SHORT if what == "stories" else Recipe(steps=40, batch=16, lr=0.01, accumulate=2), sharing=sharing)
+    recipe = SHORT if what == "stories" else Recipe(steps=40, batch=16, lr=0.01, accumulate=2)
+    recipe = replace(recipe, sharing=sharing, optimizer=named[0] if named else "adamw")
     torch.manual_seed(0)
     start = weights_of(task.build(task.base))  # so that the first report is of equal weights
     curve: list[float] = []

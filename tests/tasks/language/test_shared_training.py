@@ -25,9 +25,15 @@ def trained(what: str, processes: int, folder: str = "") -> list[dict[str, Any]]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sharing", ["ddp", "fsdp"])
-def test_two_processes_get_the_numbers_of_one_where_they_see_the_same_batches(sharing: str) -> None:
-    (alone,), together = trained("points-ddp", 1), trained(f"points-{sharing}", 2)
+@pytest.mark.parametrize(
+    ("sharing", "optimizer"),
+    [
+        *[("ddp", name) for name in ("adamw", "galore(gap=9,rank=3)", "muon", "sgd")],
+        *[("fsdp", name) for name in ("adamw", "adam", "sgd", "sgd(momentum=0.9)")],
+    ],
+)
+def test_two_processes_get_the_numbers_of_one_where_they_see_the_same_batches(sharing: str, optimizer: str) -> None:
+    (alone,), together = trained(f"points-ddp-{optimizer}", 1), trained(f"points-{sharing}-{optimizer}", 2)
     for told in together:
         for name, value in alone["metrics"].items():
             assert told["metrics"][name] == pytest.approx(value, rel=1e-5)
@@ -61,7 +67,17 @@ def test_each_process_tokenises_its_own_documents_and_all_have_the_metrics_of_th
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("what", "report"), [("points-ddp", 3), ("points-fsdp", 1), ("stories-fsdp", 2)])
+@pytest.mark.parametrize(
+    ("what", "report"),
+    [
+        ("points-ddp", 3),
+        ("points-ddp-muon", 3),
+        ("points-fsdp", 1),
+        ("points-fsdp-sgd", 2),
+        ("points-fsdp-sgd(momentum=0.9)", 2),
+        ("stories-fsdp", 2),
+    ],
+)
 def test_a_shared_training_that_was_stopped_goes_on(what: str, report: int, tmp_path: Path) -> None:
     whole = trained(what, 2)
     (tmp_path / "stop").write_text(str(report))

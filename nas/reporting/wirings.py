@@ -1,0 +1,207 @@
+"""How the best networks of a study are wired, as `nas show` measures it: of those that the store keeps.
+
+Nothing here draws. Torch is loaded once there is a store to look for networks in.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cache
+from itertools import accumulate
+from math import isnan
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nas import report
+from nas.picture import across_and_up, topology_of
+from nas.storage.store import Store
+from results.row import Direction, Row
+from results.standing import Standing
+from search_spaces.errors import UserError
+from tasks.progress import LOADING, Progress, said_if_slow
+
+if TYPE_CHECKING:
+    from nas.showing.shown import Shown
+    from nas.showing.stacks import ShownStack
+    from nas.study import Study
+
+Record = Mapping[str, Any]
+
+MOST_SHOWN = 6
+"""Networks: each takes seconds to measure and most of a screen, and to compare more of them one would rather ask."""
+
+DIGITS = 4
+"""Significant ones of what is shown: a deep network has thousands of pairs, and a page is sent by mail."""
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """One stack of a trained network.
+
+    Attributes:
+        topology: What its architecture is found by on the page.
+        title: What tells it from the others.
+        says: What was measured, in a line.
+        pairs: A record for each reader and each source that it can read: their numbers (`reader`, `source`) and names,
+            weight (None where there is none), gain, share.
+        depths: A record for each source and the head: `number`, `layer`, and of read, made, gradient what there is.
+    """
+
+    topology: str
+    title: str
+    says: str
+    pairs: Sequence[Record]
+    depths: Sequence[Record]
+
+
+@dataclass(frozen=True)
+class Wirings:
+    """What there is to show of a study.
+
+    Attributes:
+        shown: The stacks of its best networks, in the order of their costs.
+        notes: Which architectures are not among them, and why, a line a reason.
+    """
+
+    shown: tuple[Wiring, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """A contender, and where a network of it is."""
+
+    one: Standing
+    row: Row
+    folder: Path
+
+
+def wirings_of(study: "Study", found: Sequence[Standing], objectives: Mapping[str, Direction]) -> Wirings:
+    """Measure the networks of those that are or may be on the front, as far as they are kept and among the best.
+
+    Those are the MOST_SHOWN that are most surely on the front; where nobody knows how surely, the best by their metric.
+    """
+    contenders = report.contenders(found)
+    kept = _kept(study, contenders)
+    with_network = [each.one for each in kept]
+    best = sorted(kept, key=lambda each: _place(each.one, objectives))[:MOST_SHOWN]
+    chosen = [each for each in kept if each in best]
+    shown, reasons = _measured(chosen)
+    notes = [f"{', '.join(names)}: {reason}" for reason, names in reasons.items()]
+    if lost := [one for one in contenders if one not in with_network]:
+        notes.append(f"{_names(lost)}: {_why_not_kept(study)}")
+    if beyond := [each.one for each in kept if each not in best]:
+        notes.append(f"{_names(beyond)}: left out, the {MOST_SHOWN} that are most surely on the front are shown")
+    return Wirings(tuple(shown), tuple(notes))
+
+
+def _kept(study: "Study", contenders: Sequence[Standing]) -> list[_Kept]:
+    """A network of each contender that has one: that of its first Row whose network is kept."""
+    if not _is_stored(study):
+        return []
+    with said_if_slow(LOADING):
+        from nas.networks import is_kept
+
+    rows, kept = {row.identity(): row for row in study.rows()}, []
+    with closing(Store(study.storage)) as store:
+        for one in contenders:
+            own = [(rows[name], store.network(name)) for name in one.identities if name in rows]
+            kept += [_Kept(one, row, folder) for row, folder in own if is_kept(folder)][:1]
+    return kept
+
+
+def _is_stored(study: "Study") -> bool:
+    return "://" in study.storage
+
+
+def _why_not_kept(study: "Study") -> str:
+    if not _is_stored(study):
+        return "rows of files have no networks; a study of a store may"
+    return "no network is kept; `nas search --keep all` keeps every one, and `nas evaluate` its own"
+
+
+def _place(one: Standing, objectives: Mapping[str, Direction]) -> tuple[float, float]:
+    """The less, the better."""
+    _, metric = across_and_up(objectives)
+    value = one.expected[metric]
+    return 0.0 if isnan(one.chance) else -one.chance, -value if objectives[metric] == "max" else value
+
+
+def _measured(chosen: Sequence[_Kept]) -> tuple[list[Wiring], dict[str, list[str]]]:
+    """The wirings of networks; and of those that cannot be measured the names, by reason."""
+    from nas.jobs import fresh_task
+
+    shown, reasons = list[Wiring](), dict[str, list[str]]()
+    load = cache(fresh_task)  # they are of one task: its data is read once
+    with Progress("networks measured", len(chosen)) as progress:
+        for each in chosen:
+            try:
+                shown += _wirings(each, _look_at(each, load))
+            except UserError as error:
+                reasons.setdefault(str(error), []).append(_name(each.one))
+            progress.advance()
+    return shown, reasons
+
+
+def _look_at(kept: _Kept, load: Any) -> "Shown":
+    """What `nas.show` gives of a checkpoint. Raises UserError where it cannot be shown, or would run a file of code."""
+    from nas.asking import settings_of
+    from nas.retrofitting import is_installed, origin_of
+    from nas.showing.measuring import trained
+
+    if not is_installed(kept.row.task):
+        raise UserError(f"a report runs no file of code; `nas show FILE.py:CLASS --checkpoint {kept.folder}` shows it")
+    origin = origin_of(kept.folder, load=load)
+    settings = settings_of(origin.task, origin.preset, origin.settings)
+    return trained(origin.task, origin.folder, origin.preset, settings, "", 0)
+
+
+def _wirings(kept: _Kept, shown: "Shown") -> Iterator[Wiring]:
+    for stack in shown.stacks:
+        of = f", {stack.name}" if stack.name else ""
+        whole = "" if stack.influence.fixed else "; weights that depend on the input are differentiated too"
+        yield Wiring(
+            topology=topology_of(kept.one),
+            title=f"{_name(kept.one)}, seed {kept.row.seed}{of}",
+            says=f"{shown.title}{whole}",
+            pairs=_pairs(stack),
+            depths=_depths(stack),
+        )
+
+
+def _pairs(stack: "ShownStack") -> list[Record]:
+    from nas.showing.stacks import pair_records
+
+    records = pair_records(stack)
+    readers = accumulate(record["source"] == 0 for record in records)  # each begins with the network's input
+    return [
+        {
+            "reader": number - 1,
+            "source": record["source"],
+            "reads": record["reader"],
+            "of": record["of"],
+            **{name: _short(record[name]) for name in ("weight", "gain", "share")},
+        }
+        for number, record in zip(readers, records, strict=True)
+    ]
+
+
+def _depths(stack: "ShownStack") -> list[Record]:
+    from nas.showing.stacks import depth_records
+
+    return [
+        {name: _short(value) if isinstance(value, float) else value for name, value in record.items()}
+        for record in depth_records(stack)
+    ]
+
+
+def _short(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.{DIGITS}g}")
+
+
+def _names(some: Sequence[Standing]) -> str:
+    return ", ".join(map(_name, some))
+
+
+def _name(one: Standing) -> str:
+    return f"{topology_of(one)} {str(one.record.get('key') or '')[:6]}".rstrip()

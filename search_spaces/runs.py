@@ -1,0 +1,97 @@
+"""Which topology wires which blocks, as people type it: "dca(k=2)/resnet", "resnet[0:4]+dca(k=2)[4:12]"."""
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from search_spaces.errors import UserError
+from search_spaces.spec import Spec
+
+Run = tuple[str, range]
+"""A topology's text and the blocks that it wires, counted from 0."""
+
+_STEADY = ("resnet", "none")  # what such a run closes to, the next one opens with: so many runs of it are one
+_RANGE = re.compile(r"(.*)\[\s*(\d*)\s*:\s*(\d*)\s*\]\s*", re.DOTALL)
+_BETWEEN = re.compile(r"(?<=\])\s*\+")
+
+
+def is_one_run(text: str) -> bool:
+    """Whether one topology wires all blocks."""
+    return "/" not in text and "[" not in text
+
+
+def topologies_of(text: str) -> tuple[str, ...]:
+    """The topologies of all runs, in order. Raises UserError for a text that cannot be read."""
+    if "[" not in text:
+        return tuple(str(Spec.parse(part)) for part in text.split("/"))
+    return tuple(str(Spec.parse(_range(part, text)[0])) for part in _BETWEEN.split(text))
+
+
+def tidy(text: str) -> str:
+    """The same without blanks, for networks of any depth. Raises UserError as `topologies_of` does."""
+    topologies = topologies_of(text)
+    if "[" not in text:
+        return "/".join(topologies)
+    ends = [_range(part, text)[1:] for part in _BETWEEN.split(text)]
+    return "+".join(f"{one}[{first}:{end}]" for one, (first, end) in zip(topologies, ends, strict=True))
+
+
+@lru_cache(maxsize=4096)  # an architecture is asked about block by block
+def runs_of(text: str, depth: int) -> tuple[Run, ...]:
+    """The runs of so many blocks: equal ones, or those of the ranges, of which ends are left out as in Python.
+
+    Raises:
+        UserError: A text that cannot be read, runs whose number does not divide the depth, or ranges that leave blocks
+            out or hold one twice.
+    """
+    topologies = topologies_of(text)
+    if "[" not in text:
+        check_divides("topology", topologies, depth)
+        length = depth // len(topologies)
+        return tuple((one, range(r * length, (r + 1) * length)) for r, one in enumerate(topologies))
+    runs: list[Run] = []
+    for topology, part in zip(topologies, _BETWEEN.split(text), strict=True):
+        _, first, end = _range(part, text)
+        covered = runs[-1][1].stop if runs else 0
+        blocks = range(int(first or 0), int(end or depth))
+        if blocks.start != covered or not covered < blocks.stop <= depth:
+            raise UserError(
+                f"each range of {text!r} must begin where the one before ends and lie in depth={depth}, got "
+                f"{topology}[{first}:{end}] after {covered} blocks."
+            )
+        runs.append((topology, blocks))
+    if runs[-1][1].stop != depth:
+        open_end = f"{topologies[-1]}[{runs[-1][1].start}:]"
+        raise UserError(
+            f"ranges of {text!r} must cover all blocks, got {runs[-1][1].stop} of depth={depth}. Write {open_end} for "
+            "all that are left."
+        )
+    return tuple(runs)
+
+
+def canonical(text: str, depth: int) -> str:
+    """The one text of all that wire so many blocks alike. Raises UserError as `runs_of` does."""
+    runs: list[Run] = []
+    for topology, blocks in runs_of(text, depth):
+        if runs and topology in _STEADY and runs[-1][0] == topology:
+            blocks = range(runs.pop()[1].start, blocks.stop)
+        runs.append((topology, blocks))
+    if len({len(blocks) for _, blocks in runs}) == 1:
+        return "/".join(topology for topology, _ in runs)
+    return "+".join(f"{topology}[{blocks.start}:{blocks.stop}]" for topology, blocks in runs)
+
+
+def check_divides(name: str, values: Sequence[object], depth: int) -> None:
+    """Raise UserError where there cannot be so many runs of as many blocks."""
+    if depth % len(values):
+        raise UserError(
+            f"{name} has {len(values)} runs of blocks, {'/'.join(map(str, values))}, which must divide the depth, got "
+            f"depth={depth}. Give another number of them."
+        )
+
+
+def _range(part: str, text: str) -> tuple[str, str, str]:
+    match = _RANGE.fullmatch(part)
+    if match is None:
+        raise UserError(f"ranges of blocks are TOPOLOGY[FIRST:END]+TOPOLOGY[FIRST:END], got {part!r} in {text!r}.")
+    return match[1], match[2], match[3]

@@ -1,0 +1,102 @@
+"""Optimisers of a network as its recipe has them, and which of its parameters are whose."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from torch import nn, optim
+from torch.optim import Optimizer
+
+from search_spaces.errors import UserError
+from search_spaces.layers.attention import SharedProjection
+from search_spaces.layers.feed_forward import FeedForward
+from search_spaces.layers.stack import Stack
+from search_spaces.topologies.decay import split_by_decay
+from tasks.galore import EPSILON, GaLoreAdamW
+from tasks.optimizer_choice import SGD, Adam, AdamW, GaLore, Muon, read_choice
+from tasks.recipe import Recipe
+
+Groups = list[dict[str, Any]]
+
+
+def optimizers_for(network: nn.Module, recipe: Recipe) -> list[Optimizer]:
+    """What trains a network's parameters by a recipe: one optimiser, or that of the hidden maps and AdamW for the rest.
+
+    Raises:
+        UserError: The optimiser is for the maps of hidden layers, and the network has none.
+    """
+    groups = _by_decay(network, recipe)
+    usual: dict[str, Any] = {"lr": recipe.lr, "betas": recipe.betas}
+    match read_choice(recipe.optimizer):
+        case AdamW():
+            return [optim.AdamW(groups, **usual, fused=True)]
+        case Adam():
+            return [optim.Adam(groups, **usual, fused=True)]
+        case SGD(momentum, nesterov):
+            fused = recipe.sharing != "fsdp"  # torch has no such step of this one for weights that are sharded
+            return [optim.SGD(groups, lr=recipe.lr, momentum=momentum, nesterov=nesterov, fused=fused)]
+        case GaLore(rank, gap, scale):
+            hidden, rest = _apart(network, groups, recipe)
+            galore = GaLoreAdamW(_by_maps(network, hidden), **usual, rank=rank, gap=gap, scale=scale)
+            return [galore, optim.AdamW(rest, **usual, eps=EPSILON, fused=True)]
+        case Muon(momentum, adjust):
+            hidden, rest = _apart(network, groups, recipe)
+            muon = optim.Muon(hidden, lr=recipe.lr, momentum=momentum, adjust_lr_fn=adjust)
+            return [muon, optim.AdamW(rest, **usual, fused=True)]
+
+
+def hidden_maps(network: nn.Module) -> list[nn.Parameter]:
+    """The weights [O, I] of a network's hidden linear maps: neither of embeddings nor of heads.
+
+    They are the linear maps of its stack, a topology's among them, as weight decay has it too. In a network without a
+    stack they are the linear maps between its first and its last module that has a matrix.
+    """
+    stacks = [module for module in network.modules() if isinstance(module, Stack)]
+    among = [module for stack in stacks for module in stack.modules()] or _with_matrices(network)[1:-1]
+    ends = {id(one) for module in network.modules() if isinstance(module, nn.Embedding) for one in module.parameters()}
+    maps: list[Any] = [module for module in among if isinstance(module, nn.Linear)]
+    return [one.weight for one in maps if id(one.weight) not in ends and one.weight.requires_grad]
+
+
+def _with_matrices(network: nn.Module) -> list[nn.Module]:
+    return [one for one in network.modules() if any(own.ndim > 1 for own in one.parameters(recurse=False))]
+
+
+def _by_decay(network: nn.Module, recipe: Recipe) -> Groups:
+    decayed, exempt = split_by_decay(network, recipe.without_decay)
+    return [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": exempt, "weight_decay": 0.0}]
+
+
+def _apart(network: nn.Module, groups: Groups, recipe: Recipe) -> tuple[Groups, Groups]:
+    """The groups of the hidden maps, and those of all else."""
+    hidden = {id(weight) for weight in hidden_maps(network)}
+    if not hidden:
+        raise UserError(
+            f"optimizer {recipe.optimizer} is for the maps of hidden layers, and this network has none. Take adamw."
+        )
+    return [*_only(groups, hidden, True)], [*_only(groups, hidden, False)]
+
+
+def _only(groups: Groups, chosen: set[int], among: bool) -> Iterator[dict[str, Any]]:
+    for group in groups:
+        members = [one for one in group["params"] if (id(one) in chosen) == among]
+        if members:
+            yield {**group, "params": members}
+
+
+def _by_maps(network: nn.Module, groups: Groups) -> Groups:
+    """The same groups, each cut by how many maps stand side by side in one weight: queries, keys and values, or gates.
+
+    Published models have a weight for each of them.
+    """
+    maps: dict[int, int] = {}
+    for module in network.modules():
+        if isinstance(module, SharedProjection):
+            maps[id(module.qkv.weight)] = module.parts
+        elif isinstance(module, FeedForward):
+            maps[id(module.up.weight)] = module.up.out_features // module.down.in_features
+    found: Groups = []
+    for group in groups:
+        for number in sorted({maps.get(id(one), 1) for one in group["params"]}):
+            members = [one for one in group["params"] if maps.get(id(one), 1) == number]
+            found.append({**group, "params": members, "maps": number})
+    return found

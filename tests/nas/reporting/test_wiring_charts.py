@@ -1,0 +1,76 @@
+"""The heat map of who reads what, and sizes over depth, as what Vega-Lite is given."""
+
+from typing import Any
+
+from nas.reporting.wiring_charts import FULL, heat_map, over_depth
+
+COLOUR = "#528fff"
+
+
+def pair(reader: int, source: int, **changes: Any) -> dict[str, Any]:
+    names = ("embedding", "1 x", "1 x")  # two layers of a block may be alike
+    named = {"reads": [*names[1:], "head"][reader], "of": names[source]}
+    return {"reader": reader, "source": source, **named, "weight": 1.0, "gain": 1.0, "share": 0.5, **changes}
+
+
+PAIRS = [pair(reader, source) for reader in range(3) for source in range(reader + 1)]
+
+
+def values_of(whole: dict[str, Any], part: dict[str, Any]) -> list[dict[str, Any]]:
+    values: list[dict[str, Any]] = whole["datasets"][part["data"]["name"]]
+    return values
+
+
+def test_each_pair_has_a_field_and_each_axis_its_names() -> None:
+    drawn = heat_map(PAIRS, COLOUR)
+    assert values_of(drawn, drawn) == PAIRS
+    assert drawn["mark"]["color"] == COLOUR
+    encoding = drawn["encoding"]
+    assert encoding["y"]["axis"]["labelExpr"] == '["1 x", "1 x", "head"][datum.value]'
+    assert encoding["x"]["axis"]["labelExpr"] == '["embedding", "1 x", "1 x"][datum.value]'
+    assert [encoding[axis]["field"] for axis in ("x", "y", "opacity")] == ["source", "reader", "share"]
+    assert encoding["opacity"]["scale"]["domain"] == [0, FULL]  # of every network: they can be held against each other
+
+
+def test_a_name_cannot_leave_its_quotes() -> None:
+    evil = '"][0]+[datum'
+    drawn = heat_map([pair(0, 0, reads=evil)], COLOUR)
+    assert drawn["encoding"]["y"]["axis"]["labelExpr"] == r'["\"][0]+[datum"][datum.value]'
+
+
+def test_a_label_says_the_numbers_that_there_are() -> None:
+    def told(pairs: list[dict[str, Any]]) -> list[str]:
+        return [each["field"] for each in heat_map(pairs, COLOUR)["encoding"]["tooltip"]]
+
+    assert told(PAIRS) == ["reads", "of", "share", "weight", "gain"]
+    assert told([pair(0, 0, weight=None)]) == ["reads", "of", "share", "gain"]
+
+
+def test_a_deep_network_is_no_higher_than_a_screen() -> None:
+    deep = [{**pair(0, 0), "reader": reader, "reads": str(reader)} for reader in range(200)]
+    assert 200 < heat_map(PAIRS, COLOUR)["height"] < heat_map(deep, COLOUR)["height"] < 500
+
+
+def drawn_lines(depths: list[dict[str, Any]]) -> list[tuple[str, str, set[str]]]:
+    """Title and scale of each vertical axis, and what is drawn by it."""
+    chart = over_depth(depths, COLOUR)
+    assert chart["resolve"] == {"scale": {"y": "independent"}}
+    found = []
+    for layer in chart["layer"]:
+        y = layer["layer"][-1]["encoding"]["y"]
+        points = values_of(chart, next(part for part in (layer, chart) if "data" in part))
+        found.append((y["title"], y["scale"].get("type", "linear"), {one["what"] for one in points}))
+    return found
+
+
+def test_gradients_have_an_axis_of_their_own_where_there_are_any() -> None:
+    depths = [{"number": 0, "layer": "embedding", "made": 1.0}, {"number": 1, "layer": "head", "read": 2.0}]
+    sizes = ("root mean square", "log", {"read", "made"})
+    assert drawn_lines(depths) == [sizes]
+    with_gradient = [{**depths[0], "gradient": 0.5}, depths[1]]
+    assert drawn_lines(with_gradient) == [sizes, ("gradient's norm", "log", {"gradient (right axis)"})]
+
+
+def test_what_is_nothing_has_no_logarithm() -> None:
+    depths = [{"number": 0, "layer": "embedding", "made": 0.0}, {"number": 1, "layer": "head", "read": 2.0}]
+    assert [scale for _, scale, _ in drawn_lines(depths)] == ["linear"]

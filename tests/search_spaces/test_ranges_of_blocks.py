@@ -1,0 +1,145 @@
+"""Topologies of ranges of blocks: text, the one text of equal networks, and what is refused."""
+
+from math import prod
+
+import pytest
+import torch
+
+from nas.counting import count_macs
+from nas.unlisted.slices import slices_of
+from search_spaces.architecture import Architecture
+from search_spaces.catalog import space_named
+from search_spaces.errors import UserError
+from search_spaces.layers.attention import SoftmaxAttention
+from search_spaces.layers.feed_forward import GELU
+from search_spaces.layers.norm import Norm
+from search_spaces.layers.transformer import TransformerStyle, build_transformer, count_transformer
+from search_spaces.parsing import parse_architecture, parse_axis
+from search_spaces.retrofit import refusal
+from search_spaces.runs import is_one_run, runs_of, tidy
+from search_spaces.small_networks import TOKENS, WIDTH, embeddings, perturbed
+from search_spaces.space import SearchSpace
+from search_spaces.topologies.registry import TOPOLOGIES
+
+BASE = Architecture(depth=6, width=WIDTH, heads=4, head_dim=4, hidden=24)
+STYLE = TransformerStyle(Norm("layer", 1e-6), GELU, attention_bias=True, feed_forward_bias=True, parts=2)
+
+
+def wired(topology: str) -> str:
+    return parse_architecture(f"topology={topology}", BASE).topology
+
+
+@pytest.mark.parametrize(
+    ("typed", "one"),
+    [
+        ("resnet[0:2]+dca(k=2)[2:6]", "resnet[0:2]+dca(k=2)[2:6]"),
+        (" resnet[ :2] + dca( k=2 )[2: ] ", "resnet[0:2]+dca(k=2)[2:6]"),
+        ("resnet[:1]+resnet[1:2]+dca(k=2)[2:]", "resnet[0:2]+dca(k=2)[2:6]"),
+        ("resnet/dca/dca", "resnet/dca/dca"),  # two stacks of dca, not one
+        ("resnet[:2]+dca[2:4]+dca[4:]", "resnet/dca/dca"),
+        ("resnet/resnet/dca", "resnet[0:4]+dca[4:6]"),
+        ("dca[:3]+resnet[3:]", "dca/resnet"),
+        ("dca[:3]+resnet[3:4]+resnet[4:]", "dca/resnet"),
+        ("none[:2]+none[2:]", "none"),
+        ("dca[:]", "dca"),
+        ("ancre(temperature=1e-2)[:1]+hyper[1:]", "ancre(temperature=0.01)[0:1]+hyper[1:6]"),
+    ],
+)
+def test_equal_networks_have_one_text(typed: str, one: str) -> None:
+    assert wired(typed) == one
+    assert wired(one) == one
+    assert runs_of(one, 6) == runs_of(wired(typed), 6)
+
+
+def test_blocks_of_a_range_are_an_architecture() -> None:
+    one = parse_architecture("heads=8/4,topology=resnet[:1]+dca[1:6]", BASE)
+    assert [one.at(block).topology for block in range(6)] == ["resnet", *5 * ["dca"]]
+    assert [(run.depth, run.topology, run.each("heads")) for run in one.runs] == [
+        (1, "resnet", (8,)),
+        (5, "dca", (8, 8, 4, 4, 4)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("typed", "says"),
+    [
+        ("dca[0:2]+resnet[2:5]", r"must cover all blocks, got 5 of depth=6. Write resnet\[2:\] for all that are left"),
+        ("dca[0:2]+resnet[3:]", r"begin where the one before ends .* got resnet\[3:\] after 2 blocks"),
+        ("dca[0:2]+resnet[1:]", r"got resnet\[1:\] after 2 blocks"),
+        ("dca[:2]+resnet[:6]", r"got resnet\[:6\] after 2 blocks"),
+        ("dca[1:]", r"got dca\[1:\] after 0 blocks"),
+        ("dca[0:2]+resnet[2:7]", r"lie in depth=6, got resnet\[2:7\]"),
+        ("dca[0:2]+resnet[2:2]+dca[2:]", r"got resnet\[2:2\] after 2"),
+        ("dca[0:2]+resnet", r"TOPOLOGY\[FIRST:END\]\+TOPOLOGY\[FIRST:END\], got 'resnet'"),
+        ("dca[0:2]/resnet[2:]", "expected NAME"),
+        ("dca[-1:]", "ranges of blocks are"),
+        ("[0:2]+dca[2:]", "expected NAME"),
+    ],
+)
+def test_ranges_that_are_not_all_blocks_once_say_why(typed: str, says: str) -> None:
+    with pytest.raises(UserError, match=says):
+        wired(typed)
+
+
+@pytest.mark.parametrize("name", sorted(TOPOLOGIES.names()))
+def test_the_closed_form_is_what_is_counted(name: str) -> None:
+    architecture = parse_architecture(f"topology={name}[:1]+dca[1:4]+{name}[4:]", BASE)
+    stack = build_transformer(architecture, STYLE, lambda block: SoftmaxAttention(causal=True)).double()
+    form = count_transformer(architecture, STYLE, TOKENS)
+    inputs = torch.empty(1, TOKENS, WIDTH).double(), torch.empty(TOKENS, WIDTH).double()
+    assert form.params == sum(parameter.numel() for parameter in stack.parameters())
+    assert form.macs == count_macs(stack, inputs)[0]
+    assert torch.isfinite(perturbed(stack)(*embeddings())).all()
+
+
+def test_ranges_are_values_of_an_axis_of_listed_and_of_unlisted_spaces() -> None:
+    axis, values = parse_axis("topology=resnet, dca( k=2 )[ :2]+resnet[2:],rmt")
+    assert values == ("resnet", "dca(k=2)[:2]+resnet[2:]", "rmt")
+    listed = space_named("depth-heads", BASE).with_axes({"depth": (4, 6), axis: values})
+    members = [one for one in listed.architectures if not is_one_run(one.topology)]
+    assert {(one.depth, one.topology) for one in members} == {
+        (4, "dca(k=2)/resnet"),
+        (6, "dca(k=2)[0:2]+resnet[2:6]"),
+    }
+    assert all(listed.candidate(listed.architectures[one]).architecture == one for one in members)
+    blocks = space_named("per-block", BASE).with_axes({axis: values[:2]})
+    assert not blocks.is_listed
+    candidate = blocks.candidate({**(blocks.point(blocks.first) or {}), axis: values[1], "heads:3": 2})
+    assert candidate in blocks
+    assert candidate.architecture.each("heads") == (4, 4, 2, 4, 4, 4)
+
+    def params(one: Architecture) -> tuple[int, ...]:
+        return (count_transformer(one, STYLE, TOKENS).params,)
+
+    costs = {slice_.cost_of(blocks.point(candidate) or {}) for slice_ in slices_of(blocks, params)}
+    assert costs - {None} == {params(candidate.architecture)}
+
+
+def test_what_a_range_refuses_is_counted_in_its_blocks_alone() -> None:
+    """rmt takes one head dim in all blocks that it wires: here in the last two of three."""
+    base = Architecture(depth=3, width=16, heads=2, head_dim=4, hidden=8, topology="resnet[:1]+rmt[1:]")
+    space = SearchSpace("s", base, {f"head_dim:{block}": (4, 8) for block in (1, 2, 3)})
+
+    def params(one: Architecture) -> tuple[int, ...]:
+        return (count_transformer(one, STYLE, TOKENS).params,)
+
+    slices = list(slices_of(space, params))
+    assert sum(prod(len(part.options) for part in slice_.parts) for slice_ in slices) == len(space) == 4
+    for one in space:
+        costs = [slice_.cost_of(space.point(one) or {}) for slice_ in slices]
+        assert [cost for cost in costs if cost is not None] == [params(one.architecture)]
+
+
+def test_what_a_run_of_an_axis_is_wired_by_is_one_topology() -> None:
+    with pytest.raises(UserError, match=r"each value of axis 'topology:1' .* wires one run, got dca/resnet"):
+        space_named("per-block", BASE).with_axes({"topology:1": ("resnet", "dca/resnet")})
+
+
+def test_each_run_is_asked_whether_it_can_be_retrofitted() -> None:
+    assert refusal(BASE, "resnet[:1]+dca[1:]") is None
+    assert "does not start as the residual network" in str(refusal(BASE, "resnet[:1]+ancre[1:]"))
+
+
+def test_a_text_without_blanks_is_the_same_network() -> None:
+    assert tidy(" dca( k=2 )[ :2 ]+ resnet[2:]") == "dca(k=2)[:2]+resnet[2:]"
+    assert tidy("dca( k=2 ) / resnet") == "dca(k=2)/resnet"

@@ -1,0 +1,209 @@
+"""Optimisers of a network: which parameters are whose, and trainings by each of them."""
+
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import timm
+import torch
+import torch.nn.functional as F
+from torch import nn, optim
+
+from search_spaces.architecture import Architecture
+from search_spaces.errors import UserError
+from search_spaces.models.decoder import build_decoder
+from search_spaces.topologies.decay import split_by_decay
+from tasks.base import Diverged, Fitted
+from tasks.digits import DigitsRecipe, DigitsViT
+from tasks.galore import EPSILON, GaLoreAdamW
+from tasks.optimizer_choice import CHOICES
+from tasks.optimizers import hidden_maps, optimizers_for
+from tasks.recipe import Recipe
+from tasks.run import CONTINUE, STOP, Decision, Run
+from tasks.training import checkpoint_of
+
+SHAPE = Architecture(depth=2, width=16, heads=2, head_dim=8, hidden=32)
+RECIPE = DigitsRecipe(steps=12, batch=32, lr=3e-3, accumulate=2, measured=64, reports=3)
+EACH = ["adamw", "adam", "sgd(momentum=0.9,nesterov=true)", "galore(gap=3,rank=4)", "muon"]
+
+
+def test_each_optimiser_is_tried_here() -> None:
+    assert {text.partition("(")[0] for text in EACH} == set(CHOICES)
+
+
+def names(network: nn.Module, optimizer: optim.Optimizer) -> set[str]:
+    own = {id(one) for group in optimizer.param_groups for one in group["params"]}
+    return {name for name, one in network.named_parameters() if id(one) in own}
+
+
+def maps(network: nn.Module) -> set[str]:
+    found = {id(one) for one in hidden_maps(network)}
+    return {name for name, one in network.named_parameters() if id(one) in found}
+
+
+@pytest.mark.parametrize("text", EACH)
+@pytest.mark.parametrize("topology", ["resnet", "ancre", "hyper", "rmt"])
+def test_every_parameter_is_one_optimisers_and_decays_as_it_should(text: str, topology: str) -> None:
+    network = DigitsViT().build(replace(SHAPE, topology=topology))
+    recipe = replace(RECIPE, optimizer=text, weight_decay=0.3, without_decay=("head",))
+    groups = [group for one in optimizers_for(network, recipe) for group in one.param_groups]
+    everything = [id(one) for group in groups for one in group["params"]]
+    assert sorted(everything) == sorted(id(one) for one in network.parameters())
+    decayed, exempt = split_by_decay(network, ("head",))
+    for decay, among in ((0.3, decayed), (0.0, exempt)):
+        of_group = {id(one) for group in groups if group["weight_decay"] == decay for one in group["params"]}
+        assert of_group == {id(one) for one in among}
+    assert {group["lr"] for group in groups} == {RECIPE.lr}
+
+
+def test_hidden_maps_are_the_stacks_and_neither_embeddings_nor_heads_nor_vectors() -> None:
+    network = DigitsViT().build(replace(SHAPE, depth=1, topology="hyper"))
+    layers = {"layers.0.project.qkv", "layers.0.out", "layers.1.up", "layers.1.down"}
+    wiring = {f"topology.connections.{number}.dynamic.project" for number in (0, 1)}
+    assert maps(network) == {f"stack.{name}.weight" for name in layers | wiring}
+    muon, adamw = optimizers_for(network, replace(RECIPE, optimizer="muon"))
+    assert names(network, muon) == maps(network)
+    assert {"head.weight", "embedding.project.weight", "embedding.positions", "stack.topology.connections.0.static",
+            "stack.layers.1.up.bias"} <= names(network, adamw)  # fmt: skip
+
+
+def test_words_that_are_tied_to_the_head_are_no_hidden_map() -> None:
+    network = build_decoder(SHAPE, "gpt2", vocabulary=50, context=8, tied=True)
+    assert all(name.startswith("stack.layers") for name in maps(network))
+
+
+def test_without_a_stack_they_are_what_is_between_the_first_and_the_last_matrix() -> None:
+    plain = nn.Sequential(nn.Linear(2, 8), nn.LayerNorm(8), nn.Linear(8, 9), nn.Linear(9, 3))
+    assert maps(plain) == {"2.weight"}
+    with_words = nn.Sequential(nn.Embedding(5, 8), nn.Linear(8, 9), nn.Linear(9, 5))
+    assert maps(with_words) == {"1.weight"}
+    tied = nn.Sequential(nn.Embedding(5, 8), nn.Linear(8, 8), nn.Linear(8, 5), nn.Linear(5, 2))
+    tied[2].weight = tied[0].weight
+    assert maps(tied) == {"1.weight"}
+    network = timm.create_model("deit_tiny_patch16_224", depth=1)
+    found = {"attn.qkv", "attn.proj", "mlp.fc1", "mlp.fc2"}
+    assert maps(network) == {f"blocks.0.{name}.weight" for name in found}
+
+
+@pytest.mark.parametrize("text", ["galore", "muon"])
+def test_a_network_without_hidden_maps_is_refused(text: str) -> None:
+    network = nn.Sequential(nn.Linear(2, 8), nn.GELU(), nn.Linear(8, 2))
+    with pytest.raises(
+        UserError, match=f"optimizer {text} is for the maps of hidden layers, and this network has none"
+    ):
+        optimizers_for(network, Recipe(steps=1, batch=1, lr=1.0, optimizer=text))
+
+
+def test_galore_projects_each_of_the_maps_that_stand_in_one_weight() -> None:
+    llama = build_decoder(SHAPE, "llama", vocabulary=50, context=8)
+    galore, adamw = optimizers_for(llama, replace(RECIPE, optimizer="galore(gap=7,rank=3,scale=0.5)"))
+    number = {name: group["maps"] for group in galore.param_groups for name, one in llama.named_parameters()
+              if any(one is member for member in group["params"])}  # fmt: skip
+    kinds = {"project.qkv": 3, "out": 1, "up": 2, "down": 1}  # a gate stands beside what it gates
+    assert {name.removesuffix(".weight").split(".", 3)[-1]: count for name, count in number.items()} == kinds
+    assert {(group["rank"], group["gap"], group["scale"]) for group in galore.param_groups} == {(3, 7, 0.5)}
+    assert {group["eps"] for group in adamw.param_groups} == {EPSILON}
+
+
+def made(network: nn.Module, text: str) -> list[optim.Optimizer]:
+    """The optimisers as anybody would write them down."""
+    decayed, exempt = split_by_decay(network)
+    hidden = {id(one) for one in network.get_submodule("stack.layers").parameters() if one.ndim == 2}
+    both = [{"params": decayed, "weight_decay": RECIPE.weight_decay}, {"params": exempt, "weight_decay": 0.0}]
+    inner = {"params": [p for p in decayed if id(p) in hidden], "weight_decay": RECIPE.weight_decay}
+    outer = [{**group, "params": [p for p in group["params"] if id(p) not in hidden]} for group in both]
+    match text.partition("(")[0]:
+        case "adam":
+            return [optim.Adam(both, fused=True)]
+        case "sgd":
+            return [optim.SGD(both, momentum=0.9, nesterov=True, fused=True)]
+        case "muon":
+            return [optim.Muon([inner], adjust_lr_fn="match_rms_adamw"), optim.AdamW(outer, fused=True)]
+        case "galore":
+            number = {layer.project.qkv.weight: 3 for layer in network.get_submodule("stack.layers")[::2]}
+            cut = [
+                {**inner, "params": [p for p in inner["params"] if number.get(p, 1) == m], "maps": m} for m in (1, 3)
+            ]
+            return [GaLoreAdamW(cut, lr=1.0, rank=4, gap=3), optim.AdamW(outer, eps=1e-6, fused=True)]
+    return [optim.AdamW(both, fused=True)]
+
+
+@pytest.mark.parametrize("text", EACH)
+def test_training_is_the_loop_that_anybody_would_write(text: str) -> None:
+    task, recipe = DigitsViT(), replace(RECIPE, optimizer=text, accumulate=1)
+    torch.manual_seed(5)
+    network = task.build(SHAPE)
+    optimizers = made(network, text)
+    batches = task.splits.training(recipe, 5, (), torch.device("cpu"))
+    for step in range(12):
+        (inputs, labels), _ = next(batches)
+        F.cross_entropy(network(*inputs) if isinstance(inputs, tuple) else network(inputs), labels).backward()
+        groups = [group for optimizer in optimizers for group in optimizer.param_groups]
+        nn.utils.clip_grad_norm_([one for group in groups for one in group["params"]], recipe.clip)
+        for optimizer in optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = recipe.learning_rate(step, 12)
+            optimizer.step()
+            optimizer.zero_grad()
+    found = task.fit(Run(architecture=SHAPE, recipe=recipe, seed=5)).network
+    assert found is not None
+    for name, one in found.state_dict().items():
+        assert torch.equal(one, network.state_dict()[name]), name
+
+
+def fitted(text: str, folder: Path | None, stop: int = 0) -> tuple[Fitted, list[dict[str, float]]]:
+    curve: list[dict[str, float]] = []
+
+    def report(step: int, metrics: Mapping[str, float]) -> Decision:
+        curve.append(dict(metrics))
+        return STOP if step == stop else CONTINUE
+
+    recipe = replace(RECIPE, optimizer=text)
+    return DigitsViT().fit(Run(architecture=SHAPE, recipe=recipe, seed=0, folder=folder, report=report)), curve
+
+
+@pytest.mark.parametrize("text", EACH)
+def test_a_training_that_was_stopped_ends_as_one_that_was_not(text: str, tmp_path: Path) -> None:
+    whole, curve = fitted(text, None)
+    stopped, _ = fitted(text, tmp_path, stop=4)
+    assert stopped.steps == 4  # GaLore's second projection is of the fourth step, and its third comes after it
+    resumed, again = fitted(text, tmp_path)
+    assert (resumed, again) == (whole, curve)
+    assert whole.network is not None
+    assert resumed.network is not None
+    for name, one in whole.network.state_dict().items():
+        assert torch.equal(one, resumed.network.state_dict()[name])
+
+
+def test_each_optimiser_trains_another_network() -> None:
+    losses = {text: fitted(text, None)[0].metrics["loss"] for text in [*EACH, "galore", "muon(adjust=original)", "sgd"]}
+    assert len(set(losses.values())) == len(losses)
+
+
+def test_checkpoints_are_of_their_optimiser() -> None:
+    def words(text: str) -> str:
+        return checkpoint_of(
+            DigitsViT(), Run(architecture=SHAPE, recipe=replace(RECIPE, optimizer=text), seed=0)
+        ).identity
+
+    assert len({words(text) for text in EACH}) == len(EACH)
+
+
+@pytest.mark.parametrize("text", EACH)
+def test_each_trains_in_bfloat16_and_says_nothing(text: str, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    recipe = replace(RECIPE, optimizer=text, precision="bf16-true")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = DigitsViT().fit(Run(architecture=SHAPE, recipe=recipe, seed=0, folder=tmp_path))
+    assert math.isfinite(found.metrics["loss"])
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("text", EACH)
+def test_a_loss_that_is_not_finite_ends_a_training_by_any_of_them(text: str) -> None:
+    recipe = replace(RECIPE, optimizer=text, lr=1e30, clip=0.0, steps=30)
+    with pytest.raises(Diverged, match="the loss is not finite"):
+        DigitsViT().fit(Run(architecture=SHAPE, recipe=recipe, seed=0))
