@@ -33,7 +33,8 @@ def replayed(tmp_path: Path) -> Replayed:
 
     def run(rows: list[Row] | None = None, **asked: Any) -> Study:
         storage = f"sqlite:///{tmp_path}/{next(count)}/s.db"
-        return nas.search(written(tmp_path, rows), **{"trials": 12, "sampler": "random", "storage": storage, **asked})
+        one_by_one = {"workers": 1, "trials": 12, "sampler": "random"}  # in an order that does not hang on the clock
+        return nas.search(written(tmp_path, rows), **{**one_by_one, "storage": storage, **asked})
 
     return run
 
@@ -92,7 +93,9 @@ def test_what_has_seeds_left_is_confirmed_and_nothing_else(replayed: Replayed) -
 
 
 def test_what_is_searched_for_want_of_seeds_confirms_nothing(replayed: Replayed) -> None:
-    rows = [row for row in plain() if row.seed == 0 or (row.seed == 1 and row.architecture == LEAST)]
+    every = plain()
+    first = first_of({row.architecture for row in every})
+    rows = [row for row in every if row.seed == 0 or (row.seed == 1 and row.architecture == first)]
     study = replayed(rows, trials=8, confirm=0.5)
     assert len({row.architecture for row in study.rows()}) == 7
     assert {row.identity() for row in study.rows() if row.seed == 0}.isdisjoint(study.confirming)
