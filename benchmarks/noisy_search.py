@@ -12,11 +12,15 @@ search without another seed for anything: they report what nothing else that was
 nothing beats by its model's expectations; it takes so long that it has two seeds.
 """
 
+import os
 import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
+from functools import cache
+from multiprocessing import get_context
 
 import numpy as np
 import optuna
@@ -175,39 +179,77 @@ def floored(architecture: Architecture, count: Count) -> float:
     return max(interacting(architecture, count), 1.5)
 
 
-def figures(quick: bool) -> dict[str, Figure]:
-    """Five seeds of all landscapes; where it is to be quick, one seed of the first of them."""
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
+@dataclass(frozen=True)
+class Case:
+    """What came of a landscape at a noise.
+
+    Attributes:
+        shares: Search -> the hypervolume of what it reports, the median over seeds; "" is this project's.
+        error: The calibration error, None where no chances are said.
+        off: How far above the truth each reported mean of fresh seeds is, in deviations of the noise.
+        proposals_s: Each search's seconds of CPU of a proposal.
+    """
+
+    shares: dict[str, float]
+    error: float | None
+    off: list[float]
+    proposals_s: list[float]
+
+
+@cache
+def every_landscape(quick: bool) -> dict[tuple[str, str], Landscape]:
+    """(name of a loss, name of a budget) -> the landscape; few where it is to be quick."""
     losses = {name: (loss, 0.0) for name, (loss, noise) in LOSSES.items() if not noise} | {"floored": (floored, 0.0)}
-    every = landscapes(BUDGETS, {"interacting": (interacting, 0.0)} if quick else losses)
-    seeds = range(1 if quick else 5)
+    return landscapes(BUDGETS, {"interacting": (interacting, 0.0)} if quick else losses)
+
+
+def measured(asked: tuple[str, tuple[str, str], bool]) -> Case:
+    """What came of (the noise's name, the landscape's, whether it is to be quick): in a process of its own, maybe."""
+    word, name, quick = asked
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    landscape, seeds = every_landscape(quick)[name], range(1 if quick else 5)
+    noise = NOISES[word] * AUDITED * float(np.std([landscape.loss[one] for one in landscape.inside]))
     inner = {"single": f"{Once.__module__}:Once", "nas-nsga2": "nsga2", "nas-tpe": "tpe"}
     peers: dict[str, Search] = {name: as_measured(one) for name, one in inner.items()} | {"botorch": botorch}
-    found, spent = dict[str, Figure](), list[float]()
-    for word, times in NOISES.items():
-        least, worst, off = dict[str, float](), None, list[float]()
-        for (loss, budget), landscape in every.items():
-            noise = times * AUDITED * float(np.std([landscape.loss[one] for one in landscape.inside]))
-            reported = {
-                name: [search(landscape, noise, seed) for seed in (seeds[:2] if search is botorch else seeds)]
-                for name, search in {"": ours, **({} if quick else peers)}.items()
-            }
-            shares = {
-                name: statistics.median(landscape.hypervolume(one.front) for one in each)
-                for name, each in reported.items()
-            }
-            least = {name: min(share, least.get(name, 1.0)) for name, share in shares.items()}
-            error = calibration_error(landscape, reported[""])
-            worst = None if error is None else max(worst or 0.0, error)
-            fresh = [pair for one in reported[""] for pair in one.fresh.items()]
-            off += [(mean - landscape.loss[architecture]) / (noise or 1) for architecture, mean in fresh]
-            spent += [one.proposal_s for one in reported[""]]
-            print(word, loss, budget, shares, error, file=sys.stderr, flush=True)  # hours go by until the end
-            found[f"hypervolume_{word}_{loss}_{budget}"] = Figure(shares.pop(""), "share", "higher", None, shares)
+    reported = {
+        name: [search(landscape, noise, seed) for seed in (seeds[:2] if search is botorch else seeds)]
+        for name, search in {"": ours, **({} if quick else peers)}.items()
+    }
+    shares = {
+        name: statistics.median(landscape.hypervolume(one.front) for one in each) for name, each in reported.items()
+    }
+    fresh = [pair for one in reported[""] for pair in one.fresh.items()]
+    off = [(mean - landscape.loss[architecture]) / (noise or 1) for architecture, mean in fresh]
+    error = calibration_error(landscape, reported[""])
+    print(word, *name, shares, error, file=sys.stderr, flush=True)  # hours go by until the end
+    return Case(shares, error, off, [one.proposal_s for one in reported[""]])
+
+
+def figures(quick: bool) -> dict[str, Figure]:
+    """Five seeds of all landscapes, as many at once as there are cores; where it is to be quick, one seed of few."""
+    names = list(every_landscape(quick))
+    asked = [(word, name, quick) for word in NOISES for name in names]
+    if quick:
+        cases = dict(zip(asked, map(measured, asked), strict=True))
+    else:
+        os.environ.setdefault("OMP_NUM_THREADS", "1")  # or each of the processes takes every core
+        with ProcessPoolExecutor(mp_context=get_context("spawn")) as processes:
+            cases = dict(zip(asked, processes.map(measured, asked), strict=True))
+    found = dict[str, Figure]()
+    for word in NOISES:
+        here = {name: case for (noise, name, _), case in cases.items() if noise == word}
+        for (loss, budget), case in here.items():
+            peers = {name: share for name, share in case.shares.items() if name}
+            found[f"hypervolume_{word}_{loss}_{budget}"] = Figure(case.shares[""], "share", "higher", None, peers)
+        least = {name: min(case.shares[name] for case in here.values()) for name in next(iter(here.values())).shares}
+        errors = [case.error for case in here.values() if case.error is not None]
         target = 0.98 if word == "half" else None
         found[f"hypervolume_{word}"] = Figure(least.pop(""), "share", "higher", target, least)
-        found[f"calibration_error_{word}"] = Figure(worst, "share", "lower", 0.1)
-        found[f"fresh_bias_{word}"] = Figure(statistics.fmean(off), "deviations", "higher")
+        found[f"calibration_error_{word}"] = Figure(max(errors, default=None), "share", "lower", 0.1)
+        found[f"fresh_bias_{word}"] = Figure(
+            statistics.fmean(off for case in here.values() for off in case.off), "deviations", "higher"
+        )
+    spent = [proposal_s for case in cases.values() for proposal_s in case.proposals_s]
     return found | {"proposal_ms": Figure(1000 * statistics.median(spent), "ms", "lower", 100)}
 
 
