@@ -9,19 +9,20 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor, nn
 
 from nas import conditioning, counting
-from nas.budget import parse_budget
+from nas.budget import Budget, parse_budget
 from nas.debugging import show_traceback
 from nas.device import lent_device
 from nas.failures import clean_up, reason_of_failure
 from nas.jobs import EvaluationJob, blank_row, first_process, identity, lacks_network, recipe_of, task_of
 from nas.networks import copy_network, keep_network, load_network
-from nas.objectives import MEASURES
+from nas.objectives import COUNTED, MEASURES
 from nas.profiling.profile import profile
 from nas.profiling.steps import threads_on_the_cpu
 from nas.steps import ToldSteps
@@ -54,9 +55,11 @@ def evaluate(job: EvaluationJob) -> Row:
     row = blank_row(job)
     with threads_on_the_cpu(job.threads):
         try:
+            limits = parse_budget([job.limits])
             row = replace(row, costs=counting.count(task, job.architecture))
-            if job.profiled or job.limits or job.trace:
-                row = _profiled(task, job, row)
+            row = _held_to(limits.counted, row, asdict(row.costs))
+            if row.status != "over-budget" and (job.profiled or limits.profiled.bounds or job.trace):
+                row = _profiled(task, job, limits.profiled, row)
             if "conditioning" in job.measures:  # refused before hours of training, not after
                 with counting.meta_device():
                     conditioning.refuse(task.build(job.architecture))
@@ -198,19 +201,23 @@ def _not_fatal(what: str) -> Iterator[None]:
         warnings.warn(f"{what}: {reason_of(error)}", Notice, 2)
 
 
-def _profiled(task: Task, job: EvaluationJob, row: Row) -> Row:
-    """The Row with its profile; over budget where a limit is not kept."""
-    limits = parse_budget([job.limits])
+def _profiled(task: Task, job: EvaluationJob, limits: Budget, row: Row) -> Row:
+    """The Row with its profile, held to these limits."""
     recipe = recipe_of(task, job.preset, job.settings)
     found = profile(task, job.architecture, recipe, None, Path(job.trace) if job.trace else None, job.threads)
     for quantity in limits.bounds:
         if quantity not in found:
             raise RuntimeError(f"{quantity} is bounded and was not measured: {found.get('profile_note')}")
-    row = replace(row, profile=found)
-    if limits.allows({name: value for name, value in found.items() if not isinstance(value, str)}):
+    return _held_to(limits, replace(row, profile=found), found)
+
+
+def _held_to(limits: Budget, row: Row, found: Mapping[str, Any]) -> Row:
+    """The Row, over budget where what was found is not within limits."""
+    has = {quantity: found[quantity] or 0 for quantity in limits.bounds}  # None where what was recorded does not tell
+    if limits.allows(has):
         return row
-    has = ", ".join(f"{quantity}={found[quantity]:.4g}" for quantity in limits.bounds)
-    return replace(row, status="over-budget", error=f"{has} is not within {limits}")
+    said = ", ".join(f"{name}={has[name]}" if name in COUNTED else f"{name}={has[name]:.4g}" for name in has)
+    return replace(row, status="over-budget", error=f"{said} is not within {limits}")
 
 
 def _check(task: Task, fitted: Fitted) -> None:

@@ -1,7 +1,10 @@
 """Which members of a space keep a budget on a task: costs are counted, and shown where that takes its time."""
 
+from functools import partial
+
 from nas.budget import Budget, Feasible, feasible
 from nas.counting import cheap_counts
+from nas.fitted_counts import fitted_counts
 from nas.unlisted.programme import Programme
 from search_spaces.architecture import Architecture
 from search_spaces.space import SearchSpace
@@ -11,7 +14,6 @@ from tasks.progress import Progress
 
 def within(space: SearchSpace, task: Task, budget: Budget) -> Feasible | Programme:
     """The candidates within a budget, listed where they can be."""
-
     number = len(space.architectures) if space.is_listed else None
     with Progress(f"costs in space {space.name!r} on {task.name}", number) as progress:
 
@@ -20,4 +22,12 @@ def within(space: SearchSpace, task: Task, budget: Budget) -> Feasible | Program
             progress.advance()
             return found
 
-        return feasible(space, counts, budget) if space.is_listed else Programme(space, counts, budget)
+        if not space.is_listed:
+            return Programme(space, counts, budget)
+        if not budget.counted.bounds or task.closed_form(space.base) is not None:
+            return feasible(space, counts, budget)
+        fitted = {}
+        for architecture, counted in fitted_counts(space.architectures, partial(cheap_counts, task)):
+            fitted[architecture] = counted
+            progress.advance()
+        return feasible(space, fitted.__getitem__, budget)

@@ -39,8 +39,8 @@ class EvaluationJob:
         folder: Where the evaluation keeps what it needs to be continued, and its Row once it has one, or None.
         network: Folder that the trained network is kept in, or is in already, or None.
         until: The training stops at the first report at this step or behind it; None trains to the end.
-        limits: Bounds on what is profiled, as text; a network that does not keep them is not trained.
-        profiled: Whether the network is profiled before it is trained; with limits or a trace it is in any case.
+        limits: A budget, as text; a network that does not keep it is not trained.
+        profiled: Whether the network is profiled before it is trained; for limits or a trace it is in any case.
         trace: File, without its ending, for a trace of its training steps, or None.
         measures: What is measured of the trained network, by names in nas.objectives.MEASURES.
         render: File that shows what the trained network does, or None.

@@ -147,7 +147,7 @@ class Scheduler:
 
     def _begin(self, plan: Plan, job: EvaluationJob) -> int:
         """Have a job evaluated, unless all of it is known: how many evaluations were begun."""
-        profiled = job.profiled or job.limits or job.trace
+        profiled = job.profiled or job.trace
         if job.known is None or profiled or lacks_network(job, job.known):
             self.on_begin(job)
             self.workers.submit(job)

@@ -268,7 +268,7 @@ class SearchPlan(Plan):
             number=trial.number,
             # What has other seeds already has shown that it matters.
             until=None if seed != first_seed or self._confirms(trial) else self._stopping.until(trial),
-            limits="" if goes_on else str(budget.profiled),  # it kept them when it began
+            limits="" if goes_on else str(budget),  # it kept them when it began
             profiled=bool(budget.profiled.bounds) or any(name in PROFILED for name in config.objectives),
             trace=str(self.traces / candidate.key) if self.traces else None,
             measures=measures_for(config.objectives),

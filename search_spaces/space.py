@@ -102,7 +102,8 @@ class SearchSpace:
     def with_axes(self, axes: Axes) -> "SearchSpace":
         """The space with these axes added, or in place of its own; its name says so.
 
-        A field's axis stands in place of those of its runs, and the other way round.
+        A field's axis stands in place of those of its runs, and the other way round. Options of topologies that are no
+        longer in it go with them.
 
         Raises:
             UserError: As the class does.
@@ -112,7 +113,10 @@ class SearchSpace:
         if self.listed is not None:
             raise UserError(f"space {self.name!r} has the architectures that it lists, got axis {next(iter(axes))!r}.")
         said = [f"{axis}={','.join(map(format_scalar, values))}" for axis, values in axes.items()]
-        kept = {axis: values for axis, values in self.axes.items() if not any(replaces(new, axis) for new in axes)}
+        left = {_topology_of({"topology": text}) for text in axes.get("topology", ())}
+        gone = {axis for axis in self.axes if left and (option := option_of(axis)) and option[0] not in left}
+        gone |= {axis for axis in self.axes if any(replaces(new, axis) for new in axes)}
+        kept = {axis: values for axis, values in self.axes.items() if axis not in gone}
         return SearchSpace(" ".join((self.name, *said)), self.base, {**kept, **axes})
 
     @cached_property

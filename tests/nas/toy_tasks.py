@@ -202,6 +202,22 @@ class Counted(Toy):
         return super().fit(run)
 
 
+class Irregular(Toy):
+    """Has no closed form, and one network that is larger than all others say."""
+
+    name = "irregular"
+
+    def closed_form(self, architecture: Architecture) -> None:  # type: ignore[override]
+        """Nobody has worked it out."""
+
+    def build(self, architecture: Architecture) -> nn.Module:
+        """Five blocks of three heads have another map."""
+        network = super().build(architecture)
+        if (architecture.depth, architecture.heads) == (5, 3):
+            network.add_module("another", nn.Linear(8, 8))
+        return network
+
+
 class Stepping(Toy):
     """Takes five steps, reports each but the last, and can be stopped and gone on with."""
 

@@ -152,6 +152,15 @@ def test_axes_are_added_or_take_the_place_of_those_there_are() -> None:
         space.with_axes({"speed": (8,)})
 
 
+def test_options_go_with_the_topologies_that_are_left_out() -> None:
+    axes = {"topology": ("resnet", "dca", "hyper"), "dca.k": (1, 2), "hyper.streams": (2, 4), "depth": (2, 4)}
+    space = SearchSpace("s", BASE, axes)
+    assert space.with_axes({"topology": ("resnet", "hyper")}).axes.keys() == {"topology", "hyper.streams", "depth"}
+    assert space.with_axes({"depth": (4,)}).axes.keys() == axes.keys()
+    with pytest.raises(UserError, match=r"axis 'dca\.k'"):
+        space.with_axes({"topology": ("resnet",), "dca.k": (1, 2)})
+
+
 def test_an_axis_of_options_applies_where_its_topology_is_with_fixed_options_too() -> None:
     base = replace(BASE, topology="dca(per_entry=true)")
     space = SearchSpace("s", base, {"topology": ("dca(per_entry=true)", "resnet")})

@@ -1,0 +1,141 @@
+"""Counts that follow from those of few architectures are those that counting gives, whatever they are made of."""
+
+import math
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+from nas.budget import parse_budget
+from nas.counting import cheap_counts
+from nas.evaluation import evaluate
+from nas.feasibility import within
+from nas.fitted_counts import Counted, fitted_counts
+from nas.jobs import EvaluationJob
+from search_spaces.architecture import Architecture
+from search_spaces.models.vit import count_vit
+from search_spaces.space import SearchSpace
+from search_spaces.topologies.registry import TOPOLOGIES, refusal
+from toy_searches import TOYS, Search
+from toy_tasks import Toy
+
+
+def members(topology: str = "resnet", widths: tuple[int, ...] = (16,)) -> list[Architecture]:
+    """96 of one width, whose layers are half as wide again; in an order of their own."""
+    every = [
+        Architecture(depth=depth, width=width, heads=heads, head_dim=head_dim, hidden=3 * width // 2, topology=topology)
+        for depth, heads, head_dim, width in product((1, 2, 3, 4, 6, 9), (1, 2, 4, 8), (2, 4, 8, 16), widths)
+    ]
+    random.Random(1).shuffle(every)
+    return [one for one in every if refusal(one) is None]
+
+
+class Asked:
+    """A way to count, and what was asked of it."""
+
+    def __init__(self, count: Callable[[Architecture], Counted]) -> None:
+        self.asked: list[Architecture] = []
+        self._count = count
+
+    def __call__(self, architecture: Architecture) -> Counted:
+        self.asked.append(architecture)
+        return self._count(architecture)
+
+
+def vit(architecture: Architecture) -> Counted:
+    counted = count_vit(architecture, (1, 8, 8), 2, 10)
+    return {"params": counted.params, "macs": counted.macs}
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES.names())
+def test_the_counts_of_every_topology_are_its_closed_form(topology: str) -> None:
+    every, count = members(topology), Asked(vit)
+    assert dict(fitted_counts(every, count)) == {one: vit(one) for one in every}
+    assert len(set(count.asked)) == len(count.asked)
+
+
+@pytest.mark.parametrize(("topology", "most"), [("resnet", 22), ("denseformer", 22), ("dca", 22), ("rmt(keys=8)", 28)])
+def test_few_are_asked_where_counts_are_polynomials(topology: str, most: int) -> None:
+    count = Asked(vit)
+    dict(fitted_counts(members(topology), count))
+    assert 8 < len(count.asked) <= most
+
+
+def test_widths_are_fitted_as_well() -> None:
+    every, count = members(widths=(8, 16, 24, 32)), Asked(vit)
+    assert dict(fitted_counts(every, count)) == {one: vit(one) for one in every}
+    assert len(count.asked) < len(every) / 6
+
+
+def test_what_is_no_polynomial_of_depth_is_fitted_for_each_depth() -> None:
+    def by_threes(one: Architecture) -> Counted:
+        return {"params": math.ceil(one.depth / 3) * one.heads * one.head_dim, "macs": 2**one.depth}
+
+    every, count = members(), Asked(by_threes)
+    assert dict(fitted_counts(every, count)) == {one: by_threes(one) for one in every}
+    assert len(count.asked) < len(every) * 0.7
+
+
+@pytest.mark.parametrize(
+    "count",
+    [
+        lambda one: {"params": random.Random(one.key).randrange(10**9)},
+        lambda one: {"params": one.heads**one.head_dim},
+        lambda one: {"params": one.depth * one.heads + (one.depth == 6)},
+        lambda one: {"params": one.depth * max(1, one.heads // 3) * one.head_dim},
+        lambda one: {"params": one.depth + one.heads * (one.head_dim // 3)},
+    ],
+)
+def test_what_is_no_polynomial_is_counted(count: Callable[[Architecture], Counted]) -> None:
+    every, asked = members(), Asked(count)
+    assert dict(fitted_counts(every, asked)) == {one: count(one) for one in every}
+
+
+def test_networks_that_differ_in_more_than_numbers_are_not_held_against_each_other() -> None:
+    every, count = [*members("resnet"), *members("denseformer"), *members("hyper(streams=2)")], Asked(vit)
+    assert dict(fitted_counts(every, count)) == {one: vit(one) for one in every}
+    assert len(count.asked) < len(every) / 4
+    assert dict(fitted_counts([], vit)) == {}
+
+
+class Uncounted(Toy):
+    """A task whose arithmetic nobody has worked out, and that notices what is built."""
+
+    built = 0
+
+    def closed_form(self, architecture: Architecture) -> None:
+        return None
+
+    def build(self, architecture: Architecture):  # type: ignore[no-untyped-def]
+        type(self).built += 1
+        return super().build(architecture)
+
+
+def test_a_budget_finds_the_same_members_without_a_closed_form() -> None:
+    space = SearchSpace("toys", Toy.base, {"depth": tuple(range(1, 13)), "heads": (1, 2, 3, 4, 6, 8, 12, 16)})
+    budget = parse_budget(["1k<=params<=3k,macs<=4k"])
+    assert list(within(space, Uncounted(), budget)) == list(within(space, Toy(), budget))
+    built = Uncounted.built
+    assert 0 < built < 30
+    assert len(list(within(space, Uncounted(), parse_budget([])))) == 96
+    assert Uncounted.built == built
+
+
+@pytest.mark.parametrize("profiled", [False, True])
+def test_a_network_that_turns_out_over_budget_is_not_trained(profiled: bool) -> None:
+    has = cheap_counts(Toy(), Toy.base)["params"]
+    job = EvaluationJob(task=f"{TOYS}:Toy", architecture=Toy.base, preset="smoke", limits=f"params<={has - 1}")
+    assert evaluate(replace(job, limits=f"params<={has}")).status == "complete"
+    refused = evaluate(replace(job, profiled=profiled))
+    assert (refused.status, refused.steps, refused.profile) == ("over-budget", 0, {})
+    assert refused.error == f"params={has} is not within params<={has - 1}"
+
+
+def test_a_search_trains_nothing_that_is_larger_than_was_fitted(search: Search) -> None:
+    asked = {"axis": ["depth=1,2,3,4,5,6", "heads=1,2,3,4,5,6", "head_dim=8", "topology=resnet"], "trials": 36, "sampler": "random"}
+    size = cheap_counts(Toy(), replace(Toy.base, depth=5, heads=3))["params"]
+    study = search(task=f"{TOYS}:Irregular", budget=f"params<={size}", **asked)
+    (refused,) = [row for row in study.rows() if row.status != "complete"]
+    assert (refused.architecture.depth, refused.architecture.heads, refused.status) == (5, 3, "over-budget")
