@@ -134,8 +134,8 @@ def test_a_network_that_turns_out_over_budget_is_not_trained(profiled: bool) -> 
 
 
 def test_a_search_trains_nothing_that_is_larger_than_was_fitted(search: Search) -> None:
-    asked = {"axis": ["depth=1,2,3,4,5,6", "heads=1,2,3,4,5,6", "head_dim=8", "topology=resnet"], "trials": 36, "sampler": "random"}
+    axes = ["depth=1,2,3,4,5,6", "heads=1,2,3,4,5,6", "head_dim=8", "topology=resnet"]
     size = cheap_counts(Toy(), replace(Toy.base, depth=5, heads=3))["params"]
-    study = search(task=f"{TOYS}:Irregular", budget=f"params<={size}", **asked)
+    study = search(task=f"{TOYS}:Irregular", budget=f"params<={size}", axis=axes, trials=36)
     (refused,) = [row for row in study.rows() if row.status != "complete"]
     assert (refused.architecture.depth, refused.architecture.heads, refused.status) == (5, 3, "over-budget")
