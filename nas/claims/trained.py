@@ -13,6 +13,7 @@ from nas.scheduler import evaluate_all
 from nas.workers.resources import Resources
 from results.row import Row
 from search_spaces.architecture import Architecture
+from tasks.base import Task
 
 TASK = "digits-vit"
 SEEDS = {"smoke": 4, "proxy": 8}
@@ -108,7 +109,7 @@ class Trained(Experiment):
             candidates(task, [one.first, one.second], None, "params" if one.matched else None, self.preset)
             for one in self.compared
         ]
-        rows = self._rows(list(dict.fromkeys(chain.from_iterable(pairs))))
+        rows = self._rows(task, list(dict.fromkeys(chain.from_iterable(pairs))))
         return {
             one.claim.name: by_how_much(
                 rows, Better(claim=one.claim, first=asdict(first), second=asdict(second), metric=one.metric)
@@ -116,8 +117,7 @@ class Trained(Experiment):
             for one, (first, second) in zip(self.compared, pairs, strict=True)
         }
 
-    def _rows(self, architectures: Sequence[Architecture]) -> list[Row]:
-        task = fresh_task(TASK, None)
+    def _rows(self, task: Task, architectures: Sequence[Architecture]) -> list[Row]:
         changes = settings_of(task, self.preset, "")
         with_changes = [(one, changes) for one in architectures]
         jobs = jobs_of(TASK, None, with_changes, range(SEEDS[self.preset]), self.preset, 1)

@@ -132,8 +132,9 @@ def _print(records: Sequence[dict[str, Any]], papers: Sequence[str]) -> None:
         formula = f" [+ {record['formula']}]" if record["formula"] else ""
         shown.add_row(*map(escape, cells), escape(record["reading"] + formula))
     console.print(shown)
-    for label in LABELS[:-1]:
-        console.print(f"{sum(record['label'] == label for record in records)} {label}", highlight=False)
+    for label in LABELS:
+        if number := sum(record["label"] == label for record in records):
+            console.print(f"{number} {label}", highlight=False)
     if any(record["formula"] for record in records):
         console.print("[+ ...]: in closed form, what nothing here builds, or less what is left out", markup=False)
     for paper in papers:

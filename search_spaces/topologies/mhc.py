@@ -104,6 +104,13 @@ def mixing_at_start(mixing: Mixing, n: int) -> Tensor:
     return torch.tensor([HOME] + [AWAY] * (factorial(n) - 1))
 
 
+def mixing_logits(mixing: Mixing, n: int) -> int:
+    """How many there are."""
+    if mixing == "permutations":
+        return factorial(n)
+    return n * n if mixing == "sinkhorn" else 0
+
+
 def all_permutations(n: int) -> Tensor:
     """All permutation matrices of n streams, the identity first: [N!, N, N]."""
     return torch.eye(n)[torch.tensor(list(permutations(range(n))))]
@@ -174,7 +181,7 @@ class ManifoldHyperConnections(Topology):
         whole = Count(elementwise=n * width)
         for t in range(len(wiring.sites)):
             mixing = options.mixing if t else "none"
-            logits, mixed = len(mixing_at_start(mixing, n)), mixing != "none"
+            logits, mixed = mixing_logits(mixing, n), mixing != "none"
             weights = 2 * n + logits
             whole += Count(weights, n * (1 + n * mixed) * width, 2 * n * width)
             whole += Count(macs=logits * n * n * (mixing == "permutations"))
