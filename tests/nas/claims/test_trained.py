@@ -48,7 +48,7 @@ def test_the_second_is_better_by_what_its_rows_say(paper: str, monkeypatch: pyte
 @pytest.mark.parametrize("one", COMPARED, ids=lambda one: one.claim.name)
 def test_what_is_claimed_at_equal_parameters_has_them(one: trained.Compared, monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[Sequence[object]] = []
-    monkeypatch.setattr(Trained, "_rows", lambda self, architectures: kept.append(architectures) or [])
+    monkeypatch.setattr(Trained, "_rows", lambda self, task, architectures: kept.append(architectures) or [])
     monkeypatch.setattr(trained, "by_how_much", lambda rows, better: [float(better.metric == one.metric)])
     monkeypatch.setattr(trained, "COMPARED", (one,))
     experiment = Trained(one.paper, "smoke", "sqlite://", None, resources_of(1, 1))
