@@ -131,6 +131,7 @@ def _label(axes: "Axes", span: Sequence[float], x_name: str, y_name: str) -> Non
         axes.xaxis.set_minor_locator(LogLocator(subs=(2, 5)))  # more of them overlap
         axes.xaxis.set_minor_formatter(EngFormatter(sep=""))
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.tick_params(axis="x", which="both", length=3.5, pad=3.5)  # the labels of both stand on one line
     axes.set_xlabel(_as_it_is(x_name))
     axes.set_ylabel(_as_it_is(y_name if y_name in COSTS else f"{y_name} (validation)"))
     axes.grid(alpha=0.25)

@@ -30,7 +30,8 @@ class Spec:
         """Read "name" or "name(option=value,...)". Raises UserError where the text is neither."""
         match = _SPEC.fullmatch(text)
         if match is None:
-            raise UserError(f"expected NAME or NAME(option=value,...), got {text!r}.")
+            remedy = " What is in a file has a name once it is installed." if ".py" in text else ""
+            raise UserError(f"expected NAME or NAME(option=value,...), got {text!r}.{remedy}")
         name, inside = match.groups()
         options: dict[str, Scalar] = {}
         for part in split_top_level(inside or ""):

@@ -63,6 +63,12 @@ class Question:
         metric = [] if self.best is None else [self.best.split()[-1]]
         return [*self.by, *metric, *(f"{name}_se" for name in metric), *GROUPED]
 
+    @property
+    def unanswered(self) -> str:
+        """Why rows that meet the condition are no answer."""
+        wanted = self.best or self.pareto
+        return "of these nothing is an answer" if wanted is None else f"of these no complete one has {wanted}"
+
     def reads(self, study: "Study") -> list[str]:
         """The columns that it is about, whether the study has them or not."""
         from nas.objectives import names_in
@@ -141,7 +147,7 @@ def query_rows(
     elif not for_terminal:
         export.write(query(found, columns=named), format.value, output)
     elif not len(found):
-        reason = "of these nothing is an answer" if len(every) else "no row meets the condition"
+        reason = question.unanswered if len(every) else "no row meets the condition"
         report.say(report.screen(), f"nothing to show: {len(every)} of {len(lines)} rows asked, {reason}")
     else:
         whole = query(found, columns=named) if columns else None
