@@ -21,6 +21,7 @@ from tasks.language.shards import TextShard, read
 from tasks.language.stream import BLOCK, Position, Stream, prefetch
 from tasks.language.tokenizer import Tokenizer, Tokens
 from tasks.processes import ALONE, Share
+from tasks.progress import Progress
 from tasks.recipe import Recipe
 from tasks.splits import DataPosition, Part, Splits
 
@@ -146,26 +147,28 @@ def _read_held_out(
     tokens: list[Tokens] = [np.empty((0, context + 1), dtype=np.int32)]
     sizes, documents = list(tokens), [np.empty(0, dtype=np.int32)]
     total = skipped = known = 0
-    for block in _blocks(shards, share):
-        skipped += sum(text is None for _, text in block)
-        texts = [(number, text) for number, text in block if text]
-        encoded = zip(texts, tokenizer.encode_measured([text for _, text in texts]), strict=True)
-        grids: dict[DocumentNumber, tuple[Tokens, Tokens]] = {}
-        for (number, _), (ids, widths) in encoded:
-            if len(ids):
-                ids, widths = np.concatenate((ids, end)), np.concatenate((widths, np.zeros_like(end)))
-                grids[number] = layout.grid([ids], context), layout.grid([widths], context)
-        lengths = share.gather({number: len(grid) for number, (grid, _) in grids.items()})
-        for number, rows in sorted(item for one in lengths for item in one.items()):
+    with Progress("rows of held-out text", limit or None) as progress:
+        for block in _blocks(shards, share):
+            skipped += sum(text is None for _, text in block)
+            texts = [(number, text) for number, text in block if text]
+            encoded = zip(texts, tokenizer.encode_measured([text for _, text in texts]), strict=True)
+            grids: dict[DocumentNumber, tuple[Tokens, Tokens]] = {}
+            for (number, _), (ids, widths) in encoded:
+                if len(ids):
+                    ids, widths = np.concatenate((ids, end)), np.concatenate((widths, np.zeros_like(end)))
+                    grids[number] = layout.grid([ids], context), layout.grid([widths], context)
+            lengths = share.gather({number: len(grid) for number, (grid, _) in grids.items()})
+            for number, rows in sorted(item for one in lengths for item in one.items()):
+                if 0 < limit <= total:
+                    break
+                if number in grids:
+                    tokens.append(grids[number][0])
+                    sizes.append(grids[number][1])
+                    documents.append(np.full(rows, known, dtype=np.int32))
+                known, total = known + 1, total + rows
+            progress.reach(min(total, limit or total))
             if 0 < limit <= total:
                 break
-            if number in grids:
-                tokens.append(grids[number][0])
-                sizes.append(grids[number][1])
-                documents.append(np.full(rows, known, dtype=np.int32))
-            known, total = known + 1, total + rows
-        if 0 < limit <= total:
-            break
     if not known:
         raise UserError(f"there is no text to measure on in {', '.join(shard.name for shard in shards[:3])}.")
     return HeldOut(np.concatenate(tokens), np.concatenate(sizes), np.concatenate(documents), skipped)

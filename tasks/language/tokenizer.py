@@ -18,6 +18,7 @@ from search_spaces.errors import UserError
 from search_spaces.files import regular
 from tasks.cache import cached
 from tasks.language.hub import hub_file
+from tasks.progress import said_if_slow
 
 Tokens = NDArray[np.int32]
 
@@ -158,5 +159,6 @@ def _train(documents: list[str], vocabulary: int) -> str:
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
-    inner.train_from_iterator(documents, trainer)
+    with said_if_slow(f"learning {vocabulary:,} tokens from {len(documents):,} documents ..."):
+        inner.train_from_iterator(documents, trainer)
     return inner.to_str()

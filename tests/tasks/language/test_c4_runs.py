@@ -11,13 +11,14 @@ import torch
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
 from tasks import checkpoint
-from tasks.language import hub
+from tasks.language import data, hub
 from tasks.language.data import LanguageSplits
 from tasks.language.presets import LanguageRecipe
 from tasks.language.published import C4LM, OpenWebTextLM
 from tasks.language.rows import IGNORED
 from tasks.language.task import CorpusTask
 from tasks.language.tokenizer import Tokenizer
+from tasks.progress import Progress
 from tasks.run import CONTINUE, STOP, Decision, Run
 
 SMALL = Architecture(depth=2, width=16, heads=2, head_dim=8, hidden=16)
@@ -105,6 +106,31 @@ def test_a_limit_on_what_is_measured_keeps_whole_documents(c4: Path) -> None:
     task = C4LM(c4)
     rows = sum(len(inputs) for inputs, _ in task.splits.measured("test", task.presets["smoke"], CPU))
     assert 1 < rows < 40
+
+
+@pytest.mark.parametrize(("limit", "total"), [(7, 7), (0, None)])
+def test_how_much_is_read_to_measure_on_is_told(
+    limit: int, total: int | None, c4: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[object] = []
+
+    class Told(Progress):
+        def __init__(self, title: str, wanted: int | None) -> None:
+            super().__init__(title, wanted)
+            told.append(wanted)
+
+        def reach(self, number: int, last: str = "") -> None:
+            told.append(number)
+
+    monkeypatch.setattr(data, "Progress", Told)
+    monkeypatch.setattr(data, "BLOCK", 2)
+    data._read_held_out.cache_clear()
+    recipe = replace(C4LM.presets["smoke"], measured=limit)
+    rows = sum(len(inputs) for inputs, _ in C4LM(c4).splits.measured("test", recipe, CPU))
+    assert told[0] == total
+    assert len(told) > 3
+    assert told[1:] == sorted(told[1:])
+    assert told[-1] == (limit or rows)
 
 
 def test_other_data_or_another_tokenizer_is_another_fingerprint(c4: Path) -> None:
