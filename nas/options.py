@@ -49,6 +49,7 @@ class Printed(StrEnum):
     MEMORY = "memory"
     TIME = "time"
     CLAIMS = "claims"
+    FIGURES = "figures"
 
 
 def _argument(name: str, what: str, kind: Any = str) -> Any:

@@ -20,7 +20,7 @@ from search_spaces.topologies.registry import load
 from tasks.digits import DigitsViT
 
 _FEATURES, _RANK, _LAYERS, _BATCH, _STEPS = 100, 3, 10, 100, 200
-_TARGETS = ((False, (0.003, 0.01)), (True, (0.0003, 0.001)))
+TARGETS = ((False, (0.003, 0.01)), (True, (0.0003, 0.001)))
 """Whether the target is a random affine map instead of the identity, and the rates; three times more diverges."""
 _TOPOLOGIES = ("resnet", "grn-v1")
 _SMALL = 1e-12
@@ -63,8 +63,9 @@ class Dilution(Experiment):
     def values(self) -> Values:
         """Choose a rate for both, and train both with that."""
         found = {}
-        for claim, (affine, rates) in zip(self.claims, _TARGETS, strict=True):
-            chosen = {topology: self._rate(topology, affine, rates) for topology in _TOPOLOGIES}
+        for claim, (affine, rates) in zip(self.claims, TARGETS, strict=True):
+            others = range(self.seeds, 2 * self.seeds)
+            chosen = {topology: best_rate(topology, affine, rates, others) for topology in _TOPOLOGIES}
             plain, learnt = (
                 [decades(topology, affine, rate, seed) for seed in range(self.seeds)]
                 for topology, rate in chosen.items()
@@ -72,19 +73,28 @@ class Dilution(Experiment):
             found[claim.name] = [a - b for a, b in zip(plain, learnt, strict=True)]
         return found
 
-    def _rate(self, topology: str, affine: bool, rates: Sequence[float]) -> float:
-        """The rate whose loss is least, by the mean of its decades over seeds that do not count."""
-        others = range(self.seeds, 2 * self.seeds)
-        return min(rates, key=lambda rate: sum(decades(topology, affine, rate, seed) for seed in others))
+
+def best_rate(
+    topology: str, affine: bool, rates: Sequence[float], seeds: Sequence[int], layers: int = _LAYERS
+) -> float:
+    """The rate whose loss is least, by the mean of its decades over seeds: others than those that count."""
+    return min(rates, key=lambda rate: sum(decades(topology, affine, rate, seed, layers) for seed in seeds))
 
 
-def decades(topology: str, affine: bool, rate: float, seed: int) -> float:
+def decades(topology: str, affine: bool, rate: float, seed: int, layers: int = _LAYERS) -> float:
     """log10 of the mean loss of the last twenty batches; that of the first batch where training diverged."""
+    losses = curve(topology, affine, rate, seed, layers)
+    end = losses[-20:].mean()
+    return (end if end.isfinite() else losses[0]).clamp_min(_SMALL).log10().item()
+
+
+def curve(topology: str, affine: bool, rate: float, seed: int, layers: int = _LAYERS) -> Tensor:
+    """The loss of each batch before the step on it, [steps]."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         matrix = torch.randn(_FEATURES, _FEATURES) if affine else torch.eye(_FEATURES)
         offset = torch.randn(_FEATURES) if affine else torch.zeros(_FEATURES)
-        network = _network(topology)
+        network = _network(topology, layers)
         optimiser = torch.optim.SGD(network.parameters(), rate)
         losses = []
         for _ in range(_STEPS):
@@ -94,13 +104,11 @@ def decades(topology: str, affine: bool, rate: float, seed: int) -> float:
             loss.backward()
             optimiser.step()
             losses.append(loss.detach())
-    curve = torch.stack(losses)
-    end = curve[-20:].mean()
-    return (end if end.isfinite() else curve[0]).clamp_min(_SMALL).log10().item()
+    return torch.stack(losses)
 
 
-def _network(topology: str) -> Stack:
-    layers = [LowRank() for _ in range(_LAYERS)]
+def _network(topology: str, number: int) -> Stack:
+    layers = [LowRank() for _ in range(number)]
     wiring = Wiring(tuple(layer.site for layer in layers), _FEATURES, 0)
     return Stack(layers, wire(*load(topology), wiring), nn.Identity())
 

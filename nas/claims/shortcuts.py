@@ -91,6 +91,11 @@ class Shortcuts(Experiment):
 
 def losses(net: Net, seeds: int) -> Tensor:
     """The loss after the last step, [S]; nothing below what a double can tell from 0."""
+    return curve(net, seeds)[-1]
+
+
+def curve(net: Net, seeds: int) -> Tensor:
+    """The loss before each step and after the last, [steps + 1, S]; nothing below what a double can tell from 0."""
     generator = torch.Generator().manual_seed(0)
     shape = (seeds, _FEATURES, _FEATURES)
 
@@ -101,13 +106,16 @@ def losses(net: Net, seeds: int) -> Tensor:
     weights = [(draw() * _SCALE).requires_grad_() for _ in range(net.layers)]
     learnt = net.temperature is not None
     logits = [target.new_zeros(seeds, j, 1, 1).requires_grad_() for j in range(1, net.layers + 1)] if learnt else []
+    found = []
     for _ in range(_STEPS):
         loss = _loss(net, weights, logits, target)
+        found.append(loss.detach())
         gradients = torch.autograd.grad(loss.sum(), weights + logits)
         with torch.no_grad():
             for parameter, gradient in zip(weights + logits, gradients, strict=True):
                 parameter -= _RATE * gradient
-    return _loss(net, weights, logits, target).detach().clamp_min(1e-28)
+    found.append(_loss(net, weights, logits, target).detach())
+    return torch.stack(found).clamp_min(1e-28)
 
 
 def _loss(net: Net, weights: list[Tensor], logits: list[Tensor], target: Tensor) -> Tensor:

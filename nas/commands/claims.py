@@ -20,7 +20,7 @@ def records(
 
     experiments = untrained() if preset is None else trained(preset, storage, study, resources_of(workers, 1))
     found = []
-    with _one_thread():
+    with one_thread():
         for experiment in experiments:
             if paper in (None, experiment.paper):
                 say(f"{experiment.paper}: {experiment.setting}")
@@ -29,7 +29,7 @@ def records(
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """What is measured is small: a second thread costs more than it does."""
     import torch
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from nas.commands import claims, costs
+from nas.commands import claims, costs, figures
 from nas.options import Format, Printed
 from nas.places import DEFAULT_STORE
 from nas.readings import LABELS, Reading, holds, is_printed, readings, row_of, unread
@@ -33,14 +34,17 @@ def compared(
     workers: int | str | None = None,
     study: str | None = None,
     storage: str = DEFAULT_STORE,
+    plot: Path | None = None,
 ) -> Comparison:
     """Compare what papers print with what comes out here; exit status 1 where a count is not what its label says.
 
     `params` counts networks; `flops`, `tokens`, `memory` and `time` are the other cost columns. `claims` measures what
-    takes no training or, with a preset, what it trains.
+    takes no training or, with a preset, what it trains. `figures` trains the linear networks of ANCRe's figure 2 and
+    DeepCrossAttention's figure 1, in a minute or two, and `plot` draws them.
 
     Raises:
-        UserError: An unknown paper, one without such a column, or a preset where nothing is trained.
+        UserError: An unknown paper, one without such a column, a preset where nothing is trained, or a picture of what
+            has none.
     """
     from results import published
 
@@ -48,12 +52,16 @@ def compared(
     if paper is not None:
         published.lines_of(paper)  # which tells an unknown one
         papers = [paper]
+    if plot is not None and what is not Printed.FIGURES:
+        raise UserError(f"only figures are drawn, got --plot {plot} for {what}. Leave it out.")
     if what is Printed.CLAIMS:
         if preset is None and study is not None:
             raise UserError(f"--study is of what is trained, got {study!r}. Say by which --preset, or leave it out.")
         return Comparison(what, papers, claims.records(paper, preset, storage, study, workers))
     if preset is not None:
         raise UserError(f"only claims are trained, got --preset {preset} for {what}. Leave it out.")
+    if what is Printed.FIGURES:
+        return Comparison(what, papers, figures.records(paper, plot))
     if what is not Printed.PARAMS:
         return Comparison(what, papers, costs.records(what.value, paper))
     return Comparison(what, papers, [record for name in papers for record in _records(name)])
@@ -69,6 +77,8 @@ def show(comparison: Comparison, format: Format = Format.TABLE) -> None:
     records = list(comparison.records)
     if format is Format.TABLE and comparison.what is Printed.CLAIMS:
         claims.print_table(records)
+    elif format is Format.TABLE and comparison.what is Printed.FIGURES:
+        figures.print_table(records)
     elif format is Format.TABLE and comparison.what is not Printed.PARAMS:
         costs.print_table(records)
     elif format is Format.TABLE:
