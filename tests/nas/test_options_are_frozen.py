@@ -50,7 +50,7 @@ FLAGS = {
     "front": {"--from", "--plot", "--storage", "--study"},
     "dashboard": {"--port", "--storage"},
     "list": {"--storage"},
-    "reproduce": {"--format", "--paper", "--preset", "--storage", "--study", "--workers"},
+    "reproduce": {"--format", "--paper", "--plot", "--preset", "--storage", "--study", "--workers"},
 }  # fmt: skip
 
 
