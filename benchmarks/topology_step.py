@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from benchmarks.form import Figure, main
-from nas.overheads import printed
+from nas.comparing import printed_overhead
 from nas.profiling.memory import peak_of
 from nas.profiling.timing import synchronise
 from search_spaces.architecture import Architecture
@@ -163,7 +163,7 @@ def figures(quick: bool) -> dict[str, Figure]:
             steps = {name: step_of(shape, topology, device, compiled) for name, topology in named.items()}
             for name, ratio in ratios(steps, 10 if quick else 40).items():
                 if name != "resnet":
-                    paper = printed(named[name])
+                    paper = printed_overhead(named[name])
                     peers = {} if paper is None else {"paper": paper}
                     if (name, place) in FLOORS:
                         peers["floor"] = FLOORS[name, place]

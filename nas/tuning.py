@@ -56,7 +56,7 @@ def recipes_to_try(
                 f"--tune tries factors of a number above 0 that is not whole, got {name}={values[name]!r}. Give it "
                 f"another value with --set, or tune another setting."
             )
-    shares = qmc.Halton(len(names), scramble=False).random(number + 1)[2:]
+    shares = qmc.Halton(len(names), scramble=False).random(number + 1)[2:]  # without a corner, and `changes` itself
     tried = [changes]
     for point in shares:
         factors = REACH ** (2 * point - 1)
@@ -64,7 +64,7 @@ def recipes_to_try(
         tried.append(tuple(sorted({**dict(changes), **own}.items())))
     for settings in tried:
         recipe_of(task, preset, settings)
-    return tried[:number]
+    return tried
 
 
 def tuned(

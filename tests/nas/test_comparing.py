@@ -122,7 +122,11 @@ def test_failures_are_said_and_tried_again(compare) -> None:  # type: ignore[no-
 
 def test_equal_architectures_are_trained_once(compare) -> None:  # type: ignore[no-untyped-def]
     words = ("--arch", "hidden=8", "--arch", "hidden=9", "--match", "params", "--format", "json")
-    assert len(json.loads(compare("digits-vit", *words)[1])) == 1
+    _, out, err = compare("digits-vit", *words)
+    assert len(json.loads(out)) == 1
+    assert "comes no nearer than" not in err
+    twice = compare("digits-vit", "--arch", "hidden=8", "--arch", "hidden=8", "--format", "json")[1]
+    assert len(json.loads(twice)) == 1
 
 
 def test_a_match_that_cannot_be_is_said(compare) -> None:  # type: ignore[no-untyped-def]
