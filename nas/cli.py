@@ -10,7 +10,7 @@ import typer
 from typer.main import get_command
 
 import nas
-from nas.commands import dashboard, listing, reproduce, results, show
+from nas.commands import dashboard, effects, listing, reproduce, results, show
 from nas.debugging import DEBUG, show_traceback
 from nas.doors.audit import audit
 from nas.doors.compare import compare
@@ -151,6 +151,7 @@ _add("new-task", new_task, show.new_file, output="new_file")
 _add("new-topology", new_topology, show.new_file, output="new_file")
 _add("results", load, results.query_rows, check=show.check, by="groups")
 _add("front", load, show.front, check=show.check)
+_add("effects", load, effects.show, check=show.check, axis="axis_of")
 _add("report", load, show.report, check=show.check, study="from_study")
 _add("dashboard", dashboard.copied, dashboard.serve)
 _add("list", listing.everything, listing.show)

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, final
 
 from nas.asking import Settings, architecture_of
 from nas.counting import cheap_counts, count
-from nas.intervals import interval
 from nas.jobs import EvaluationJob, text_of
 from nas.profiling.profile import profile_what_fits, trace_of
 from results import table
+from results.intervals import interval
 from results.row import Direction, Row
 from search_spaces.architecture import Architecture
 from search_spaces.errors import Notice, UserError, unknown

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from results.effects import Effects
     from results.standing import Standing
 
 _PICTURES = (".png", ".pdf", ".svg")
@@ -164,6 +165,41 @@ def draw_tournament(records: Sequence[Mapping[str, Any]], title: str) -> "Figure
     axes.set_title(_as_it_is(fill(title, 90)), loc="left", fontsize=9)
     axes.legend(fontsize=7, loc="lower right", frameon=False, title="median and quartiles", title_fontsize=7)
     return figure
+
+
+def draw_effects(found: "Mapping[str, Effects]") -> "Figure":
+    """Draw what each value of an axis is worth and its interval: a panel a task, the values in one order."""
+    from matplotlib.figure import Figure
+
+    order = _in_one_order([one.records() for one in found.values()])
+    figure = Figure(figsize=(2 + 3 * len(found), 1.2 + 0.22 * len(order)), layout="constrained")
+    panels = figure.subplots(1, len(found), sharey=True, squeeze=False)[0]
+    for axes, (name, one) in zip(panels, found.items(), strict=True):
+        drawn = looks(order) if one.axis == "topology" else {}
+        for line in one.records():
+            value, over = str(line["value"]), line["over"]
+            ends = [[over - line["low"]], [line["high"] - over]] if line["low"] is not None else None
+            marker, colour = (drawn[value].marker.code, drawn[value].colour) if value in drawn else ("o", "black")
+            axes.errorbar([over], [order[value]], xerr=ends, fmt=marker, color=colour, elinewidth=0.8, markersize=5)
+        axes.axvline(0, color="grey", linewidth=0.8)
+        axes.xaxis.set_inverted(one.direction == "min")  # better is to the right
+        axes.set_xlabel(
+            _as_it_is(f"{one.metric} over {one.values[0]}{'' if one.direction == 'max' else ' (less is better)'}")
+        )
+        axes.set_title(_as_it_is(fill(f"{name}{f', at equal {one.at}' if one.at else ''}", 40)), loc="left", fontsize=9)
+        axes.set_yticks([*order.values()], map(_as_it_is, order), fontsize=8)
+        axes.grid(alpha=0.25)
+    return figure
+
+
+def _in_one_order(tasks: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, int]:
+    """Every value of the axis -> its height: the best, in the mean over tasks of its share of those below, on top."""
+    shares: dict[str, list[float]] = {}
+    for lines in tasks:
+        for place, line in enumerate(lines):
+            shares.setdefault(str(line["value"]), []).append(1 - place / max(len(lines) - 1, 1))
+    order = sorted(shares, key=lambda value: sum(shares[value]) / len(shares[value]))
+    return {value: height for height, value in enumerate(order)}
 
 
 def save_figure(figure: "Figure", path: Path) -> None:

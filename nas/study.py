@@ -1,5 +1,6 @@
 """A study as people hold it: its Rows, its front, a data frame, a picture, a report. Loads no torch."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from html import escape
@@ -7,18 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, final
 
 from nas import report
-from nas.objectives import names_in, resolve
+from nas.objectives import COSTS, names_in, resolve
 from nas.storage.passwords import without_passwords
 from nas.storage.search_config import SearchConfig
 from results import table
 from results.row import Direction, Row
-from search_spaces.errors import UserError
+from search_spaces.errors import Notice, UserError, unknown
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
     from matplotlib.figure import Figure
 
+    from results.effects import Effects
     from results.parquet import ParquetTable
     from results.standing import Standing
 
@@ -68,6 +70,23 @@ class Study:
             known.update(row.directions)
         return known
 
+    def directions_of(self, names: Sequence[str]) -> dict[str, Direction]:
+        """Columns -> what is to be had of them: "max accuracy" says it, and of metrics and costs it is known.
+
+        Raises:
+            UserError: A column of which it is not known, or an unknown one.
+        """
+        found: dict[str, Direction] = {}
+        for name in names:
+            way, _, column = name.partition(" ")
+            if way in ("max", "min"):
+                found[column.strip()] = "max" if way == "max" else "min"
+            elif name in self.column_names and name not in {*self.directions, *COSTS}:
+                raise UserError(f'whether {name!r} is to be large or small is not known. Ask for "max {name}", or min.')
+            else:
+                found |= resolve([name], self.directions)
+        return found
+
     @property
     def objectives(self) -> dict[str, Direction]:
         """What was searched for; of Rows that no search made, their task's first metric and FLOPs.
@@ -97,6 +116,39 @@ class Study:
         if key not in self._by_objectives:
             self._by_objectives[key] = standings(self.table, asked, self.confirming)
         return list(self._by_objectives[key])
+
+    def effects(self, axis: str, metric: str | None = None, *, at: str | None = None) -> "dict[str, Effects]":
+        """What each value of an axis is worth with all else equal, for each task (preset, data) that its rows are of.
+
+        Args:
+            axis: A column that tells architectures apart: `topology`, `depth`, `recipe_lr` ...
+            metric: A column, as "max NAME" where it is no metric and no cost. Default: the first metric of each task.
+            at: `flops` or `params`, at which architectures are equal in place of their shape.
+
+        Raises:
+            UserError: An unknown column or cost, or nothing to be held against anything.
+        """
+        from results.effects import comparable, effects  # SciPy, which takes a quarter of a second to import
+
+        if at is not None and at not in COSTS:
+            raise unknown("cost", at, COSTS)
+        asked = self.directions if metric is None else self.directions_of([metric])
+        table.require(self.column_names, [axis, *({} if metric is None else asked), *filter(None, [at])])
+        if not asked:
+            raise UserError(f'study {self.name!r} has no row that says what its metrics are. Give --metric "max NAME".')
+        groups, found, reason = comparable(self.table.to_pylist()), {}, self.nothing_complete()
+        for name, lines in groups.items():
+            own = next((one for one in asked if any(line.get(one) is not None for line in lines)), None)
+            try:
+                if own is not None:
+                    found[name] = effects(lines, axis, own, asked[own], at)
+            except UserError as error:
+                reason = str(error)
+                if len(groups) > 1:
+                    warnings.warn(f"{name} is left out: {error}", Notice, 2)
+        if not found:
+            raise UserError(reason)
+        return found
 
     def front(self, objectives: str | Sequence[str] | None = None) -> "list[Standing]":
         """The architectures on the front of what is expected of them; one front for each task, preset and data.

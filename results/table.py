@@ -196,6 +196,8 @@ def measured(fields: Sequence[pa.Field]) -> list[str]:
 
 def without(table: pa.Table, identities: Container[str]) -> pa.Table:
     """The lines of other identities than these, or of none."""
+    if "identity" not in table.column_names:
+        return table
     return keep(table, np.array([one not in identities for one in table["identity"].to_pylist()], dtype=bool))
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from nas.study import Study
-    from results.row import Direction, Row
+    from results.row import Row
 
 GROUPED = ("seeds", "expected", "chance")
 """Columns that architectures have in place of rows."""
@@ -74,7 +74,7 @@ class Question:
         from nas.objectives import names_in
         from results.pareto import TOGETHER
 
-        named = [*_directions(study, names_in(self.pareto or "")), *self.by]
+        named = [*study.directions_of(names_in(self.pareto or "")), *self.by]
         if self.sql is not None or self.best is not None or not {*named} <= {*study.column_names}:
             return study.column_names  # as SELECT * does, and what tells architectures from each other
         return [*named, *(self._measured(study) if self.by else ()), *TOGETHER]
@@ -99,7 +99,7 @@ class Question:
         from results import grouping  # with SciPy's algebra, which takes a quarter of a second to import
 
         if self.best is not None:
-            [(metric, direction)] = _directions(study, [self.best]).items()
+            [(metric, direction)] = study.directions_of([self.best]).items()
             return grouping.best(every, metric, direction, self.by, study.confirming)
         return grouping.means(every, self.by, self._measured(study))
 
@@ -227,30 +227,13 @@ def _front(study: "Study", every: "pa.Table", pareto: str, *, knee: bool) -> "pa
     from results import pareto as fronts
     from search_spaces.errors import UserError
 
-    objectives = _directions(study, names_in(pareto))
+    objectives = study.directions_of(names_in(pareto))
     if not objectives:
         raise UserError(f"--pareto needs at least one column, got {pareto!r}.")
     if study.rows() and not any(row.status == "complete" for row in study.rows()):
         raise UserError(study.nothing_complete())
     found = fronts.front(every, objectives)
     return fronts.knee(found, objectives) if knee else found
-
-
-def _directions(study: "Study", names: Sequence[str]) -> "dict[str, Direction]":
-    """Columns -> what is to be had of them: "max accuracy" says it, and of metrics and costs it is known."""
-    from nas.objectives import COSTS, resolve
-    from search_spaces.errors import UserError
-
-    found: dict[str, Direction] = {}
-    for name in names:
-        way, _, column = name.partition(" ")
-        if way in ("max", "min"):
-            found[column.strip()] = "max" if way == "max" else "min"
-        elif name in study.column_names and name not in {*study.directions, *COSTS}:
-            raise UserError(f'whether {name!r} is to be large or small is not known. Ask for "max {name}", or min.')
-        else:
-            found |= resolve([name], study.directions)
-    return found
 
 
 def _rows_of(study: "Study", found: "pa.Table") -> "list[Row]":

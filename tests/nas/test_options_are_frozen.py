@@ -46,6 +46,9 @@ FLAGS = {
         "--best", "--budget", "--by", "--columns", "--format", "--from", "--knee", "--limit", "--order-by", "-o",
         "--output", "--pareto", "--sql", "--storage", "--study", "--where",
     },
+    "effects": {
+        "--at", "--format", "--from", "--metric", "-o", "--output", "--plot", "--storage", "--study", "--where",
+    },
     "report": {"--from", "-o", "--output", "--storage", "--where", "--wirings"},
     "front": {"--from", "--plot", "--storage", "--study"},
     "dashboard": {"--port", "--storage"},

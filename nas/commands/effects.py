@@ -1,0 +1,71 @@
+"""`nas effects`: what each value of an axis is worth, a table a task, and whether tasks agree. Loads no torch."""
+
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nas.options import Format
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from nas.study import Study
+    from results.effects import Effects
+
+
+def show(
+    study: "Study",
+    axis: str,
+    metric: str | None = None,
+    at: str | None = None,
+    where: str | None = None,
+    format: Format = Format.TABLE,
+    output: Path | None = None,
+    plot: Path | None = None,
+) -> None:
+    """What each value of AXIS is worth with all else equal, over resnet or the first of them, by all rows of a study.
+
+    Architectures of one shape are held against each other, or with --at those of one cost. Intervals hold 95 % for all
+    values together. Of several tasks it says as well whether they put the values in one order (Kendall's tau).
+    """
+    from nas import picture, report
+    from results import export, table
+
+    report.say_bad(study.bad)
+    found = (study if where is None else study.where(where)).effects(axis, metric, at=at)
+    if report.for_a_terminal(format, output):
+        _print(found, format)
+    else:
+        lines = [
+            {"task": name, "metric": one.metric, "axis": one.axis} | line | {"value": str(line["value"])}
+            for name, one in found.items()
+            for line in one.records()
+        ]
+        export.write(table.from_records(lines), format.value, output)
+    if plot is not None:
+        picture.save_figure(picture.draw_effects(found), plot)
+
+
+def agreements(found: "Mapping[str, Effects]") -> list[dict[str, Any]]:
+    """A line for each two tasks that have three values in common."""
+    from results.effects import agreement
+
+    pairs = ((one, other, agreement(found[one], found[other])) for one, other in combinations(found, 2))
+    return [{"task": one, "and": other} | tau for one, other, tau in pairs if tau is not None]
+
+
+def _print(found: "Mapping[str, Effects]", format: Format) -> None:
+    from nas import report
+
+    console = report.screen()
+    for name, one in found.items():
+        named = {"value": one.axis, "mean": one.metric}
+        lines = [{named.get(column, column): cell for column, cell in line.items()} for line in one.records()]
+        title = f"{name}: {one.metric} of each {one.axis} over {one.values[0]}, of equal {one.at or 'shape'}"
+        report.print_records(console, lines, list(lines[0]), title, format)
+        if one.apart:
+            values = ", ".join(map(str, one.apart))
+            report.say(console, f"not held against {one.values[0]}, with which they share nothing: {values}")
+    if taus := agreements(found):
+        title = "Kendall's tau of their orders, and 95 % of what it may be"
+        report.print_records(console, taus, list(taus[0]), title, format)

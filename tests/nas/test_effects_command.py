@@ -1,0 +1,103 @@
+"""`nas effects`: tables a task, whether tasks agree, a picture, and what it refuses."""
+
+import csv
+import io
+import sys
+from pathlib import Path
+
+import pytest
+
+import nas
+from nas.cli import main
+
+TASKS = {"sight": {"resnet": 0.5, "dca": 0.6, "rmt": 0.8}, "speech": {"resnet": 0.2, "dca": 0.1, "rmt": 0.4}}
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> list[str]:
+    """Two tasks' tables of columns alone: three topologies at two depths."""
+    files = []
+    for task, measured in TASKS.items():
+        path = tmp_path / f"{task}.csv"
+        lines = [
+            f"{task},complete,{topology},{depth},0,{value + depth},{depth * 100}"
+            for topology, value in measured.items()
+            for depth in (1, 2)
+        ]
+        path.write_text("\n".join(["task,status,topology,depth,seed,accuracy,flops", *lines]), encoding="utf-8")
+        files.append(str(path))
+    return files
+
+
+def run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], files: list[str], *words: str
+) -> tuple[int, str, str]:
+    sources = [word for file in files for word in ("--from", file)]
+    monkeypatch.setattr(sys, "argv", ["nas", "effects", *words, *sources])
+    with pytest.raises(SystemExit) as end:
+        main()
+    printed = capsys.readouterr()
+    return int(end.value.code or 0), printed.out, printed.err
+
+
+def test_each_task_has_its_table_and_two_agree_or_not(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tables: list[str]
+) -> None:
+    _, out, _ = run(monkeypatch, capsys, tables, "topology", "--metric", "max accuracy")
+    assert "sight: accuracy of each topology over resnet, of equal shape" in out
+    lines = [line.split() for line in out.splitlines()]
+    assert next(line for line in lines if line[:1] == ["rmt"])[:4] == ["rmt", "2", "2.3", "0.3"]
+    (taus,) = [line for line in lines if line[:2] == ["sight", "speech"]]
+    assert taus[2:4] == ["3", "0.3333"]
+
+
+def test_a_file_has_a_line_a_value_of_each_task(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tables: list[str], tmp_path: Path
+) -> None:
+    out = str(tmp_path / "out.csv")
+    words = ("topology", "--metric", "max accuracy", "--format", "csv", "-o", out, "--plot", str(tmp_path / "p.svg"))
+    status, printed, _ = run(monkeypatch, capsys, tables, *words)
+    assert (status, printed) == (0, "")
+    lines = [*csv.DictReader(io.StringIO(Path(out).read_text(encoding="utf-8")))]
+    assert [(line["task"], line["value"]) for line in lines] == [
+        *(("sight", name) for name in ("rmt", "dca", "resnet")),
+        *(("speech", name) for name in ("rmt", "resnet", "dca")),
+    ]
+    picture = (tmp_path / "p.svg").read_text(encoding="utf-8")
+    assert all(f"<!-- {text} -->" in picture for text in ("sight", "speech", "dca", "accuracy over resnet"))
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["topolgy"], "unknown column 'topolgy'. Did you mean 'topology'?"),
+        (["depth", "--metric", "max accuracy", "--at", "flop"], "unknown cost 'flop'. Did you mean 'flops'?"),
+        (["depth"], "has no row that says what its metrics are"),
+        (["depth", "--metric", "accuracy"], "whether 'accuracy' is to be large or small is not known"),
+        (["depth", "--metric", "max heads"], "unknown column 'heads'"),
+        (["depth", "--metric", "max accuracy", "--where", "topology = 'none'"], "has no complete row"),
+        (
+            ["topology", "--metric", "max accuracy", "--where", "topology = 'resnet' and task = 'sight'"],
+            "no two values of 'topology' have 'accuracy' with all else equal",
+        ),
+        (["topology", "--plot", "x.txt", "--metric", "max accuracy"], "a picture must end in"),
+    ],
+)
+def test_a_mistake_is_one_line(
+    words: list[str],
+    says: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tables: list[str],
+) -> None:
+    status, out, err = run(monkeypatch, capsys, tables, *words)
+    assert (status, out) == (2, "")
+    assert says in err.splitlines()[-1]
+
+
+def test_of_python_a_task_has_its_effects() -> None:
+    found = nas.load(source="stdlib-lm-topologies").effects("topology")
+    assert [*found] == ["stdlib-lm"]
+    assert (found["stdlib-lm"].metric, found["stdlib-lm"].values[0]) == ("loss", "resnet")
+    (best, *_) = found["stdlib-lm"].records()
+    assert (best["value"], best["than"]) == ("rmt", "better")
