@@ -81,6 +81,8 @@ class Study:
             way, _, column = name.partition(" ")
             if way in ("max", "min"):
                 found[column.strip()] = "max" if way == "max" else "min"
+            elif name.startswith("test_") and name[5:] in self.directions:
+                found[name] = self.directions[name[5:]]
             elif name in self.column_names and name not in {*self.directions, *COSTS}:
                 raise UserError(f'whether {name!r} is to be large or small is not known. Ask for "max {name}", or min.')
             else:

@@ -99,5 +99,7 @@ def test_of_python_a_task_has_its_effects() -> None:
     found = nas.load(source="stdlib-lm-topologies").effects("topology")
     assert [*found] == ["stdlib-lm"]
     assert (found["stdlib-lm"].metric, found["stdlib-lm"].values[0]) == ("loss", "resnet")
+    on_test = nas.load(source="stdlib-lm-topologies").effects("topology", "test_loss")
+    assert (on_test["stdlib-lm"].metric, on_test["stdlib-lm"].direction) == ("test_loss", "min")
     (best, *_) = found["stdlib-lm"].records()
     assert (best["value"], best["than"]) == ("rmt", "better")
