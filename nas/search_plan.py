@@ -163,9 +163,8 @@ class SearchPlan(Plan):
     def _has_room(self) -> bool:
         """Whether a trial is to be begun: one of the search or, when that has ended, one that confirms.
 
-        From which trial on is noted. A study that is extended when all of these have been begun, or where nothing can
-        have another seed, searches on, and then confirms anew; where there is nothing more to search, all that are left
-        confirm.
+        From which trial on is noted. A study that is extended, or where nothing can have another seed, searches on, and
+        then confirms anew; where there is nothing more to search, all that are left confirm.
         """
         trials, more = trials_of(self.study), self.sampler.has_more(self.study)
         begun = begun_in(self.study)
@@ -173,9 +172,8 @@ class SearchPlan(Plan):
             return False
         since, confirmable = confirms_from(self.study), self.sampler.can_confirm(self.study)
         noted = since
-        all_begun = since is not None and sum(number >= since for number in begun) >= self.confirms
         searching = len(begun) < self.trials - self.confirms
-        if more and ((all_begun and searching) or not confirmable):
+        if more and (searching or not confirmable):
             since = None
         if since is None and self.confirms and confirmable and not (searching and more):
             since = len(trials)

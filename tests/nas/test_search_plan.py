@@ -8,13 +8,15 @@ import optuna
 import pytest
 
 from nas.asked_search import Asked, ask_search
+from nas.early_stopping import Rungs
 from nas.jobs import EvaluationJob, blank_row
 from nas.sampling import BudgetSampler
 from nas.scheduler import LATER
 from nas.search_plan import SearchPlan
 from nas.storage.leases import Alone, Claims
-from nas.storage.optuna_study import open_storage, open_study
+from nas.storage.optuna_study import confirms_from, open_storage, open_study
 from nas.storage.store import Store
+from results.row import Row
 from toy_searches import TOYS
 
 
@@ -26,10 +28,22 @@ def asked() -> Asked:
     )  # fmt: skip
 
 
-def plan_of(asked: Asked, url: str, claims: Claims, trials: int) -> SearchPlan:
+def plan_of(asked: Asked, url: str, claims: Claims, trials: int, **more: Any) -> SearchPlan:
     sampler = BudgetSampler(asked.members, asked.config.sampler)
     study = open_study(open_storage(url), "s", asked.config, sampler)
-    return SearchPlan(study, Store(url, make=True), asked.config, claims, sampler, trials)
+    return SearchPlan(study, Store(url, make=True), asked.config, claims, sampler, trials, **more)
+
+
+def end(plan: SearchPlan, job: Any, accuracy: float = 0.5) -> Row:
+    """Have a trial end with a Row whose network is kept."""
+    assert isinstance(job, EvaluationJob)
+    row = replace(blank_row(job), status="complete", error=None, metrics={"accuracy": accuracy, "loss": 1.0})
+    row = replace(row, costs=replace(row.costs, flops=7))
+    plan.store.network(row.identity()).mkdir(parents=True)
+    assert job.number is not None
+    plan.store.add(row, "s", job.number)
+    plan.ended(job, row)
+    return row
 
 
 class Quick(Claims):
@@ -95,13 +109,8 @@ def test_at_the_end_networks_go_that_another_coordinators_row_has_beaten(asked: 
     mine = plan_of(asked, url_in(tmp_path), Alone(), 2)
     first = mine.next()
     theirs = plan_of(asked, url_in(tmp_path), Elsewhere(), 2)
-    for plan, job, accuracy in ((theirs, theirs.next(), 0.9), (mine, first, 0.5)):
-        assert isinstance(job, EvaluationJob)
-        row = replace(blank_row(job), status="complete", error=None, metrics={"accuracy": accuracy, "loss": 1.0})
-        row = replace(row, costs=replace(row.costs, flops=7))
-        mine.store.network(row.identity()).mkdir(parents=True)
-        mine.store.add(row, "s", job.number)
-        plan.ended(job, row)
+    end(theirs, theirs.next(), 0.9)
+    row = end(mine, first, 0.5)
     networks = tmp_path / "networks"
     assert len(list(networks.iterdir())) == 2
     assert mine.next() is None
@@ -119,3 +128,59 @@ def test_a_training_that_was_held_takes_no_network_with_it(asked: Asked, tmp_pat
     plan.store.add(row, "s", job.number)
     plan.ended(job, row)
     assert network.exists()
+
+
+def test_a_network_that_is_beaten_stays_where_another_study_has_its_row(asked: Asked, tmp_path: Path) -> None:
+    plan = plan_of(asked, url_in(tmp_path), Alone(), 3)
+    rows = []
+    for accuracy in (0.3, 0.5):
+        job = plan.next()
+        assert isinstance(job, EvaluationJob)
+        rows.append(blank_row(job))
+        plan.store.add(rows[-1], "other", None) if accuracy == 0.3 else None
+        end(plan, job, accuracy)
+    end(plan, plan.next(), 0.9)
+    kept = {row.identity(): plan.store.network(row.identity()).exists() for row in rows}
+    assert kept == {rows[0].identity(): True, rows[1].identity(): False}
+
+
+def test_what_has_ended_is_claimed_no_more(asked: Asked, tmp_path: Path) -> None:
+    plan = plan_of(asked, url_in(tmp_path), Alone(), 1)
+    plan.claims = claims = Quick(plan.study)
+    claims.claim = lambda name: True  # type: ignore[method-assign]
+    end(plan, plan.next())
+    assert claims.released == ["trial 0 of s"]
+
+
+def test_a_study_that_is_extended_searches_on_at_once(asked: Asked, tmp_path: Path) -> None:
+    plan = plan_of(asked, url_in(tmp_path), Alone(), 4, confirms=1)
+    while isinstance(job := plan.next(), EvaluationJob):
+        end(plan, job)
+    assert confirms_from(plan.study) == 3
+    extended = plan_of(asked, url_in(tmp_path), Alone(), 12, confirms=3)
+    numbers = []
+    while isinstance(job := extended.next(), EvaluationJob):
+        numbers.append((job.number, job.seed))
+        end(extended, job)
+    assert [number for number, seed in numbers if seed != 0] == [9, 10, 11]
+    assert confirms_from(extended.study) == 9
+
+
+def test_where_nothing_can_have_another_seed_the_search_goes_on(asked: Asked, tmp_path: Path) -> None:
+    plan = plan_of(asked, url_in(tmp_path), Alone(), 6, confirms=3)
+    for _ in range(4):
+        end(plan, plan.next())
+    assert confirms_from(plan.study) == 3
+    plan.sampler.can_confirm = lambda study: False  # type: ignore[method-assign]
+    job = plan.next()
+    assert isinstance(job, EvaluationJob)
+    assert confirms_from(plan.study) is None
+
+
+def test_what_is_held_goes_on_before_the_trials_that_confirm(asked: Asked, tmp_path: Path) -> None:
+    plan = plan_of(asked, url_in(tmp_path), Alone(), 3, confirms=1, rungs=Rungs(1))
+    asked_for = []
+    plan.sampler.going_on = lambda study, *, searching: asked_for.append(searching)  # type: ignore[method-assign,func-returns-value]
+    while isinstance(job := plan.next(), EvaluationJob):
+        end(plan, job)
+    assert asked_for == [True, True, False, False]
