@@ -49,12 +49,12 @@ def retrofit_checkpoint(source: Path, topology: str, build: Build, target: Path)
 
 def refusal(architecture: Architecture, topology: str) -> str | None:
     """Why a network cannot be retrofitted, None where it can. Raises UserError for a topology that does not exist."""
-    kinds = [load(run)[0] for run in topologies_of(topology)]
+    wirings = [load(run) for run in topologies_of(topology)]
     if architecture.topology != "resnet":
         return f"only a residual network can be retrofitted, got topology {architecture.topology!r}."
-    if any(kind.delivers == "heads" for kind in kinds):
+    if any(kind.delivers == "heads" for kind, _ in wirings):
         return f"{topology!r} reads and writes in head space: its layers have no projections to take the weights of."
-    if not all(kind.equals_resnet for kind in kinds):
+    if not all(kind.equals_resnet(options) for kind, options in wirings):
         return f"{topology!r} does not start as the residual network, whatever weights its layers have."
     return None
 

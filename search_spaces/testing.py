@@ -217,7 +217,7 @@ def check_positions_do_not_meet(subject: Subject) -> None:
 
 def check_it_starts_as_the_residual_network(subject: Subject) -> None:
     """Where `equals_resnet` is claimed, the network before training computes what the residual network does."""
-    if not subject.kind.equals_resnet:
+    if not subject.kind.equals_resnet(subject.wired[1]):
         return
     assert subject.kind.delivers != "heads", "equals_resnet cannot hold in head space, where layers have no projections"
     residual = ResNet, ResNet.Options()

@@ -56,7 +56,11 @@ class NewTopology(Topology):
 
     Options: ClassVar[type] = NewTopologyOptions
     axes: ClassVar[Axes] = {"per_entry": (False, True)}  # what spaces search; options left out keep their defaults
-    equals_resnet: ClassVar[bool] = True  # as long as it is untrained; `nas retrofit` takes such topologies
+
+    @classmethod
+    def equals_resnet(cls, options: NewTopologyOptions) -> bool:
+        """As long as it is untrained; `nas retrofit` takes such topologies."""
+        return True
 
     def __init__(self, wiring: Wiring, options: NewTopologyOptions) -> None:
         super().__init__()

@@ -60,8 +60,12 @@ class OverDepth(Topology):
 
     Options: ClassVar[type] = AttentionResidualsOptions
     axes: ClassVar[Axes] = {"every": (1, 4)}
-    equals_resnet: ClassVar[bool] = True
     searched: ClassVar[bool] = False
+
+    @classmethod
+    def equals_resnet(cls, options: Any) -> bool:
+        """Always."""
+        return True
 
     def __init__(self, wiring: Wiring, options: AttentionResidualsOptions, queries: int) -> None:
         super().__init__()

@@ -111,9 +111,6 @@ class Topology(nn.Module, ABC):
     """Whether it stands in the place of the feed-forward layers: a block is then its attention layer alone, and
     `wiring.hidden` says how many features what stands there has inside."""
 
-    equals_resnet: ClassVar[bool] = False
-    """Whether the network computes what the plain residual network with the same layers does, before training."""
-
     axes: ClassVar[Axes] = {}
     """Option -> the values that the spaces `joint` and `topology` search, each accepted by `Options`; numbers in
     increasing order. Options that are not named keep their defaults."""
@@ -135,6 +132,11 @@ class Topology(nn.Module, ABC):
     def refusal(cls, architecture: Architecture, options: Any) -> str | None:
         """Why this architecture cannot be wired so, or None where it can."""
         return None
+
+    @classmethod
+    def equals_resnet(cls, options: Any) -> bool:
+        """Whether the network computes what the plain residual network with the same layers does, before training."""
+        return False
 
     @classmethod
     def projects_values(cls, wiring: Wiring, options: Any, t: int) -> bool:

@@ -52,7 +52,11 @@ class DenseFormer(Topology):
 
     Options: ClassVar[type] = DenseFormerOptions
     granularity: ClassVar[Literal["layer", "block"]] = "block"
-    equals_resnet: ClassVar[bool] = True
+
+    @classmethod
+    def equals_resnet(cls, options: DenseFormerOptions) -> bool:
+        """Always."""
+        return True
 
     def __init__(self, wiring: Wiring, options: DenseFormerOptions) -> None:
         super().__init__()

@@ -93,8 +93,12 @@ class FracConnections(Topology):
 
     Options: ClassVar[type] = FracOptions
     axes: ClassVar[Axes] = {"parts": (2, 4)}
-    equals_resnet: ClassVar[bool] = True
     searched: ClassVar[bool] = False
+
+    @classmethod
+    def equals_resnet(cls, options: Any) -> bool:
+        """Always."""
+        return True
 
     def __init__(self, wiring: Wiring, options: FracOptions) -> None:
         super().__init__()

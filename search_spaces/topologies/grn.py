@@ -102,7 +102,11 @@ class GeneralisedResidual(Topology):
 
     Options: ClassVar[type] = GRNOptions
     granularity: ClassVar[Literal["layer", "block"]] = "block"
-    equals_resnet: ClassVar[bool] = True
+
+    @classmethod
+    def equals_resnet(cls, options: Any) -> bool:
+        """Always."""
+        return True
 
     def __init__(self, wiring: Wiring, options: Any) -> None:
         super().__init__()

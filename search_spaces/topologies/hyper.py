@@ -85,7 +85,7 @@ class HyperConnections(Topology):
     * The published end is the sum of the streams, in front of a final norm. The mean is that sum over n, a factor which
       the norm takes out again, forward and backward (up to its epsilon); so behind a norm this is the published
       network. Where no norm follows, the sum would start n times as large as the residual network, and the mean starts
-      as it. Hence the mean, and hence `equals_resnet`.
+      as it. Hence the mean, and that it `equals_resnet`.
     * norm(H) normalises each stream without parameters, as in the paper's OLMo models: theirs is the count for which
       the paper prints digits (394,048 for 16 blocks, width 2048, 4 streams). A scale would be absorbed by W.
     * Static matrices are not weight-decayed, W is (section 4). The paper's extra scaling of the layers' own output maps
@@ -96,7 +96,11 @@ class HyperConnections(Topology):
 
     Options: ClassVar[type] = HyperOptions
     axes: ClassVar[Axes] = {"streams": (2, 4)}
-    equals_resnet: ClassVar[bool] = True
+
+    @classmethod
+    def equals_resnet(cls, options: Any) -> bool:
+        """Always."""
+        return True
 
     def __init__(self, wiring: Wiring, options: HyperOptions) -> None:
         super().__init__()

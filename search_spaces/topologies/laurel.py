@@ -67,8 +67,12 @@ class LaurelRW(Topology):
 
     Options: ClassVar[type] = WeightedOptions
     axes: ClassVar[Axes] = {"rank": (0, 16)}
-    equals_resnet: ClassVar[bool] = True
     searched: ClassVar[bool] = False
+
+    @classmethod
+    def equals_resnet(cls, options: Any) -> bool:
+        """Always."""
+        return True
 
     def __init__(self, wiring: Wiring, options: WeightedOptions) -> None:
         super().__init__()
@@ -143,8 +147,12 @@ class Laurel(Topology):
 
     Options: ClassVar[type] = ReachOptions
     axes: ClassVar[Axes] = {"reach": (1, 3)}
-    equals_resnet: ClassVar[bool] = True
     searched: ClassVar[bool] = False
+
+    @classmethod
+    def equals_resnet(cls, options: Any) -> bool:
+        """Always."""
+        return True
 
     def __init__(self, wiring: Wiring, options: ReachOptions) -> None:
         super().__init__()

@@ -95,8 +95,12 @@ class MUDDFormer(Topology):
     Options: ClassVar[type] = MUDDOptions
     axes: ClassVar[Axes] = {"norm": ("none", "pre-post")}
     delivers: Delivery = "per-port"
-    equals_resnet: ClassVar[bool] = True
     searched: ClassVar[bool] = False
+
+    @classmethod
+    def equals_resnet(cls, options: MUDDOptions) -> bool:
+        """Always."""
+        return True
 
     def __init__(self, wiring: Wiring, options: MUDDOptions) -> None:
         super().__init__()

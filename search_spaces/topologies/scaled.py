@@ -71,13 +71,19 @@ class LayerScale(ScaledBranches):
     """LayerScale (Touvron et al., 2021): x_{t+1} = x_t + g_t * f_t(x_t), feature by feature, every g near 0 at first.
 
     Source: Touvron et al., "Going deeper with Image Transformers" (CaiT, 2021), equation 4, and the official code.
-    Gains are not weight-decayed. Near the identity at the start, and so not the residual network.
+    Gains are not weight-decayed. Near the identity at the start, and so not the residual network but with
+    `start=1`.
 
     Parameters: `layers * width`
     """
 
     Options: ClassVar[type] = LayerScaleOptions
     axes: ClassVar[Axes] = {"start": (1e-5, 0.1)}
+
+    @classmethod
+    def equals_resnet(cls, options: LayerScaleOptions) -> bool:
+        """Where gains begin at 1."""
+        return options.start == 1
 
     def __init__(self, wiring: Wiring, options: LayerScaleOptions) -> None:
         super().__init__()

@@ -83,7 +83,7 @@ class ValueResidual(FirstValues):
     fixed. Its variants are options: `learned=true` has two numbers a layer that start there, `first=2,own=1` is the
     constant form, `first=5,own=1,last=3` the sparse one of eight layers. Readings taken:
 
-    * With `first=0,own=1,learned=true`, which no source has, it starts as the residual network.
+    * With `first=0,own=1,learned=true`, which no source has, it starts as the residual network (`nas retrofit`).
     * A layer whose heads * head_dim is not the first's keeps its own values: published networks have one width.
 
     Parameters: `learned * 2 * len([
@@ -95,6 +95,11 @@ class ValueResidual(FirstValues):
 
     Options: ClassVar[type] = ValueResidualOptions
     axes: ClassVar[Axes] = {"learned": (False, True)}
+
+    @classmethod
+    def equals_resnet(cls, options: ValueResidualOptions) -> bool:
+        """Where every layer begins with its own values alone."""
+        return (options.first, options.own) == (0, 1)
 
     def __init__(self, wiring: Wiring, options: ValueResidualOptions) -> None:
         super().__init__()

@@ -36,8 +36,10 @@ CASES = [
     "hyper(streams=2)",
     "attnres(every=3)",
     "laurel(reach=3)",
+    "layerscale(start=1)",
+    "value-residual(first=0,own=1,learned=true)",
 ]
-CAN = [case for case in CASES if load(case)[0].equals_resnet]
+CAN = [case for case in CASES for kind, options in [load(case)] if kind.equals_resnet(options)]
 RUNS = ["dca(k=1)/hyper", "resnet/denseformer"]  # each run of which starts as the residual network
 CANNOT = [*(case for case in CASES if case not in CAN), "dca/rmt/resnet", "resnet/ancre/dca"]
 

@@ -20,7 +20,9 @@ from search_spaces.topologies.chain import Chain
 class Gated(Chain):
     """x_{t+1} = x_t + w_t f_t(x_t), with a weight for each layer that is 1 at the start."""
 
-    equals_resnet: ClassVar[bool] = True
+    @classmethod
+    def equals_resnet(cls, options: Any) -> bool:
+        return True
 
     def __init__(self, wiring: Wiring, options: Any) -> None:
         super().__init__(wiring, options)
@@ -193,7 +195,10 @@ class Spectral(Gated):
 
     handlers: ClassVar[Handlers] = {"aten::fft_rfft": lambda inputs, outputs: 10 * inputs[0][0] * inputs[0][1],
                                     "aten::fft_irfft": None}  # fmt: skip
-    equals_resnet: ClassVar[bool] = False
+
+    @classmethod
+    def equals_resnet(cls, options: Any) -> bool:
+        return False
 
     @classmethod
     def count(cls, wiring: Wiring, options: Any) -> Count:

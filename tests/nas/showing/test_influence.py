@@ -145,7 +145,7 @@ def test_gates_are_what_they_let_through_on_the_average() -> None:
 @pytest.mark.parametrize("moved", [False, True], ids=["at the start", "moved"])
 @pytest.mark.parametrize("topology", CASES)
 def test_of_every_topology(topology: str, moved: bool) -> None:
-    kind, _ = load(topology)
+    kind, options = load(topology)
     stack = small(topology, moved=moved)
     found = measured(stack)
     can = reachable(found)
@@ -157,7 +157,7 @@ def test_of_every_topology(topology: str, moved: bool) -> None:
     assert found.fixed == (topology != "depth-lstm")  # which bends the stream itself
     assert found.in_heads == (kind.delivers == "heads")
     np.testing.assert_allclose(found.shares.sum(axis=1), 1, atol=1e-12)
-    if kind.equals_resnet and not moved:
+    if kind.equals_resnet(options) and not moved:
         np.testing.assert_allclose(found.weights[can], 1, atol=1e-12)
 
 
