@@ -1,6 +1,6 @@
 """Optimisers of a network as its recipe has them, and which of its parameters are whose."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from torch import nn, optim
@@ -16,15 +16,22 @@ from tasks.optimizer_choice import SGD, Adam, AdamW, GaLore, Muon, read_choice
 from tasks.recipe import Recipe
 
 Groups = list[dict[str, Any]]
+NO_RATES: Mapping[str, float] = {}
 
 
-def optimizers_for(network: nn.Module, recipe: Recipe) -> list[Optimizer]:
+def optimizers_for(network: nn.Module, recipe: Recipe, rates: Mapping[str, float] = NO_RATES) -> list[Optimizer]:
     """What trains a network's parameters by a recipe: one optimiser, or that of the hidden maps and AdamW for the rest.
+
+    Args:
+        network: Whose parameters.
+        recipe: Says how.
+        rates: Parameter's name -> what its learning rate is multiplied by, and its weight decay divided, where that is
+            not 1. The group of each has it as `rate`, for whoever sets the learning rate later.
 
     Raises:
         UserError: The optimiser is for the maps of hidden layers, and the network has none.
     """
-    groups = _by_decay(network, recipe)
+    groups = _by_rate(network, _by_decay(network, recipe), recipe, rates) if rates else _by_decay(network, recipe)
     usual: dict[str, Any] = {"lr": recipe.lr, "betas": recipe.betas}
     match read_choice(recipe.optimizer):
         case AdamW():
@@ -64,6 +71,18 @@ def _with_matrices(network: nn.Module) -> list[nn.Module]:
 def _by_decay(network: nn.Module, recipe: Recipe) -> Groups:
     decayed, exempt = split_by_decay(network, recipe.without_decay)
     return [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": exempt, "weight_decay": 0.0}]
+
+
+def _by_rate(network: nn.Module, groups: Groups, recipe: Recipe, rates: Mapping[str, float]) -> Groups:
+    """The same groups, each cut by what the learning rate of its members is multiplied by."""
+    of = {id(parameter): rates.get(name, 1.0) for name, parameter in network.named_parameters()}
+    found: Groups = []
+    for group in groups:
+        for rate in sorted({of[id(one)] for one in group["params"]}):
+            members = [one for one in group["params"] if of[id(one)] == rate]
+            decay = group["weight_decay"] / rate
+            found.append({**group, "params": members, "weight_decay": decay, "lr": recipe.lr * rate, "rate": rate})
+    return found
 
 
 def _apart(network: nn.Module, groups: Groups, recipe: Recipe) -> tuple[Groups, Groups]:

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from search_spaces.errors import UserError
-from tasks.optimizer_choice import SGD, GaLore, Muon, canonical, read_choice
+from tasks.optimizer_choice import SGD, Adam, AdamW, GaLore, Muon, canonical, read_choice
+from tasks.parametrization import STANDARD, read_parametrization
 from tasks.settings import AtLeastOne, BelowOne, NotNegative, Positive, ShareOfOne, Whole, check, shown
 
 Precision = Literal["32-true", "bf16-mixed", "bf16-true"]
@@ -28,6 +29,8 @@ class Recipe:
         weight_decay: Of what `split_by_decay` gives it. "adam" and "sgd" add it to the gradient; in the others it is
             apart from that, as in AdamW.
         without_decay: Names of parameters, or of modules, that `split_by_decay` leaves alone as well.
+        parametrization: "standard", or "mup(base=64)", by which this recipe holds for networks of any width as it does
+            at width 64; see tasks.mup. For "adamw" and "adam".
         betas: Adam's, in whichever form, GaLore's, and those of the AdamW beside Muon; "sgd" has none and takes no
             notice, as recipes that have them may be searched with it.
         beta_cycle: The first of them where the learning rate is least and where it is largest, between which it goes
@@ -56,6 +59,7 @@ class Recipe:
     lr: Positive
     weight_decay: NotNegative = 0.05
     without_decay: tuple[str, ...] = ()
+    parametrization: str = "standard"
     betas: tuple[BelowOne, BelowOne] = (0.9, 0.999)
     beta_cycle: tuple[BelowOne, ...] = ()
     warmup: ShareOfOne = 0.1
@@ -80,6 +84,7 @@ class Recipe:
         if len(self.beta_cycle) not in (0, 2):
             raise UserError(f"beta_cycle must be two values like 0.95:0.85, or none, got {self.beta_cycle}.")
         self._check_optimizer()
+        self._check_parametrization()
         if self.batch % self.accumulate:
             raise UserError(
                 f"accumulate must divide the batch, got {self.accumulate} and {self.batch}. Take a divisor of it."
@@ -98,6 +103,15 @@ class Recipe:
                 f"optimizer {self.optimizer} must have whole matrices, got sharing=fsdp. Set sharing=ddp, or "
                 f"another optimizer."
             )
+
+    def _check_parametrization(self) -> None:
+        """Refuse muP of optimisers that its rates are not of, and give it the one text that it has."""
+        mup = read_parametrization(self.parametrization)
+        if mup is not None and not isinstance(read_choice(self.optimizer), AdamW | Adam):
+            raise UserError(
+                f"parametrization={self.parametrization} is for adamw and adam, got optimizer={self.optimizer}."
+            )
+        object.__setattr__(self, "parametrization", STANDARD if mup is None else f"mup(base={mup.base})")
 
     def __str__(self) -> str:
         return shown(self, ("batch", "lr"))

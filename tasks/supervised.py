@@ -16,6 +16,8 @@ from search_spaces.checkpoint import load_weights
 from tasks.base import Fitted, Task
 from tasks.batches import Inputs
 from tasks.fabric import fabric_for
+from tasks.mup import redraw, scales
+from tasks.parametrization import narrowed, read_parametrization
 from tasks.processes import own_share
 from tasks.recipe import Recipe
 from tasks.run import Run
@@ -94,10 +96,23 @@ class SupervisedTask(Task):
 
     def _training(self, run: Run, recipe: Recipe, splits: Splits) -> SupervisedTraining:
         network = self.training_form(run.architecture, recipe)
+        rates = self._parametrized(network, run.architecture, recipe)
         if run.start is not None:
             load_weights(network, run.start, "the checkpoint")
         fabric = fabric_for(recipe, run.device)
-        return SupervisedTraining(self, network, recipe, run.seed, splits, fabric, own_share())
+        return SupervisedTraining(self, network, recipe, run.seed, splits, fabric, own_share(), rates)
+
+    def _parametrized(self, network: nn.Module, architecture: Architecture, recipe: Recipe) -> dict[str, float]:
+        """Draw a network as its recipe's parametrisation has it; what learning rates are then multiplied by."""
+        mup = read_parametrization(recipe.parametrization)
+        if mup is None:
+            return {}
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            base = self.training_form(narrowed(architecture, mup.base), recipe)
+        by = scales(network, base)
+        redraw(network, base, by)
+        return {name: scale.rate for name, scale in by.items() if scale.rate != 1}
 
 
 def means(measured: Mapping[str, Tensor]) -> dict[str, float]:

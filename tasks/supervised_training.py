@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 
 from tasks.base import Diverged
 from tasks.batches import Batch, Inputs, call, each, joined, moved
-from tasks.optimizers import optimizers_for
+from tasks.optimizers import NO_RATES, optimizers_for
 from tasks.processes import Share
 from tasks.recipe import Recipe
 from tasks.splits import DataPosition, Splits, derived_seed
@@ -42,6 +42,7 @@ class SupervisedTraining(Training):
         splits: The examples.
         fabric: Where it is trained.
         share: Which examples are this process's.
+        rates: Parameter's name -> what its learning rate is multiplied by, where that is not 1.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class SupervisedTraining(Training):
         splits: Splits,
         fabric: "Fabric",
         share: Share,
+        rates: Mapping[str, float] = NO_RATES,
     ) -> None:
         self.task, self.recipe, self.seed, self.splits, self.fabric, self.share = (
             task, recipe, seed, splits, fabric, share,
@@ -63,7 +65,7 @@ class SupervisedTraining(Training):
             network.compile()  # in place: its parameters keep their names
         self._network = network
         self._model = fabric.setup_module(network)  # what gradients are gathered through
-        self._optimizers = optimizers_for(network, recipe)
+        self._optimizers = optimizers_for(network, recipe, rates)
         self._stepped: list[Any] = [fabric.setup_optimizers(optimizer) for optimizer in self._optimizers]
         self._step = 0
         self._position: DataPosition = ()
@@ -97,7 +99,7 @@ class SupervisedTraining(Training):
         if recipe.clip:
             nn.utils.clip_grad_norm_([p for group in groups for p in group["params"]], recipe.clip)
         for group in groups:
-            group["lr"] = recipe.learning_rate(self._step, self.steps)
+            group["lr"] = recipe.learning_rate(self._step, self.steps) * group.get("rate", 1.0)
             if "betas" in group:
                 group["betas"] = recipe.first_beta(self._step, self.steps), recipe.betas[1]
         for optimizer in self._stepped:

@@ -1,0 +1,76 @@
+"""The maximal update parametrisation: draws and learning rates by which networks of all widths learn alike.
+
+Tensor Programs V (Yang, Hu et al., 2022, arXiv 2203.03466), table 3, for Adam, over a network of a base width whose
+hyper-parameters these are; n is by how much a map takes in more than the base network's, as width grows:
+
+                                standard deviation    learning rate
+    hidden maps                 1 / sqrt(n)           1 / n
+    maps from the width to      1 / n                 1 / n
+    what has no width (heads)
+    all else                    1                     1
+
+Whatever has a side that grows with width is found by comparing its shape with the base network's, as the authors'
+package `mup` does. Readings taken:
+
+* Heads become more with width and keep their size, so that the scale of attention, 1 / head_dim there, stays.
+* Draws are made as the network has them, and then scaled to the deviation that the table gives to the base network's,
+  measured. What is not drawn (biases of 0, gains of 1) stays.
+* Weight decay of a rate that is 1 / n is n times as large, as in `mup`'s AdamW: what a step takes away is the same.
+* A topology's weights that are no linear maps are "all else", as gains are. Where such a vector is summed over with
+  the stream (the queries of attention residuals), the table would have it a head's: `nas check-mup` shows what it does.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from search_spaces.errors import UserError
+
+DRAWN = (nn.Linear, nn.Conv1d, nn.Conv2d)
+"""Modules whose weight [O, I, ...] maps I to O."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What a parameter's draw and its learning rate are multiplied by, over the base network's.
+
+    Attributes:
+        deviation: The draw's.
+        rate: The learning rate's, by which weight decay is divided.
+    """
+
+    deviation: float = 1.0
+    rate: float = 1.0
+
+
+def scales(network: nn.Module, base: nn.Module) -> dict[str, Scale]:
+    """Every parameter's name -> its scale, from its shape and that which it has in the network of the base width.
+
+    Raises:
+        UserError: Tokens are scored by their own embeddings: the table gives these two different rates.
+    """
+    shapes = {name: parameter.shape for name, parameter in base.named_parameters()}
+    tables = {id(module.weight) for module in network.modules() if isinstance(module, nn.Embedding)}
+    found = dict.fromkeys(shapes, Scale())
+    for name, module in network.named_modules():
+        weight = f"{name}.weight"
+        if not isinstance(module, DRAWN):
+            continue
+        if id(module.weight) in tables:
+            raise UserError("muP must have a head of its own, and this network's is its embedding. Take standard.")
+        grows, more = (module.weight.shape[side] / shapes[weight][side] for side in (0, 1))
+        if more != 1:
+            found[weight] = Scale(more**-0.5 if grows != 1 else 1 / more, 1 / more)
+    return found
+
+
+@torch.no_grad()
+def redraw(network: nn.Module, base: nn.Module, by: Mapping[str, Scale]) -> None:
+    """Scale what was drawn to the deviation that it is to have."""
+    of_base = dict(base.named_parameters())
+    for name, parameter in network.named_parameters():
+        drawn, wanted = (one.float().std(correction=0).item() for one in (parameter, of_base[name]))
+        if drawn > 0 and wanted > 0:
+            parameter.mul_(wanted * by[name].deviation / drawn)

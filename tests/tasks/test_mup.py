@@ -1,0 +1,184 @@
+"""muP: which parameters are scaled, by a table written out by hand; how far logits move at every width."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+from results.identity import identity_of
+from search_spaces.architecture import Architecture
+from search_spaces.errors import UserError
+from search_spaces.models.decoder import build_decoder
+from tasks.digits import DigitsViT
+from tasks.mup import Scale, redraw, scales
+from tasks.optimizers import optimizers_for
+from tasks.parametrization import Mup, narrowed, read_parametrization
+from tasks.recipe import Recipe
+from tasks.run import Run
+
+WIDE = Architecture(depth=2, width=256, heads=8, head_dim=16, hidden=512)
+RECIPE = Recipe(steps=4, batch=2, lr=0.01, weight_decay=0.1)
+
+
+def llama(architecture: Architecture, **how: Any) -> nn.Module:
+    torch.manual_seed(architecture.width)
+    return build_decoder(architecture, "llama", 50, 16, **how)
+
+
+def test_texts_are_read_and_others_refused() -> None:
+    assert read_parametrization("standard") is None
+    assert read_parametrization("mup") == Mup(64)
+    assert read_parametrization("mup(base=8)") == Mup(8)
+    for text, says in (("mu", "Did you mean 'mup'"), ("mup(base=0)", "base"), ("standard(base=8)", "standard")):
+        with pytest.raises(UserError, match=says):
+            read_parametrization(text)
+
+
+def test_one_parametrization_has_one_text_and_the_standard_one_changes_no_identity() -> None:
+    def identity(recipe: Recipe) -> str:
+        settings = {"lr": recipe.lr, "parametrization": recipe.parametrization}
+        return identity_of(task="t", task_version=1, data=None, architecture=WIDE, recipe=settings, seed=0, start=None)
+
+    assert replace(RECIPE, parametrization="mup").parametrization == "mup(base=64)"
+    before = identity_of(
+        task="t", task_version=1, data=None, architecture=WIDE, recipe={"lr": 0.01}, seed=0, start=None
+    )
+    assert identity(RECIPE) == before != identity(replace(RECIPE, parametrization="mup"))
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "muon", "galore"])
+def test_rates_are_adams(optimizer: str) -> None:
+    with pytest.raises(UserError, match="is for adamw and adam"):
+        replace(RECIPE, parametrization="mup", optimizer=optimizer)
+
+
+def test_the_base_is_as_deep_and_has_heads_of_the_same_size() -> None:
+    assert narrowed(WIDE, 64) == Architecture(depth=2, width=64, heads=2, head_dim=16, hidden=128)
+    assert narrowed(WIDE.changed({"heads": 1}), 64).heads == 1
+    assert narrowed(Architecture(depth=2, width=100, hidden=7), 50) == Architecture(depth=2, width=50, hidden=4)
+    with pytest.raises(UserError, match="blocks that are alike"):
+        narrowed(replace(WIDE, blocks="heads=8/4"), 64)
+
+
+TABLE = {  # of a network four times as wide as its base: deviation, learning rate
+    "embedding.tokens.weight": (1, 1),
+    "head.weight": (1 / 4, 1 / 4),
+    "qkv.weight": (1 / 2, 1 / 4),
+    "out.weight": (1 / 2, 1 / 4),
+    "up.weight": (1 / 2, 1 / 4),
+    "down.weight": (1 / 2, 1 / 4),
+    "norm.weight": (1, 1),
+}
+
+
+def test_every_parameter_of_a_decoder_has_the_tables_scale() -> None:
+    network, base = llama(WIDE), llama(narrowed(WIDE, 64))
+    by = scales(network, base)
+    assert by.keys() == dict(network.named_parameters()).keys()
+    for name, scale in by.items():
+        (wanted,) = {pair for end, pair in TABLE.items() if name.endswith(end)}
+        assert (scale.deviation, scale.rate) == wanted, name
+    redraw(network, base, by)
+    drawn = {name: parameter.std().item() for name, parameter in network.named_parameters()}
+    assert drawn["head.weight"] == pytest.approx(0.02 / 4, rel=0.05)
+    assert drawn["stack.layers.1.up.weight"] == pytest.approx(0.02 / 2, rel=0.05)
+    assert drawn["embedding.tokens.weight"] == pytest.approx(0.02, rel=0.05)
+    assert all(torch.equal(one, torch.ones_like(one)) for name, one in network.named_parameters() if "norm" in name)
+
+
+def test_of_the_base_width_nothing_changes() -> None:
+    base = llama(narrowed(WIDE, 64))
+    before = {name: parameter.clone() for name, parameter in base.named_parameters()}
+    by = scales(base, llama(narrowed(WIDE, 64)))
+    redraw(base, llama(narrowed(WIDE, 64)), by)
+    assert {(scale.deviation, scale.rate) for scale in by.values()} == {(1.0, 1.0)}
+    for name, parameter in base.named_parameters():
+        torch.testing.assert_close(parameter, before[name], rtol=1e-6, atol=0)
+
+
+def test_tokens_scored_by_their_own_embeddings_are_refused() -> None:
+    with pytest.raises(UserError, match="a head of its own"):
+        scales(llama(WIDE, tied=True), llama(narrowed(WIDE, 64), tied=True))
+
+
+def test_groups_have_their_rates_and_decay_takes_away_as_much_as_before() -> None:
+    network = llama(WIDE)
+    rates = {name: scale.rate for name, scale in scales(network, llama(narrowed(WIDE, 64))).items()}
+    names = {id(parameter): name for name, parameter in network.named_parameters()}
+    (adamw,) = optimizers_for(network, RECIPE, rates)
+    found = {names[id(one)]: group for group in adamw.param_groups for one in group["params"]}
+    assert found.keys() == rates.keys()
+    for name, group in found.items():
+        assert group["lr"] == pytest.approx(0.01 * rates[name])
+        assert group["rate"] == rates[name]
+        assert group["lr"] * group["weight_decay"] in (0, pytest.approx(0.01 * 0.1))
+
+
+def moved(width: int, parametrized: bool) -> float:
+    """How far steps of Adam at one rate move the logits, root of the mean square, in the mean over seeds."""
+    total = 0.0
+    for seed in range(3):
+        torch.manual_seed(seed)
+        architecture = Architecture(depth=2, width=width, heads=width // 16, head_dim=16, hidden=2 * width)
+        network = build_decoder(architecture, "llama", 50, 16)
+        rates = {}
+        if parametrized:
+            base = build_decoder(narrowed(architecture, 32), "llama", 50, 16)
+            by = scales(network, base)
+            redraw(network, base, by)
+            rates = {name: scale.rate for name, scale in by.items()}
+        (adam,) = optimizers_for(network, replace(RECIPE, weight_decay=0.0), rates)
+        ids = torch.randint(50, (4, 17), generator=torch.Generator().manual_seed(seed))
+        before = network(ids[:, :-1]).detach()
+        for _ in range(5):
+            nn.functional.cross_entropy(network(ids[:, :-1]).flatten(0, 1), ids[:, 1:].flatten()).backward()
+            adam.step()
+            adam.zero_grad()
+        total += (network(ids[:, :-1]) - before).square().mean().sqrt().item()
+    return total / 3
+
+
+def test_logits_move_as_far_at_every_width_and_farther_and_farther_without() -> None:
+    mup, standard = ([moved(width, how) for width in (32, 128, 512)] for how in (True, False))
+    assert max(mup) < 1.5 * min(mup), mup
+    assert standard[2] > 2.5 * standard[0], standard
+
+
+def test_draws_by_fan_in_are_not_scaled_twice() -> None:
+    network = llama(WIDE, initial="lecun")
+    base = llama(narrowed(WIDE, 64), initial="lecun")
+    redraw(network, base, scales(network, base))
+    drawn = {name: parameter.std().item() for name, parameter in network.named_parameters()}
+    assert drawn["stack.layers.1.up.weight"] == pytest.approx(256**-0.5, rel=0.05)
+    assert drawn["head.weight"] == pytest.approx(64**-0.5 / 4, rel=0.05)
+
+
+def test_a_training_takes_its_steps_by_these_rates_whatever_the_schedule() -> None:
+    task = DigitsViT()
+    recipe = replace(task.presets["smoke"], parametrization=f"mup(base={task.base.width // 2})")
+    seen, drawn = list[dict[float, float]](), list[float]()
+
+    def look(optimizer: Any, *_: Any) -> None:
+        seen.append({group["rate"]: group["lr"] for group in optimizer.param_groups})
+        maps = [one for group in optimizer.param_groups for one in group["params"] if one.shape == (10, 32)]
+        drawn.append(torch.stack([one.detach() for one in maps]).std(correction=0).item())
+
+    hook = register_optimizer_step_pre_hook(look)
+    try:
+        step = task.training_step(Run(architecture=task.base, recipe=recipe, seed=0))
+        step(), step()
+    finally:
+        hook.remove()
+    steps = recipe.total_steps(task.splits.examples)
+    assert seen == [
+        {rate: pytest.approx(rate * recipe.learning_rate(number, steps)) for rate in (0.5, 1.0)} for number in (0, 1)
+    ]
+    torch.manual_seed(0)
+    network = task.build(task.base)
+    base = task.build(narrowed(task.base, task.base.width // 2))
+    assert drawn[0] == pytest.approx(base.head.weight.std().item() / 2, rel=0.15)  # of the head, drawn by its fan-in
+    by = scales(network, base)
+    assert (by["embedding.project.weight"], by["head.weight"]) == (Scale(), Scale(0.5, 0.5))
