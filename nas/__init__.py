@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nas.doors.audit import audit
+    from nas.doors.check_mup import check_mup
     from nas.doors.compare import compare
     from nas.doors.cost import cost
     from nas.doors.evaluate import evaluate
@@ -38,6 +39,7 @@ __all__ = [
     "Study",
     "UserError",
     "audit",
+    "check_mup",
     "compare",
     "cost",
     "evaluate",

@@ -13,6 +13,7 @@ import nas
 from nas.commands import dashboard, effects, listing, reproduce, results, show
 from nas.debugging import DEBUG, show_traceback
 from nas.doors.audit import audit
+from nas.doors.check_mup import check_mup
 from nas.doors.compare import compare
 from nas.doors.cost import cost
 from nas.doors.evaluate import evaluate
@@ -144,6 +145,7 @@ _add("compare", compare, show.comparison, check=show.check, arch="archs", topolo
 _add("tournament", tournament, show.tournament, check=show.check)
 _add("cost", cost, show.costs, check=show.check)
 _add("profile", profile, show.profile, check=show.check)
+_add("check-mup", check_mup, show.coordinates, check=show.check)
 _add("show", show_wiring, show.wiring, check=show.check, checkpoint="own_checkpoint", plot="drawing")
 _add("export", export, show.export, study="from_study", task="own_task")
 _add("import", import_rows, show.imported)

@@ -119,6 +119,9 @@ OPTIONS: Mapping[str, Any] = {
     "topologies": _option(
         "--topology", 'Topologies that each architecture is wired by: resnet,"dca(k=2)"; or all.', _TEXT, "A,B"
     ),
+    "widths": _option(
+        "--widths", "Of the networks. Default: the architecture's, twice, 4 and 8 times it.", _TEXT, "A,B"
+    ),
     "match": _option(
         "--match", "Change `hidden` of the others until they cost what the first does.", _TEXT, "params|flops"
     ),

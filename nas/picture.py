@@ -192,6 +192,28 @@ def draw_effects(found: "Mapping[str, Effects]") -> "Figure":
     return figure
 
 
+def draw_coordinates(records: Sequence[Mapping[str, Any]], widths: Sequence[int], title: str) -> "Figure":
+    """Draw how far steps move each part against width, a panel a parametrisation."""
+    from matplotlib.figure import Figure
+
+    kinds = list(dict.fromkeys(record["parametrization"] for record in records))
+    figure = Figure(figsize=(8, 4), layout="constrained")
+    for axes, kind in zip(figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0], kinds, strict=True):
+        for number, record in enumerate(one for one in records if one["parametrization"] == kind):
+            moves = [record[f"moved_{width}"] for width in widths]
+            axes.plot(widths, moves, marker="osD^vP*X"[number % 8], linewidth=1, label=_as_it_is(record["part"]))
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        axes.set_xticks(widths, map(str, widths))
+        axes.set_xlabel("width")
+        axes.set_title(kind, fontsize=9)
+        axes.grid(alpha=0.25)
+    axes.legend(fontsize=7, frameon=False)
+    figure.axes[0].set_ylabel("root mean square of what changes")
+    figure.suptitle(_as_it_is(fill(title, 90)), fontsize=9)
+    return figure
+
+
 def _in_one_order(tasks: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, int]:
     """Every value of the axis -> its height: the best, in the mean over tasks of its share of those below, on top."""
     shares: dict[str, list[float]] = {}

@@ -14,8 +14,10 @@ package `mup` does. Readings taken:
 
 * Heads become more with width and keep their size, so that the scale of attention, 1 / head_dim there, stays.
 * Draws are made as the network has them, and then scaled to the deviation that the table gives to the base network's,
-  measured. What is not drawn (biases of 0, gains of 1) stays.
+  measured. What is not drawn is multiplied as it is.
 * Weight decay of a rate that is 1 / n is n times as large, as in `mup`'s AdamW: what a step takes away is the same.
+* Where tokens are scored by their own embeddings, of which the table says two things, these are "all else", and what
+  the head would have of 1 / n is in the gain of the norm before it: the same network by another place of the factor.
 * A topology's weights that are no linear maps are "all else", as gains are. Where such a vector is summed over with
   the stream (the queries of attention residuals), the table would have it a head's: `nas check-mup` shows what it does.
 """
@@ -27,6 +29,7 @@ import torch
 from torch import nn
 
 from search_spaces.errors import UserError
+from search_spaces.layers.stack import Stack
 
 DRAWN = (nn.Linear, nn.Conv1d, nn.Conv2d)
 """Modules whose weight [O, I, ...] maps I to O."""
@@ -49,7 +52,7 @@ def scales(network: nn.Module, base: nn.Module) -> dict[str, Scale]:
     """Every parameter's name -> its scale, from its shape and that which it has in the network of the base width.
 
     Raises:
-        UserError: Tokens are scored by their own embeddings: the table gives these two different rates.
+        UserError: Tokens are scored by their own embeddings, and no norm with a gain stands before that.
     """
     shapes = {name: parameter.shape for name, parameter in base.named_parameters()}
     tables = {id(module.weight) for module in network.modules() if isinstance(module, nn.Embedding)}
@@ -59,11 +62,23 @@ def scales(network: nn.Module, base: nn.Module) -> dict[str, Scale]:
         if not isinstance(module, DRAWN):
             continue
         if id(module.weight) in tables:
-            raise UserError("muP must have a head of its own, and this network's is its embedding. Take standard.")
+            found |= _before_the_head(network, module.weight.shape[1] / base.get_parameter(weight).shape[1])
+            continue
         grows, more = (module.weight.shape[side] / shapes[weight][side] for side in (0, 1))
         if more != 1:
             found[weight] = Scale(more**-0.5 if grows != 1 else 1 / more, 1 / more)
     return found
+
+
+def _before_the_head(network: nn.Module, more: float) -> dict[str, Scale]:
+    """The scales of the norm behind a network's stack."""
+    stacks = [(name, module) for name, module in network.named_modules() if isinstance(module, Stack)]
+    names = [f"{name}.norm.{one}" for name, stack in stacks[-1:] for one, _ in stack.norm.named_parameters()]
+    if not names:
+        raise UserError(
+            "muP must have a head of its own or a norm before it, and here it is the embedding. Take standard."
+        )
+    return dict.fromkeys(names, Scale(1 / more, 1 / more))
 
 
 @torch.no_grad()
@@ -72,5 +87,4 @@ def redraw(network: nn.Module, base: nn.Module, by: Mapping[str, Scale]) -> None
     of_base = dict(base.named_parameters())
     for name, parameter in network.named_parameters():
         drawn, wanted = (one.float().std(correction=0).item() for one in (parameter, of_base[name]))
-        if drawn > 0 and wanted > 0:
-            parameter.mul_(wanted * by[name].deviation / drawn)
+        parameter.mul_(by[name].deviation * (wanted / drawn if drawn > 0 and wanted > 0 else 1.0))

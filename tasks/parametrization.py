@@ -36,8 +36,8 @@ def read_parametrization(text: str) -> Mup | None:
     return changed(Mup(), spec.options, "parametrization mup")
 
 
-def narrowed(architecture: Architecture, base: int) -> Architecture:
-    """The architecture of the base width: hidden features and heads are fewer as the width is, to the nearest number.
+def at_width(architecture: Architecture, width: int) -> Architecture:
+    """The architecture of that width: hidden features and heads are as many times more or fewer, to the nearest number.
 
     Heads keep their size.
 
@@ -46,6 +46,6 @@ def narrowed(architecture: Architecture, base: int) -> Architecture:
     """
     if architecture.model or architecture.blocks:
         raise UserError(f"muP is of blocks that are alike, in networks that have any width, got {architecture}.")
-    share = base / architecture.width
+    share = width / architecture.width
     hidden, heads = (max(1, round(number * share)) for number in (architecture.hidden, architecture.heads))
-    return architecture.changed({"width": base, "hidden": hidden, "heads": heads if architecture.heads else 0})
+    return architecture.changed({"width": width, "hidden": hidden, "heads": heads if architecture.heads else 0})

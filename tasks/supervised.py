@@ -17,7 +17,7 @@ from tasks.base import Fitted, Task
 from tasks.batches import Inputs
 from tasks.fabric import fabric_for
 from tasks.mup import redraw, scales
-from tasks.parametrization import narrowed, read_parametrization
+from tasks.parametrization import at_width, read_parametrization
 from tasks.processes import own_share
 from tasks.recipe import Recipe
 from tasks.run import Run
@@ -81,20 +81,21 @@ class SupervisedTask(Task):
         """Train by the run's recipe and measure. See Task.fit."""
         recipe, splits = self._shared(run)
         with apart(run):
-            training = self._training(run, recipe, splits)
+            training = self.training(run, recipe, splits)
             return train(run, training, checkpoint_of(self, run, training.share))
 
     def training_step(self, run: Run) -> Callable[[], None]:
         """What takes one step of `fit`'s training each time it is called. See Task.training_step."""
         recipe, splits = self._shared(run)
         with apart(run):
-            return self._training(run, recipe, splits).advance
+            return self.training(run, recipe, splits).advance
 
     def _shared(self, run: Run) -> tuple[Recipe, Splits]:
         recipe: Recipe = run.recipe.shared_by(own_share().of)
         return recipe, self.splits_for(recipe)
 
-    def _training(self, run: Run, recipe: Recipe, splits: Splits) -> SupervisedTraining:
+    def training(self, run: Run, recipe: Recipe, splits: Splits) -> SupervisedTraining:
+        """What trains the run's network by a recipe, before its first step. It draws, and so is `apart` from others."""
         network = self.training_form(run.architecture, recipe)
         rates = self._parametrized(network, run.architecture, recipe)
         if run.start is not None:
@@ -109,7 +110,7 @@ class SupervisedTask(Task):
             return {}
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
-            base = self.training_form(narrowed(architecture, mup.base), recipe)
+            base = self.training_form(at_width(architecture, mup.base), recipe)
         by = scales(network, base)
         redraw(network, base, by)
         return {name: scale.rate for name, scale in by.items() if scale.rate != 1}

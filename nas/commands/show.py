@@ -11,6 +11,7 @@ from nas.options import Format
 if TYPE_CHECKING:
     from nas.auditing import Audit
     from nas.comparing import Comparison
+    from nas.coordinates import CoordinateCheck
     from nas.exporting import ExportReport
     from nas.importing import Imported
     from nas.showing.shown import Shown
@@ -174,6 +175,21 @@ def tournament(
         export.write(table.from_records(played.records), format.value, output)
     if plot is not None:
         played.plot(plot)
+
+
+def coordinates(
+    found: "CoordinateCheck", format: Format = Format.TABLE, output: Path | None = None, plot: Path | None = None
+) -> None:
+    """Print how far each part moves at each width, and draw it where a file is named."""
+    from nas import report
+    from results import export, table
+
+    if report.for_a_terminal(format, output):
+        report.print_records(report.screen(), found.records, list(found.records[0]), found.title, format)
+    else:
+        export.write(table.from_records(found.records), format.value, output)
+    if plot is not None:
+        found.plot(plot)
 
 
 def costs(records: list[dict[str, Any]], format: Format = Format.TABLE) -> None:

@@ -35,6 +35,10 @@ FLAGS = {
         "--seeds", "--set", "--storage", "--study", "--threads", "--topology", "--trial-gpus", "--trial-memory",
         "--trial-timeout", "--tune", "--tune-trials", "--workers",
     },
+    "check-mup": {
+        "--arch", "--data", "--format", "-o", "--output", "--plot", "--preset", "--seeds", "--set", "--topology",
+        "--widths",
+    },
     "show": {
         "--arch", "--checkpoint", "--data", "--format", "-o", "--output", "--preset", "--seed", "--set", "--topology",
     },

@@ -15,7 +15,7 @@ from search_spaces.models.decoder import build_decoder
 from tasks.digits import DigitsViT
 from tasks.mup import Scale, redraw, scales
 from tasks.optimizers import optimizers_for
-from tasks.parametrization import Mup, narrowed, read_parametrization
+from tasks.parametrization import Mup, at_width, read_parametrization
 from tasks.recipe import Recipe
 from tasks.run import Run
 
@@ -56,11 +56,11 @@ def test_rates_are_adams(optimizer: str) -> None:
 
 
 def test_the_base_is_as_deep_and_has_heads_of_the_same_size() -> None:
-    assert narrowed(WIDE, 64) == Architecture(depth=2, width=64, heads=2, head_dim=16, hidden=128)
-    assert narrowed(WIDE.changed({"heads": 1}), 64).heads == 1
-    assert narrowed(Architecture(depth=2, width=100, hidden=7), 50) == Architecture(depth=2, width=50, hidden=4)
+    assert at_width(WIDE, 64) == Architecture(depth=2, width=64, heads=2, head_dim=16, hidden=128)
+    assert at_width(WIDE.changed({"heads": 1}), 64).heads == 1
+    assert at_width(Architecture(depth=2, width=100, hidden=7), 50) == Architecture(depth=2, width=50, hidden=4)
     with pytest.raises(UserError, match="blocks that are alike"):
-        narrowed(replace(WIDE, blocks="heads=8/4"), 64)
+        at_width(replace(WIDE, blocks="heads=8/4"), 64)
 
 
 TABLE = {  # of a network four times as wide as its base: deviation, learning rate
@@ -75,7 +75,7 @@ TABLE = {  # of a network four times as wide as its base: deviation, learning ra
 
 
 def test_every_parameter_of_a_decoder_has_the_tables_scale() -> None:
-    network, base = llama(WIDE), llama(narrowed(WIDE, 64))
+    network, base = llama(WIDE), llama(at_width(WIDE, 64))
     by = scales(network, base)
     assert by.keys() == dict(network.named_parameters()).keys()
     for name, scale in by.items():
@@ -90,23 +90,31 @@ def test_every_parameter_of_a_decoder_has_the_tables_scale() -> None:
 
 
 def test_of_the_base_width_nothing_changes() -> None:
-    base = llama(narrowed(WIDE, 64))
+    base = llama(at_width(WIDE, 64))
     before = {name: parameter.clone() for name, parameter in base.named_parameters()}
-    by = scales(base, llama(narrowed(WIDE, 64)))
-    redraw(base, llama(narrowed(WIDE, 64)), by)
+    by = scales(base, llama(at_width(WIDE, 64)))
+    redraw(base, llama(at_width(WIDE, 64)), by)
     assert {(scale.deviation, scale.rate) for scale in by.values()} == {(1.0, 1.0)}
     for name, parameter in base.named_parameters():
         torch.testing.assert_close(parameter, before[name], rtol=1e-6, atol=0)
 
 
-def test_tokens_scored_by_their_own_embeddings_are_refused() -> None:
-    with pytest.raises(UserError, match="a head of its own"):
-        scales(llama(WIDE, tied=True), llama(narrowed(WIDE, 64), tied=True))
+def test_where_tokens_are_scored_by_their_own_embeddings_the_norm_before_has_the_heads_share() -> None:
+    network, base = llama(WIDE, tied=True), llama(at_width(WIDE, 64), tied=True)
+    by = scales(network, base)
+    assert by["stack.norm.weight"] == Scale(1 / 4, 1 / 4)
+    assert by["embedding.tokens.weight"] == Scale()
+    redraw(network, base, by)
+    gain = network.get_parameter("stack.norm.weight")
+    assert torch.equal(gain, torch.full_like(gain, 0.25))
+    normed = llama(WIDE.changed({"topology": "rmt"}), tied=True)
+    with pytest.raises(UserError, match="a norm before it"):
+        scales(normed, llama(at_width(WIDE.changed({"topology": "rmt"}), 64), tied=True))
 
 
 def test_groups_have_their_rates_and_decay_takes_away_as_much_as_before() -> None:
     network = llama(WIDE)
-    rates = {name: scale.rate for name, scale in scales(network, llama(narrowed(WIDE, 64))).items()}
+    rates = {name: scale.rate for name, scale in scales(network, llama(at_width(WIDE, 64))).items()}
     names = {id(parameter): name for name, parameter in network.named_parameters()}
     (adamw,) = optimizers_for(network, RECIPE, rates)
     found = {names[id(one)]: group for group in adamw.param_groups for one in group["params"]}
@@ -126,7 +134,7 @@ def moved(width: int, parametrized: bool) -> float:
         network = build_decoder(architecture, "llama", 50, 16)
         rates = {}
         if parametrized:
-            base = build_decoder(narrowed(architecture, 32), "llama", 50, 16)
+            base = build_decoder(at_width(architecture, 32), "llama", 50, 16)
             by = scales(network, base)
             redraw(network, base, by)
             rates = {name: scale.rate for name, scale in by.items()}
@@ -149,7 +157,7 @@ def test_logits_move_as_far_at_every_width_and_farther_and_farther_without() -> 
 
 def test_draws_by_fan_in_are_not_scaled_twice() -> None:
     network = llama(WIDE, initial="lecun")
-    base = llama(narrowed(WIDE, 64), initial="lecun")
+    base = llama(at_width(WIDE, 64), initial="lecun")
     redraw(network, base, scales(network, base))
     drawn = {name: parameter.std().item() for name, parameter in network.named_parameters()}
     assert drawn["stack.layers.1.up.weight"] == pytest.approx(256**-0.5, rel=0.05)
@@ -178,7 +186,7 @@ def test_a_training_takes_its_steps_by_these_rates_whatever_the_schedule() -> No
     ]
     torch.manual_seed(0)
     network = task.build(task.base)
-    base = task.build(narrowed(task.base, task.base.width // 2))
+    base = task.build(at_width(task.base, task.base.width // 2))
     assert drawn[0] == pytest.approx(base.head.weight.std().item() / 2, rel=0.15)  # of the head, drawn by its fan-in
     by = scales(network, base)
     assert (by["embedding.project.weight"], by["head.weight"]) == (Scale(), Scale(0.5, 0.5))

@@ -93,7 +93,7 @@ def test_each_process_draws_its_own_dropout() -> None:
     task = load_task(f"{Path(__file__).parent}/moons.py:Moons")
     assert isinstance(task, SupervisedTask)
     recipe = task.presets["smoke"]
-    training = task._training(Run(architecture=task.base, recipe=recipe, seed=0), recipe, task.splits)
+    training = task.training(Run(architecture=task.base, recipe=recipe, seed=0), recipe, task.splits)
     with torch.random.fork_rng():
         drawn = []
         for share in (ALONE, *THREE):

@@ -1,0 +1,63 @@
+"""`nas.check_mup`: whether networks of all widths of a task learn alike, with muP and without."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tasks.progress import LOADING, said_if_slow
+
+if TYPE_CHECKING:
+    from nas.coordinates import CoordinateCheck
+
+
+def check_mup(
+    task: str,
+    *,
+    arch: str = "",
+    topology: str | None = None,
+    widths: str | Sequence[int] | None = None,
+    seeds: int = 3,
+    preset: str = "proxy",
+    settings: str | Mapping[str, Any] = "",
+    data: str | Path | None = None,
+) -> "CoordinateCheck":
+    """Train networks of several widths for five steps, and measure how far that moves what their layers make.
+
+    Heads keep their size and become more as width grows, and hidden features with them; the narrowest is muP's base,
+    and of the task's own width unless `widths` are given. In the standard parametrisation steps move a network the
+    farther, the wider it is; in muP, where it is right for the topology, as far at every width: a slope near 0.
+
+    Raises:
+        UserError: Widths that cannot be, networks that cannot be built, or a task that is not trained on examples.
+    """
+    with said_if_slow(LOADING):
+        from nas.asking import architecture_of, check_asked, settings_of
+        from nas.coordinates import checked
+        from nas.jobs import fresh_task, recipe_of
+        from nas.objectives import names_in
+        from search_spaces.errors import UserError
+        from tasks.recipe import Recipe
+        from tasks.supervised import SupervisedTask
+
+    check_asked(seeds=seeds)
+    of = fresh_task(task, data)
+    recipe = recipe_of(of, preset, settings_of(of, preset, settings))
+    if not isinstance(of, SupervisedTask) or not isinstance(recipe, Recipe):
+        raise UserError(f"muP is of tasks that are trained on examples by a Recipe, and {of.name!r} is none.")
+    if not seeds:
+        raise UserError("the check needs a seed, got --seeds 0.")
+    architecture = architecture_of(of, preset, arch, topology)
+    given = names_in(widths) if isinstance(widths, str) else widths
+    wide = [*map(_width, given)] if given else [architecture.width * factor for factor in (1, 2, 4, 8)]
+    if len(wide) < 2 or wide != sorted({*wide}):
+        raise UserError(f"--widths are two or more in increasing order, got {','.join(map(str, wide))}.")
+    with said_if_slow(f"training networks of width {wide[0]} to {wide[-1]} ..."):
+        return checked(of, architecture, recipe, wide, seeds)
+
+
+def _width(text: str | int) -> int:
+    from search_spaces.errors import UserError
+
+    if not str(text).strip().isdigit():
+        raise UserError(f"--widths are whole numbers like 64,128,256, got {text!r}.")
+    return int(text)
