@@ -122,10 +122,13 @@ def sinkhorn(logits: Tensor, rounds: int) -> Tensor:
     Rows sum to 1 in the end, and columns nearly (R. Sinkhorn and P. Knopp, 1967). Logarithms throughout, so that
     nothing overflows.
     """
+    shape = logits.shape
+    # Positions last, contiguous: sums over a few streams are then sums of long lines.
+    logits = logits.reshape(-1, *shape[-2:]).permute(1, 2, 0).contiguous()
     for _ in range(rounds):
-        logits = logits - logits.logsumexp(dim=-2, keepdim=True)
-        logits = logits - logits.logsumexp(dim=-1, keepdim=True)
-    return logits.exp()
+        logits = logits - logits.logsumexp(dim=0, keepdim=True)
+        logits = logits - logits.logsumexp(dim=1, keepdim=True)
+    return logits.exp().permute(2, 0, 1).reshape(shape)
 
 
 @final
