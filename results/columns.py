@@ -53,6 +53,10 @@ RESERVED = frozenset({*FIXED, *PROFILE, *CURVE, "uncounted"})
 _METRIC = re.compile("[A-Za-z][A-Za-z0-9_]*")
 
 
+UNSET = (None, "", "[]")
+"""What a column of a recipe holds where a setting is empty, or came later: identities know no difference."""
+
+
 def is_reserved(name: str) -> bool:
     """Whether a metric may not be named so; letters have no case."""
     return name.lower() in RESERVED or name.lower().startswith(PREFIXES)

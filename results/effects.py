@@ -17,7 +17,7 @@ from typing import Any, final
 
 import numpy as np
 
-from results.columns import COMPARABLE, SHAPE
+from results.columns import COMPARABLE, SHAPE, UNSET
 from results.features import Record
 from results.intervals import reached
 from results.process import Array
@@ -207,14 +207,14 @@ def _others(lines: Sequence[Record], axis: str) -> list[str]:
         if (name == "hidden" or name.startswith("recipe_")) and name != axis:
             groups: dict[tuple[Any, ...], set[Any]] = {}
             for line in lines:
-                groups.setdefault(_place(line, [axis, *others]), set()).add(line.get(name))
+                groups.setdefault(_place(line, [axis, *others]), set()).update(_place(line, [name]))
             if any(len(found) > 1 for found in groups.values()):
                 others.append(name)
     return others
 
 
 def _place(line: Record, names: Sequence[str]) -> tuple[Any, ...]:
-    return tuple(line.get(name) for name in names)
+    return tuple(None if line.get(name) in UNSET else line.get(name) for name in names)
 
 
 def _averaged(lines: Sequence[Record], metric: str, names: Sequence[str]) -> list[Record]:

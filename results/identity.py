@@ -9,8 +9,17 @@ from typing import Any
 from results.strict_json import JSON, MOST_LEVELS, plain
 from search_spaces.architecture import Architecture
 
-_WITHOUT: Mapping[str, JSON] = {"optimizer": "adamw", "parametrization": "standard"}
+LATER: Mapping[str, JSON] = {"optimizer": "adamw", "parametrization": "standard"}
 """Settings that came later -> what they were before, without a name."""
+
+_OF_STEPS = frozenset({"lr", "weight_decay", "betas", "schedule", "clip"})
+"""Settings of the recipes that these belong to."""
+
+
+def settings(recipe: Mapping[str, JSON]) -> dict[str, JSON]:
+    """A recipe with what came later where it was recorded before: one and the same recipe has the same settings."""
+    lacking = LATER.keys() - recipe.keys() if recipe.keys() >= _OF_STEPS else ()
+    return {**recipe, **{name: LATER[name] for name in LATER if name in lacking}}
 
 
 def identity_of(
@@ -40,7 +49,7 @@ def identity_of(
         "task_version": task_version,
         "data": data,
         "architecture": shape,
-        "recipe": {name: value for name, value in recipe.items() if value not in ([], (), "", _WITHOUT.get(name, ""))},
+        "recipe": {name: value for name, value in recipe.items() if value not in ([], (), "", LATER.get(name, ""))},
         "seed": seed,
         "start": start,
     }

@@ -14,6 +14,7 @@ from results.columns import RESERVED as RESERVED
 from results.columns import is_reserved as is_reserved
 from results.costs import Costs as Costs
 from results.identity import identity_of as identity_of
+from results.identity import settings
 from results.strict_json import (
     INTEGER,
     JSON,
@@ -219,7 +220,7 @@ class Row:
             self.measures,
             self.speeds,
             self.profile,
-            self.recipe,
+            settings(self.recipe),
         ]
         if isinstance(versions, Mapping):
             groups.append(versions)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from results.columns import COMPARABLE, COUNTS, PROFILE, PROVENANCE, SHAPE
+from results.columns import COMPARABLE, COUNTS, PROFILE, PROVENANCE, SHAPE, UNSET
 from results.features import Record, places_of
 from results.pareto import chances, check_objectives, non_dominated
 from results.process import Array, Indices, Places, Process, Readings, Scales
@@ -170,7 +170,7 @@ def _standings(
 def _candidate(line: Record) -> tuple[Any, ...]:
     """What makes rows of one architecture and recipe alike; a line that does not say its architecture has its own."""
     key = line.get("key") or (tuple(line[name] for name in SHAPE) if {*SHAPE} <= line.keys() else id(line))
-    return key, *((name, value) for name, value in line.items() if name.startswith("recipe_"))
+    return key, *((name, value) for name, value in line.items() if name.startswith("recipe_") and value not in UNSET)
 
 
 def _measured(lines: Sequence[Record], every: Sequence[Sequence[Record]], objectives: Sequence[str]) -> list[str]:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, final
 
 from results import lines
-from results.columns import COMPARABLE
+from results.columns import COMPARABLE, UNSET, cell
+from results.identity import settings
 from results.row import Costs, Direction, Row, each_once
 from results.sources import shipped
 from results.strict_json import JSON
@@ -153,4 +154,5 @@ def _circumstances(row: Row) -> dict[str, JSON]:
     """All that a Row is of, but for its architecture and its seed."""
     alike: dict[str, Any] = {column: getattr(row, column) for column in COMPARABLE}
     alike["code"] = row.provenance.get("code")
-    return alike | {f"recipe_{field}": value for field, value in row.recipe.items()}
+    recipe = {field: value for field, value in settings(row.recipe).items() if cell(value) not in UNSET}
+    return alike | {f"recipe_{field}": value for field, value in recipe.items()}

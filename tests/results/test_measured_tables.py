@@ -1,5 +1,6 @@
 """What this project measured: every file is a lossless export, and says what its README says of it."""
 
+import gzip
 import json
 import re
 from pathlib import Path
@@ -14,9 +15,14 @@ from results.table import curves, from_rows, mixtures
 
 TABLES = Path(__file__).parents[2] / "results" / "tables"
 README = (TABLES / "README.md").read_text()
-FILES = sorted(TABLES.glob("*.jsonl"))
+FILES = sorted(TABLES.glob("*.jsonl*"))
 
-each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+
+
+def texts(path: Path) -> list[str]:
+    written = path.read_bytes()
+    return (gzip.decompress(written) if path.suffix == ".gz" else written).decode().splitlines()
 
 
 def test_every_file_is_explained_and_there_is_no_other() -> None:
@@ -55,7 +61,7 @@ def test_rows_say_how_they_were_made(path: Path) -> None:
         assert f"Python {versions['python']} and torch {versions['torch']}" in " ".join(README.split())
         assert (row.preset, row.status, row.row_version) == ("proxy", "complete", 2)
         assert {"lr", "batch"} <= set(row.recipe)
-        made_anew = path.stem.startswith("stdlib-lm") or path.stem.endswith("tuned")
+        made_anew = path.name.startswith(("stdlib-lm", "digit-ranks")) or path.stem.endswith("tuned")
         assert row.provenance.get("upgraded_from") == (None if made_anew else 1)
 
 
@@ -86,7 +92,7 @@ def test_costs_are_as_they_are_defined(path: Path) -> None:
 def test_all_of_them_are_one_table_with_a_front_for_each_task() -> None:
     rows = [row for path in FILES for row in lines.read(path)[0]]
     table = from_rows(rows)
-    assert len(table) == len(rows) == sum(len(path.read_text().splitlines()) for path in FILES)
+    assert len(table) == len(rows) == sum(len(texts(path)) for path in FILES)
     found = front(table, {"flops": "min"})
     assert set(found["task"].to_pylist()) == {row.task for row in rows}
     said = {line.partition(":")[2].split()[3] for line in mixtures(table)}
@@ -95,5 +101,5 @@ def test_all_of_them_are_one_table_with_a_front_for_each_task() -> None:
 
 def test_a_line_begins_with_its_task() -> None:
     for path in FILES:
-        for line in path.read_text().splitlines():
+        for line in texts(path):
             assert next(iter(json.loads(line))) == "task"

@@ -285,3 +285,12 @@ def test_costs_that_were_not_measured_are_none(make_row: MakeRow) -> None:
 def test_what_nests_without_end_is_no_row(levels: int) -> None:
     with pytest.raises(BadRow):
         Row.from_json("[" * levels + "]" * levels)
+
+
+def test_settings_that_came_later_stand_in_the_columns_of_earlier_rows_of_such_recipes(make_row: MakeRow) -> None:
+    recipe = {"lr": 1e-3, "weight_decay": 0.1, "betas": [0.9, 0.99], "schedule": "cosine", "clip": 1.0}
+    now = {"lr": 1e-3, "optimizer": "muon", **recipe}
+    for given, wanted in ((recipe, "adamw"), (now, "muon")):
+        columns = make_row(recipe=given).columns()
+        assert (columns["recipe_optimizer"], columns["recipe_parametrization"]) == (wanted, "standard")
+    assert "recipe_optimizer" not in make_row(recipe={"lr": 1e-3}).columns()
