@@ -162,25 +162,13 @@ def audit(audited: "Audit", format: Format = Format.TABLE, output: Path | None =
     report.print_records(console, audited.resolutions, list(audited.resolutions[0]), title, format)
 
 
-def tournament(
-    played: "Tournament", format: Format = Format.TABLE, output: Path | None = None, plot: Path | None = None
+def drawn(
+    found: "Tournament | CoordinateCheck",
+    format: Format = Format.TABLE,
+    output: Path | None = None,
+    plot: Path | None = None,
 ) -> None:
-    """Print what samplers have found: a line a sampler and number of trainings, and draw it where a file is named."""
-    from nas import report
-    from results import export, table
-
-    if report.for_a_terminal(format, output):
-        report.print_records(report.screen(), played.records, list(played.records[0]), played.title, format)
-    else:
-        export.write(table.from_records(played.records), format.value, output)
-    if plot is not None:
-        played.plot(plot)
-
-
-def coordinates(
-    found: "CoordinateCheck", format: Format = Format.TABLE, output: Path | None = None, plot: Path | None = None
-) -> None:
-    """Print how far each part moves at each width, and draw it where a file is named."""
+    """Print the records of what was found, and draw it where a file is named."""
     from nas import report
     from results import export, table
 
