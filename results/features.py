@@ -28,7 +28,9 @@ def places_of(records: Sequence[Record]) -> Places:
     columns: dict[str, list[Any]] = {}
     for number, record in enumerate(records):
         for name, value in _told(record):
-            columns.setdefault(name, [None] * len(records))[number] = value
+            if name not in columns:
+                columns[name] = [None] * len(records)
+            columns[name][number] = value
     sizes, words = [], []
     for values in columns.values():
         if any(isinstance(value, str) for value in values):
