@@ -152,7 +152,12 @@ OPTIONS: Mapping[str, Any] = {
     "keep": _option("--keep", "Which trained networks stay: the front's, all or none.", str, "front|all|none"),
     "log": _option("--log", "Write the curve of each training as well, beside the store.", _TEXT, "tensorboard"),
     "to": _option("--to", "The file: .safetensors, .pt2 or .onnx.", Path, "FILE"),
-    "render": _option("--render", "Show there what the trained network does: FILE.gif or FILE.mp4.", _FILE, "FILE"),
+    "render": _option(
+        "--render",
+        "Show there what the trained network does: FILE.gif or FILE.mp4, FILE.png of one that draws.",
+        _FILE,
+        "FILE",
+    ),
     "measure": _option("--measure", "Measure this of the trained network as well: conditioning.", _TEXTS, "NAME"),
     "budget": _option("--budget", 'Bounds that every network keeps: "params<=100k", "20M<=params<=24M".', _TEXTS),
     "objectives": _option("--objectives", "What to search for. Default: the task's metric, flops.", _TEXT, "A,B"),

@@ -9,7 +9,7 @@ from typing import Any
 from results.strict_json import JSON, MOST_LEVELS, plain
 from search_spaces.architecture import Architecture
 
-LATER: Mapping[str, JSON] = {"optimizer": "adamw", "parametrization": "standard"}
+LATER: Mapping[str, JSON] = {"optimizer": "adamw", "parametrization": "standard", "ema": 0.0}
 """Settings that came later -> what they were before, without a name."""
 
 _OF_STEPS = frozenset({"lr", "weight_decay", "betas", "schedule", "clip"})
@@ -36,8 +36,8 @@ def identity_of(
     """What is trained and how, as 16 hex digits, on every machine: equal things have equal digits, others others.
 
     The order of the recipe's settings says nothing; 1 and 1.0 are one number. A field of the architecture that has its
-    default is left out, and a setting of the recipe that is an empty list or text, "adamw" as the optimizer or
-    "standard" as the parametrization: a new one leaves the identities that there are.
+    default is left out, and a setting of the recipe that is an empty list or text, "adamw" as the optimizer,
+    "standard" as the parametrization or an ema of 0: a new one leaves the identities that there are.
 
     Raises:
         TypeError, ValueError: The recipe holds what is not of JSON.

@@ -40,6 +40,8 @@ class Recipe:
         schedule: How it falls afterwards: by a cosine or in a line to `floor`, or as 1 / sqrt(step).
         floor: Share of `lr` that the cosine or the line ends at.
         clip: Largest norm of the gradient; 0 clips nothing.
+        ema: Of the moving average that is measured and kept in place of the weights: its share that stays in each step.
+            0 averages nothing.
         label_smoothing: Share of the target spread evenly over all classes.
         accumulate: Into how many micro-batches a batch is cut, where memory is short.
         precision: What the forward pass computes in; "bf16-true" keeps the weights in it as well.
@@ -66,6 +68,7 @@ class Recipe:
     schedule: Schedule = "cosine"
     floor: ShareOfOne = 0.0
     clip: NotNegative = 1.0
+    ema: BelowOne = 0.0
     label_smoothing: ShareOfOne = 0.0
     accumulate: AtLeastOne = 1
     precision: Precision = "32-true"
@@ -83,6 +86,8 @@ class Recipe:
             )
         if len(self.beta_cycle) not in (0, 2):
             raise UserError(f"beta_cycle must be two values like 0.95:0.85, or none, got {self.beta_cycle}.")
+        if self.ema and self.sharing == "fsdp":
+            raise UserError(f"ema must have whole weights, got ema={self.ema} with sharing=fsdp. Set sharing=ddp.")
         self._check_optimizer()
         self._check_parametrization()
         if self.batch % self.accumulate:

@@ -21,7 +21,7 @@ from tasks.parametrization import at_width, read_parametrization
 from tasks.processes import own_share
 from tasks.recipe import Recipe
 from tasks.run import Run
-from tasks.splits import Splits
+from tasks.splits import Part, Splits
 from tasks.supervised_training import SupervisedTraining
 from tasks.training import apart, checkpoint_of, train
 
@@ -48,6 +48,15 @@ class SupervisedTask(Task):
     @abstractmethod
     def summary(self, measured: Mapping[str, Tensor]) -> Mapping[str, float]:
         """The metrics of a part, with their standard errors, from what was measured of each of its examples."""
+
+    def measure_network(
+        self, network: Callable[[Inputs], Any], part: Part, recipe: Any, device: torch.device
+    ) -> Mapping[str, float]:
+        """Metrics of a part that are of the network itself and not of a part's examples: of what it draws, say.
+
+        `network` maps inputs on the device to outputs; nothing is recorded for gradients. The same in every process.
+        """
+        return {}
 
     def training_form(self, architecture: Architecture, recipe: Any) -> nn.Module:
         """The network as it is trained: another than `build` makes where the recipe drops paths."""

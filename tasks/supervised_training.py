@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from tasks.base import Diverged
 from tasks.batches import Batch, Inputs, call, each, joined, moved
@@ -65,6 +66,7 @@ class SupervisedTraining(Training):
             network.compile()  # in place: its parameters keep their names
         self._network = network
         self._model = fabric.setup_module(network)  # what gradients are gathered through
+        self._average = _average_of(network, recipe.ema) if recipe.ema else None
         self._optimizers = optimizers_for(network, recipe, rates)
         self._stepped: list[Any] = [fabric.setup_optimizers(optimizer) for optimizer in self._optimizers]
         self._step = 0
@@ -79,8 +81,8 @@ class SupervisedTraining(Training):
 
     @property
     def network(self) -> nn.Module:
-        """What is trained."""
-        return self._network
+        """What is trained, or the average of its weights where the recipe wants that."""
+        return self._network if self._average is None else self._average.module
 
     def advance(self) -> None:
         """Take a step: forward and backward for each micro-batch, clip, and let the optimiser move."""
@@ -105,6 +107,8 @@ class SupervisedTraining(Training):
         for optimizer in self._stepped:
             optimizer.step()
             optimizer.zero_grad()
+        if self._average is not None:
+            self._average.update_parameters(self._network)
         self._step += 1
         if self._looks():
             self.check()
@@ -124,16 +128,18 @@ class SupervisedTraining(Training):
     def measure(self, part: Literal["validation", "test"]) -> Mapping[str, float]:
         """Every metric of a part and its standard error; each process reads its share of the examples."""
         found: dict[str, list[Tensor]] = defaultdict(list)
-        self._network.eval()
+        self.network.eval()
         self._share_buffers()
         for inputs, targets in self._in_step(self.splits.measured(part, self.recipe, self.fabric.device, self.share)):
             outputs = each(self._forward(inputs), _as_float)
             for name, values in self.task.measure(outputs, targets).items():
                 found[name].append(values.cpu())
-        self._network.train()
+        beyond = self.task.measure_network(self._forward, part, self.recipe, self.fabric.device)
+        self.network.train()
         gathered = self.share.gather({name: joined(values) for name, values in found.items()})
         names = next(iter(filter(None, gathered)), {})
-        return dict(self.task.summary({name: joined([one[name] for one in gathered if one]) for name in names}))
+        summary = self.task.summary({name: joined([one[name] for one in gathered if one]) for name in names})
+        return {**summary, **beyond}
 
     def measures(self) -> Mapping[str, float]:
         """What the data has to say beside the metrics, added up over the processes."""
@@ -153,7 +159,8 @@ class SupervisedTraining(Training):
 
             network, optimizers = gathered_state(self._network, self._with_state())
         positions = self.share.gather(self._position)
-        return {"network": network, "optimizers": optimizers, "step": self._step, "positions": positions}
+        state = {"network": network, "optimizers": optimizers, "step": self._step, "positions": positions}
+        return state if self._average is None else {**state, "average": self._average.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take up what `state_dict` gave."""
@@ -167,6 +174,8 @@ class SupervisedTraining(Training):
             self._network.load_state_dict(state["network"])
             for optimizer, kept in zip(self._optimizers, state["optimizers"], strict=True):
                 optimizer.load_state_dict(kept)
+        if self._average is not None:
+            self._average.load_state_dict(state["average"])
         self._position = tuple(state["positions"][self.share.rank])
         self._batches = None
 
@@ -184,7 +193,7 @@ class SupervisedTraining(Training):
     def _forward(self, inputs: Inputs) -> Any:
         """What the network makes of them, without what gathers gradients."""
         with self.fabric.autocast():
-            return call(self._network, self.fabric.strategy.precision.convert_input(inputs))
+            return call(self.network, self.fabric.strategy.precision.convert_input(inputs))
 
     def _in_step(self, batches: Iterator[Batch]) -> Iterator[Batch]:
         """The same batches; processes that share weights all go forward as often as the one with the most."""
@@ -204,7 +213,7 @@ class SupervisedTraining(Training):
     def _share_buffers(self) -> None:
         """Running statistics, where a network has them, are the first process's."""
         if self.share.of > 1 and not self._is_sharded:
-            for buffer in self._network.buffers():
+            for buffer in self.network.buffers():
                 torch.distributed.broadcast(buffer, 0)
 
     def _looks(self) -> bool:
@@ -222,6 +231,13 @@ class SupervisedTraining(Training):
         if self.fabric.device.type == "cuda":
             torch.cuda.default_generators[self.fabric.device.index or 0].manual_seed(seed)
         torch.default_generator.manual_seed(seed)
+
+
+def _average_of(network: nn.Module, share: float) -> AveragedModel:
+    """A copy that follows a network, and begins where it does."""
+    average = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(share))
+    average.update_parameters(network)  # the first is taken as it is
+    return average
 
 
 def _as_float(tensor: Tensor) -> Tensor:

@@ -59,9 +59,9 @@ class SharedProjection(nn.Module):
 class PortProjection(nn.Module):
     """Norm and project each input by itself: three [B, N, D] to three [B, N, H*K]."""
 
-    def __init__(self, width: int, inner: int, norm: Norm, bias: bool) -> None:
+    def __init__(self, width: int, inner: int, norm: Norm | None, bias: bool) -> None:
         super().__init__()
-        self.norms = nn.ModuleList(norm.build(width) for _ in range(3))
+        self.norms = nn.ModuleList(nn.Identity() if norm is None else norm.build(width) for _ in range(3))
         self.projections = nn.ModuleList(nn.Linear(width, inner, bias=bias) for _ in range(3))
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
@@ -91,7 +91,7 @@ class Attention(nn.Module):
     """A pre-norm attention layer, the first layer of its block.
 
     What it does with its inputs follows from how the topology delivers them (see Topology.delivers). Without `values`
-    it projects none: the topology gives them (see Topology.values).
+    it projects none: the topology gives them (see Topology.values). Without a norm it takes inputs as they are.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Attention(nn.Module):
         heads: int,
         head_dim: int,
         attend: nn.Module,
-        norm: Norm,
+        norm: Norm | None,
         delivers: Delivery,
         *,
         bias: bool,

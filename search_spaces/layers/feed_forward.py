@@ -42,14 +42,17 @@ SWIGLU = Activation(_swiglu, maps=2)
 
 
 class FeedForward(nn.Module):
-    """down(activation(up(norm(x)))), the second layer of its block. Inputs may come normed already (NORMED)."""
+    """down(activation(up(norm(x)))), the second layer of its block. Inputs may come normed already (NORMED).
+
+    Without a norm it takes inputs as they are.
+    """
 
     def __init__(
         self,
         width: int,
         hidden: int,
         activation: Activation,
-        norm: Norm,
+        norm: Norm | None,
         delivers: Delivery,
         *,
         bias: bool,
@@ -57,7 +60,7 @@ class FeedForward(nn.Module):
     ) -> None:
         super().__init__()
         self.site = Site(("x",), width, opens_block=False)
-        self.norm = nn.Identity() if delivers in NORMED else norm.build(width)
+        self.norm = nn.Identity() if norm is None or delivers in NORMED else norm.build(width)
         self.up = nn.Linear(width, activation.maps * hidden, bias=bias)
         self.activation = activation.function
         self.down = nn.Linear(hidden, width, bias=bias)

@@ -52,7 +52,8 @@ class Stack(nn.Module):
         beside = _beside(site, mask, condition)
         inputs, state = self.topology.read(t, state)
         if self.topology.takes_values and site.attends:
-            q, k, v = self._run(layer.project, *inputs)
+            conditioned = {name: given for name, given in beside.items() if name == "condition"}
+            q, k, v = self._run(partial(layer.project, **conditioned), *inputs)
             v, state = self.topology.values(t, state, v)
             return self._run(partial(layer.mix, **beside), q, k, v), state
         return self._run(partial(layer, **beside), *inputs), state

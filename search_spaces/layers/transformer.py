@@ -14,6 +14,7 @@ from search_spaces.count import Count
 from search_spaces.errors import UserError
 from search_spaces.layers.attention import Attention, count_attention, count_softmax
 from search_spaces.layers.feed_forward import Activation, FeedForward, count_feed_forward
+from search_spaces.layers.modulated import Modulated, count_modulation
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import Stack, build_stack, count_stack
 from search_spaces.topologies.base import Site
@@ -32,6 +33,7 @@ class TransformerStyle:
         feed_forward_bias: Whether those of feed-forward layers have one.
         parts: How many embeddings make the input: 2 where positions are learned, 1 where they are not.
         dropout: Share of features dropped while training: of each layer's output, and inside feed-forward layers.
+        conditioned: Whether a condition [B, D] scales, shifts and gates every layer; its norms are then BARE.
     """
 
     norm: Norm
@@ -40,6 +42,7 @@ class TransformerStyle:
     feed_forward_bias: bool
     parts: int
     dropout: float = 0.0
+    conditioned: bool = False
 
 
 def build_transformer(architecture: Architecture, style: TransformerStyle, attend: Callable[[int], nn.Module]) -> Stack:
@@ -53,34 +56,30 @@ def build_transformer(architecture: Architecture, style: TransformerStyle, atten
     _check(architecture)
     blocks = [architecture.at(number) for number in range(architecture.depth)]
     values = _own_values(architecture, blocks)
-    layers: list[nn.Module] = []
-    for number, block in enumerate(blocks):
-        topology = load(block.topology)[0]
-        attention = Attention(
-            block.width,
-            block.heads,
-            block.head_dim,
-            attend(number),
-            style.norm,
-            topology.delivers,
-            bias=style.attention_bias,
-            dropout=style.dropout,
-            values=values[number],
-        )
-        layers.append(attention)
-        if topology.replaces_feed_forward:
-            continue
-        feed_forward = FeedForward(
-            block.width,
-            block.hidden,
-            style.activation,
-            style.norm,
-            topology.delivers,
-            bias=style.feed_forward_bias,
-            dropout=style.dropout,
-        )
-        layers.append(feed_forward)
+    layers = [
+        layer for number, block in enumerate(blocks) for layer in _layers(block, style, attend(number), values[number])
+    ]
     return build_stack(architecture, layers, style.norm, parts=style.parts)
+
+
+def _layers(block: Architecture, style: TransformerStyle, attend: nn.Module, values: bool) -> list[nn.Module]:
+    """The layers of one block of an architecture."""
+    topology = load(block.topology)[0]
+    delivers, norm = topology.delivers, None if style.conditioned else style.norm
+    biases = style.attention_bias, style.feed_forward_bias
+    layers: list[nn.Module] = [
+        Attention(
+            block.width, block.heads, block.head_dim, attend, norm, delivers,
+            bias=biases[0], dropout=style.dropout, values=values,
+        )
+    ]  # fmt: skip
+    if not topology.replaces_feed_forward:
+        layers.append(
+            FeedForward(
+                block.width, block.hidden, style.activation, norm, delivers, bias=biases[1], dropout=style.dropout
+            )
+        )
+    return [Modulated(layer, block.width, delivers) for layer in layers] if style.conditioned else layers
 
 
 def _check(architecture: Architecture) -> None:
@@ -131,13 +130,15 @@ def _count_block(
     """One block of an architecture whose blocks are alike."""
     width, topology = block.width, load(block.topology)[0]
     delivers = topology.delivers
-    attention = count_attention(
+    layers = count_attention(
         width, block.heads, block.head_dim, style.norm, delivers, bias=style.attention_bias, values=values
     )
-    attention = attention.times(tokens) + attend(block.heads, block.head_dim, tokens)
-    if topology.replaces_feed_forward:
-        return attention
-    feed_forward = count_feed_forward(
-        width, block.hidden, style.activation, style.norm, delivers, bias=style.feed_forward_bias
-    )
-    return attention + feed_forward.times(tokens)
+    layers = layers.times(tokens) + attend(block.heads, block.head_dim, tokens)
+    if not topology.replaces_feed_forward:
+        layers += count_feed_forward(
+            width, block.hidden, style.activation, style.norm, delivers, bias=style.feed_forward_bias
+        ).times(tokens)
+    if style.conditioned:
+        for site in _sites(block):
+            layers += count_modulation(site.inner, width, delivers)
+    return layers

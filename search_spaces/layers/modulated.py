@@ -1,0 +1,86 @@
+"""Layers that a condition scales, shifts and gates: adaLN-Zero (Peebles and Xie, 2023, section 3.2 and figure 3).
+
+Shapes: B = batch, N = tokens, D = width, C = features of the condition, F = features of the layer's inputs.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from search_spaces.count import Count, linear
+from search_spaces.layers.norm import Norm
+from search_spaces.topologies.base import NORMED, Delivery
+
+BARE = Norm("layer-bare", 1e-6)
+"""What stands before a modulated layer: its scale and shift are the condition's."""
+
+
+class Modulation(nn.Module):
+    """A linear map of silu(condition), which starts at 0, to several vectors of so many features."""
+
+    def __init__(self, condition: int, vectors: int, features: int) -> None:
+        super().__init__()
+        self.vectors = vectors
+        self.map = nn.Linear(condition, vectors * features)
+        nn.init.zeros_(self.map.weight)
+        nn.init.zeros_(self.map.bias)
+
+    def forward(self, condition: Tensor) -> tuple[Tensor, ...]:
+        """Map [B, C] to vectors, each [B, 1, features]: the same for all tokens."""
+        return self.map(F.silu(condition))[:, None].chunk(self.vectors, dim=-1)  # type: ignore[no-any-return]
+
+
+def modulated(x: Tensor, shift: Tensor, scale: Tensor) -> Tensor:
+    """Normed features [B, N, F], scaled and shifted by [B, 1, F]."""
+    return x * (1 + scale) + shift
+
+
+class Modulated(nn.Module):
+    """gate(c) * layer((1 + scale(c)) * norm(x) + shift(c)), where the norm has neither scale nor shift of its own.
+
+    Readings taken, where a topology delivers otherwise than the residual network: inputs that differ for queries, keys
+    and values share scale and shift; inputs that come normed are not normed again; in head space the three vectors
+    have the features of the heads.
+
+    Args:
+        layer: An Attention or a FeedForward that norms nothing.
+        width: D.
+        delivers: Of the topology.
+    """
+
+    def __init__(self, layer: Any, width: int, delivers: Delivery) -> None:
+        super().__init__()
+        self.site = replace(layer.site, conditioned=True)
+        features = _features(layer.site.inner, width, delivers)
+        self.norm = nn.Identity() if delivers in NORMED else BARE.build(features)
+        self.modulation, self.gate = Modulation(width, 2, features), Modulation(width, 1, features)
+        self.layer = layer
+
+    def forward(self, *inputs: Tensor, condition: Tensor, **beside: Tensor) -> Tensor:
+        """Map inputs [B, N, F] and a condition [B, D] to [B, N, F]; a mask goes to the layer."""
+        (gate,) = self.gate(condition)
+        return gate * self.layer(*self._modulated(inputs, condition), **beside)  # type: ignore[no-any-return]
+
+    def project(self, *inputs: Tensor, condition: Tensor) -> Any:
+        """An attention layer's queries, keys and values."""
+        return self.layer.project(*self._modulated(inputs, condition))
+
+    def mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, *, condition: Tensor) -> Tensor:
+        """What comes after an attention layer's projections."""
+        (gate,) = self.gate(condition)
+        return gate * self.layer.mix(q, k, v, mask)  # type: ignore[no-any-return]
+
+    def _modulated(self, inputs: tuple[Tensor, ...], condition: Tensor) -> list[Tensor]:
+        shift, scale = self.modulation(condition)
+        return [modulated(self.norm(x), shift, scale) for x in inputs]
+
+
+def count_modulation(inner: int, width: int, delivers: Delivery) -> Count:
+    """Closed form of what Modulated adds to its layer, for one example."""
+    return linear(width, 3 * _features(inner, width, delivers))
+
+
+def _features(inner: int, width: int, delivers: Delivery) -> int:
+    return inner if delivers == "heads" else width

@@ -1,0 +1,29 @@
+"""Pictures side by side in one file.
+
+Shapes: N = pictures, C = channels, H and W = height and width of a picture.
+"""
+
+from pathlib import Path
+
+from torch import Tensor
+
+from search_spaces.errors import UserError
+
+_LEAST = 48  # pixels of a picture's side in the file, at least
+
+
+def check(file: Path) -> None:
+    """See that a grid can be written. Raises UserError for another suffix, or a folder that is not there."""
+    if file.suffix != ".png":
+        raise UserError(f"a grid's name must end in .png, got {str(file)!r}.")
+    if not file.absolute().parent.is_dir():
+        raise UserError(f"the grid's folder must exist, got {str(file.parent)!r}. Make it first.")
+
+
+def save(pictures: Tensor, columns: int, file: Path) -> None:
+    """Write pictures [N, C, H, W] from 0 to 1, row by row, each as large as one can see it."""
+    from torchvision.utils import make_grid, save_image  # a second
+
+    times = -(-_LEAST // pictures.shape[-1])
+    large = pictures.repeat_interleave(times, dim=-1).repeat_interleave(times, dim=-2)
+    save_image(make_grid(large, nrow=columns, padding=times, pad_value=0.5), file)

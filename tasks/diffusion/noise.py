@@ -1,0 +1,88 @@
+"""How pictures turn to noise, and what training makes smaller (Ho et al., 2020; Nichol and Dhariwal, 2021).
+
+With beta_t rising linearly from 1e-4 to 0.02 over 1,000 steps and a_t = (1 - beta_1) ... (1 - beta_t):
+
+    x_t = sqrt(a_t) x_0 + sqrt(1 - a_t) noise
+
+A network says the noise in x_t and, as v, where the variance of the step back stands between its bounds. What training
+makes smaller is the mean square of what the noise is missed by, and the variational bound, in bits a number, whose mean
+learns from the first term alone: the objective of DiT's code, where the bound has a weight of 1 (Nichol and Dhariwal:
+0.001). Normal probabilities are exact here; the code has an approximation by tanh.
+
+Shapes: B = batch, ... = a picture's axes. Times count from 0, as in the code: t here is t + 1 in the papers.
+"""
+
+import math
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+STEPS = 1000
+FIRST, LAST = 1e-4, 0.02
+"""beta_1 and beta_T."""
+_HALF_BIN = 1 / 255
+"""Half of what one of 256 levels takes of -1 to 1: the bound's last term is for pictures of so many."""
+
+
+def noised(start: Tensor, noise: Tensor, times: Tensor) -> Tensor:
+    """x_t of pictures and standard normal noise [B, ...] at times [B], 0 .. STEPS - 1."""
+    kept = _at(_kept(), times, start)
+    return (kept.sqrt() * start + (1 - kept).sqrt() * noise).to(start.dtype)
+
+
+def squared_errors(outputs: Tensor, noise: Tensor) -> Tensor:
+    """The mean square of what the noise [B, C, ...] is missed by, each [B], by outputs [B, 2 C, ...]."""
+    return (outputs.chunk(2, dim=1)[0] - noise).square().flatten(1).mean(dim=1)
+
+
+def bounds(outputs: Tensor, start: Tensor, noise: Tensor, times: Tensor) -> Tensor:
+    """The variational bound's term at times [B], in bits a number, each [B]; the mean of the step is held fixed.
+
+    It is the divergence from the true step back to the network's and, at time 0, how unlikely the picture's levels are
+    (Ho et al., equations 5 to 7 and 13; Nichol and Dhariwal, equation 15).
+    """
+    predicted, v = outputs.chunk(2, dim=1)
+    kept, beta = _kept(), _betas()
+    before = torch.cat((kept.new_ones(1), kept[:-1]))
+    least = beta * (1 - before) / (1 - kept)  # the variance of the true step back
+    least = torch.cat((least[1:2], least[1:]))  # at time 0 it is 0, of which there is no logarithm
+    low, high = _at(least.log(), times, start), _at(beta.log(), times, start)
+    spread = low + (v + 1) / 2 * (high - low)  # the logarithm of the network's variance
+    # Both steps' means are x_0 and x_t weighted alike, so that they differ by what x_0 is missed by.
+    of_start = _at(before.sqrt() * beta / (1 - kept), times, start)
+    noise_in_start = _at((1 / kept - 1).sqrt(), times, start)
+    missed = of_start * noise_in_start * (predicted.detach() - noise)
+    divergence = 0.5 * (spread - low - 1 + (low - spread).exp() + missed.square() * (-spread).exp())
+    nats = torch.where(_like(times == 0, start), -_log_levels(start, missed, spread / 2), divergence)
+    return nats.flatten(1).mean(dim=1) / math.log(2)
+
+
+def _log_levels(start: Tensor, missed: Tensor, log_deviation: Tensor) -> Tensor:
+    """The log probability of each number's level under a normal distribution that is off by `missed`."""
+    inverse = (-log_deviation).exp()
+    above, below = ((missed + side) * inverse for side in (_HALF_BIN, -_HALF_BIN))
+    inside = torch.special.ndtr(above) - torch.special.ndtr(below)
+    ends = torch.where(start > 0.999, torch.special.ndtr(-below), inside)
+    ends = torch.where(start < -0.999, torch.special.ndtr(above), ends)
+    return ends.clamp(min=1e-12).log()
+
+
+@lru_cache(maxsize=1)
+def _betas() -> Tensor:
+    return torch.linspace(FIRST, LAST, STEPS, dtype=torch.float64, device="cpu")
+
+
+@lru_cache(maxsize=1)
+def _kept() -> Tensor:
+    """a_t: the share of the picture's variance that is left, [STEPS]."""
+    return (1 - _betas()).cumprod(dim=0)
+
+
+def _at(table: Tensor, times: Tensor, like: Tensor) -> Tensor:
+    """A table's values at times [B], as [B, 1, ...] of like's kind."""
+    return _like(table.to(like.device)[times].to(like.dtype), like)
+
+
+def _like(values: Tensor, like: Tensor) -> Tensor:
+    return values.view(-1, *[1] * (like.dim() - 1))

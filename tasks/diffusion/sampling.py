@@ -1,0 +1,91 @@
+"""From noise to pictures: the steps are diffusers' schedulers', guidance is here.
+
+Shapes: B = batch, C = channels, ... = height and breadth.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Generator, Tensor
+
+from search_spaces.errors import UserError
+from search_spaces.models.dit import Pictures
+from tasks.diffusion.noise import FIRST, LAST, STEPS
+from tasks.diffusion.recipe import DiffusionRecipe
+
+Network = Callable[[tuple[Tensor, Tensor, Tensor]], Tensor]
+"""Noisy pictures [B, C, ...], times [B] and classes [B] -> noise and variance, [B, 2 C, ...]."""
+
+_AT_ONCE = 256
+"""Pictures that are drawn together."""
+
+
+def draw(
+    network: Network, pictures: Pictures, classes: Tensor, recipe: DiffusionRecipe, seed: int, *, clipped: bool
+) -> Tensor:
+    """A picture of each of these classes [B], [B, C, ...]; the same for the same seed, wherever it is drawn.
+
+    `clipped` cuts every guess of the picture to -1 to 1: where pictures are pixels.
+
+    Raises:
+        UserError: diffusers is not installed.
+    """
+    generator = Generator().manual_seed(seed)  # the CPU's, on every device
+    parts = [_drawn(network, pictures, part, recipe, generator, clipped) for part in classes.split(_AT_ONCE)]
+    return torch.cat(parts)
+
+
+def _drawn(
+    network: Network, pictures: Pictures, classes: Tensor, recipe: DiffusionRecipe, generator: Generator, clipped: bool
+) -> Tensor:
+    scheduler = scheduler_for(recipe, clipped=clipped)
+    x = torch.randn(len(classes), *pictures.shape, generator=generator).to(classes.device)
+    for time in scheduler.timesteps.tolist():
+        outputs = _guided(network, x, time, classes, pictures.classes, recipe)
+        if recipe.sampler == "ddim":
+            outputs = outputs.chunk(2, dim=1)[0]  # its steps have no variance
+        x = scheduler.step(outputs, time, x, generator=generator).prev_sample
+    return x
+
+
+def _guided(network: Network, x: Tensor, time: int, classes: Tensor, without: int, recipe: DiffusionRecipe) -> Tensor:
+    times = torch.full_like(classes, time)
+    if recipe.guidance == 1:
+        return network((x, times, classes)).float()
+    both = torch.cat((classes, torch.full_like(classes, without)))
+    with_class, alone = network((torch.cat((x, x)), torch.cat((times, times)), both)).float().chunk(2)
+    guided = slice(recipe.guided or x.shape[1])
+    outputs = with_class.clone()
+    outputs[:, guided] = alone[:, guided] + recipe.guidance * (with_class[:, guided] - alone[:, guided])
+    return outputs
+
+
+def scheduler_for(recipe: DiffusionRecipe, *, clipped: bool) -> Any:
+    """The steps of a recipe's sampler. Raises UserError where diffusers is not installed."""
+    try:
+        from diffusers.schedulers.scheduling_ddim import DDIMScheduler  # takes two seconds
+        from diffusers.schedulers.scheduling_ddpm import DDPMScheduler
+    except ImportError as error:
+        raise UserError(
+            f'pictures are drawn with diffusers ({error}). Install the extra "diffusion": pip install ".[diffusion]". '
+            f"Or draw none: --set samples=0."
+        ) from error
+    process: dict[str, Any] = {
+        "num_train_timesteps": STEPS,
+        "beta_start": FIRST,
+        "beta_end": LAST,
+        "clip_sample": clipped,
+    }
+    scheduler: Any
+    if recipe.sampler == "ddim":  # of its spacings, diffusers steps to the next time in this one alone (and in leading)
+        scheduler = DDIMScheduler(**process, timestep_spacing="trailing")
+    else:  # from the last time to the first, as DiT's code
+        scheduler = DDPMScheduler(**process, timestep_spacing="linspace", variance_type="learned_range")
+    scheduler.set_timesteps(recipe.sample_steps)
+    return scheduler
+
+
+def evenly(classes: int, samples: int) -> Tensor:
+    """Classes of so many pictures, each as often as any other, [samples]."""
+    return torch.arange(samples) * classes // max(1, samples)

@@ -1,0 +1,217 @@
+"""With topology resnet the DiT is its authors': the same weights give the same noise."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from nas.counting import meta_device
+from search_spaces.architecture import Architecture
+from search_spaces.count import Count
+from search_spaces.errors import UserError
+from search_spaces.models.dit import DiT, Pictures, build_dit, count_dit, grid_positions
+from search_spaces.small_networks import perturbed
+from search_spaces.topologies.registry import TOPOLOGIES
+
+Agree = Callable[[nn.Module, tuple[Tensor, ...], Count | None], None]
+PICTURES = Pictures((3, 8, 8), 2, 10)
+SMALL = Architecture(depth=2, width=20, heads=5, head_dim=4, hidden=80)
+
+
+def inputs(pictures: Pictures = PICTURES) -> tuple[Tensor, ...]:
+    torch.manual_seed(1)
+    return torch.randn(2, *pictures.shape), torch.tensor([7, 900]), torch.tensor([3, 10])
+
+
+def drawn(architecture: Architecture = SMALL) -> DiT:
+    """A network whose conditions and outputs are not 0."""
+    torch.manual_seed(0)
+    return perturbed(build_dit(architecture, PICTURES)).eval()
+
+
+def test_the_resnet_dit_is_the_one_of_diffusers() -> None:
+    transformer = pytest.importorskip("diffusers.models.transformers.dit_transformer_2d")
+    ours = drawn()
+    theirs = transformer.DiTTransformer2DModel(
+        num_attention_heads=5, attention_head_dim=4, in_channels=3, out_channels=6, num_layers=2, sample_size=8,
+        patch_size=2, num_embeds_ada_norm=10,
+    ).eval()  # fmt: skip
+    weights, state = dict(ours.named_parameters()), theirs.state_dict()
+    copied = {
+        "pos_embed.proj": "embedding.project",
+        "proj_out_1": "head.modulation.map",
+        "proj_out_2": "head.out",
+    }
+    for block in range(2):
+        attention, feed_forward = f"stack.layers.{2 * block}", f"stack.layers.{2 * block + 1}"
+        name = f"transformer_blocks.{block}"
+        embedder = f"{name}.norm1.emb"
+        copied |= {
+            f"{embedder}.timestep_embedder.linear_1": "condition.first",
+            f"{embedder}.timestep_embedder.linear_2": "condition.second",
+            f"{name}.attn1.to_out.0": f"{attention}.layer.out",
+            f"{name}.ff.net.0.proj": f"{feed_forward}.layer.up",
+            f"{name}.ff.net.2": f"{feed_forward}.layer.down",
+        }
+        state[f"{embedder}.class_embedder.embedding_table.weight"] = weights["condition.classes.weight"]
+        for kind in ("weight", "bias"):
+            for port, part in zip("qkv", weights[f"{attention}.layer.project.qkv.{kind}"].chunk(3), strict=True):
+                state[f"{name}.attn1.to_{port}.{kind}"] = part
+            state[f"{name}.norm1.linear.{kind}"] = torch.cat(
+                [
+                    weights[f"{layer}.{part}.map.{kind}"]
+                    for layer in (attention, feed_forward)
+                    for part in ("modulation", "gate")
+                ]
+            )
+    for their, our in copied.items():
+        for kind in ("weight", "bias"):
+            state[f"{their}.{kind}"] = weights[f"{our}.{kind}"].view_as(state[f"{their}.{kind}"])
+    theirs.load_state_dict(state)
+    for block in theirs.transformer_blocks:
+        # diffusers divides the exponents of its frequencies by one less than DiT's authors do.
+        block.norm1.emb.time_proj.downscale_freq_shift = 0
+    pictures, times, classes = inputs()
+    pictures = pictures.double()
+    with torch.no_grad():
+        expected = theirs.double()(pictures, timestep=times, class_labels=classes).sample
+        torch.testing.assert_close(ours.double()(pictures, times, classes), expected, rtol=1e-6, atol=1e-6)
+
+
+def naive(net: DiT, picture: Tensor, time: int, label: int) -> Tensor:
+    """One picture [C, H, W] by the paper's figure 3, patch by patch, head by head."""
+    width, (channels, side, _), p = 20, PICTURES.shape, PICTURES.patch
+    angle = [time * 10000 ** (-i / 128) for i in range(128)]
+    waves = torch.tensor([math.cos(a) for a in angle] + [math.sin(a) for a in angle]).double()
+    c = net.condition.second(F.silu(net.condition.first(waves))) + net.condition.classes.weight[label]
+    places = [(row, column) for row in range(side // p) for column in range(side // p)]
+    tokens = []
+    for row, column in places:
+        patch = picture[:, p * row : p * row + p, p * column : p * column + p].reshape(-1)
+        position = [
+            wave(place / 10000 ** (i / 5)) for place in (column, row) for wave in (math.sin, math.cos) for i in range(5)
+        ]
+        tokens.append(net.embedding.project(patch) + torch.tensor(position).double())
+    for layer in net.stack.layers:
+        shift, scale = layer.modulation.map(F.silu(c)).split(width)
+        normed = [(x - x.mean()) / (x.var(correction=0) + 1e-6).sqrt() * (1 + scale) + shift for x in tokens]
+        if layer.site.attends:
+            mixed = []
+            qkv = [layer.layer.project.qkv(x).split(width) for x in normed]
+            for q, _, _ in qkv:
+                heads = []
+                for h in range(5):
+                    own = slice(4 * h, 4 * h + 4)
+                    scores = torch.stack([q[own] @ k[own] / 2 for _, k, _ in qkv]).softmax(dim=0)
+                    heads.append(sum(score * v[own] for score, (_, _, v) in zip(scores, qkv, strict=True)))
+                mixed.append(layer.layer.out(torch.cat(heads)))
+        else:
+            mixed = [layer.layer.down(F.gelu(layer.layer.up(x), approximate="tanh")) for x in normed]
+        gate = layer.gate.map(F.silu(c))
+        tokens = [x + gate * y for x, y in zip(tokens, mixed, strict=True)]
+    shift, scale = net.head.modulation.map(F.silu(c)).split(width)
+    outputs = torch.empty(2 * channels, side, side).double()
+    for (row, column), x in zip(places, tokens, strict=True):
+        normed = (x - x.mean()) / (x.var(correction=0) + 1e-6).sqrt()
+        patch = net.head.out(normed * (1 + scale) + shift).view(p, p, 2 * channels)
+        outputs[:, p * row : p * row + p, p * column : p * column + p] = patch.permute(2, 0, 1)
+    return outputs
+
+
+def test_the_resnet_dit_is_the_papers_equations() -> None:
+    network = drawn().double()
+    pictures, _, classes = inputs()
+    pictures, times = (
+        pictures.double(),
+        torch.tensor([7, 12]),
+    )  # angles are of 32 bits, as they are in the authors' code
+    with torch.no_grad():
+        expected = [naive(network, *one) for one in zip(pictures, times.tolist(), classes.tolist(), strict=True)]
+        torch.testing.assert_close(network(pictures, times, classes), torch.stack(expected), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("depth", "width", "heads", "params", "gigaflops"), [(12, 384, 6, 32.87, 6.06), (12, 768, 12, 130.32, 23.01)]
+)
+def test_parameters_and_work_are_those_that_are_printed(
+    depth: int, width: int, heads: int, params: float, gigaflops: float
+) -> None:
+    count = count_dit(
+        Architecture(depth=depth, width=width, heads=heads, head_dim=64, hidden=4 * width),
+        Pictures((4, 32, 32), 2, 1000),
+    )
+    assert round(count.params / 1e6, 2) == params
+    assert round(count.macs / 1e9, 2) == gigaflops  # the paper's Gflops are multiply-accumulates
+
+
+@pytest.mark.parametrize("topology", ["resnet", "hyper", "attnres", "ancre"])
+def test_before_training_no_layer_says_a_thing_and_the_output_is_0(topology: str) -> None:
+    network = build_dit(replace(SMALL, topology=topology), PICTURES)
+    assert not network(*inputs()).any()
+    for layer in network.stack.layers:
+        assert not layer.gate.map.weight.any()
+        assert not layer.modulation.map.weight.any()
+
+
+def test_weights_start_as_the_authors_draw_them() -> None:
+    torch.manual_seed(0)
+    network = build_dit(
+        Architecture(depth=1, width=384, heads=6, head_dim=64, hidden=1536), Pictures((4, 32, 32), 2, 1000)
+    )
+    attention, feed_forward = network.stack.layers
+    for weight, out, into in (
+        (network.embedding.project.weight, 384, 16),
+        (attention.layer.project.qkv.weight, 1152, 384),
+        (attention.layer.out.weight, 384, 384),
+        (feed_forward.layer.up.weight, 1536, 384),
+    ):
+        assert weight.std().item() == pytest.approx((2 / (out + into)) ** 0.5, rel=0.02)
+        assert weight.abs().max() <= (6 / (out + into)) ** 0.5
+    for table in (network.condition.first, network.condition.second, network.condition.classes):
+        assert table.weight.std().item() == pytest.approx(0.02, rel=0.02)
+    biases = [p for name, p in network.named_parameters() if name.endswith("bias")]
+    assert len(biases) == 13
+    assert not any(bias.any() for bias in biases)
+
+
+def test_positions_of_a_width_that_4_does_not_divide_end_in_zeros() -> None:
+    positions = grid_positions(2, 3, 7)
+    assert positions.shape == (6, 7)
+    assert not positions[:, 4:].any()
+    torch.testing.assert_close(
+        positions[5], torch.tensor([math.sin(2), math.cos(2), math.sin(1), math.cos(1), 0, 0, 0])
+    )
+    assert grid_positions(2, 2, 3).tolist() == [[0, 0, 0]] * 4
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES.names())
+def test_every_topology_wires_a_dit_and_the_condition_reaches_it(topology: str) -> None:
+    network = drawn(Architecture(depth=3, width=24, heads=5, head_dim=8, hidden=20, topology=topology))
+    pictures, times, classes = inputs()
+    outputs = network(pictures, times, classes)
+    assert outputs.shape == (2, 6, 8, 8)
+    other = network(pictures, times, torch.tensor([4, 10]))
+    assert not torch.allclose(other[0], outputs[0])
+    torch.testing.assert_close(other[1], outputs[1])
+    outputs.square().mean().backward()
+    still = [name for name, p in network.named_parameters() if p.grad is None and not name.startswith("stack.topology")]
+    assert not still
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES.names())
+@pytest.mark.parametrize("shape", [SMALL, Architecture(depth=3, width=24, heads=5, head_dim=8, hidden=20)])
+def test_closed_form_and_both_counters_agree_on_a_dit(topology: str, shape: Architecture, agree: Agree) -> None:
+    architecture = replace(shape, topology=topology)
+    with meta_device():
+        model = build_dit(architecture, PICTURES)
+        example = torch.zeros(1, *PICTURES.shape), torch.zeros(1, dtype=torch.long), torch.zeros(1, dtype=torch.long)
+    agree(model, example, count_dit(architecture, PICTURES))
+
+
+def test_a_dit_without_heads_is_refused_with_its_reason() -> None:
+    with pytest.raises(UserError, match="needs heads"):
+        build_dit(Architecture(depth=2, width=24, hidden=20), PICTURES)

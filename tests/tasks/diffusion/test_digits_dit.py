@@ -1,0 +1,95 @@
+"""digits-dit: what it learns from, how it is measured, and what it draws."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from search_spaces.errors import UserError
+from tasks.diffusion.digit_features import digits
+from tasks.diffusion.digits_dit import DigitsDiT
+from tasks.diffusion.noise import noised
+from tasks.digits import DigitsViT
+from tasks.run import Run
+
+pytest.importorskip("diffusers")
+
+TASK = DigitsDiT()
+SMOKE = replace(TASK.presets["smoke"], steps=4, reports=1, samples=20, sample_steps=2)
+TINY = replace(TASK.base, depth=1, width=16, heads=2, head_dim=8, hidden=16)
+
+
+def test_training_puts_noise_on_the_scans_and_drops_some_classes() -> None:
+    splits = TASK.load()
+    batches = splits.training(replace(SMOKE, batch=64, class_dropout=0.25), 0, (), torch.device("cpu"))
+    untold = 0
+    for _, ((noisy, times, classes), targets) in zip(range(10), (batch for batch, _ in batches), strict=False):
+        torch.testing.assert_close(noisy, noised(targets["start"], targets["noise"], times))
+        assert times.min() >= 0
+        assert times.max() < 1000
+        assert targets["start"].min() == -1
+        assert targets["start"].max() == 1
+        untold += int((classes == 10).sum())
+    assert 110 < untold < 210
+
+
+@pytest.mark.parametrize("part", ["validation", "test"])
+def test_every_held_out_scan_is_measured_at_eight_times_spread_evenly(part: str) -> None:
+    (noisy, times, classes), targets = getattr(TASK.load(), part)
+    scans, labels = getattr(DigitsViT().load(), part)
+    assert torch.bincount(targets["picture"]).tolist() == [8] * 360
+    for picture in (0, 100, 359):
+        own = targets["picture"] == picture
+        assert (times[own] // 125).tolist() == [*range(8)]
+        assert set(classes[own].tolist()) == {labels[picture].item()}
+        start = (2 * scans[picture] - 1).expand(8, -1, -1, -1)
+        torch.testing.assert_close(noisy[own], noised(start, targets["noise"][own], times[own]))
+
+
+def test_the_error_is_over_scans_and_not_over_their_times() -> None:
+    found = TASK.summary({"loss": torch.tensor([1.0, 2, 3, 6]), "picture": torch.tensor([0, 1, 0, 1])})
+    assert found["loss"] == 3
+    assert found["loss_se"] == pytest.approx(((2 - 3) ** 2 + (4 - 3) ** 2) ** 0.5 / 2)
+
+
+def test_the_average_is_what_is_measured_and_kept() -> None:
+    run = Run(architecture=TINY, recipe=replace(SMOKE, ema=0.5), seed=0)
+    torch.manual_seed(0)
+    averaged = TASK.fit(run)
+    last = TASK.fit(replace(run, recipe=replace(SMOKE, ema=0.0)))
+    assert averaged.metrics["loss"] != last.metrics["loss"]
+    assert averaged.network is not None
+    assert last.network is not None
+    steps = [TASK.fit(replace(run, recipe=replace(SMOKE, ema=0.0, steps=4, samples=0))).network]
+    name = "stack.layers.0.layer.out.weight"
+    weights = averaged.network.get_parameter(name), last.network.get_parameter(name)
+    assert not torch.equal(*weights)
+    assert torch.equal(steps[0].get_parameter(name), weights[1])
+
+
+def test_without_samples_there_is_the_loss_alone() -> None:
+    assert TASK.measure_network(lambda _: None, "test", replace(SMOKE, samples=0), torch.device("cpu")) == {}
+
+
+def test_the_classifier_tells_digits_apart() -> None:
+    images, labels = DigitsViT().load().test
+    assert (digits(images) == labels.numpy()).mean() > 0.95
+
+
+def test_a_grid_of_digits_is_drawn(tmp_path: Path) -> None:
+    from PIL import Image
+
+    network = TASK.build(TINY)
+    TASK.render(None, tmp_path / "grid.png")
+    assert not list(tmp_path.iterdir())
+    quick = DigitsDiT()
+    quick.presets = {**TASK.presets, "pictures": replace(TASK.presets["pictures"], sample_steps=2)}
+    quick.render(network, tmp_path / "grid.png")
+    assert Image.open(tmp_path / "grid.png").size == (10 * 54 + 6, 8 * 54 + 6)
+
+
+@pytest.mark.parametrize("file", ["grid.gif", "nowhere/grid.png"])
+def test_a_grid_that_cannot_be_written_is_refused_before_training(file: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="grid's"):
+        TASK.render(None, tmp_path / file)

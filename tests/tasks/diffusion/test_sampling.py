@@ -1,0 +1,121 @@
+"""Drawing: by the samplers' equations, guided, and the same each time."""
+
+import math
+import sys
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from search_spaces.errors import UserError
+from search_spaces.models.dit import Pictures
+from tasks.diffusion.recipe import DiffusionRecipe
+from tasks.diffusion.sampling import draw, evenly, scheduler_for
+
+pytest.importorskip("diffusers")
+
+PICTURES = Pictures((2, 4, 4), 2, 3)
+RECIPE = DiffusionRecipe(steps=1, batch=1, lr=1.0, guidance=1.0, sample_steps=4)
+CLASSES = torch.tensor([0, 1, 2, 1])
+
+
+def network(inputs: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+    """Noise that depends on all three inputs, and a variance."""
+    x, times, classes = inputs
+    told = (classes + 1 + times / 1000)[:, None, None, None]
+    return torch.cat((torch.tanh(x * told), torch.sin(x + told)), dim=1)
+
+
+def kept(t: int) -> float:
+    return math.prod(1 - (1e-4 + (0.02 - 1e-4) * s / 999) for s in range(t + 1))
+
+
+def drawn_naively(recipe: DiffusionRecipe, seed: int) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(4, 2, 4, 4, generator=generator)
+    times = [999, 749, 499, 249] if recipe.sampler == "ddim" else [999, 666, 333, 0]
+    for t, following in zip(times, [*times[1:], -1], strict=True):
+        at = torch.full((4,), t)
+        own = network((x, at, CLASSES))
+        free = network((x, at, torch.full((4,), PICTURES.classes)))
+        noise, v = own[:, :2].clone(), own[:, 2:]
+        guided = recipe.guided or 2
+        noise[:, :guided] = (free[:, :2] + recipe.guidance * (own[:, :2] - free[:, :2]))[:, :guided]
+        a, b = kept(t), kept(following) if following >= 0 else 1.0
+        guess = ((x - math.sqrt(1 - a) * noise) / math.sqrt(a)).clamp(-1, 1)
+        if recipe.sampler == "ddim":  # Song et al. (2021), equation 12 with sigma = 0
+            x = math.sqrt(b) * guess + math.sqrt(1 - b) * noise
+            continue
+        beta = 1 - a / b  # of the steps that were left out and this one
+        x = math.sqrt(b) * beta / (1 - a) * guess + math.sqrt(1 - beta) * (1 - b) / (1 - a) * x
+        if t:
+            low, high = math.log((1 - b) / (1 - a) * beta), math.log(beta)
+            x = x + torch.exp(0.5 * (low + (v + 1) / 2 * (high - low))) * torch.randn(x.shape, generator=generator)
+    return x
+
+
+@pytest.mark.parametrize("guidance", [1.0, 0.0, 2.5])
+@pytest.mark.parametrize("sampler", ["ddim", "ddpm"])
+@pytest.mark.parametrize("guided", [0, 1])
+def test_pictures_are_drawn_by_the_samplers_equations(sampler: str, guidance: float, guided: int) -> None:
+    recipe = replace(RECIPE, sampler=sampler, guidance=guidance, guided=guided)
+    found = draw(network, PICTURES, CLASSES, recipe, 3, clipped=True)
+    torch.testing.assert_close(found, drawn_naively(recipe, 3), rtol=1e-3, atol=1e-4)
+
+
+def test_a_guess_is_clipped_where_pictures_are_pixels() -> None:
+    ends = [draw(network, PICTURES, CLASSES, RECIPE, 0, clipped=clipped).abs().max() for clipped in (True, False)]
+    assert ends[0] <= 1 < ends[1]
+
+
+def test_a_draw_is_of_its_seed_alone_and_not_of_how_many_are_drawn_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = draw(network, PICTURES, CLASSES, RECIPE, 0, clipped=True)
+    torch.manual_seed(5)
+    assert torch.equal(draw(network, PICTURES, CLASSES, RECIPE, 0, clipped=True), first)
+    assert not torch.equal(draw(network, PICTURES, CLASSES, RECIPE, 1, clipped=True), first)
+    sizes: list[int] = []
+
+    def counting(inputs: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+        sizes.append(len(inputs[0]))
+        return network(inputs)
+
+    many = draw(counting, PICTURES, torch.zeros(300, dtype=torch.long), replace(RECIPE, guidance=2.0), 0, clipped=True)
+    assert len(many) == 300
+    assert max(sizes) == 512
+
+
+def test_without_guidance_the_network_is_asked_once_a_step() -> None:
+    asked: list[int] = []
+
+    def counting(inputs: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+        asked.append(len(inputs[0]))
+        return network(inputs)
+
+    draw(counting, PICTURES, CLASSES, RECIPE, 0, clipped=True)
+    assert asked == [4] * 4
+
+
+def test_steps_go_from_noise_alone_to_the_first_time() -> None:
+    assert scheduler_for(replace(RECIPE, sample_steps=50), clipped=True).timesteps.tolist() == [*range(999, -1, -20)]
+    assert scheduler_for(replace(RECIPE, sample_steps=250, sampler="ddpm"), clipped=False).timesteps.tolist() == [
+        round(999 * step / 249) for step in range(249, -1, -1)
+    ]
+
+
+def test_classes_are_drawn_evenly() -> None:
+    assert torch.bincount(evenly(10, 360)).tolist() == [36] * 10
+    assert torch.bincount(evenly(3, 7)).tolist() == [3, 2, 2]
+    assert len(evenly(3, 0)) == 0
+
+
+def test_without_diffusers_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "diffusers.schedulers.scheduling_ddim", None)
+    with pytest.raises(UserError, match=r'Install the extra "diffusion"'):
+        draw(network, PICTURES, CLASSES, RECIPE, 0, clipped=True)
+
+
+@pytest.mark.parametrize("steps", [1, 1001])
+def test_steps_that_cannot_be_are_refused(steps: int) -> None:
+    with pytest.raises(UserError, match="sample_steps must be at least 2 and at most 1000"):
+        replace(RECIPE, sample_steps=steps)
