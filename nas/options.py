@@ -76,6 +76,10 @@ OPTIONS: Mapping[str, Any] = {
     "name": _argument("NAME", "What it is to be called: small letters, digits and dashes."),
     "what": _argument("WHAT", "What is compared.", Printed),
     "files": _argument("FILE...", "Rows as `--format jsonl` writes them.", list[Path]),
+    "images": _argument("IMAGES", "A folder with train/ in it, or what else imagenet-vit takes as --data.", Path),
+    "folder": _argument("FOLDER", "Where to write latents: --data of imagenet-dit.", Path),
+    "vae": _option("--vae", "The autoencoder: a folder that diffusers wrote, or its name in the hub.", str, "FOLDER"),
+    "size": _option("--size", "Side of the pictures, in pixels.", int),
     "kind": _argument("KIND", "What to list; everything installed without it.", Kind | None),
     "own_task": _option("--task", "The task, where it is in a file of yours: FILE.py:CLASS.", _TEXT, "TASK"),
     "study": _option(

@@ -16,7 +16,7 @@ import torch
 from torch import Generator, Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from tasks.batches import Batch
+from tasks.batches import Batch, moved
 from tasks.image_sources import ImageSource
 from tasks.processes import ALONE, Share
 from tasks.splits import Augment, DataPosition, Part, Splits, derived_seed, shuffled, spread
@@ -24,8 +24,8 @@ from tasks.splits import Augment, DataPosition, Part, Splits, derived_seed, shuf
 Key = tuple[int, int]
 """Which image, and the seed of the draws that change it."""
 
-Transform = Callable[[Any], Tensor]
-"""A PIL image to [C, H, W]."""
+Transform = Callable[[Any], Tensor | tuple[Tensor, ...]]
+"""What was read of an image to [C, H, W], or to several tensors; what it draws is seeded with the image's number."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,8 @@ class ImageSplits(Splits):
         if 0 < recipe.measured < len(indices):
             indices = indices[spread(len(indices), recipe.measured)]
         chunks = indices.split(recipe.micro_batch)
-        keys = [[(index, 0) for index in chunk[share.own].tolist()] for chunk in chunks if len(chunk) > share.rank]
+        own = [chunk[share.own].tolist() for chunk in chunks if len(chunk) > share.rank]
+        keys = [[(index, derived_seed(0, "measured", index)) for index in chunk] for chunk in own]
         return _loaded(_Transformed(images, self.plain), iter(keys), recipe, device)
 
     @cached_property
@@ -112,13 +113,13 @@ class ImageSplits(Splits):
             skipped = 0
 
 
-class _Transformed(Dataset[tuple[Tensor, int]]):
+class _Transformed(Dataset[tuple[Any, int]]):
     """Images by key: the same key gives the same image, whichever process reads it, and after whatever others."""
 
     def __init__(self, images: Any, transform: Transform) -> None:
         self.images, self.transform = images, transform
 
-    def __getitem__(self, key: Key) -> tuple[Tensor, int]:
+    def __getitem__(self, key: Key) -> tuple[Any, int]:
         index, seed = key
         random.seed(seed)
         np.random.seed(seed)
@@ -128,11 +129,11 @@ class _Transformed(Dataset[tuple[Tensor, int]]):
 
 
 def _loaded(images: _Transformed, keys: Iterator[list[Key]], recipe: Any, device: torch.device) -> Iterator[Batch]:
-    loader: DataLoader[tuple[Tensor, int]] = DataLoader(
+    loader: DataLoader[tuple[Any, int]] = DataLoader(
         images,
         batch_sampler=keys,
         num_workers=recipe.loaders,
         pin_memory=device.type == "cuda",
     )
     for inputs, labels in loader:
-        yield inputs.to(device, non_blocking=True), labels.to(device, non_blocking=True)
+        yield moved((inputs if isinstance(inputs, Tensor) else tuple(inputs), labels), device)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from nas.study import Study
     from nas.tournaments import Tournament
     from results.row import Row
+    from tasks.diffusion.encoding import Encoded
 
 
 def check(
@@ -246,6 +247,15 @@ def imported(found: "Imported") -> None:
 
     known = f"; {found.known} it had" if found.known else ""
     report.say(report.screen(), f"{found.new} rows are new in study {found.study}{known}")
+
+
+def encoded(written: "Encoded") -> None:
+    """Print what was written, and what it is for."""
+    from nas import report
+
+    console, shape = report.screen(), " x ".join(map(str, written.shape))
+    report.say(console, f"latents of {written.pictures} pictures of {written.classes} classes, {shape}. Next:")
+    report.say(console, f"    nas evaluate imagenet-dit --data {written.folder}")
 
 
 def export(written: "ExportReport") -> None:

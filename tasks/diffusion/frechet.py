@@ -4,45 +4,65 @@ Shapes: N = drawn, M = real, K = features.
 """
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
-from scipy.spatial import cKDTree
+import torch
 
 _NEIGHBOURS = 3
 _RESAMPLED = 100
+_AT_ONCE = 1000
+"""Features whose distances to all others are in memory together."""
+
 Features = np.ndarray[tuple[int, int], np.dtype[np.float64]]
+
+
+class Normal(NamedTuple):
+    """A normal distribution by its mean [K] and covariance [K, K]."""
+
+    mean: np.ndarray[tuple[int], np.dtype[np.float64]]
+    covariance: Features
+
+
+def normal(features: Features) -> Normal:
+    """The distribution with the mean and covariance of features [N, K]."""
+    return Normal(features.mean(axis=0), np.atleast_2d(np.cov(features, rowvar=False)))
 
 
 def distances(drawn: Features, real: Features) -> Mapping[str, float]:
     """Frechet distance, precision and recall of what is drawn [N, K] against what is real [M, K], with their errors.
 
-    The standard error of the distance is the deviation over draws of as many from both sets, each with replacement;
-    precision and recall are shares of pictures, whose errors resampling these would give as well.
+    The standard error of the distance is the deviation over draws of as many from both sets, each with replacement.
     """
     generator = np.random.RandomState(0)
-    again = [frechet(_resampled(drawn, generator), _resampled(real, generator)) for _ in range(_RESAMPLED)]
+    again = [
+        frechet(normal(_resampled(drawn, generator)), normal(_resampled(real, generator))) for _ in range(_RESAMPLED)
+    ]
+    whole = {"frechet": frechet(normal(drawn), normal(real)), "frechet_se": float(np.std(again))}
+    return whole | precision_and_recall(drawn, real)
+
+
+def frechet(one: Normal, other: Normal) -> float:
+    """The Frechet distance of two normal distributions (Heusel et al., 2017).
+
+    |m - m'|^2 + trace(S + S' - 2 (S S')^(1/2))
+    """
+    off = one.mean - other.mean
+    values, vectors = np.linalg.eigh(one.covariance)
+    root = vectors * np.sqrt(values.clip(min=0)) @ vectors.T
+    cross = np.linalg.eigvalsh(root @ other.covariance @ root).clip(min=0)  # those of S S', which is not symmetric
+    return float(off @ off + np.trace(one.covariance) + np.trace(other.covariance) - 2 * np.sqrt(cross).sum())
+
+
+def precision_and_recall(drawn: Features, real: Features) -> dict[str, float]:
+    """Shares of what is drawn that lies among what is real, and the other way round, with their standard errors."""
     precise, recalled = inside(drawn, real), inside(real, drawn)
     return {
-        "frechet": frechet(drawn, real),
-        "frechet_se": float(np.std(again)),
         "precision": float(precise.mean()),
         "precision_se": float(precise.std() / len(precise) ** 0.5),
         "recall": float(recalled.mean()),
         "recall_se": float(recalled.std() / len(recalled) ** 0.5),
     }
-
-
-def frechet(some: Features, others: Features) -> float:
-    """The Frechet distance of two normal distributions with the means and covariances of these (Heusel et al., 2017).
-
-    |m - m'|^2 + trace(S + S' - 2 (S S')^(1/2))
-    """
-    means = some.mean(axis=0) - others.mean(axis=0)
-    first, second = (np.cov(each, rowvar=False) for each in (some, others))
-    values, vectors = np.linalg.eigh(first)
-    root = vectors * np.sqrt(values.clip(min=0)) @ vectors.T
-    cross = np.linalg.eigvalsh(root @ second @ root).clip(min=0)  # those of S S', which is not symmetric
-    return float(means @ means + np.trace(first) + np.trace(second) - 2 * np.sqrt(cross).sum())
 
 
 def inside(some: Features, others: Features) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -51,9 +71,10 @@ def inside(some: Features, others: Features) -> np.ndarray[tuple[int], np.dtype[
     Of what is drawn among what is real that is precision, and the other way round recall (Kynkaanniemi et al., 2019,
     equations 1 and 2, with k = 3).
     """
-    reach = cKDTree(others).query(others, k=_NEIGHBOURS + 1)[0][:, -1]  # the nearest is itself
-    apart = np.linalg.norm(some[:, None] - others[None], axis=-1)
-    return np.asarray((apart <= reach).any(axis=1))
+    points, centres = torch.from_numpy(some), torch.from_numpy(others)
+    near = [torch.cdist(part, centres).kthvalue(_NEIGHBOURS + 1).values for part in centres.split(_AT_ONCE)]
+    reach = torch.cat(near)  # the nearest of four is the point itself
+    return torch.cat([(torch.cdist(part, centres) <= reach).any(dim=1) for part in points.split(_AT_ONCE)]).numpy()
 
 
 def _resampled(features: Features, generator: np.random.RandomState) -> Features:

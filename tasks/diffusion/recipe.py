@@ -20,7 +20,7 @@ class DiffusionRecipe(Recipe):
         sampler: "ddpm" draws at random in each step (Ho et al., 2020), with the network's own variance; "ddim" only at
             the start (Song et al., 2021), and does with fewer steps.
         sample_steps: Steps back from noise to a picture, of 1,000.
-        samples: How many pictures are drawn to be measured. 0 draws none.
+        samples: How many pictures are drawn to be measured, 10 at least. 0 draws none.
     """
 
     class_dropout: ShareOfOne = 0.1
@@ -28,4 +28,4 @@ class DiffusionRecipe(Recipe):
     guided: Whole = 0
     sampler: Literal["ddim", "ddpm"] = "ddim"
     sample_steps: Annotated[int, Between(2, STEPS)] = 50
-    samples: Whole = 0
+    samples: Literal[0] | Annotated[int, Between(10)] = 0

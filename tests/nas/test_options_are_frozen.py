@@ -45,6 +45,7 @@ FLAGS = {
     "new-task": {"-o", "--output"},
     "new-topology": {"-o", "--output"},
     "export": {"--data", "--storage", "--task", "--to"},
+    "encode": {"--size", "--vae"},
     "import": {"--storage", "--study"},
     "results": {
         "--best", "--budget", "--by", "--columns", "--format", "--from", "--knee", "--limit", "--order-by", "-o",

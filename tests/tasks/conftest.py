@@ -4,13 +4,16 @@ import hashlib
 import io
 import json
 import pickle
+import shutil
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
+from torch import Tensor, nn
 from torchvision.datasets import CIFAR10
 
 
@@ -108,3 +111,52 @@ def _write_shard(path: Path, images: list[Path]) -> None:
 def _pickle(path: Path, content: object) -> str:
     path.write_bytes(pickle.dumps(content))
     return hashlib.md5(path.read_bytes()).hexdigest()
+
+
+class TinyInception(nn.Module):
+    """What takes Inception's place, which is slow: pooled features, logits, and the layer whose places are features."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.Mixed_6d = nn.ModuleDict({"branch1x1": nn.Conv2d(3, 9, 4, 16)})
+        self.fc = nn.Linear(9, 5, bias=False)
+        self.requires_grad_(False)
+
+    def forward(self, pictures: Tensor) -> tuple[Tensor, Tensor]:
+        pooled = self.Mixed_6d["branch1x1"](pictures / 64 - 2).relu().mean((2, 3))
+        return pooled, self.fc(pooled)
+
+
+@pytest.fixture(scope="session")
+def tiny_vae(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An autoencoder as diffusers writes it, whose latents have an eighth of the sides; of 25,000 random weights."""
+    diffusers = pytest.importorskip("diffusers")
+    torch.manual_seed(0)
+    model = diffusers.AutoencoderKL(
+        block_out_channels=(8,) * 4,
+        down_block_types=("DownEncoderBlock2D",) * 4,
+        up_block_types=("UpDecoderBlock2D",) * 4,
+        norm_num_groups=4,
+    )
+    folder = tmp_path_factory.mktemp("vae")
+    model.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def latent_folder(tmp_path: Path, tiny_vae: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """fast-DiT's folders of 24 pictures of 3 classes, with what drawn ones are measured by; Inception is a tiny one."""
+    monkeypatch.setattr("tasks.diffusion.imagenet_dit.inception", lambda weights: TinyInception())
+    generator = np.random.default_rng(0)
+    for number in range(24):
+        for kind, array in (
+            ("features", generator.normal(size=(1, 4, 4, 4)).astype(np.float32)),
+            ("labels", np.array([number % 3])),
+        ):
+            folder = tmp_path / f"imagenet32_{kind}"
+            folder.mkdir(exist_ok=True)
+            np.save(folder / f"{number}.npy", array)
+    shutil.copytree(tiny_vae, tmp_path / "vae")
+    np.savez(tmp_path / "reference.npz", arr_0=generator.integers(0, 256, (12, 32, 32, 3), dtype=np.uint8))
+    return tmp_path

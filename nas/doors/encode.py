@@ -1,0 +1,24 @@
+"""`nas.encode`: images to the latents that imagenet-dit learns from."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tasks.progress import LOADING, said_if_slow
+
+if TYPE_CHECKING:
+    from tasks.diffusion.encoding import Encoded
+
+
+def encode(images: str | Path, folder: str | Path, *, vae: str, size: int = 256) -> "Encoded":
+    """Write the training images of IMAGES as an autoencoder's latents into FOLDER, for imagenet-dit.
+
+    IMAGES is what imagenet-vit takes as --data. Each picture is cropped as for DiT, and encoded with its mirror image.
+    FOLDER has the autoencoder and pictures to hold drawn ones against as well. What is there is not made again.
+
+    Raises:
+        UserError: No images, no such autoencoder, a size it does not take, or a folder with other latents.
+    """
+    with said_if_slow(LOADING):
+        from tasks.diffusion import encoding
+
+    return encoding.encode(Path(images), Path(folder), vae, size)

@@ -1,0 +1,70 @@
+"""The autoencoder whose latents are learned in place of pixels: diffusers' AutoencoderKL.
+
+Shapes: B = batch, H and W = height and breadth of a picture, h and w = those of its latents.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from PIL import Image
+from torch import Generator, Tensor
+
+from search_spaces.errors import UserError
+from tasks.progress import said_if_slow
+
+_AT_ONCE = 8
+
+
+def autoencoder(name: str | Path) -> Any:
+    """The one that diffusers finds in a folder, or by that name in the hub.
+
+    Raises:
+        UserError: diffusers is not installed, or there is none.
+    """
+    try:
+        from diffusers.models.autoencoders.autoencoder_kl import AutoencoderKL
+    except ImportError as error:
+        raise UserError(
+            f'latents are made by diffusers ({error}). Install the extra "diffusion": pip install ".[diffusion]".'
+        ) from error
+    try:
+        with said_if_slow(f"loading the autoencoder {name} ..."):
+            found = AutoencoderKL.from_pretrained(str(name), use_safetensors=True, low_cpu_mem_usage=False)
+    except Exception as error:  # of the hub, of the network, of safetensors, of a configuration
+        raise UserError(
+            f"no autoencoder can be loaded from {str(name)!r}: {str(error).splitlines()[0]:.200} Give a folder that "
+            f"diffusers wrote (config.json and diffusion_pytorch_model.safetensors)."
+        ) from error
+    return found.requires_grad_(False).eval()
+
+
+@torch.no_grad()
+def encoded(model: Any, pictures: Tensor, generator: Generator) -> Tensor:
+    """Latents of pictures [B, 3, H, W] from -1 to 1, [B, C, h, w]: drawn as the model has it, scaled to be near 1."""
+    latents: Tensor = model.encode(pictures.to(model.device)).latent_dist.sample(generator)
+    scale: float = model.config.scaling_factor
+    return latents.cpu() * scale
+
+
+@torch.no_grad()
+def decoded(model: Any, latents: Tensor) -> Tensor:
+    """The pictures of latents [B, C, h, w], in bytes, [B, 3, H, W], on the CPU."""
+    parts = [
+        model.decode(part.to(model.device) / model.config.scaling_factor).sample for part in latents.split(_AT_ONCE)
+    ]
+    return torch.cat([(127.5 * part.float() + 128).clamp(0, 255).byte().cpu() for part in parts])
+
+
+def cropped(image: Image.Image, side: int) -> Image.Image:
+    """The middle of an image, [side, side]: halved by boxes while it is twice as large, then made smaller bicubically.
+
+    That is how ADM (Dhariwal and Nichol, 2021) and DiT make ImageNet's images of one size.
+    """
+    image = image.convert("RGB")
+    while min(image.size) >= 2 * side:
+        image = image.resize((image.width // 2, image.height // 2), resample=Image.Resampling.BOX)
+    scale = side / min(image.size)
+    image = image.resize((round(image.width * scale), round(image.height * scale)), resample=Image.Resampling.BICUBIC)
+    left, top = (image.width - side) // 2, (image.height - side) // 2
+    return image.crop((left, top, left + side, top + side))

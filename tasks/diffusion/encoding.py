@@ -1,0 +1,148 @@
+"""Images to a folder of latents with all that pictures drawn from it are measured by, but Inception.
+
+Shapes: V = views (a picture and its mirror image), S = side of a picture.
+"""
+
+import hashlib
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Generator, Tensor
+
+from search_spaces.errors import UserError
+from search_spaces.files import atomic_replace, atomic_write, partial_file
+from tasks.diffusion.autoencoder import autoencoder, cropped, encoded
+from tasks.diffusion.imagenet_dit import REFERENCE, VAE
+from tasks.diffusion.latents import FEATURES, LABELS
+from tasks.image_sources import ImageSource, source
+from tasks.progress import Progress, said_if_slow
+from tasks.splits import derived_seed, spread
+
+_RECORD = "encoded.json"
+_AT_ONCE = 8
+_REFERENCES = 10_000
+"""Pictures that drawn ones are held against, at most: as many as ADM's reference batch of ImageNet has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """What `encode` wrote.
+
+    Attributes:
+        folder: Where it is: `--data` of imagenet-dit.
+        pictures: How many there are.
+        classes: Of how many classes.
+        shape: Channels, height and breadth of their latents.
+    """
+
+    folder: str
+    pictures: int
+    classes: int
+    shape: tuple[int, int, int]
+
+
+def encode(images: Path, folder: Path, vae: str, size: int) -> Encoded:
+    """Write the training images of a data set as latents, each with its mirror image's. What is there stays.
+
+    Raises:
+        UserError: There are no images or no such autoencoder, the size is none it takes, or the folder has others.
+    """
+    read = source(images, "train")
+    model = autoencoder(vae)
+    _check_size(model, size)
+    _claim(folder, {"images": _digest(read), "size": size, "vae": _weights(model)})
+    if not (folder / VAE).exists():
+        with said_if_slow(f"writing {folder / VAE} ..."):
+            model.save_pretrained(folder / VAE)
+    model = model.to("cuda" if torch.cuda.is_available() else "cpu")
+    numbers = torch.arange(len(read.images)).split(_AT_ONCE)
+    with Progress("pictures encoded", len(read.images)) as progress:
+        for some in numbers:
+            _write(model, read.images, some.tolist(), folder, size)
+            progress.reach(int(some[-1]) + 1)
+    if not (folder / REFERENCE).exists():
+        _write_reference(read.images, folder / REFERENCE, size)
+    first = np.load(folder / FEATURES / "0.npy")
+    return Encoded(str(folder), len(read.images), len(read.classes), first.shape[1:])
+
+
+def _check_size(model: Any, size: int) -> None:
+    step = 2 * 2 ** (len(model.config.block_out_channels) - 1)  # latents of an even side, for patches of 2
+    if size <= 0 or size % step:
+        raise UserError(f"the pictures' size must be a multiple of {step} for this autoencoder, got {size}.")
+
+
+def _claim(folder: Path, of: dict[str, Any]) -> None:
+    """Say what a folder's latents are of, or see that they are of the same."""
+    record = folder / _RECORD
+    if not record.exists():
+        if any(folder.glob(f"*{FEATURES}")):
+            raise UserError(f"{str(folder)!r} has latents that nas encode did not write. Give another folder.")
+        atomic_write(record, json.dumps(of).encode())
+        return
+    try:
+        found = json.loads(record.read_bytes())
+        other = [name for name, value in of.items() if found[name] != value]
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{str(record)!r} cannot be read: {error!r:.80}. Give another folder.") from error
+    if other:
+        raise UserError(
+            f"{str(folder)!r} has latents of other {' and '.join(other)}. Give another folder, or remove this one."
+        )
+
+
+def _digest(read: ImageSource) -> str:
+    digest = hashlib.sha256(repr(sorted(read.classes.items())).encode())
+    for line in read.listing:
+        digest.update(f"{line}\n".encode())
+    return digest.hexdigest()[:12]
+
+
+def _weights(model: Any) -> str:
+    digest = hashlib.sha256()
+    for weights in model.state_dict().values():
+        digest.update(weights.contiguous().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()[:12]
+
+
+def _write(model: Any, images: Any, numbers: Sequence[int], folder: Path, size: int) -> None:
+    """The latents of some images, which are drawn together: all of them, or none where all are there."""
+    if all((folder / LABELS / f"{number}.npy").exists() for number in numbers):
+        return
+    read = [images[number] for number in numbers]
+    pictures = torch.stack([_pixels(image, size) for image, _ in read]) / 127.5 - 1
+    views = torch.stack((pictures, pictures.flip(-1)), dim=1)  # [images, V, 3, S, S]
+    generator = Generator(model.device).manual_seed(derived_seed(0, "latents", numbers[0]))
+    latents = encoded(model, views.flatten(0, 1), generator).unflatten(0, (len(read), 2))
+    for number, latent, (_, label) in zip(numbers, latents, read, strict=True):
+        atomic_write(folder / FEATURES / f"{number}.npy", _bytes(latent.float().numpy()))
+        atomic_write(folder / LABELS / f"{number}.npy", _bytes(np.array([label])))  # the last: then both are there
+
+
+def _pixels(image: Any, size: int) -> Tensor:
+    """[3, S, S], from 0 to 255."""
+    return torch.from_numpy(np.asarray(cropped(image, size)).copy()).permute(2, 0, 1)
+
+
+def _bytes(array: np.ndarray[Any, Any]) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    return buffer.getvalue()
+
+
+def _write_reference(images: Any, file: Path, size: int) -> None:
+    which = spread(len(images), min(len(images), _REFERENCES)).tolist()
+    with Progress("pictures to hold drawn ones against", len(which)) as progress, partial_file(file) as partial:
+        pictures = np.empty((len(which), size, size, 3), dtype=np.uint8)
+        for place, number in enumerate(which):
+            pictures[place] = np.asarray(cropped(images[number][0], size))
+            progress.advance()
+        with partial.open("wb") as opened:
+            np.savez(opened, arr_0=pictures)
+        atomic_replace(partial, file)

@@ -1,0 +1,170 @@
+"""imagenet-dit: draw pictures of ImageNet, or of any classes, as the latents of an autoencoder."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from search_spaces.architecture import Architecture
+from search_spaces.errors import UserError
+from search_spaces.models.dit import Pictures
+from tasks.base import Metric
+from tasks.batches import Inputs, call
+from tasks.diffusion.autoencoder import autoencoder, decoded
+from tasks.diffusion.grid import check, save
+from tasks.diffusion.inception import Real, compared, inception, real_pictures, see
+from tasks.diffusion.latents import LatentSplits, latent_splits
+from tasks.diffusion.recipe import DiffusionRecipe
+from tasks.diffusion.sampling import draw, evenly, scheduler_for
+from tasks.diffusion.task import LOSS, DiffusionTask, with_noise
+from tasks.settings import Whole
+from tasks.splits import Part, Splits, derived_seed
+
+VAE, INCEPTION, REFERENCE = "vae", "inception.pth", "reference.npz"
+"""What the data's folder has beside the latents."""
+
+_IMAGENET = Pictures((4, 32, 32), 2, 1000)
+_COLUMNS, _ROWS = 8, 4
+"""Of a grid."""
+_AT_ONCE = 256
+"""Pictures that are decoded and looked at together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatentRecipe(DiffusionRecipe):
+    """Training on latents that are read from files.
+
+    Attributes:
+        loaders: Processes that read them; the numbers do not depend on how many.
+    """
+
+    loaders: Whole = 8
+
+
+class ImageNetDiT(DiffusionTask):
+    """Draw pictures: a DiT on the latents of an autoencoder.
+
+    `--data` is a folder of latents as fast-DiT has them, which `nas encode` makes of images. What is drawn is decoded
+    by the autoencoder in vae/ of that folder, seen by Inception (torch-fidelity's weights in inception.pth, or where it
+    keeps them) and held against the pictures of reference.npz, as in ADM's evaluation. With --set samples=0 none of
+    these is needed, and the loss is all that is measured.
+
+    The base is DiT-S/2 and "paper" is DiT's recipe (Peebles and Xie, 2023), 50,000 pictures of 250 steps; with
+    --set guidance=1.5 it is the other half of ANCRe's table 3. "proxy" is a matter of minutes of one GPU.
+    """
+
+    name = "imagenet-dit"
+    version = 1
+    metrics = (
+        Metric("fid", "squared distance", "min"),
+        Metric("sfid", "squared distance", "min"),
+        Metric("inception_score", "classes", "max"),
+        Metric("precision", "share", "max"),
+        Metric("recall", "share", "max"),
+        LOSS,
+    )
+    base = Architecture(depth=12, width=384, heads=6, head_dim=64, hidden=1536)
+    presets = {  # noqa: RUF012  # Task declares it a ClassVar
+        "smoke": LatentRecipe(
+            steps=2, batch=2, lr=1e-3, weight_decay=0.0, measured=4, reports=1, guidance=1.0, sample_steps=2,
+            samples=10, loaders=0,
+        ),
+        "proxy": LatentRecipe(
+            steps=2000, batch=256, lr=4e-4, weight_decay=0.0, ema=0.999, precision="bf16-mixed", measured=10_000,
+            reports=1, samples=5000,
+        ),
+        "paper": LatentRecipe(
+            steps=400_000, batch=256, lr=1e-4, weight_decay=0.0, warmup=0.0, floor=1.0, clip=0.0, ema=0.9999,
+            guidance=1.0, guided=3, sampler="ddpm", sample_steps=250, samples=50_000, measured=10_000, reports=1,
+            loaders=16,
+        ),
+    }  # fmt: skip
+
+    @property
+    def pictures(self) -> Pictures:  # type: ignore[override]  # the data says
+        """What the data's latents are; ImageNet's of 256 x 256 where no data is given."""
+        if self.data is None:
+            return _IMAGENET
+        splits = self.splits
+        assert isinstance(splits, LatentSplits)
+        found = Pictures(splits.shape, _IMAGENET.patch, splits.classes)
+        if any(side % found.patch for side in found.shape[1:]):
+            raise UserError(
+                f"latents' sides must be multiples of {found.patch}, got {found.shape} in {str(self.data)!r}."
+            )
+        return found
+
+    def load(self) -> LatentSplits:
+        """Find the latents; they are read when they are needed.
+
+        Raises:
+            UserError: No data was given, or it has no latents.
+        """
+        if self.data is None:
+            raise UserError(
+                f"task {self.name!r} has no own data. Give --data FOLDER with latents: nas encode makes them of images."
+            )
+        beside = (self.data / VAE / "config.json", self.data / INCEPTION, self.data / REFERENCE)
+        return latent_splits(self.data, with_noise, filter(Path.exists, beside))
+
+    def splits_for(self, recipe: LatentRecipe) -> Splits:
+        """The data, and before it is used a look at what drawn pictures are measured by."""
+        if recipe.samples:
+            scheduler_for(recipe, clipped=False)
+            _ = self._beside(REFERENCE), self._autoencoder, self._inception
+        return self.splits
+
+    def measure_network(
+        self, network: Callable[[Inputs], Any], part: Part, recipe: LatentRecipe, device: torch.device
+    ) -> Mapping[str, float]:
+        """FID and the like of drawn pictures, each class drawn as often as any other, against the reference.
+
+        A recipe that draws none has the loss alone.
+        """
+        if not recipe.samples:
+            return {}
+        classes = evenly(self.pictures.classes, recipe.samples).to(device)
+        latents = draw(network, self.pictures, classes, recipe, derived_seed(0, "samples", part), clipped=False)
+        drawn = (self._decoded(some) for some in latents.split(_AT_ONCE))
+        return compared(see(self._inception, drawn, device), self._real(device))
+
+    def render(self, network: nn.Module | None, file: Path) -> None:
+        """A grid of drawn pictures, of classes evenly spread, as a PNG."""
+        check(file)
+        if network is None:
+            self.prepare()
+            _ = self._autoencoder
+            return
+        recipe = DiffusionRecipe(steps=1, batch=1, lr=1.0, guidance=4.0)
+        classes = evenly(self.pictures.classes, _COLUMNS * _ROWS).to(next(network.parameters()).device)
+        with torch.no_grad():
+            latents = draw(lambda inputs: call(network, inputs), self.pictures, classes, recipe, 0, clipped=False)
+        save(self._decoded(latents) / 255, _COLUMNS, file)
+
+    @cached_property
+    def _autoencoder(self) -> Any:
+        return autoencoder(self._beside(VAE))
+
+    @cached_property
+    def _inception(self) -> nn.Module:
+        weights = self._beside(INCEPTION, needed=False)
+        return inception(weights if weights.exists() else None)
+
+    def _real(self, device: torch.device) -> Real:
+        return real_pictures(self._beside(REFERENCE), self._inception, device)
+
+    def _decoded(self, latents: Tensor) -> Tensor:
+        return decoded(self._autoencoder.to(latents.device), latents)
+
+    def _beside(self, name: str, *, needed: bool = True) -> Path:
+        assert self.data is not None  # `load` said so
+        if needed and not (self.data / name).exists():
+            raise UserError(
+                f"what is drawn is measured with {name} beside the latents, and {str(self.data)!r} has none: nas "
+                f"encode makes it. Or draw nothing: --set samples=0."
+            )
+        return self.data / name

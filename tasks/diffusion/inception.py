@@ -1,0 +1,154 @@
+"""What Inception makes of pictures, by torch-fidelity, and what a set of real ones is compared by.
+
+The features are those of the published numbers: 2,048 that are pooled; for sFID 7 channels of 17 x 17 places, as in
+ADM's evaluation (Dhariwal and Nichol, 2021); and 1,008 logits without their bias for the Inception score.
+
+Shapes: N = pictures, H and W = height and breadth.
+"""
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from search_spaces.errors import UserError
+from search_spaces.files import regular
+from tasks.cache import Arrays, cached_arrays
+from tasks.diffusion.frechet import Features, Normal, frechet, normal, precision_and_recall
+from tasks.image_sources import state_of
+from tasks.progress import said_if_slow
+
+_AT_ONCE = 64
+_SPATIAL = 7
+"""Channels whose places are features."""
+
+
+class Seen(NamedTuple):
+    """What Inception makes of pictures: [N, 2048], [N, 2023] and [N, 1008]."""
+
+    pooled: Features
+    spatial: Features
+    logits: Features
+
+
+class Real(NamedTuple):
+    """A set of real pictures: pooled features of some of them, and what FID and sFID compare."""
+
+    pooled: Features
+    fid: Normal
+    sfid: Normal
+
+
+def inception(weights: Path | None) -> nn.Module:
+    """The network with the weights of a file, or those that torch-fidelity finds or fetches.
+
+    Raises:
+        UserError: torch-fidelity is not installed, or there are no weights.
+    """
+    try:
+        from torch_fidelity.feature_extractor_inceptionv3 import FeatureExtractorInceptionV3
+    except ImportError as error:
+        raise UserError(
+            f"FID is measured by torch-fidelity ({error}). Install the extra "
+            f'"diffusion": pip install ".[diffusion]". Or draw nothing: --set samples=0.'
+        ) from error
+    try:
+        if weights is not None:
+            torch.load(regular(weights), weights_only=True, mmap=True)  # torch-fidelity would run what is in it
+        with said_if_slow("loading Inception ..."):
+            made: Any = FeatureExtractorInceptionV3
+            network: nn.Module = made(
+                "inception-v3-compat", ["2048", "logits_unbiased"], None if weights is None else str(weights)
+            )
+    except UserError:
+        raise
+    except Exception as error:  # of the network, of pickle, of names that are not there
+        raise UserError(
+            f"Inception's weights cannot be had: {str(error).splitlines()[0]:.200}. Put torch-fidelity's "
+            f"pt_inception-2015-12-05-6726825d.pth into the data's folder as inception.pth, or draw nothing: "
+            f"--set samples=0."
+        ) from error
+    return network
+
+
+def see(network: nn.Module, pictures: Iterable[Tensor], device: torch.device) -> Seen:
+    """What the network makes of batches of pictures [B, 3, H, W], bytes."""
+    network = network.to(device)
+    places: list[Tensor] = []
+    layer: Any = network.get_submodule("Mixed_6d.branch1x1")
+    hook = layer.register_forward_hook(lambda _, __, output: places.append(output[:, :_SPATIAL].flatten(1).cpu()))
+    found: list[tuple[Tensor, Tensor]] = []
+    try:
+        with torch.no_grad():
+            for batch in pictures:
+                for part in batch.split(_AT_ONCE):
+                    pooled, logits = network(part.to(device))
+                    found.append((pooled.cpu(), logits.cpu()))
+    finally:
+        hook.remove()
+    each = ([one[0] for one in found], places, [one[1] for one in found])
+    return Seen(*(torch.cat(parts).double().numpy() for parts in each))
+
+
+def real_pictures(file: Path, network: nn.Module, device: torch.device) -> Real:
+    """A reference batch as ADM's evaluation has it: arr_0 [N, H, W, 3] in bytes, seen once and kept.
+
+    Where the file has statistics of more pictures as well (mu, sigma, mu_s, sigma_s), FID and sFID are by those.
+
+    Raises:
+        UserError: It is no such file.
+    """
+    try:
+        state, weights = state_of(file), next(network.parameters())
+        how = f"{file.resolve()} {state} {weights.double().sum().item()}"
+        name = f"inception-{hashlib.sha256(how.encode()).hexdigest()[:12]}.safetensors"
+        found = cached_arrays(name, lambda: _reference(file, network, device))
+    except UserError:
+        raise
+    except (OSError, ValueError, KeyError) as error:
+        raise UserError(
+            f"{str(file)!r} must be a reference batch of pictures, as ADM's evaluation has them (arr_0): {error}"
+        ) from error
+    return Real(found["pooled"], Normal(found["mu"], found["sigma"]), Normal(found["mu_s"], found["sigma_s"]))
+
+
+def compared(drawn: Seen, real: Real) -> dict[str, float]:
+    """FID, sFID, Inception score, precision and recall of what is drawn, the last three with their standard errors."""
+    from torch_fidelity.metric_isc import isc_features_to_metric
+
+    score = isc_features_to_metric(torch.from_numpy(drawn.logits), splits=_PARTS)
+    return {
+        "fid": frechet(normal(drawn.pooled), real.fid),
+        "sfid": frechet(normal(drawn.spatial), real.sfid),
+        "inception_score": score["inception_score_mean"],
+        "inception_score_se": score["inception_score_std"] / _PARTS**0.5,
+        **precision_and_recall(drawn.pooled, real.pooled),
+    }
+
+
+_PARTS = 10
+"""Into which what is drawn is cut for the Inception score, whose error they tell."""
+
+
+def _reference(file: Path, network: nn.Module, device: torch.device) -> Arrays:
+    with np.load(regular(file), allow_pickle=False) as read:
+        pictures = read["arr_0"]
+        if pictures.dtype != np.uint8 or pictures.ndim != 4 or pictures.shape[3] != 3:
+            raise ValueError(f"arr_0 must be bytes [N, H, W, 3], got {pictures.dtype} {list(pictures.shape)}")
+        given = {name: np.asarray(read[name], dtype=np.float64) for name in _STATISTICS if name in read}
+    with said_if_slow(f"looking at {len(pictures)} real pictures ..."):
+        parts = (
+            torch.from_numpy(pictures[first : first + _AT_ONCE]).permute(0, 3, 1, 2)
+            for first in range(0, len(pictures), _AT_ONCE)
+        )
+        seen = see(network, parts, device)
+    fid, sfid = normal(seen.pooled), normal(seen.spatial)
+    own = dict(zip(_STATISTICS, (*fid, *sfid), strict=True))
+    return {"pooled": seen.pooled, **own, **given}
+
+
+_STATISTICS = ("mu", "sigma", "mu_s", "sigma_s")

@@ -1,0 +1,163 @@
+"""A folder of latents, as fast-DiT has them: features/N.npy [views, C, H, W], labels/N.npy [1], for N = 0, 1, 2 ...
+
+Of several views of a picture (itself and its mirror image) training draws one each time.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from search_spaces.errors import UserError
+from search_spaces.files import regular
+from tasks.batches import Batch
+from tasks.cache import cached_arrays
+from tasks.diffusion.noise import STEPS, noised
+from tasks.image_sources import ImageSource, state_of
+from tasks.images import ImageSplits
+from tasks.processes import ALONE, Share
+from tasks.progress import said_if_slow
+from tasks.splits import Augment, Part, spread
+
+FEATURES, LABELS = "features", "labels"
+"""What the folders' names end in: fast-DiT's are imagenet256_features and imagenet256_labels."""
+
+_MOST = 2**24
+"""Bytes of a file."""
+
+Latent = np.ndarray[Any, np.dtype[np.float32]]
+
+
+@dataclass(frozen=True)
+class LatentFiles:
+    """Pictures, each with all its views, and their labels.
+
+    Attributes:
+        files: A file a picture.
+        labels: [pictures].
+    """
+
+    files: list[Path]
+    labels: np.ndarray[Any, np.dtype[np.int64]]
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __getitem__(self, index: int) -> tuple[Latent, int]:
+        """Raises UserError, with the file's name, where it is not what it should be."""
+        latent = _array(self.files[index])
+        if latent.ndim != 4 or latent.dtype.kind != "f" or not len(latent):
+            raise UserError(
+                f"latents must be floats [views, channels, height, breadth], got {latent.dtype} {list(latent.shape)} "
+                f"in {str(self.files[index])!r}."
+            )
+        return np.asarray(latent, dtype=np.float32), int(self.labels[index])
+
+    def only(self, which: Tensor) -> "LatentFiles":
+        """Those of these numbers."""
+        return LatentFiles([self.files[index] for index in which.tolist()], self.labels[which.numpy()])
+
+
+class LatentSplits(ImageSplits):
+    """Latents that are read when they are needed, those that are measured with noise."""
+
+    @cached_property
+    def shape(self) -> tuple[int, int, int]:
+        """Channels, height and breadth of the first."""
+        _, channels, height, breadth = self.train.images[0][0].shape
+        return channels, height, breadth
+
+    def measured(self, part: Part, recipe: Any, device: torch.device, share: Share = ALONE) -> Iterator[Batch]:
+        """Each picture once, its class told, at a time and with noise that are always its own."""
+        seen = 0
+        for (start, noise, times), classes in super().measured(part, recipe, device, share):
+            picture = torch.arange(seen, seen + len(start), device=device) * share.of + share.rank
+            seen += len(start)
+            yield (noised(start, noise, times), times, classes), {"noise": noise, "picture": picture}
+
+
+def any_view(views: Latent) -> Tensor:
+    """One of a picture's views [views, C, H, W], drawn: what is trained on."""
+    return torch.from_numpy(views[int(torch.randint(len(views), ()))])
+
+
+def with_own_noise(views: Latent) -> tuple[Tensor, Tensor, Tensor]:
+    """A picture [C, H, W] as it is, noise for it and a time: what is measured."""
+    start = torch.from_numpy(views[0])
+    return start, torch.randn(start.shape), torch.randint(STEPS, ())
+
+
+def latent_splits(data: Path, noisy: Callable[[int], Augment], beside: Iterable[Path]) -> LatentSplits:
+    """The latents of a folder; a twentieth, or 10,000, each are held out for validation and test.
+
+    `noisy` makes examples to train on, and is told how many classes there are. `beside` is what else the measures
+    depend on: other files give the data another fingerprint.
+
+    Raises:
+        UserError: There are none, or no labels for some.
+    """
+    read = _read(data)
+    held_out = min(10_000, -(-len(read) // 20))
+    if len(read) < 3:
+        raise UserError(f"latents of 3 pictures or more are needed, some to be measured by, got {len(read)}.")
+    test = spread(len(read), held_out)
+    others = torch.ones(len(read), dtype=torch.bool).index_fill_(0, test, False).nonzero().flatten()
+    classes = {str(label): label for label in range(int(read.labels.max()) + 1)}
+    listing = [f"{file.name} {state_of(file)}" for file in (*read.files, *beside)]
+    train = ImageSource(read.only(others), classes, chain(listing, map(str, read.labels.tolist())))
+    source = ImageSource(read.only(test), classes, ())
+    return LatentSplits(train, source, held_out, lambda _: any_view, with_own_noise, noisy(len(classes)))
+
+
+def _read(data: Path) -> LatentFiles:
+    folders = sorted(folder for folder in data.glob(f"*{FEATURES}") if folder.is_dir())
+    if len(folders) != 1:
+        raise UserError(
+            f"latents must be in one folder {FEATURES}/ or NAME_{FEATURES}/ of {str(data)!r}, got {len(folders)} of "
+            f"these. Make them of images: nas encode IMAGES {data} --vae FOLDER"
+        )
+    labels = folders[0].with_name(folders[0].name.removesuffix(FEATURES) + LABELS)
+    files = sorted(folders[0].glob("*.npy"), key=_number)
+    listing = "\n".join(f"{file.name} {state_of(_beside(labels, file))}" for file in files)
+    name = f"latent-labels-{hashlib.sha256(f'{labels.resolve()} {listing}'.encode()).hexdigest()[:12]}.safetensors"
+    return LatentFiles(files, cached_arrays(name, lambda: {"labels": _labels(labels, files)})["labels"])
+
+
+def _number(file: Path) -> int:
+    if not file.stem.isdecimal():
+        raise UserError(f"latents' files must be numbered (0.npy, 1.npy ...), got {str(file)!r}.")
+    return int(file.stem)
+
+
+def _beside(labels: Path, file: Path) -> Path:
+    if not (labels / file.name).is_file():
+        raise UserError(f"every picture's label must be in {str(labels)!r}, got none for {file.name!r}.")
+    return labels / file.name
+
+
+def _labels(labels: Path, files: list[Path]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    with said_if_slow(f"reading the labels of {len(files)} pictures ..."):
+        found = [_array(labels / file.name).ravel() for file in files]
+    for file, label in zip(files, found, strict=True):
+        if label.shape != (1,) or label.dtype.kind not in "iu" or label[0] < 0:
+            raise UserError(
+                f"a label must be one whole number from 0 on, got {label!r:.60} in {str(labels / file.name)!r}."
+            )
+    return np.concatenate(found).astype(np.int64)
+
+
+def _array(file: Path) -> np.ndarray[Any, Any]:
+    try:
+        found: np.ndarray[Any, Any] = np.load(regular(file, _MOST), allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise UserError(
+            f"{str(file)!r} must be an array that NumPy can read without running what is in it: {error}"
+        ) from error
+    return found

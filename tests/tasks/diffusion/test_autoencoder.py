@@ -1,0 +1,47 @@
+"""Latents and pictures, and how images come to one size."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from search_spaces.errors import UserError
+from tasks.diffusion.autoencoder import autoencoder, cropped, decoded, encoded
+
+
+def test_latents_are_draws_of_the_model_times_its_scale(tiny_vae: Path) -> None:
+    model = autoencoder(tiny_vae)
+    pictures = torch.rand(2, 3, 32, 32) * 2 - 1
+    found = encoded(model, pictures, torch.Generator().manual_seed(3))
+    moments = model.encode(pictures).latent_dist
+    noise = torch.randn(moments.mean.shape, generator=torch.Generator().manual_seed(3))
+    torch.testing.assert_close(found, 0.18215 * (moments.mean + moments.std * noise))
+    assert found.shape == (2, 4, 4, 4)
+
+
+def test_decoded_pictures_are_bytes_around_the_middle(tiny_vae: Path) -> None:
+    model = autoencoder(tiny_vae)
+    latents = torch.randn(11, 4, 4, 4)
+    expected = (model.decode(latents / 0.18215).sample * 127.5 + 128).clamp(0, 255)
+    found = decoded(model, latents)
+    assert found.dtype == torch.uint8
+    torch.testing.assert_close(found.float(), expected.floor(), atol=1, rtol=0)
+
+
+def test_no_autoencoder_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no autoencoder can be loaded from"):
+        autoencoder(tmp_path)
+
+
+@pytest.mark.parametrize(("width", "height"), [(70, 90), (64, 64), (300, 129), (20, 31)])
+def test_the_middle_is_cut_from_an_image_of_any_size(width: int, height: int) -> None:
+    assert cropped(Image.new("L", (width, height)), 32).size == (32, 32)
+
+
+def test_large_images_are_halved_by_boxes_first() -> None:
+    pixels = np.random.RandomState(0).randint(0, 256, (128, 256, 3), dtype=np.uint8)
+    boxes = pixels.reshape(32, 4, 64, 4, 3).mean((1, 3))
+    found = np.asarray(cropped(Image.fromarray(pixels), 32)).astype(float)
+    assert np.abs(found - boxes[:, 16:48]).max() <= 2  # bytes are rounded four times, and half of them up

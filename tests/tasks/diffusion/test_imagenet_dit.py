@@ -1,0 +1,91 @@
+"""imagenet-dit: what it measures, what it needs for that, and what it draws."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+
+from search_spaces.errors import UserError
+from search_spaces.models.dit import Pictures
+from tasks.diffusion.autoencoder import autoencoder, decoded
+from tasks.diffusion.frechet import frechet, normal
+from tasks.diffusion.imagenet_dit import ImageNetDiT
+from tasks.diffusion.inception import see
+from tasks.diffusion.sampling import draw, evenly
+from tasks.run import Run
+from tasks.splits import derived_seed
+
+SMOKE = replace(ImageNetDiT.presets["smoke"], samples=12)
+TINY = replace(ImageNetDiT.base, depth=1, width=16, heads=2, head_dim=8, hidden=16)
+
+
+def test_its_data_say_what_pictures_it_draws(latent_folder: Path) -> None:
+    assert ImageNetDiT().pictures == Pictures((4, 32, 32), 2, 1000)
+    assert ImageNetDiT(latent_folder).pictures == Pictures((4, 4, 4), 2, 3)
+
+
+def test_what_is_drawn_is_decoded_and_compared_with_the_reference(latent_folder: Path) -> None:
+    task = ImageNetDiT(latent_folder)
+    task.splits_for(SMOKE)
+    torch.manual_seed(0)
+    network = task.build(TINY)
+    found = task.measure_network(lambda inputs: network(*inputs), "test", SMOKE, torch.device("cpu"))
+
+    classes = evenly(3, 12)
+    latents = draw(
+        lambda inputs: network(*inputs),
+        task.pictures,
+        classes,
+        SMOKE,
+        derived_seed(0, "samples", "test"),
+        clipped=False,
+    )
+    pictures = decoded(autoencoder(latent_folder / "vae"), latents)
+    assert pictures.shape == (12, 3, 32, 32)
+    seen = see(task._inception, [pictures], torch.device("cpu"))
+    real = task._real(torch.device("cpu"))
+    assert found["fid"] == pytest.approx(frechet(normal(seen.pooled), normal(real.pooled)), rel=1e-6)
+    assert found["sfid"] == pytest.approx(frechet(normal(seen.spatial), real.sfid), rel=1e-6)
+    assert set(found) == {
+        "fid", "sfid", "inception_score", "inception_score_se", "precision", "precision_se", "recall", "recall_se"
+    }  # fmt: skip
+
+
+def test_it_trains_and_measures_every_metric(latent_folder: Path) -> None:
+    fitted = ImageNetDiT(latent_folder).fit(Run(architecture=TINY, recipe=SMOKE, seed=0))
+    assert {metric.name for metric in ImageNetDiT.metrics} <= set(fitted.metrics)
+    assert fitted.metrics["fid"] > 0
+
+
+@pytest.mark.parametrize("name", ["vae", "reference.npz"])
+def test_what_is_needed_to_measure_is_missed_before_training(name: str, latent_folder: Path) -> None:
+    (latent_folder / name).rename(latent_folder / "elsewhere")
+    task = ImageNetDiT(latent_folder)
+    with pytest.raises(UserError, match=rf"with {name} beside the latents, .*--set samples=0"):
+        task.fingerprint(SMOKE)
+    found = task.fit(Run(architecture=TINY, recipe=replace(SMOKE, samples=0), seed=0))
+    assert set(found.metrics) == {"loss", "loss_se"}
+
+
+def test_without_data_it_says_how_to_have_some() -> None:
+    with pytest.raises(UserError, match="nas encode"):
+        ImageNetDiT().load()
+
+
+def test_latents_that_no_patches_fit_are_refused(latent_folder: Path) -> None:
+    import numpy as np
+
+    for file in (latent_folder / "imagenet32_features").iterdir():
+        np.save(file, np.zeros((1, 4, 5, 4), np.float32))
+    with pytest.raises(UserError, match="multiples of 2"):
+        ImageNetDiT(latent_folder).example()
+
+
+def test_a_grid_of_pictures_is_drawn(latent_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    task, file = ImageNetDiT(latent_folder), tmp_path_factory.mktemp("drawn") / "grid.png"
+    task.render(None, file)
+    assert not file.exists()
+    task.render(task.build(TINY), file)
+    assert Image.open(file).size == (8 * 66 + 2, 4 * 66 + 2)

@@ -1,0 +1,128 @@
+"""What Inception sees, and what a reference batch tells."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from search_spaces.errors import UserError
+from tasks.diffusion.frechet import frechet, normal
+from tasks.diffusion.inception import Seen, compared, inception, real_pictures, see
+
+fidelity = pytest.importorskip("torch_fidelity.feature_extractor_inceptionv3")
+CPU = torch.device("cpu")
+PICTURES = torch.randint(0, 256, (5, 3, 40, 40), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file of random weights, as torch-fidelity's is."""
+
+    class Untrained(fidelity.FeatureExtractorInceptionV3):
+        def load_state_dict(self, state: object) -> None:
+            """Leave them as they were drawn."""
+
+    file = tmp_path_factory.mktemp("inception") / "inception.pth"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fidelity, "load_state_dict_from_url", lambda *_, **__: {})
+        torch.save(Untrained("untrained", ["2048"]).state_dict(), file)
+    return file
+
+
+def test_features_are_those_of_torch_fidelity_and_of_one_layers_places(weights: Path) -> None:
+    network = inception(weights)
+    seen = see(network, [PICTURES[:2], PICTURES[2:]], CPU)
+    assert [each.shape for each in seen] == [(5, 2048), (5, 7 * 17 * 17), (5, 1008)]
+    pooled, logits = network(PICTURES)
+    np.testing.assert_allclose(seen.pooled, pooled.numpy(), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(seen.logits, logits.numpy(), rtol=1e-4, atol=1e-6)
+    assert (seen.spatial >= 0).all(), "behind the rectifier"
+    assert not network.get_submodule("Mixed_6d.branch1x1")._forward_hooks
+
+
+def test_weights_that_would_run_something_are_refused(tmp_path: Path) -> None:
+    class Runs:
+        def __reduce__(self) -> tuple[object, ...]:
+            return print, ("it ran",)
+
+    torch.save({"a": Runs()}, tmp_path / "inception.pth")
+    with pytest.raises(UserError, match="Inception's weights cannot be had"):
+        inception(tmp_path / "inception.pth")
+
+
+def test_weights_that_cannot_be_fetched_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fetch(*_: object, **__: object) -> dict[str, object]:
+        raise OSError("no network")
+
+    monkeypatch.setattr(fidelity, "load_state_dict_from_url", fetch)
+    with pytest.raises(UserError, match=r"no network. Put torch-fidelity's .* as inception.pth"):
+        inception(None)
+
+
+class Tiny(nn.Module):
+    """Means of the colours, in Inception's place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.Mixed_6d = nn.ModuleDict({"branch1x1": nn.Conv2d(3, 8, 20, 20)})
+
+    def forward(self, pictures: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        places = self.Mixed_6d["branch1x1"](pictures / 255)
+        return pictures.float().mean((2, 3)), places.mean((2, 3))
+
+
+def a_reference(file: Path, **more: np.ndarray) -> Path:
+    pictures = np.random.RandomState(0).randint(0, 256, (30, 40, 40, 3), dtype=np.uint8)
+    np.savez(file, arr_0=pictures, **more)
+    return file
+
+
+def test_a_reference_batch_is_seen_once_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NAS_CACHE", str(tmp_path / "cache"))
+    file, network = a_reference(tmp_path / "reference.npz"), Tiny()
+    real = real_pictures(file, network, CPU)
+    pictures = np.load(file)["arr_0"]
+    np.testing.assert_allclose(real.pooled, pictures.mean((1, 2)), rtol=1e-5)
+    np.testing.assert_allclose(real.fid.covariance, np.cov(pictures.mean((1, 2)).T), rtol=1e-3)
+    assert real.sfid.mean.shape == (28,)
+    monkeypatch.setattr("tasks.diffusion.inception.see", None)
+    assert np.array_equal(real_pictures(file, network, CPU).pooled, real.pooled)
+
+
+def test_statistics_of_more_pictures_are_taken_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NAS_CACHE", str(tmp_path / "cache"))
+    given = {"mu": np.full(3, 5.0), "sigma": np.eye(3), "mu_s": np.zeros(28), "sigma_s": 2 * np.eye(28)}
+    real = real_pictures(a_reference(tmp_path / "reference.npz", **given), Tiny(), CPU)
+    for found, name in zip((*real.fid, *real.sfid), given, strict=True):
+        assert np.array_equal(found, given[name])
+
+
+@pytest.mark.parametrize(
+    ("arrays", "problem"),
+    [({"arr_1": np.zeros(1)}, "arr_0"), ({"arr_0": np.zeros((2, 3, 4, 4))}, "bytes"), (None, "reference batch")],
+)
+def test_what_is_no_reference_batch_is_refused(
+    arrays: dict[str, np.ndarray] | None, problem: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "reference.npz"
+    file.write_text("no arrays") if arrays is None else np.savez(file, **arrays)
+    with pytest.raises(UserError, match=problem):
+        real_pictures(file, Tiny(), CPU)
+
+
+def test_what_is_drawn_is_compared_in_its_own_features(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NAS_CACHE", str(tmp_path / "cache"))
+    real = real_pictures(a_reference(tmp_path / "reference.npz"), Tiny(), CPU)
+    random = np.random.RandomState(1)
+    drawn = Seen(real.pooled[:20] + 1, random.randn(20, 28), 3 * random.randn(20, 4))
+    found = compared(drawn, real)
+    assert found["fid"] == pytest.approx(frechet(normal(drawn.pooled), real.fid))
+    assert found["sfid"] == pytest.approx(frechet(normal(drawn.spatial), real.sfid))
+    order = np.random.RandomState(2020).permutation(20)
+    shares = np.exp(drawn.logits[order])
+    shares /= shares.sum(1, keepdims=True)
+    scores = [np.exp((part * np.log(part / part.mean(0))).sum(1).mean()) for part in np.split(shares, 10)]
+    assert found["inception_score"] == pytest.approx(np.mean(scores))
+    assert found["inception_score_se"] == pytest.approx(np.std(scores) / 10**0.5)

@@ -1,0 +1,137 @@
+"""Folders of latents: what is read, what is held out, and what is refused."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from search_spaces.errors import UserError
+from tasks.batches import Batch
+from tasks.diffusion.imagenet_dit import ImageNetDiT
+from tasks.diffusion.latents import LatentSplits, latent_splits
+from tasks.diffusion.noise import noised
+from tasks.diffusion.task import with_noise
+from tasks.processes import Share
+
+CPU = torch.device("cpu")
+RECIPE = replace(ImageNetDiT.presets["smoke"], batch=4, measured=0)
+
+
+def splits(folder: Path) -> LatentSplits:
+    return latent_splits(folder, with_noise, ())
+
+
+def started(batches: Iterator[Batch]) -> list[bytes]:
+    """The pictures without the noise that is known to be in them."""
+    found = []
+    for (noisy, times, classes), targets in batches:
+        zeros = torch.zeros_like(noisy)
+        start = (noisy - noised(zeros, targets["noise"], times)) / noised(torch.ones_like(noisy), zeros, times)
+        found += [(one.numpy().round(2).tobytes(), label) for one, label in zip(start, classes.tolist(), strict=True)]
+    return found
+
+
+def test_every_picture_is_in_one_part_with_its_own_label(latent_folder: Path) -> None:
+    made = {np.load(latent_folder / "imagenet32_features" / f"{n}.npy")[0].round(2).tobytes(): n % 3 for n in range(24)}
+    found = splits(latent_folder)
+    assert (found.examples, found.held_out, len(found.test.images)) == (20, 2, 2)
+    assert (found.classes, found.shape) == (3, (4, 4, 4))
+    training = found.training(replace(RECIPE, class_dropout=0.0), 0, (), CPU)
+    learnt = {}
+    for _, ((_, _, classes), targets) in zip(range(5), (batch for batch, _ in training), strict=False):
+        starts = (one.numpy().round(2).tobytes() for one in targets["start"])
+        learnt |= dict(zip(starts, classes.tolist(), strict=True))
+    assert learnt.items() <= made.items()
+    assert len(learnt) == 20
+    labels = [label for _, label in started(found.measured("validation", RECIPE, CPU))]
+    assert len(labels) == 2
+
+
+def test_what_is_measured_has_always_the_same_noise(latent_folder: Path) -> None:
+    for part in ("validation", "test"):
+        one, two = (next(splits(latent_folder).measured(part, RECIPE, CPU)) for _ in range(2))
+        for left, right in zip((*one[0], *one[1].values()), (*two[0], *two[1].values()), strict=True):
+            assert torch.equal(left, right)
+        assert len({noise.numpy().tobytes() for noise in one[1]["noise"]}) == 2, "each has noise of its own"
+        assert one[0][1].unique().numel() == 2
+
+
+def test_processes_measure_together_what_one_would(latent_folder: Path) -> None:
+    found = splits(latent_folder)
+    recipe = replace(RECIPE, batch=2)
+    alone = [*found.measured("test", recipe, CPU)]
+    shares = [batch for rank in range(2) for batch in found.measured("test", recipe, CPU, Share(rank, 2))]
+    pictures = torch.cat([targets["picture"] for _, targets in shares])
+    assert sorted(pictures.tolist()) == [0, 1]
+    together = torch.cat([inputs[0] for inputs, _ in shares])[pictures.argsort()]
+    assert torch.equal(together, torch.cat([inputs[0] for inputs, _ in alone]))
+
+
+def test_of_several_views_one_is_drawn_and_the_first_is_measured(latent_folder: Path) -> None:
+    for number in range(24):
+        views = np.stack([np.full((4, 4, 4), float(view), np.float32) for view in range(3)])
+        np.save(latent_folder / "imagenet32_features" / f"{number}.npy", views)
+    found = splits(latent_folder)
+    training = found.training(RECIPE, 0, (), CPU)
+    drawn = torch.cat([next(training)[0][1]["start"] for _ in range(20)])
+    assert sorted(torch.bincount(drawn.mean((1, 2, 3)).long()).clamp(max=15).tolist()) == [15, 15, 15]
+    assert {one for one, _ in started(found.measured("test", RECIPE, CPU))} == {np.zeros((4, 4, 4), "f4").tobytes()}
+
+
+def test_other_files_are_other_data(latent_folder: Path) -> None:
+    before = splits(latent_folder).fingerprint
+    beside = latent_splits(latent_folder, with_noise, [latent_folder / "reference.npz"]).fingerprint
+    np.save(latent_folder / "imagenet32_labels" / "5.npy", np.array([0]))
+    assert len({before, beside, splits(latent_folder).fingerprint}) == 3
+
+
+@pytest.mark.parametrize(
+    ("file", "array", "problem"),
+    [
+        (
+            "features/3.npy",
+            np.zeros((4, 4, 4), np.float32),
+            r"floats \[views, channels, height, breadth\], got float32",
+        ),
+        ("features/3.npy", np.zeros((1, 4, 4, 4), np.int64), "got int64"),
+        ("labels/3.npy", np.array([1.5]), "one whole number"),
+        ("labels/3.npy", np.array([-1]), "one whole number"),
+        ("labels/3.npy", np.array([1, 2]), "one whole number"),
+        ("labels/3.npy", np.array([{}], dtype=object), "without running"),
+        ("features/x.npy", np.zeros(1), "numbered"),
+        ("features/99.npy", np.zeros(1), "got none for '99.npy'"),
+    ],
+)
+def test_what_is_no_latent_or_no_label_is_refused_with_its_name(
+    file: str, array: np.ndarray, problem: str, latent_folder: Path
+) -> None:
+    np.save(latent_folder / f"imagenet32_{file}", array, allow_pickle=True)
+
+    def read() -> None:
+        learnt = splits(latent_folder).train.images
+        for index in range(len(learnt)):
+            _ = learnt[index]
+
+    with pytest.raises(UserError, match=problem):
+        read()
+
+
+def test_a_folder_without_latents_or_with_two_sets_is_refused(latent_folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="got 0 of these"):
+        splits(tmp_path / "nowhere")
+    (latent_folder / "features").mkdir()
+    with pytest.raises(UserError, match="got 2 of these"):
+        splits(latent_folder)
+
+
+def test_two_pictures_are_too_few(tmp_path: Path) -> None:
+    for kind in ("features", "labels"):
+        (tmp_path / kind).mkdir()
+    for number in range(2):
+        np.save(tmp_path / "features" / f"{number}.npy", np.zeros((1, 4, 4, 4), np.float32))
+        np.save(tmp_path / "labels" / f"{number}.npy", np.array([0]))
+    with pytest.raises(UserError, match="3 pictures or more"):
+        splits(tmp_path)
