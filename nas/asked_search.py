@@ -89,8 +89,9 @@ def ask_search(
     twice = [name for name, _ in changes if f"recipe.{name}" in laid_out.axes]
     if twice:
         raise UserError(f"{twice[0]} is an axis of the space and stands in --set as well. Leave one of them out.")
-    metrics: dict[str, Direction] = {metric.name: metric.direction for metric in of.metrics}
-    wanted = resolve([of.metrics[0].name, "flops"] if objectives is None else names_in(objectives), metrics)
+    measured = of.metrics_for(recipe_of(of, preset, changes))
+    metrics: dict[str, Direction] = {metric.name: metric.direction for metric in measured}
+    wanted = resolve([measured[0].name, "flops"] if objectives is None else names_in(objectives), metrics)
     check_reported(wanted, metrics, rungs)
     check_measurable(of, laid_out.base, {*bounds.bounds, *wanted})
     proposer(sampler or DEFAULT)  # which raises where there is no such sampler

@@ -23,7 +23,7 @@ from search_spaces.architecture import Architecture
 from search_spaces.errors import Notice, UserError, unknown
 from search_spaces.spec import split_top_level
 from search_spaces.topologies.registry import TOPOLOGIES
-from tasks.base import Task
+from tasks.base import Metric, Task
 
 if TYPE_CHECKING:
     import pandas
@@ -202,18 +202,17 @@ def summary(architecture: Architecture, rows: Sequence[Row], metrics: Sequence[s
 
 
 def side_by_side(
-    task: Task,
+    metric: Metric,
     architectures: Sequence[Architecture],
     costs: Sequence[Mapping[str, Any]],
     rows: Sequence[Row],
     match: str | None,
     tuned: Sequence[str] = (),
 ) -> tuple[Mapping[str, Any], ...]:
-    """The records of a comparison; the first architecture is what others are held against.
+    """The records of a comparison; the first architecture is what others are held against, by one metric.
 
     `tuned` are the columns of the recipe in which their trainings may differ.
     """
-    metric = task.metrics[0]
     metrics = [metric.name, f"test_{metric.name}"]
     is_tested = all(metric.name in row.test for row in rows if row.status == "complete")
     apart = over_first(architectures, rows, metrics[1] if is_tested else metrics[0], metric.direction)

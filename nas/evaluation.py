@@ -151,7 +151,7 @@ def _trained(task: Task, job: EvaluationJob, row: Row) -> tuple[Row, nn.Module |
     )
     try:
         fitted = task.fit(run)
-        _check(task, fitted)
+        _check(task, run.recipe, fitted)
     except (Exception, SystemExit) as error:
         show_traceback(error)
         return replace(row, curve=_finite(curve), error=reason_of_failure(error)), None
@@ -220,11 +220,11 @@ def _held_to(limits: Budget, row: Row, found: Mapping[str, Any]) -> Row:
     return replace(row, status="over-budget", error=f"{said} is not within {limits}")
 
 
-def _check(task: Task, fitted: Fitted) -> None:
+def _check(task: Task, recipe: Any, fitted: Fitted) -> None:
     """Raise where a metric is missing or not finite, or `fit` gave something else."""
     if not isinstance(fitted, Fitted):
         raise TypeError(f"fit of task {task.name!r} must return a Fitted, got {type(fitted).__name__}")
-    for metric in task.metrics:
+    for metric in task.metrics_for(recipe):
         if metric.name not in fitted.metrics:
             raise RuntimeError(f"fit of task {task.name!r} gave no {metric.name!r}")
     for name, value in {**fitted.metrics, **{f"test_{name}": value for name, value in fitted.test.items()}}.items():

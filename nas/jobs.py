@@ -129,17 +129,18 @@ def data_fingerprint(reference: str, data: str | None, preset: str, settings: tu
 def blank_row(job: EvaluationJob, reason: str = "") -> Row:
     """The Row of a job of which nothing has been found: failed, for that reason, until something is."""
     task = task_of(job.task, job.data)
+    recipe = recipe_of(task, job.preset, job.settings)
     return Row(
         task=task.name,
         task_version=task.version,
         data=data_fingerprint(job.task, job.data, job.preset, job.settings),
         architecture=job.architecture,
         preset=job.preset,
-        recipe=values_of(recipe_of(task, job.preset, job.settings)),
+        recipe=values_of(recipe),
         seed=job.seed,
         start=None if job.start is None else fingerprint(read_weights(Path(job.start))),
         space=job.space,
-        directions={metric.name: metric.direction for metric in task.metrics},
+        directions={metric.name: metric.direction for metric in task.metrics_for(recipe)},
         status="failed",
         error=reason,
         provenance={**provenance(device_name(lent_device()), job.threads), "code": code_of(job.task)},

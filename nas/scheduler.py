@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Final, final
 
 from nas.curve_log import LogFormat, curve_logs
-from nas.jobs import EvaluationJob, first_process, identity, lacks_network, task_of
+from nas.jobs import EvaluationJob, first_process, identity, lacks_network, recipe_of, task_of
 from nas.places import EVALUATIONS
 from nas.signals import end_if_asked
 from nas.storage.database import clear_errors
@@ -249,7 +249,8 @@ def _rows_of(
         title, scores = f"{task.name}, preset {jobs[0].preset}", None
         if len(jobs) > 1:  # a single Row is printed by whoever asked for it
             changed = {name for job in jobs for name, _ in {*job.settings} ^ {*jobs[0].settings}}
-            scores = [*(f"recipe_{name}" for name in sorted(changed)), task.metrics[0].name]
+            measured = task.metrics_for(recipe_of(task, jobs[0].preset, jobs[0].settings))
+            scores = [*(f"recipe_{name}" for name in sorted(changed)), measured[0].name]
         with Evaluations(title, scores, (), len(jobs)) as shown:
             Scheduler(store, study, claims, pool, [shown.add, *logs], on_begin=shown.begin).run(plan)
     return [plan.rows[identity(job)] for job in jobs]

@@ -148,6 +148,10 @@ class Task(ABC):
         """The architecture that `--arch` changes and spaces are laid out around, under a preset."""
         return self.bases.get(preset, self.base)
 
+    def metrics_for(self, recipe: Any) -> tuple[Metric, ...]:
+        """What a training by a recipe measures, the first as in `metrics`: all of these, unless it leaves some out."""
+        return self.metrics
+
     def prepare(self) -> None:
         """See to what every training needs, before the first one. Raises UserError where it cannot be had."""
         return None

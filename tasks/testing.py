@@ -128,7 +128,7 @@ def check_training_is_a_pure_function(task: Task, architecture: Architecture) ->
     assert curve == again, "two trainings with one seed must report the same"
     assert random.getstate() == before[0], "training must leave the generator of random as it was"
     assert torch.equal(torch.get_rng_state(), before[1]), "training must leave the generator of torch as it was"
-    _check_fitted(task, first, curve)
+    _check_fitted(task, task.presets["smoke"], first, curve)
     others = _other_runs(task, architecture)
     assert any(_fit(task, **run) != (first, curve) for run in others), (
         "numbers must depend on seed, architecture or recipe: another of each gave the very same metrics and curve"
@@ -254,8 +254,8 @@ def _seed_all(seed: int) -> None:
     torch.manual_seed(seed)
 
 
-def _check_fitted(task: Task, fitted: Fitted, curve: list[Reported]) -> None:
-    names = {metric.name for metric in task.metrics}
+def _check_fitted(task: Task, recipe: Any, fitted: Fitted, curve: list[Reported]) -> None:
+    names = {metric.name for metric in task.metrics_for(recipe)}
     errors = {f"{name}_se" for name in names}
     assert fitted.steps >= 1, f"steps must be counted, got {fitted.steps}"
     for part, values in (("metrics", fitted.metrics), ("test", fitted.test)):

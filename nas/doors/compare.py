@@ -52,13 +52,14 @@ def compare(
     changes = settings_of(of, preset, settings)
     recipe = recipe_of(of, preset, changes)
     names = names_to_tune(listed(tune), tune_trials, seeds)
+    metric = of.metrics_for(recipe)[0]
     tried = recipes_to_try(of, preset, changes, names, tune_trials)
     architectures = candidates(of, listed(arch), topology, match, preset)
     costs = costs_of(of, architectures, recipe, threads, profile=profile)
     with_all = [(one, each) for one in architectures for each in tried] if names else []
     tuning = evaluate_all(jobs_of(task, data, with_all, [seeds], preset, threads), storage, study, resources, log)
-    with_best = zip(architectures, tuned(architectures, tried, tuning, names, of.metrics[0]), strict=True)
+    with_best = zip(architectures, tuned(architectures, tried, tuning, names, metric), strict=True)
     rows = evaluate_all(jobs_of(task, data, with_best, range(seeds), preset, threads), storage, study, resources, log)
     title = f"{of.name}, preset {preset}, {seeds or 'no'} seeds"
-    records = side_by_side(of, architectures, costs, rows, match, [f"recipe_{name}" for name in names])
+    records = side_by_side(metric, architectures, costs, rows, match, [f"recipe_{name}" for name in names])
     return Comparison(title, records, tuple(rows), tuple(tuning), of.baselines(recipe) if rows else None)

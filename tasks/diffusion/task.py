@@ -31,6 +31,10 @@ class DiffusionTask(SupervisedTask):
     pictures: ClassVar[Pictures]
     metrics: ClassVar[tuple[Metric, ...]] = (LOSS,)
 
+    def metrics_for(self, recipe: DiffusionRecipe) -> tuple[Metric, ...]:
+        """All metrics; of a recipe that draws no pictures the loss alone."""
+        return self.metrics if recipe.samples else (LOSS,)
+
     def build(self, architecture: Architecture) -> nn.Module:
         """A DiT: pictures [B, C, H, W], times [B] and classes [B] to noise and variance, [B, 2 C, H, W]."""
         return build_dit(architecture, self.pictures)

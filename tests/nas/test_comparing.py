@@ -64,7 +64,7 @@ def test_one_seed_has_no_error() -> None:
 def test_times_and_trainings_stand_side_by_side() -> None:
     task, deeper = load_task(TOY), SHAPE.changed({"depth": 2})
     rows = [row(seed, 0.1 * seed, architecture=one) for one in (SHAPE, deeper) for seed in range(2)]
-    first, second = side_by_side(task, [SHAPE, deeper], [{"step_ms": 2.0}, {"step_ms": 3.0}], rows, None)
+    first, second = side_by_side(task.metrics[0], [SHAPE, deeper], [{"step_ms": 2.0}, {"step_ms": 3.0}], rows, None)
     assert (first["step_over_first"], second["step_over_first"]) == (1.0, 1.5)
     assert (first["over_first"], second["over_first"]) == (None, 0.0)
     assert second["than_first"] == "not distinguishable"

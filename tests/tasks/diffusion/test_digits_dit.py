@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+import nas
 from search_spaces.errors import UserError
 from tasks.diffusion.digit_features import digits
 from tasks.diffusion.digits_dit import DigitsDiT
@@ -68,7 +69,12 @@ def test_the_average_is_what_is_measured_and_kept() -> None:
     assert torch.equal(steps[0].get_parameter(name), weights[1])
 
 
-def test_without_samples_there_is_the_loss_alone() -> None:
+def test_without_samples_there_is_the_loss_alone(tmp_path: Path) -> None:
+    quick = {"samples": 0, "steps": 2, "reports": 1}
+    row = nas.evaluate(
+        "digits-dit", preset="smoke", settings=quick, arch="depth=1,width=16", storage=f"sqlite:///{tmp_path}/s.db"
+    )
+    assert (row.status, set(row.metrics), row.directions) == ("complete", {"loss", "loss_se"}, {"loss": "min"})
     assert TASK.measure_network(lambda _: None, "test", replace(SMOKE, samples=0), torch.device("cpu")) == {}
 
 
