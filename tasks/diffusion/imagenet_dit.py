@@ -45,6 +45,12 @@ class LatentRecipe(DiffusionRecipe):
     loaders: Whole = 8
 
 
+_PAPER = LatentRecipe(
+    steps=400_000, batch=256, lr=1e-4, weight_decay=0.0, warmup=0.0, floor=1.0, clip=0.0, ema=0.9999, guidance=1.0,
+    guided=3, sampler="ddpm", sample_steps=250, samples=50_000, measured=10_000, reports=1, loaders=16,
+)  # fmt: skip
+
+
 class ImageNetDiT(DiffusionTask):
     """Draw pictures: a DiT on the latents of an autoencoder.
 
@@ -53,8 +59,9 @@ class ImageNetDiT(DiffusionTask):
     keeps them) and held against the pictures of reference.npz, as in ADM's evaluation. With --set samples=0 none of
     these is needed, and the loss is all that is measured.
 
-    The base is DiT-S/2 and "paper" is DiT's recipe (Peebles and Xie, 2023), 50,000 pictures of 250 steps; with
-    --set guidance=1.5 it is the other half of ANCRe's table 3. "proxy" is a matter of minutes of one GPU.
+    The base is DiT-S/2 and "paper" is DiT's recipe (Peebles and Xie, 2023), 50,000 pictures of 250 steps; "dit-b" is
+    the same for DiT-B/2, and with --set guidance=1.5 they are the other half of ANCRe's table 3. "proxy" is a matter of
+    minutes of one GPU.
     """
 
     name = "imagenet-dit"
@@ -68,6 +75,7 @@ class ImageNetDiT(DiffusionTask):
         LOSS,
     )
     base = Architecture(depth=12, width=384, heads=6, head_dim=64, hidden=1536)
+    bases = {"dit-b": Architecture(depth=12, width=768, heads=12, head_dim=64, hidden=3072)}  # noqa: RUF012
     presets = {  # noqa: RUF012  # Task declares it a ClassVar
         "smoke": LatentRecipe(
             steps=2, batch=2, lr=1e-3, weight_decay=0.0, measured=4, reports=1, guidance=1.0, sample_steps=2,
@@ -77,11 +85,7 @@ class ImageNetDiT(DiffusionTask):
             steps=2000, batch=256, lr=4e-4, weight_decay=0.0, ema=0.999, precision="bf16-mixed", measured=10_000,
             reports=1, samples=5000,
         ),
-        "paper": LatentRecipe(
-            steps=400_000, batch=256, lr=1e-4, weight_decay=0.0, warmup=0.0, floor=1.0, clip=0.0, ema=0.9999,
-            guidance=1.0, guided=3, sampler="ddpm", sample_steps=250, samples=50_000, measured=10_000, reports=1,
-            loaders=16,
-        ),
+        **dict.fromkeys(("paper", "dit-b"), _PAPER),
     }  # fmt: skip
 
     @property
