@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from nas.doors.check_mup import check_mup
     from nas.doors.compare import compare
     from nas.doors.cost import cost
+    from nas.doors.downstream import downstream
     from nas.doors.encode import encode
     from nas.doors.evaluate import evaluate
     from nas.doors.export import export
@@ -43,6 +44,7 @@ __all__ = [
     "check_mup",
     "compare",
     "cost",
+    "downstream",
     "encode",
     "evaluate",
     "export",

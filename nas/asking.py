@@ -19,7 +19,7 @@ from search_spaces.topologies.registry import refusal
 from tasks.base import Task
 from tasks.settings import values_of
 
-LEAST = {"trials": 1, "seed": 0, "seeds": 0, "tune_trials": 2, "threads": 1, "until": 1, "batch": 1}
+LEAST = {"trials": 1, "seed": 0, "seeds": 0, "tune_trials": 2, "threads": 1, "until": 1, "batch": 1, "examples": 1}
 """The least that a parameter of a door may be."""
 
 MOST = {"trials": 10**6, "seeds": 10**4, "tune_trials": 10**4, "threads": 10**4, "batch": 10**6}

@@ -16,6 +16,7 @@ from nas.doors.audit import audit
 from nas.doors.check_mup import check_mup
 from nas.doors.compare import compare
 from nas.doors.cost import cost
+from nas.doors.downstream import downstream
 from nas.doors.encode import encode
 from nas.doors.evaluate import evaluate
 from nas.doors.export import export
@@ -149,6 +150,7 @@ _add("profile", profile, show.profile, check=show.check)
 _add("check-mup", check_mup, show.drawn, check=show.check)
 _add("show", show_wiring, show.wiring, check=show.check, checkpoint="own_checkpoint", plot="drawing")
 _add("export", export, show.export, study="from_study", task="own_task")
+_add("downstream", downstream, show.row, check=show.check, task="own_task")
 _add("encode", encode, show.encoded)
 _add("import", import_rows, show.imported)
 _add("new-task", new_task, show.new_file, output="new_file")

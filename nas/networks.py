@@ -58,6 +58,7 @@ def copy_network(folder: Path, to: Path) -> None:
 def _record(task: Task, job: EvaluationJob, steps: int) -> Record:
     before = 0 if job.start is None else read_record(Path(job.start)).step
     settings: dict[str, Scalar] = {"reference": job.task, "preset": job.preset, "seed": job.seed}
+    settings["identity"] = job.identity
     settings |= {f"recipe.{name}": value for name, value in job.settings}
     if job.data is not None:
         settings["data"] = job.data

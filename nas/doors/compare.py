@@ -51,8 +51,7 @@ def compare(
     of = fresh_task(task, data)
     changes = settings_of(of, preset, settings)
     recipe = recipe_of(of, preset, changes)
-    names = names_to_tune(listed(tune), tune_trials, seeds)
-    metric = of.metrics_for(recipe)[0]
+    metric, names = of.metrics_for(recipe)[0], names_to_tune(listed(tune), tune_trials, seeds)
     tried = recipes_to_try(of, preset, changes, names, tune_trials)
     architectures = candidates(of, listed(arch), topology, match, preset)
     costs = costs_of(of, architectures, recipe, threads, profile=profile)

@@ -27,6 +27,14 @@ def reachable() -> bool:
     return True
 
 
+def ask_the_hub_only_where_it_is() -> None:
+    """Where it is out of reach, data sets are looked for in its cache alone, at once."""
+    if not reachable():
+        import datasets
+
+        constants.HF_HUB_OFFLINE = datasets.config.HF_HUB_OFFLINE = True
+
+
 def hub_file(name: str, file: str, remedy: str) -> str:
     """The path of one file of a model on the hub, from the hub's local cache where it is there.
 

@@ -45,6 +45,9 @@ FLAGS = {
     "new-task": {"-o", "--output"},
     "new-topology": {"-o", "--output"},
     "export": {"--data", "--storage", "--task", "--to"},
+    "downstream": {
+        "--data", "--examples", "--format", "--include", "-o", "--output", "--storage", "--task", "--tasks",
+    },
     "encode": {"--size", "--vae"},
     "import": {"--storage", "--study"},
     "results": {

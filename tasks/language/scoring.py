@@ -1,0 +1,102 @@
+"""A decoder as lm-eval asks it: how likely texts are. Imported where lm-eval is there.
+
+Shapes: B = texts, N = tokens, V = vocabulary.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from lm_eval.api.model import TemplateLM
+from lm_eval.utils import get_rolling_token_windows, make_disjoint_window
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
+
+from search_spaces.errors import UserError
+from tasks.language.tokenizer import Tokenizer
+from tasks.progress import Progress
+
+Scored = tuple[float, bool]
+"""The logarithm of a text's probability, and whether it is what is most likely, token by token."""
+
+
+class ScoredDecoder(TemplateLM):  # type: ignore[misc]  # lm-eval is untyped
+    """A decoder and its tokenizer. A text of which nothing stands before begins after the end of a document.
+
+    Args:
+        network: Tokens [B, N] to logits [B, N, V], each of what came before it.
+        tokenizer: Whose tokens these are.
+        context: The most tokens that it reads; of longer texts it reads the end.
+        batch: How many texts it reads at once.
+    """
+
+    def __init__(self, network: nn.Module, tokenizer: Tokenizer, context: int, batch: int) -> None:
+        super().__init__()
+        self._network, self._tokenizer, self._context, self._batch = network.eval(), tokenizer, context, batch
+
+    @property
+    def eot_token_id(self) -> int:
+        """The token between documents."""
+        return self._tokenizer.boundary
+
+    def tok_encode(self, string: str, add_special_tokens: bool | None = None, **_: Any) -> list[int]:
+        """A text's tokens, and none beside them."""
+        return [int(token) for token in self._tokenizer.encode([string])[0]]
+
+    def loglikelihood(self, requests: Sequence[Any], disable_tqdm: bool = True) -> list[Scored]:
+        """Of texts after others."""
+        found: list[Scored] = super().loglikelihood(requests, disable_tqdm=True)
+        return found
+
+    def _loglikelihood_tokens(self, requests: Sequence[tuple[Any, list[int], list[int]]], **_: Any) -> list[Scored]:
+        return self._scored([(before, after) for _, before, after in requests])
+
+    def loglikelihood_rolling(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[float]:
+        """Of whole texts, each token once, after as many as fit before it."""
+        windows = [
+            (number, *make_disjoint_window(pair))
+            for number, request in enumerate(requests)
+            for pair in get_rolling_token_windows(
+                self.tok_encode(request.args[0]), self.prefix_token_id, self._context, 1
+            )
+        ]
+        totals = [0.0] * len(requests)
+        scored = self._scored([(before, after) for _, before, after in windows])
+        for (number, _, _), (likelihood, _) in zip(windows, scored, strict=True):
+            totals[number] += likelihood
+        return totals
+
+    def generate_until(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[str]:
+        """Refused: nothing here generates. Raises UserError."""
+        raise UserError(
+            "only likelihoods are evaluated here, and one of the tasks lets the network write. Leave it out of --tasks."
+        )
+
+    @torch.no_grad()
+    def _scored(self, pairs: Sequence[tuple[list[int], list[int]]]) -> list[Scored]:
+        """Each second part after its first, [(before, after)]; texts of like lengths are read together."""
+        longest_first = sorted(range(len(pairs)), key=lambda number: -len(pairs[number][0]) - len(pairs[number][1]))
+        found: dict[int, Scored] = {}
+        with Progress("texts scored", len(pairs)) as progress:
+            for first in range(0, len(pairs), self._batch):
+                some = longest_first[first : first + self._batch]
+                found |= dict(zip(some, self._together([pairs[number] for number in some]), strict=True))
+                progress.reach(len(found))
+        return [found[number] for number in range(len(pairs))]
+
+    def _together(self, pairs: Sequence[tuple[list[int], list[int]]]) -> list[Scored]:
+        texts = [torch.tensor([*before, *after][-self._context - 1 :]) for before, after in pairs]
+        device = next(self._network.parameters()).device
+        read = pad_sequence([text[:-1] for text in texts], batch_first=True)  # behind what counts, and causal
+        logits: Tensor = self._network(read.to(device))
+        return [
+            _of_end(own[: len(text) - 1], text[1:].to(device), len(after))
+            for own, text, (_, after) in zip(logits.float(), texts, pairs, strict=True)
+        ]
+
+
+def _of_end(logits: Tensor, following: Tensor, tokens: int) -> Scored:
+    """Of the last so many tokens: logits [N, V], each of what comes next, and what did, [N]."""
+    logits, wanted = logits[-tokens:], following[-tokens:]
+    nats = logits.log_softmax(dim=-1).gather(1, wanted[:, None]).double()
+    return nats.sum().item(), bool((logits.argmax(dim=-1) == wanted).all())
