@@ -67,7 +67,7 @@ def decoder_of(origin: Origin) -> tuple[LanguageTask, nn.Module]:
 def evaluated(
     task: LanguageTask, network: nn.Module, names: Sequence[str], include: Path | None, examples: int | None
 ) -> dict[str, float]:
-    """Every number that lm-eval gives of these tasks, as `<task>_<metric>` and `<task>_<metric>_se`.
+    """Every number that lm-eval gives of these tasks, as `<task>_<metric>` and `<task>_<metric>_se`, and of how many.
 
     Raises:
         UserError: lm-eval is not installed, does not know a task, or cannot have its data.
@@ -101,7 +101,9 @@ def evaluated(
         ) from error
     except Exception as error:  # of a task's file, of its data
         raise UserError(f"lm-eval cannot evaluate {', '.join(names)}: {reason_of(error):.{_LENGTH}}") from error
-    return columns(found["results"])
+    return columns(found["results"]) | {
+        f"{name}_examples": counted["effective"] for name, counted in found["n-samples"].items()
+    }
 
 
 def columns(results: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:

@@ -5,19 +5,15 @@ from importlib import import_module
 from typing import Any
 
 import timm
-import torch
 from torch import nn
 
 from nas.counting import meta_device
 from nas.readings import Reading
 from nas.readings.formulas import value_of
 from search_spaces.architecture import Architecture
-from search_spaces.layers.attention import SoftmaxAttention
-from search_spaces.layers.feed_forward import SWIGLU
-from search_spaces.layers.norm import Norm
 from search_spaces.layers.nystrom import Nystrom
-from search_spaces.layers.transformer import TransformerStyle, build_transformer
 from search_spaces.models.encoder import EncoderSizes, build_encoder
+from search_spaces.models.masked import build_masked
 from search_spaces.models.vit import build_vit
 from search_spaces.parsing import parse_architecture
 from tasks.imagenet import ImageNetViT
@@ -77,22 +73,8 @@ def build(reading: Reading, architecture: Architecture) -> nn.Module:
             kernel = 35 if family == "lra-conv" else None  # that code has 64 landmarks
             return build_encoder(architecture, replace(_LRA[name], attention=Nystrom(landmarks=64, kernel=kernel)))
         case "crammed-bert":
-            return _crammed_bert(architecture)
+            return build_masked(architecture, 32_768, 128)
     return task_class(reading.network)().build(architecture)
-
-
-def _crammed_bert(architecture: Architecture) -> nn.Module:
-    """Geiping and Goldstein (2023) and their code: no biases but those of norms, tied words.
-
-    Positions are fixed but for the one number by which all are multiplied.
-    """
-    # Their gated GELU has as many weights as the gate by SiLU.
-    style = TransformerStyle(Norm("layer", 1e-12), SWIGLU, attention_bias=False, feed_forward_bias=False, parts=1)
-    stack = build_transformer(architecture, style, lambda block: SoftmaxAttention(causal=False))
-    width = architecture.width
-    network = nn.ModuleList([nn.Embedding(32_768, width), nn.LayerNorm(width), stack])
-    network.register_parameter("scale", nn.Parameter(torch.tensor(1.0)))
-    return network
 
 
 def _timm(name: str, text: str) -> nn.Module:

@@ -33,12 +33,19 @@ def _swiglu(x: Tensor) -> Tensor:
     return F.silu(gate) * value
 
 
+def _geglu(x: Tensor) -> Tensor:
+    value, gate = x.chunk(2, dim=-1)
+    return value * F.gelu(gate)
+
+
 RELU = Activation(F.relu)
 GELU = Activation(F.gelu)
 GELU_TANH = Activation(partial(F.gelu, approximate="tanh"))
 """The approximation by tanh that GPT-2 was trained with."""
 SWIGLU = Activation(_swiglu, maps=2)
 """silu(gate) * value (Shazeer, 2020), the gate's features first."""
+GEGLU = Activation(_geglu, maps=2)
+"""value * gelu(gate) (Shazeer, 2020), the gate's features last."""
 
 
 class FeedForward(nn.Module):

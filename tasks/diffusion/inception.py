@@ -25,6 +25,10 @@ from tasks.progress import said_if_slow
 _AT_ONCE = 64
 _SPATIAL = 7
 """Channels whose places are features."""
+_PARTS = 10
+"""Into which what is drawn is cut for the Inception score, whose error they tell."""
+_STATISTICS = ("mu", "sigma", "mu_s", "sigma_s")
+"""Of pooled and spatial features, as ADM's evaluation calls them."""
 
 
 class Seen(NamedTuple):
@@ -130,10 +134,6 @@ def compared(drawn: Seen, real: Real) -> dict[str, float]:
     }
 
 
-_PARTS = 10
-"""Into which what is drawn is cut for the Inception score, whose error they tell."""
-
-
 def _reference(file: Path, network: nn.Module, device: torch.device) -> Arrays:
     with np.load(regular(file), allow_pickle=False) as read:
         pictures = read["arr_0"]
@@ -149,6 +149,3 @@ def _reference(file: Path, network: nn.Module, device: torch.device) -> Arrays:
     fid, sfid = normal(seen.pooled), normal(seen.spatial)
     own = dict(zip(_STATISTICS, (*fid, *sfid), strict=True))
     return {"pooled": seen.pooled, **own, **given}
-
-
-_STATISTICS = ("mu", "sigma", "mu_s", "sigma_s")

@@ -105,8 +105,6 @@ def latent_splits(data: Path, noisy: Callable[[int], Augment], beside: Iterable[
     """
     read = _read(data)
     held_out = min(10_000, -(-len(read) // 20))
-    if len(read) < 3:
-        raise UserError(f"latents of 3 pictures or more are needed, some to be measured by, got {len(read)}.")
     test = spread(len(read), held_out)
     others = torch.ones(len(read), dtype=torch.bool).index_fill_(0, test, False).nonzero().flatten()
     classes = {str(label): label for label in range(int(read.labels.max()) + 1)}
@@ -125,6 +123,10 @@ def _read(data: Path) -> LatentFiles:
         )
     labels = folders[0].with_name(folders[0].name.removesuffix(FEATURES) + LABELS)
     files = sorted(folders[0].glob("*.npy"), key=_number)
+    if len(files) < 3:
+        raise UserError(
+            f"latents of 3 pictures or more are needed, to measure by some, got {len(files)} in {str(folders[0])!r}."
+        )
     listing = "\n".join(f"{file.name} {state_of(_beside(labels, file))}" for file in files)
     name = f"latent-labels-{hashlib.sha256(f'{labels.resolve()} {listing}'.encode()).hexdigest()[:12]}.safetensors"
     return LatentFiles(files, cached_arrays(name, lambda: {"labels": _labels(labels, files)})["labels"])

@@ -45,26 +45,31 @@ def sums_of(nats: Tensor, answers: Tensor) -> Mapping[str, Tensor]:
 def summary(sums: Mapping[str, Tensor]) -> dict[str, float]:
     """The metrics of all rows together, and standard errors over documents.
 
-    Loss and bits per byte are ratios of sums, sum(a) / sum(b) over documents. The error of such a ratio r is
-    sqrt(n / (n - 1) * sum((a - r b)^2)) / sum(b) (Cochran, Sampling Techniques, 1977, chapter 6). With one
-    document there is none.
+    With one document there are no errors.
     """
-    numbers, rows = sums["document"].unique(return_inverse=True)
-    nats, tokens, size = (
-        torch.zeros(len(numbers), dtype=torch.float64).index_add(0, rows, sums[name].double())
-        for name in ("nats", "tokens", "bytes")
-    )
-    loss, loss_se = _ratio(nats, tokens)
-    bits, bits_se = _ratio(nats / math.log(2), size)
+    nats, tokens, size = by_document(sums, "nats", "tokens", "bytes")
+    loss, loss_se = ratio(nats, tokens)
+    bits, bits_se = ratio(nats / math.log(2), size)
     perplexity = math.exp(min(loss, 700.0))  # beyond is no float
     found = {"loss": loss, "perplexity": perplexity, "bits_per_byte": bits}
-    if len(numbers) > 1:
+    if len(nats) > 1:
         found |= {"loss_se": loss_se, "perplexity_se": perplexity * loss_se, "bits_per_byte_se": bits_se}
     return found
 
 
-def _ratio(above: Tensor, below: Tensor) -> tuple[float, float]:
-    ratio = above.sum() / below.sum()
-    left, n = above - ratio * below, len(above)
+def by_document(sums: Mapping[str, Tensor], *names: str) -> list[Tensor]:
+    """What rows have, added up over each document, [documents] each."""
+    numbers, rows = sums["document"].unique(return_inverse=True)
+    empty = torch.zeros(len(numbers), dtype=torch.float64)
+    return [empty.index_add(0, rows, sums[name].double()) for name in names]
+
+
+def ratio(above: Tensor, below: Tensor) -> tuple[float, float]:
+    """A ratio of sums over documents, r = sum(a) / sum(b), and its standard error.
+
+    It is sqrt(n / (n - 1) * sum((a - r b)^2)) / sum(b) (Cochran, Sampling Techniques, 1977, chapter 6).
+    """
+    found = above.sum() / below.sum()
+    left, n = above - found * below, len(above)
     error = (left.square().sum() * n / max(1, n - 1)).sqrt() / below.sum()
-    return ratio.item(), error.item()
+    return found.item(), error.item()

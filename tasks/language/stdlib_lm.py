@@ -55,4 +55,4 @@ class StdlibLM(LanguageTask):
     def text(self) -> tuple[Corpus, Tokenizer]:
         """The standard library's, and a tokenizer trained on what is trained on."""
         corpus = stdlib_corpus()
-        return corpus, trained_tokenizer(texts_of(corpus.train), self.vocabulary)
+        return corpus, trained_tokenizer(texts_of(corpus.train), self.words)

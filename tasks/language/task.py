@@ -32,33 +32,54 @@ _TRAINED_ON = 10_000_000
 """Characters that a tokenizer of the task's own is trained on, as in Flax's LM1B example."""
 
 
-class LanguageTask(SupervisedTask):
-    """Predict the next token.
+class TextTask(SupervisedTask):
+    """Learn from text, row by row.
 
     Attributes:
-        style: Of the decoder, which the task fixes and nobody searches.
-        vocabulary: Words of the decoder, V; a tokenizer may have fewer.
-        context: Tokens of a row, N, and positions of the decoder.
+        vocabulary: Ids of the network, V.
+        context: Tokens of a row, N, and positions of the network.
         layout: How documents fill rows.
-        tied: Whether words are scored by their own embeddings.
     """
 
-    style: ClassVar[str]
     vocabulary: ClassVar[int]
     context: ClassVar[int]
     layout: ClassVar[Layout]
-    tied: ClassVar[bool]
-    metrics = METRICS
+
+    @property
+    def words(self) -> int:
+        """The most tokens that a tokenizer may have."""
+        return self.vocabulary
 
     @abstractmethod
     def text(self) -> tuple[Corpus, Tokenizer]:
         """The text and its tokenizer. Raises UserError where they are not there."""
 
+    def rows(self) -> LanguageSplits:
+        """The text as rows of tokens. Raises UserError where it is not there, or its tokenizer has too many tokens."""
+        corpus, tokenizer = self.text()
+        tokenizer.check(self.words, self.name)
+        return LanguageSplits(corpus, tokenizer, self.layout, self.context)
+
+    def example(self) -> tuple[Tensor, ...]:
+        """One row of tokens, [1, N]."""
+        return (torch.zeros(1, self.context, dtype=torch.long),)
+
+
+class LanguageTask(TextTask):
+    """Predict the next token.
+
+    Attributes:
+        style: Of the decoder, which the task fixes and nobody searches.
+        tied: Whether words are scored by their own embeddings.
+    """
+
+    style: ClassVar[str]
+    tied: ClassVar[bool]
+    metrics = METRICS
+
     def load(self) -> LanguageSplits:
         """Read what is small, and find the rest."""
-        corpus, tokenizer = self.text()
-        tokenizer.check(self.vocabulary, self.name)
-        return LanguageSplits(corpus, tokenizer, self.layout, self.context)
+        return self.rows()
 
     def build(self, architecture: Architecture) -> nn.Module:
         """The decoder of the task's style."""
@@ -70,10 +91,6 @@ class LanguageTask(SupervisedTask):
         model = build_decoder(architecture, self.style, *sizes, tied=self.tied, initial=recipe.initial)
         model.stack.recompute = recipe.recompute
         return model
-
-    def example(self) -> tuple[Tensor, ...]:
-        """One row of tokens, [1, N]."""
-        return (torch.zeros(1, self.context, dtype=torch.long),)
 
     def closed_form(self, architecture: Architecture) -> Count:
         """Of the decoder, for one row."""
@@ -119,7 +136,7 @@ class Place:
         return cls(text.removeprefix(",") or None, tokenizer or None)
 
 
-class CorpusTask(LanguageTask):
+class CorpusText(TextTask):
     """Text from files or the hub.
 
     Attributes:
@@ -134,7 +151,7 @@ class CorpusTask(LanguageTask):
         """Follow `--data`: PLACE, PLACE,tokenizer=TOKENIZER or tokenizer=TOKENIZER.
 
         PLACE is a folder or OWNER/NAME[:SUBSET] of a data set on the hub. TOKENIZER is a tokenizer.json, the name of a
-        model on the hub, or "trained": byte-pair encoding of the task's vocabulary, trained on the corpus. A folder's
+        model on the hub, or "trained": byte-pair encoding of the task's words, trained on the corpus. A folder's
         own tokenizer.json comes before the task's default.
         """
         place = Place.parse(self.data)
@@ -146,7 +163,7 @@ class CorpusTask(LanguageTask):
             return corpus, tokenizer_at(folder)
         wanted = place.tokenizer or self.tokenizer
         if wanted == "trained":
-            return corpus, trained_tokenizer(_beginning(corpus, _TRAINED_ON), self.vocabulary)
+            return corpus, trained_tokenizer(_beginning(corpus, _TRAINED_ON), self.words)
         return corpus, tokenizer_at(Path(wanted)) if Path(wanted).exists() else tokenizer_named(wanted)
 
     def _source(self, text: str | None) -> TextSource:
@@ -156,6 +173,10 @@ class CorpusTask(LanguageTask):
             raise UserError(f"{text!r} is neither a folder nor OWNER/NAME of the hub's data sets. Give --data FOLDER.")
         hub, _, subset = text.partition(":")
         return TextSource(hub=hub, subset=subset or None, column=self.source.column)
+
+
+class CorpusTask(CorpusText, LanguageTask):
+    """Predict the next token of text from files or the hub."""
 
 
 def _beginning(corpus: Corpus, characters: int) -> Iterator[str]:

@@ -64,6 +64,7 @@ def test_the_networks_row_has_the_results_as_columns(trained: tuple[Path, str, s
     assert stored == row
     few = nas.downstream(folder, tasks="modules", include=modules, storage=storage, examples=2)
     assert few.metrics == row.metrics
+    assert (row.columns()["modules_examples"], few.columns()["modules_examples"]) == (6, 2)
 
 
 def test_the_command_prints_the_row(trained: tuple[Path, str, str], modules: Path) -> None:

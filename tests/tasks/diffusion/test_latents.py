@@ -127,10 +127,11 @@ def test_a_folder_without_latents_or_with_two_sets_is_refused(latent_folder: Pat
         splits(latent_folder)
 
 
-def test_two_pictures_are_too_few(tmp_path: Path) -> None:
+@pytest.mark.parametrize("pictures", [0, 2])
+def test_two_pictures_are_too_few(pictures: int, tmp_path: Path) -> None:
     for kind in ("features", "labels"):
         (tmp_path / kind).mkdir()
-    for number in range(2):
+    for number in range(pictures):
         np.save(tmp_path / "features" / f"{number}.npy", np.zeros((1, 4, 4, 4), np.float32))
         np.save(tmp_path / "labels" / f"{number}.npy", np.array([0]))
     with pytest.raises(UserError, match="3 pictures or more"):

@@ -1,0 +1,171 @@
+"""Masked language modelling: some tokens are hidden, and the network says which they were (Devlin et al., 2019).
+
+Shapes: B = rows, N = context, V = vocabulary.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Generator, Tensor, nn
+
+from search_spaces.architecture import Architecture
+from search_spaces.count import Count
+from search_spaces.models.masked import build_masked, count_masked
+from tasks.base import Metric
+from tasks.batches import Batch
+from tasks.language.data import LanguageSplits
+from tasks.language.measure import by_document, ratio
+from tasks.language.rows import IGNORED
+from tasks.language.task import TextTask
+from tasks.processes import ALONE, Share
+from tasks.recipe import Recipe
+from tasks.settings import ShareOfOne
+from tasks.splits import DataPosition, Part, Splits, derived_seed
+
+_HIDDEN, _OTHER = 0.8, 0.1
+"""Of the tokens that are asked for, those that are hidden and those in whose place another stands; the rest stay."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaskedRecipe(Recipe):
+    """A recipe with what only masked text has.
+
+    Attributes:
+        masked: Share of the tokens that are asked for. Four in five of these are hidden, and in the place of one in ten
+            stands any other.
+        recompute: Whether layers are computed again in the backward pass, which saves their memory.
+    """
+
+    masked: ShareOfOne = 0.25
+    recompute: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedSplits(Splits):
+    """Rows of tokens, some of which are hidden.
+
+    Attributes:
+        rows: The text.
+        mask: The id that stands for a hidden token; it is none of the tokenizer's.
+    """
+
+    rows: LanguageSplits
+    mask: int
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Of the rows, and of what hides tokens."""
+        return hashlib.sha256(f"{self.rows.fingerprint} masked by {self.mask}".encode()).hexdigest()
+
+    @property
+    def examples(self) -> int:
+        """How many rows there are to train on."""
+        return self.rows.examples
+
+    def training(
+        self, recipe: Any, seed: int, start: DataPosition, device: torch.device, share: Share = ALONE
+    ) -> Iterator[tuple[Batch, DataPosition]]:
+        """Rows [B, N] with tokens hidden and which are no padding, and the tokens that are asked for [B, N]."""
+        for (ids, following), position in self.rows.training(recipe, seed, start, torch.device("cpu"), share):
+            draws = Generator().manual_seed(derived_seed(seed, "masked", *position, share.rank))
+            (hidden, real), asked = masked(ids, _real(following), recipe.masked, self.mask, draws)
+            yield ((hidden.to(device), real.to(device)), {"asked": asked.to(device)}), position
+
+    def measured(self, part: Part, recipe: Any, device: torch.device, share: Share = ALONE) -> Iterator[Batch]:
+        """The same of rows that are held out, each hidden as always, with its document [B]."""
+        for ids, answers in self.rows.measured(part, recipe, torch.device("cpu"), share):
+            real = _real(answers[..., 0])
+            each = [
+                masked(row[None], own[None], recipe.masked, self.mask, _draws_of(row))
+                for row, own in zip(ids, real, strict=True)
+            ]
+            hidden = torch.cat([inputs[0] for inputs, _ in each])
+            targets = {"asked": torch.cat([asked for _, asked in each]), "document": answers[:, 0, 2]}
+            yield (hidden.to(device), real.to(device)), {name: one.to(device) for name, one in targets.items()}
+
+    def remarks(self, part: Part, recipe: Any, position: DataPosition, share: Share = ALONE) -> Mapping[str, float]:
+        """How many documents could not be read, where there were any."""
+        return self.rows.remarks(part, recipe, position, share)
+
+
+def masked(
+    ids: Tensor, real: Tensor, share: float, mask: int, draws: Generator
+) -> tuple[tuple[Tensor, Tensor], Tensor]:
+    """Rows [B, N] with tokens hidden, which of them are real, and the tokens that are asked for, IGNORED elsewhere.
+
+    Every real token is asked for with the same chance. `mask` is the largest id: others are drawn below it.
+    """
+    wanted = (torch.rand(ids.shape, generator=draws) < share) & real
+    fate = torch.rand(ids.shape, generator=draws)
+    others = torch.randint(mask, ids.shape, generator=draws)
+    hidden = torch.where(wanted & (fate < _HIDDEN), mask, ids)
+    hidden = torch.where(wanted & (fate >= _HIDDEN) & (fate < _HIDDEN + _OTHER), others, hidden)
+    return (hidden, real), torch.where(wanted, ids, IGNORED)
+
+
+class MaskedTask(TextTask):
+    """Say which tokens were hidden. The last id of the vocabulary hides them, so that a tokenizer has one less."""
+
+    metrics = (Metric("loss", "nats per masked token", "min"), Metric("accuracy", "share of masked tokens", "max"))
+
+    @property
+    def words(self) -> int:
+        """The most tokens that a tokenizer may have."""
+        return self.vocabulary - 1
+
+    def load(self) -> MaskedSplits:
+        """Read what is small, and find the rest."""
+        return MaskedSplits(self.rows(), self.vocabulary - 1)
+
+    def build(self, architecture: Architecture) -> nn.Module:
+        """Crammed-BERT's encoder: ids [B, N] and which are real [B, N] to logits [B, N, V]."""
+        return build_masked(architecture, self.vocabulary, self.context)
+
+    def training_form(self, architecture: Architecture, recipe: MaskedRecipe) -> nn.Module:
+        """The same, its layers computed twice where the recipe wants memory saved."""
+        model = build_masked(architecture, self.vocabulary, self.context)
+        model.stack.recompute = recipe.recompute
+        return model
+
+    def closed_form(self, architecture: Architecture) -> Count:
+        """Of the encoder, for one row."""
+        return count_masked(architecture, self.vocabulary, self.context)
+
+    def loss(self, outputs: Tensor, targets: Mapping[str, Tensor], recipe: MaskedRecipe) -> Tensor:
+        """The mean of -log p over the tokens that are asked for; 0 where a batch has none."""
+        nats = F.cross_entropy(outputs.flatten(0, 1), targets["asked"].flatten(), ignore_index=IGNORED, reduction="sum")
+        return nats / (targets["asked"] != IGNORED).sum().clamp(min=1)
+
+    def measure(self, outputs: Tensor, targets: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """Nats, tokens that are asked for and those that are right, and the document, of each row, [B]."""
+        asked = targets["asked"]
+        nats = F.cross_entropy(outputs.flatten(0, 1), asked.flatten(), ignore_index=IGNORED, reduction="none")
+        return {
+            "nats": nats.view_as(asked).sum(dim=1),
+            "tokens": (asked != IGNORED).sum(dim=1),
+            "right": (outputs.argmax(dim=-1) == asked).sum(dim=1),
+            "document": targets["document"],
+        }
+
+    def summary(self, measured: Mapping[str, Tensor]) -> Mapping[str, float]:
+        """Loss and accuracy over all tokens that were asked for, with standard errors over documents."""
+        nats, right, tokens = by_document(measured, "nats", "right", "tokens")
+        (loss, loss_se), (accuracy, accuracy_se) = ratio(nats, tokens), ratio(right, tokens)
+        return {"loss": loss, "loss_se": loss_se, "accuracy": accuracy, "accuracy_se": accuracy_se}
+
+
+def _real(following: Tensor) -> Tensor:
+    """Which tokens of rows are no padding [B, N], from what follows each."""
+    first = torch.ones_like(following[:, :1], dtype=torch.bool)
+    return torch.cat((first, following[:, :-1] != IGNORED), dim=1)
+
+
+def _draws_of(row: Tensor) -> Generator:
+    """What hides the tokens of a row: the row says."""
+    digest = hashlib.sha256(row.numpy().tobytes()).digest()
+    return Generator().manual_seed(int.from_bytes(digest[:4]))

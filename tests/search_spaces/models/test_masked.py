@@ -1,0 +1,142 @@
+"""The masked encoder: its equations done by hand, counts three ways, and what padding changes."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nas.counting import meta_device
+from search_spaces.architecture import Architecture
+from search_spaces.count import Count
+from search_spaces.errors import UserError
+from search_spaces.models.masked import MaskedEncoder, build_masked, count_masked
+from search_spaces.topologies.registry import TOPOLOGIES
+
+Agree = Callable[[nn.Module, tuple[Tensor, ...], Count | None], None]
+
+ARCHITECTURE = Architecture(depth=2, width=24, heads=3, head_dim=8, hidden=20)
+
+
+def encoder(topology: str = "resnet") -> MaskedEncoder:
+    torch.manual_seed(0)
+    return build_masked(replace(ARCHITECTURE, topology=topology), 50, 16).double()
+
+
+def texts() -> Tensor:
+    return torch.randint(50, (3, 16), generator=torch.Generator().manual_seed(1))
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES.names())
+def test_closed_form_and_both_counters_agree(topology: str, agree: Agree) -> None:
+    architecture = replace(ARCHITECTURE, topology=topology)
+    with meta_device():
+        model = build_masked(architecture, 50, 16)
+        example = torch.zeros(1, 16, dtype=torch.long)
+    agree(model, (example,), count_masked(architecture, 50, 16))
+
+
+def test_crammed_bert_has_the_printed_parameters() -> None:
+    """Leaner Transformers' table 2: 119M, cut to whole millions."""
+    whole = Architecture(depth=16, width=768, heads=12, head_dim=64, hidden=1536)
+    assert count_masked(whole, 32_768, 128).params == 119_589_889
+    leaner = replace(whole, depth=10, heads=24, head_dim=32)
+    assert count_masked(leaner, 32_768, 128).params == 84_182_017
+
+
+def normed(x: list[float], norm: nn.LayerNorm) -> list[float]:
+    mean = sum(x) / len(x)
+    spread = math.sqrt(sum((one - mean) ** 2 for one in x) / len(x) + 1e-12)
+    scales = zip(norm.weight.tolist(), norm.bias.tolist(), strict=True)
+    return [scale * (one - mean) / spread + shift for one, (scale, shift) in zip(x, scales, strict=True)]
+
+
+def mapped(x: list[float], weight: Tensor) -> list[float]:
+    return [sum(a * b for a, b in zip(row, x, strict=True)) for row in weight.tolist()]
+
+
+def gelu(x: float) -> float:
+    return 0.5 * x * (1 + math.erf(x / math.sqrt(2)))
+
+
+def naive(model: MaskedEncoder, ids: list[int]) -> list[list[float]]:
+    """Geiping and Goldstein's encoder, number by number."""
+    width, heads, length = 24, 3, 8
+    weights = {name: weight.detach() for name, weight in model.named_parameters()}
+    stream = []
+    for place, token in enumerate(ids):
+        waves = [
+            (math.sin, math.cos)[feature % 2](place / 10_000 ** (feature // 2 * 2 / width)) for feature in range(width)
+        ]
+        word = weights["embedding.tokens.weight"][token].tolist()
+        scale = weights["embedding.scale"].item()
+        stream.append(normed([a + scale * b for a, b in zip(word, waves, strict=True)], model.embedding.norm))
+    for attention, feed_forward in zip(model.stack.layers[::2], model.stack.layers[1::2], strict=True):
+        inputs = [normed(x, attention.project.norm) for x in stream]
+        projected = [mapped(x, attention.project.qkv.weight) for x in inputs]
+        joined: list[list[float]] = [[] for _ in ids]
+        for head in range(heads):
+            parts = [
+                slice(part * heads * length + head * length, part * heads * length + (head + 1) * length)
+                for part in range(3)
+            ]
+            q, k, v = ([one[part] for one in projected] for part in parts)
+            for place in range(len(ids)):
+                scores = [
+                    math.exp(sum(a * b for a, b in zip(q[place], key, strict=True)) / math.sqrt(length)) for key in k
+                ]
+                for feature in range(length):
+                    joined[place].append(
+                        sum(s * value[feature] for s, value in zip(scores, v, strict=True)) / sum(scores)
+                    )
+        stream = [
+            [a + b for a, b in zip(x, mapped(y, attention.out.weight), strict=True)]
+            for x, y in zip(stream, joined, strict=True)
+        ]
+        added = []
+        for x in stream:
+            up = mapped(normed(x, feed_forward.norm), feed_forward.up.weight)
+            hidden = [value * gelu(gate) for value, gate in zip(up[:20], up[20:], strict=True)]
+            added.append(mapped(hidden, feed_forward.down.weight))
+        stream = [[a + b for a, b in zip(x, y, strict=True)] for x, y in zip(stream, added, strict=True)]
+    return [mapped(normed(x, model.stack.norm), weights["embedding.tokens.weight"]) for x in stream]
+
+
+@torch.no_grad()
+def test_it_is_its_equations() -> None:
+    model, ids = encoder(), texts()[:1, :5]
+    for parameter in model.parameters():  # norms start at one and nought
+        parameter.add_(0.1 * torch.randn_like(parameter))
+    torch.testing.assert_close(model(ids)[0], torch.tensor(naive(model, ids[0].tolist()), dtype=torch.double))
+
+
+def test_words_are_scored_by_their_own_embeddings_and_waves_start_small() -> None:
+    model = encoder()
+    assert model.head.weight is model.embedding.tokens.weight
+    assert model.embedding.scale.item() == pytest.approx(24**-0.5)
+    assert model.embedding.tokens.weight.std().item() == pytest.approx(0.02, rel=0.1)
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES.names())
+def test_padding_behind_a_text_changes_nothing_in_it(topology: str) -> None:
+    model, ids = encoder(topology).eval(), texts()
+    real = torch.arange(16).expand(3, -1) < 11
+    torch.testing.assert_close(model(ids, real)[:, :11], model(ids[:, :11]))
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES.names())
+def test_every_token_looks_both_ways(topology: str) -> None:
+    model, ids = encoder(topology), texts()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+        other = ids.clone()
+        other[:, -1] = (other[:, -1] + 1) % 50
+        assert (model(ids)[:, 0] != model(other)[:, 0]).any()
+
+
+def test_too_long_a_text_is_refused() -> None:
+    with pytest.raises(UserError, match="16 positions, got 17 tokens"):
+        encoder()(torch.zeros(1, 17, dtype=torch.long))

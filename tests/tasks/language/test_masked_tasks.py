@@ -1,0 +1,123 @@
+"""Masked language modelling: what is hidden, what is asked for, and how it is measured."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from tasks.language.masked import MaskedSplits, masked
+from tasks.language.masked_tasks import PileMLM, StdlibMLM
+from tasks.language.rows import IGNORED
+from tasks.processes import Share
+
+CPU = torch.device("cpu")
+TASK = StdlibMLM()
+RECIPE = replace(TASK.presets["smoke"], batch=8)
+MASK = 2047
+
+
+@pytest.fixture(scope="module")
+def splits() -> MaskedSplits:
+    found = TASK.splits
+    assert isinstance(found, MaskedSplits)
+    return found
+
+
+def test_a_quarter_is_asked_for_and_four_in_five_of_these_are_hidden() -> None:
+    draws = torch.Generator().manual_seed(0)
+    ids = torch.randint(MASK, (100, 128), generator=draws)
+    real = torch.arange(128).expand(100, -1) < 100
+    (hidden, same), asked = masked(ids, real, 0.25, MASK, draws)
+    wanted = asked != IGNORED
+    assert same is real
+    assert not wanted[~real].any()
+    assert torch.equal(asked[wanted], ids[wanted])
+    assert torch.equal(hidden[~wanted], ids[~wanted])
+    assert wanted[real].double().mean().item() == pytest.approx(0.25, abs=0.015)
+    fates = hidden[wanted]
+    assert (fates == MASK).double().mean().item() == pytest.approx(0.8, abs=0.03)
+    assert ((fates != MASK) & (fates != ids[wanted])).double().mean().item() == pytest.approx(0.1, abs=0.02)
+    assert hidden.max() == MASK
+
+
+def test_what_is_hidden_in_training_is_drawn_by_seed_and_place(splits: MaskedSplits) -> None:
+    def first(seed: int, rank: int = 0) -> torch.Tensor:
+        return next(splits.training(RECIPE, seed, (), CPU, Share(rank, 2)))[0][0][0]
+
+    assert torch.equal(first(0), first(0))
+    assert not torch.equal(first(0), first(1))
+    batches = splits.training(RECIPE, 0, (), CPU)
+    (_, second), (here, third) = next(batches), next(batches)
+    again, _ = next(splits.training(RECIPE, 0, second, CPU))
+    assert torch.equal(again[0][0], here[0][0])
+    assert third != second
+
+
+def test_what_is_measured_is_hidden_as_always_whatever_the_batch(splits: MaskedSplits) -> None:
+    def all_of(batch: int) -> torch.Tensor:
+        recipe = replace(RECIPE, batch=batch, measured=20)
+        return torch.cat([inputs[0] for inputs, _ in splits.measured("validation", recipe, CPU)])
+
+    assert torch.equal(all_of(8), all_of(3))
+
+
+def test_padding_is_neither_read_nor_asked_for(splits: MaskedSplits) -> None:
+    padded = 0
+    for (ids, real), targets in splits.measured("test", RECIPE, CPU):
+        assert real[:, 0].all()
+        assert (real.int().diff(dim=1) <= 0).all(), "it stands behind the text"
+        assert (targets["asked"][~real] == IGNORED).all()
+        assert (ids[~real] == 0).all()
+        padded += int((~real).sum())
+    assert padded > 0
+
+
+def test_the_loss_is_over_what_is_asked_for() -> None:
+    logits = torch.randn(2, 3, 7, generator=torch.Generator().manual_seed(0))
+    asked = torch.tensor([[3, IGNORED, 1], [IGNORED, IGNORED, 6]])
+    nats = [
+        math.log(sum(math.exp(score) for score in logits[row, n].tolist())) - logits[row, n, asked[row, n]].item()
+        for row, n in ((0, 0), (0, 2), (1, 2))
+    ]
+    assert TASK.loss(logits, {"asked": asked}, RECIPE).item() == pytest.approx(sum(nats) / 3, rel=1e-6)
+    nothing = torch.full_like(asked, IGNORED)
+    assert TASK.loss(logits, {"asked": nothing}, RECIPE).item() == 0
+
+    measured = TASK.measure(logits, {"asked": asked, "document": torch.tensor([4, 9])})
+    assert measured["nats"].tolist() == pytest.approx([nats[0] + nats[1], nats[2]], rel=1e-6)
+    assert measured["tokens"].tolist() == [2, 1]
+    right = [int(F.one_hot(logits[row, n].argmax(), 7)[asked[row, n]]) for row, n in ((0, 0), (0, 2), (1, 2))]
+    assert measured["right"].tolist() == [right[0] + right[1], right[2]]
+
+
+def test_errors_are_over_documents() -> None:
+    found = TASK.summary(
+        {
+            "nats": torch.tensor([4.0, 2.0, 9.0]),
+            "right": torch.tensor([1, 1, 0]),
+            "tokens": torch.tensor([2, 2, 4]),
+            "document": torch.tensor([0, 0, 5]),
+        }
+    )
+    assert found["loss"] == pytest.approx(15 / 8)
+    left = [6 - 15 / 8 * 4, 9 - 15 / 8 * 4]
+    assert found["loss_se"] == pytest.approx(math.sqrt(2 * sum(one**2 for one in left)) / 8)
+    assert found["accuracy"] == 0.25
+    assert found["accuracy_se"] == pytest.approx(math.sqrt(2 * (1**2 + 1**2)) / 8)
+
+
+def test_a_tokenizer_leaves_room_for_the_mask(splits: MaskedSplits) -> None:
+    assert splits.rows.tokenizer.size == 2047
+    assert splits.mask == 2047
+
+
+def test_layers_may_be_computed_again() -> None:
+    assert TASK.training_form(TASK.base, replace(RECIPE, recompute=True)).stack.recompute
+
+
+def test_presets_of_the_pile_are_crammed_bert_and_its_leaner_form() -> None:
+    task = PileMLM()
+    assert task.closed_form(task.base_for("proxy")).params == 119_589_889
+    assert task.closed_form(task.base_for("leaner")).params == 84_182_017
