@@ -73,7 +73,7 @@ def evaluated(
         UserError: lm-eval is not installed, does not know a task, or cannot have its data.
     """
     with said_if_slow("loading lm-eval ..."):
-        manager, evaluate = _lm_eval(include)
+        manager, evaluate = _lm_eval(names, include)
         from tasks.language.scoring import ScoredDecoder
 
     for name in names:
@@ -125,7 +125,8 @@ def with_columns(row: Row, found: Mapping[str, float]) -> Row:
     return replace(row, measures={**known, **found})
 
 
-def _lm_eval(include: Path | None) -> tuple[Any, Any]:
+def _lm_eval(names: Sequence[str], include: Path | None) -> tuple[Any, Any]:
+    """What knows these tasks, and what evaluates them."""
     try:
         from datasets import disable_progress_bars
         from lm_eval import evaluate
@@ -141,4 +142,8 @@ def _lm_eval(include: Path | None) -> tuple[Any, Any]:
     ask_the_hub_only_where_it_is()
     if include is not None and not include.is_dir():
         raise UserError(f"--include must be a folder of lm-eval's task files, got {str(include)!r}.")
+    if include is not None:
+        own = TaskManager(include_path=str(include), include_defaults=False)  # lm-eval's thousands take seconds
+        if set(names) <= set(own.all_tasks):
+            return own, evaluate
     return TaskManager(include_path=None if include is None else str(include)), evaluate

@@ -51,7 +51,8 @@ class DigitsDiT(DiffusionTask):
     pictures = Pictures((1, 8, 8), 2, 10)
     presets = {  # noqa: RUF012  # Task declares it a ClassVar
         "smoke": DiffusionRecipe(
-            steps=60, batch=64, lr=1e-2, weight_decay=0.0, ema=0.9, samples=80, sample_steps=5, accelerator="cpu"
+            steps=20, batch=64, lr=1e-2, weight_decay=0.0, ema=0.9, reports=2, measured=360, samples=40, sample_steps=5,
+            accelerator="cpu",
         ),
         "proxy": DiffusionRecipe(
             steps=600, batch=128, lr=1.2e-2, weight_decay=0.0, ema=0.99, reports=3, samples=360, sample_steps=25,

@@ -34,15 +34,15 @@ _CRAMMED = MaskedRecipe(
 
 @final
 class StdlibMLM(MaskedTask):
-    """The documentation inside this Python (pydoc's topics, docstrings), in 2047 byte pairs, a quarter of them masked.
+    """The documentation inside this Python in stdlib-lm's byte pairs, a quarter of them masked; needs no data.
 
-    Nothing to download; minutes on two cores. The encoder is Crammed-BERT's (Geiping and Goldstein, 2023), small.
+    The encoder is Crammed-BERT's (Geiping and Goldstein, 2023), small.
     """
 
     name = "stdlib-mlm"
     takes_data = False
     version = 1
-    vocabulary, context, layout = 2048, 128, Packed()
+    vocabulary, context, layout = 2049, 128, Packed()
     base = Architecture(depth=4, width=128, heads=4, head_dim=32, hidden=256)
     presets = {  # noqa: RUF012  # Task declares it a ClassVar
         "smoke": replace(_STDLIB, steps=20, batch=2, measured=64, reports=2),

@@ -160,3 +160,14 @@ def latent_folder(tmp_path: Path, tiny_vae: Path, monkeypatch: pytest.MonkeyPatc
     shutil.copytree(tiny_vae, tmp_path / "vae")
     np.savez(tmp_path / "reference.npz", arr_0=generator.integers(0, 256, (12, 32, 32, 3), dtype=np.uint8))
     return tmp_path
+
+
+@pytest.fixture
+def text_folder(tmp_path: Path) -> Path:
+    """Documents in JSON Lines: 40 to train on, 10 to validate and 10 to test on."""
+    words = ("the", "module", "returns", "a", "list", "of", "names", "and", "values")
+    draw = np.random.default_rng(0)
+    for split, documents in (("train", 40), ("validation", 10), ("test", 10)):
+        lines = [json.dumps({"text": " ".join(draw.choice(words, 30))}) for _ in range(documents)]
+        (tmp_path / f"{split}.jsonl").write_text("\n".join(lines))
+    return tmp_path

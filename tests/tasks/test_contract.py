@@ -19,6 +19,7 @@ FOLDERS = {
     "lra-image": "cifar10_folder",
     "lra-retrieval": "aan_folder",
     "lra-text": "imdb_folder",
+    "pile-mlm": "text_folder",
 }
 """Task -> the fixture that makes its data. A task that is not here needs none."""
 

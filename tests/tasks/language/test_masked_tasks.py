@@ -15,7 +15,7 @@ from tasks.processes import Share
 CPU = torch.device("cpu")
 TASK = StdlibMLM()
 RECIPE = replace(TASK.presets["smoke"], batch=8)
-MASK = 2047
+MASK = 2048
 
 
 @pytest.fixture(scope="module")
@@ -109,8 +109,8 @@ def test_errors_are_over_documents() -> None:
 
 
 def test_a_tokenizer_leaves_room_for_the_mask(splits: MaskedSplits) -> None:
-    assert splits.rows.tokenizer.size == 2047
-    assert splits.mask == 2047
+    assert splits.rows.tokenizer.size == 2048
+    assert splits.mask == 2048
 
 
 def test_layers_may_be_computed_again() -> None:
