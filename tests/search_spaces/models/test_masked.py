@@ -119,6 +119,11 @@ def test_words_are_scored_by_their_own_embeddings_and_waves_start_small() -> Non
     assert model.embedding.tokens.weight.std().item() == pytest.approx(0.02, rel=0.1)
 
 
+def test_a_topology_that_draws_layers_otherwise_has_the_last_word() -> None:
+    plain, scaled = (encoder(topology).stack.layers[0].out.weight.std().item() for topology in ("resnet", "deepnorm"))
+    assert scaled < 0.9 * plain
+
+
 @pytest.mark.parametrize("topology", TOPOLOGIES.names())
 def test_padding_behind_a_text_changes_nothing_in_it(topology: str) -> None:
     model, ids = encoder(topology).eval(), texts()

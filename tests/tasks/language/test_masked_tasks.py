@@ -55,12 +55,23 @@ def test_what_is_hidden_in_training_is_drawn_by_seed_and_place(splits: MaskedSpl
     assert third != second
 
 
+def test_other_tokens_are_hidden_in_each_batch_with_each_seed_and_in_each_process(splits: MaskedSplits) -> None:
+    one = replace(RECIPE, batch=2)
+    places = []
+    for seed, rank in ((0, 0), (1, 0), (0, 1)):
+        batches = splits.training(one, seed, (), CPU, Share(rank, 2))
+        places += [tuple(row.tolist()) for _ in range(2) for row in next(batches)[0][1]["asked"] != IGNORED]
+    assert len(set(places)) == len(places) == 6
+
+
 def test_what_is_measured_is_hidden_as_always_whatever_the_batch(splits: MaskedSplits) -> None:
     def all_of(batch: int) -> torch.Tensor:
         recipe = replace(RECIPE, batch=batch, measured=20)
         return torch.cat([inputs[0] for inputs, _ in splits.measured("validation", recipe, CPU)])
 
     assert torch.equal(all_of(8), all_of(3))
+    places = all_of(8) == MASK
+    assert len({tuple(row.tolist()) for row in places}) > 0.9 * len(places), "rows are hidden each in its own way"
 
 
 def test_padding_is_neither_read_nor_asked_for(splits: MaskedSplits) -> None:
@@ -121,3 +132,15 @@ def test_presets_of_the_pile_are_crammed_bert_and_its_leaner_form() -> None:
     task = PileMLM()
     assert task.closed_form(task.base_for("proxy")).params == 119_589_889
     assert task.closed_form(task.base_for("leaner")).params == 84_182_017
+
+
+def test_rows_are_those_of_the_text_with_their_documents(splits: MaskedSplits) -> None:
+    recipe = replace(RECIPE, measured=20)
+    for ((_, real), ours), (_, answers) in zip(
+        splits.measured("test", recipe, CPU), splits.rows.measured("test", recipe, CPU), strict=True
+    ):
+        followed = (answers[..., 0] != IGNORED).sum(dim=1)
+        assert real.sum(dim=1).tolist() == (followed + 1).clamp(max=128).tolist(), "the last token is one of the text"
+        assert ours["document"].tolist() == answers[:, 0, 2].tolist()
+    assert splits.fingerprint != splits.rows.fingerprint
+    assert splits.fingerprint != MaskedSplits(splits.rows, MASK + 1).fingerprint
