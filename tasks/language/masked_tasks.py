@@ -1,11 +1,13 @@
 """Masked language modelling: of the English inside this Python, and of the Pile as Crammed-BERT has it."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import final
 
 from search_spaces.architecture import Architecture
 from tasks.language.corpus import Corpus, TextSource, stdlib_corpus
-from tasks.language.masked import MaskedRecipe, MaskedTask
+from tasks.language.masked import MaskedRecipe, MaskedSplits, MaskedTask
+from tasks.language.masked_baselines import masked_methods
 from tasks.language.rows import Packed
 from tasks.language.shards import texts_of
 from tasks.language.task import CorpusText
@@ -48,6 +50,11 @@ class StdlibMLM(MaskedTask):
         "smoke": replace(_STDLIB, steps=20, batch=2, measured=64, reports=2),
         "proxy": _STDLIB,
     }
+
+    def baselines(self, recipe: MaskedRecipe) -> Mapping[str, Mapping[str, float]]:
+        """Tokens by how often they occur, and by the one before them."""
+        assert isinstance(self.splits, MaskedSplits)
+        return masked_methods(self.splits, recipe, self.vocabulary, self.summary)
 
     def text(self) -> tuple[Corpus, Tokenizer]:
         """The standard library's, and a tokenizer trained on what is trained on."""

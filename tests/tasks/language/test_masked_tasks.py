@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from tasks.language.masked import MaskedSplits, masked
+from tasks.language.masked_baselines import told
 from tasks.language.masked_tasks import PileMLM, StdlibMLM
 from tasks.language.rows import IGNORED
 from tasks.processes import Share
@@ -144,3 +145,23 @@ def test_rows_are_those_of_the_text_with_their_documents(splits: MaskedSplits) -
         assert ours["document"].tolist() == answers[:, 0, 2].tolist()
     assert splits.fingerprint != splits.rows.fingerprint
     assert splits.fingerprint != MaskedSplits(splits.rows, MASK + 1).fingerprint
+
+
+def test_simple_methods_are_told_by_hand() -> None:
+    hidden = torch.tensor([[0, 3, 1], [3, 2, 3]])
+    asked = torch.tensor([[IGNORED, 2, 1], [0, IGNORED, 1]])
+    batches = [((hidden, hidden > -1), {"asked": asked, "document": torch.tensor([0, 1])})]
+    table = (
+        torch.arange(16).view(4, 4).flip(1).double()
+    )  # after token i, token j costs 4 i + 3 - j: the last is likeliest
+    found = told(table, 3, batches)
+    assert found["nats"].tolist() == [1 + 14, 15 + 10]  # 2 after 0, 1 after the mask; 0 at the beginning, 1 after 2
+    assert found["right"].tolist() == [0, 0]
+    assert told(table.flip(1), 3, batches)["right"].tolist() == [0, 1]  # the first is likeliest: it is at the beginning
+    assert found["tokens"].tolist() == [2, 2]
+
+
+def test_what_stands_before_helps_to_tell_what_is_hidden() -> None:
+    found = TASK.baselines(RECIPE)
+    assert found["bigram"]["loss"] < found["unigram"]["loss"] < math.log(2048)
+    assert found["bigram"]["test_accuracy"] > found["unigram"]["test_accuracy"] > 0.02

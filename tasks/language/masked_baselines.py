@@ -1,0 +1,55 @@
+"""What masked text gives away to simple methods: an encoder that does not beat these has learnt little of it.
+
+Shapes: V = vocabulary, B = rows, N = context.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+
+import torch
+from torch import Tensor
+
+from tasks.batches import Batch
+from tasks.language.baselines import bigram, pair_counts, unigram
+from tasks.language.masked import MaskedSplits
+from tasks.language.rows import IGNORED
+from tasks.recipe import Recipe
+from tasks.splits import Part
+
+Summary = Callable[[Mapping[str, Tensor]], Mapping[str, float]]
+
+
+def masked_methods(
+    splits: MaskedSplits, recipe: Recipe, vocabulary: int, summary: Summary
+) -> dict[str, dict[str, float]]:
+    """Columns of two methods: tokens by how often they occur, and by the token before them, where that is not hidden.
+
+    All training text is read and held in memory: this is for small corpora. `summary` is the task's.
+    """
+    counts = pair_counts(splits.rows.once(recipe.batch), vocabulary)
+    tables = {"unigram": unigram(counts), "bigram": bigram(counts)}
+    found: dict[str, dict[str, float]] = {name: {} for name in tables}
+    parts: tuple[Part, Part] = ("validation", "test")
+    for part, prefix in zip(parts, ("", "test_"), strict=True):
+        for name, table in tables.items():
+            measured = told(table, splits.mask, splits.measured(part, recipe, torch.device("cpu")))
+            found[name] |= {prefix + metric: value for metric, value in summary(measured).items()}
+    return found
+
+
+def told(table: Tensor, mask: int, batches: Iterable[Batch]) -> dict[str, Tensor]:
+    """Of each row [B] what a task's summary wants, by -log p of each token after each other [V, V].
+
+    Nothing ever follows the mask in what was counted, so that behind it, and at a row's beginning, a token is told by
+    how often it occurs.
+    """
+    likeliest = table.argmin(dim=1)  # [V]
+    sums: dict[str, list[Tensor]] = {"nats": [], "right": [], "tokens": [], "document": []}
+    for (ids, _), targets in batches:
+        asked = targets["asked"]
+        before = torch.cat((torch.full_like(ids[:, :1], mask), ids[:, :-1]), dim=1)
+        counted = asked != IGNORED
+        sums["nats"].append((table[before, asked.clamp(min=0)] * counted).sum(dim=1))
+        sums["right"].append(((likeliest[before] == asked) & counted).sum(dim=1))
+        sums["tokens"].append(counted.sum(dim=1))
+        sums["document"].append(targets["document"])
+    return {name: torch.cat(rows) for name, rows in sums.items()}
