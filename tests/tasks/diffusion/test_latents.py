@@ -60,14 +60,18 @@ def test_what_is_measured_has_always_the_same_noise(latent_folder: Path) -> None
 
 
 def test_processes_measure_together_what_one_would(latent_folder: Path) -> None:
-    found = splits(latent_folder)
-    recipe = replace(RECIPE, batch=2)
+    for number in range(24, 90):
+        for kind in ("features", "labels"):
+            folder = latent_folder / f"imagenet32_{kind}"
+            (folder / f"{number}.npy").write_bytes((folder / f"{number % 24}.npy").read_bytes())
+    found, recipe = splits(latent_folder), replace(RECIPE, batch=2)
     alone = [*found.measured("test", recipe, CPU)]
     shares = [batch for rank in range(2) for batch in found.measured("test", recipe, CPU, Share(rank, 2))]
     pictures = torch.cat([targets["picture"] for _, targets in shares])
-    assert sorted(pictures.tolist()) == [0, 1]
+    assert sorted(pictures.tolist()) == [*range(5)]
     together = torch.cat([inputs[0] for inputs, _ in shares])[pictures.argsort()]
     assert torch.equal(together, torch.cat([inputs[0] for inputs, _ in alone]))
+    assert torch.cat([targets["picture"] for _, targets in alone]).tolist() == [*range(5)]
 
 
 def test_of_several_views_one_is_drawn_and_the_first_is_measured(latent_folder: Path) -> None:

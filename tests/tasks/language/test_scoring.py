@@ -76,14 +76,19 @@ def test_what_is_most_likely_is_greedy(model: ScoredDecoder, decoder: nn.Module)
         likely = int(decoder(torch.tensor([before]))[0, -1].argmax())
     assert model._scored([(before, [likely]), (before, [likely - 1])])[0][1]
     assert not model._scored([(before, [likely]), (before, [likely - 1])])[1][1]
+    with torch.no_grad():
+        second = int(decoder(torch.tensor([[*before, likely]]))[0, -1].argmax())
+    found = model._scored([(before, [likely, second]), (before, [likely, second - 1]), (before, [likely - 1, second])])
+    assert [greedy for _, greedy in found] == [True, False, False]
 
 
 @torch.no_grad()
 def test_of_a_whole_text_every_token_counts_once(model: ScoredDecoder, decoder: nn.Module) -> None:
-    texts = ["Return the names of all modules that were imported by the program, in the order of their names.", "A", ""]
+    text = "Return the names of all modules that were imported by the program, in the order of their names. "
+    texts = [2 * text, "A", ""]
     found = model.loglikelihood_rolling([asked(text) for text in texts])
     tokens = model.tok_encode(texts[0])
-    assert len(tokens) > CONTEXT, "in more than one piece"
+    assert len(tokens) > 2 * CONTEXT, "in more than two pieces"
     whole, expected = [model.eot_token_id, *tokens], 0.0
     for first in range(0, len(tokens), CONTEXT):  # pieces that share no token but the one before them
         end = min(first + CONTEXT, len(tokens))
@@ -98,3 +103,9 @@ def test_of_a_whole_text_every_token_counts_once(model: ScoredDecoder, decoder: 
 def test_nothing_is_written(model: ScoredDecoder) -> None:
     with pytest.raises(UserError, match="only likelihoods"):
         model.generate_until([asked("a", "b")])
+
+
+def test_a_network_that_was_training_drops_nothing(task: StdlibLM, decoder: nn.Module) -> None:
+    decoder.train()
+    ScoredDecoder(decoder, task.splits.tokenizer, CONTEXT, batch=3)
+    assert not decoder.training
