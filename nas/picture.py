@@ -182,6 +182,7 @@ def draw_effects(found: "Mapping[str, Effects]") -> "Figure":
             marker, colour = (drawn[value].marker.code, drawn[value].colour) if value in drawn else ("o", "black")
             axes.errorbar([over], [order[value]], xerr=ends, fmt=marker, color=colour, elinewidth=0.8, markersize=5)
         axes.axvline(0, color="grey", linewidth=0.8)
+        axes.locator_params(axis="x", nbins=4)  # more of them touch in a panel so narrow
         axes.xaxis.set_inverted(one.direction == "min")  # better is to the right
         axes.set_xlabel(
             _as_it_is(f"{one.metric} over {one.values[0]}{'' if one.direction == 'max' else ' (less is better)'}")

@@ -73,7 +73,7 @@ def build(reading: Reading, architecture: Architecture) -> nn.Module:
             kernel = 35 if family == "lra-conv" else None  # that code has 64 landmarks
             return build_encoder(architecture, replace(_LRA[name], attention=Nystrom(landmarks=64, kernel=kernel)))
         case "crammed-bert":
-            return build_masked(architecture, 32_768, 128)
+            return build_masked(architecture, "crammed-bert", 32_768, 128)
     return task_class(reading.network)().build(architecture)
 
 

@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -109,8 +109,13 @@ def masked(
 
 
 class MaskedTask(TextTask):
-    """Say which tokens were hidden. The last id of the vocabulary hides them, so that a tokenizer has one less."""
+    """Say which tokens were hidden. The last id of the vocabulary hides them, so that a tokenizer has one less.
 
+    Attributes:
+        style: Of the encoder, which the task fixes and nobody searches.
+    """
+
+    style: ClassVar[str]
     metrics = (Metric("loss", "nats per masked token", "min"), Metric("accuracy", "share of masked tokens", "max"))
 
     @property
@@ -124,17 +129,17 @@ class MaskedTask(TextTask):
 
     def build(self, architecture: Architecture) -> nn.Module:
         """Crammed-BERT's encoder: ids [B, N] and which are real [B, N] to logits [B, N, V]."""
-        return build_masked(architecture, self.vocabulary, self.context)
+        return build_masked(architecture, self.style, self.vocabulary, self.context)
 
     def training_form(self, architecture: Architecture, recipe: MaskedRecipe) -> nn.Module:
         """The same, its layers computed twice where the recipe wants memory saved."""
-        model = build_masked(architecture, self.vocabulary, self.context)
+        model = build_masked(architecture, self.style, self.vocabulary, self.context)
         model.stack.recompute = recipe.recompute
         return model
 
     def closed_form(self, architecture: Architecture) -> Count:
         """Of the encoder, for one row."""
-        return count_masked(architecture, self.vocabulary, self.context)
+        return count_masked(architecture, self.style, self.vocabulary, self.context)
 
     def loss(self, outputs: Tensor, targets: Mapping[str, Tensor], recipe: MaskedRecipe) -> Tensor:
         """The mean of -log p over the tokens that are asked for; 0 where a batch has none."""

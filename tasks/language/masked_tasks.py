@@ -38,13 +38,13 @@ _CRAMMED = MaskedRecipe(
 class StdlibMLM(MaskedTask):
     """The documentation inside this Python in stdlib-lm's byte pairs, a quarter of them masked; needs no data.
 
-    The encoder is Crammed-BERT's (Geiping and Goldstein, 2023), small.
+    The encoder is Crammed-BERT's (Geiping and Goldstein, 2023), small and with rotary positions.
     """
 
     name = "stdlib-mlm"
     takes_data = False
     version = 1
-    vocabulary, context, layout = 2049, 128, Packed()
+    style, vocabulary, context, layout = "crammed-bert-rotary", 2049, 128, Packed()
     base = Architecture(depth=4, width=128, heads=4, head_dim=32, hidden=256)
     presets = {  # noqa: RUF012  # Task declares it a ClassVar
         "smoke": replace(_STDLIB, steps=20, batch=2, measured=64, reports=2),
@@ -73,7 +73,7 @@ class PileMLM(CorpusText, MaskedTask):
     name = "pile-mlm"
     version = 1
     source, tokenizer = TextSource(hub="EleutherAI/the_pile_deduplicated"), "trained"
-    vocabulary, context, layout = 32_768, 128, Packed()
+    style, vocabulary, context, layout = "crammed-bert", 32_768, 128, Packed()
     base = Architecture(depth=16, width=768, heads=12, head_dim=64, hidden=1536)
     presets = {  # noqa: RUF012
         "smoke": MaskedRecipe(steps=2, batch=2, lr=1e-3, measured=8, reports=2),

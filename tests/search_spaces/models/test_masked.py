@@ -20,30 +20,33 @@ Agree = Callable[[nn.Module, tuple[Tensor, ...], Count | None], None]
 ARCHITECTURE = Architecture(depth=2, width=24, heads=3, head_dim=8, hidden=20)
 
 
-def encoder(topology: str = "resnet") -> MaskedEncoder:
+def encoder(topology: str = "resnet", style: str = "crammed-bert") -> MaskedEncoder:
     torch.manual_seed(0)
-    return build_masked(replace(ARCHITECTURE, topology=topology), 50, 16).double()
+    return build_masked(replace(ARCHITECTURE, topology=topology), style, 50, 16).double()
 
 
 def texts() -> Tensor:
     return torch.randint(50, (3, 16), generator=torch.Generator().manual_seed(1))
 
 
-@pytest.mark.parametrize("topology", TOPOLOGIES.names())
-def test_closed_form_and_both_counters_agree(topology: str, agree: Agree) -> None:
+@pytest.mark.parametrize(
+    ("topology", "style"),
+    [*((name, "crammed-bert") for name in TOPOLOGIES.names()), ("resnet", "crammed-bert-rotary")],
+)
+def test_closed_form_and_both_counters_agree(topology: str, style: str, agree: Agree) -> None:
     architecture = replace(ARCHITECTURE, topology=topology)
     with meta_device():
-        model = build_masked(architecture, 50, 16)
+        model = build_masked(architecture, style, 50, 16)
         example = torch.zeros(1, 16, dtype=torch.long)
-    agree(model, (example,), count_masked(architecture, 50, 16))
+    agree(model, (example,), count_masked(architecture, style, 50, 16))
 
 
 def test_crammed_bert_has_the_printed_parameters() -> None:
     """Leaner Transformers' table 2: 119M, cut to whole millions."""
     whole = Architecture(depth=16, width=768, heads=12, head_dim=64, hidden=1536)
-    assert count_masked(whole, 32_768, 128).params == 119_589_889
+    assert count_masked(whole, "crammed-bert", 32_768, 128).params == 119_589_889
     leaner = replace(whole, depth=10, heads=24, head_dim=32)
-    assert count_masked(leaner, 32_768, 128).params == 84_182_017
+    assert count_masked(leaner, "crammed-bert", 32_768, 128).params == 84_182_017
 
 
 def normed(x: list[float], norm: nn.LayerNorm) -> list[float]:
@@ -145,3 +148,20 @@ def test_every_token_looks_both_ways(topology: str) -> None:
 def test_too_long_a_text_is_refused() -> None:
     with pytest.raises(UserError, match="16 positions, got 17 tokens"):
         encoder()(torch.zeros(1, 17, dtype=torch.long))
+
+
+def test_with_rotary_positions_attention_tells_how_far_apart_tokens_are_and_nothing_else() -> None:
+    model = encoder(style="crammed-bert-rotary").eval()
+    ids = torch.tensor([[3, 4, 5, 6]])
+    (embedded,) = model.embedding(torch.tensor([[3, 3]]))
+    assert torch.equal(embedded[0, 0], embedded[0, 1])
+    alone = model(ids)
+    behind = torch.cat((torch.zeros(1, 5, dtype=torch.long), ids), dim=1)
+    shifted = model(behind, torch.arange(9)[None] >= 5)[:, 5:]
+    torch.testing.assert_close(alone, shifted)
+    assert not torch.allclose(alone[:, 0], model(ids.flip(1))[:, 3])
+
+
+def test_an_unknown_style_is_refused() -> None:
+    with pytest.raises(UserError, match="Did you mean 'crammed-bert'"):
+        build_masked(ARCHITECTURE, "cramed-bert", 50, 16)
