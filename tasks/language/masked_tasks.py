@@ -14,7 +14,7 @@ from tasks.language.task import CorpusText
 from tasks.language.tokenizer import Tokenizer, trained_tokenizer
 
 _STDLIB = MaskedRecipe(
-    steps=2000, batch=8, lr=2e-3, weight_decay=0.1, betas=(0.9, 0.98), warmup=0.1, reports=4, accelerator="cpu"
+    steps=2000, batch=4, lr=8e-3, weight_decay=0.1, betas=(0.9, 0.98), warmup=0.1, reports=4, accelerator="cpu"
 )
 
 # Geiping and Goldstein (2023) and their code: a triangle of learning rates, AdamW, a quarter of the tokens masked.
