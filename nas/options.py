@@ -155,6 +155,12 @@ OPTIONS: Mapping[str, Any] = {
     "until": _option(
         "--until", "Stop at the first report at this step or behind it; without it, go on.", _NUMBER, "STEP", min=1
     ),
+    "start": _option(
+        "--start",
+        "Begin with the weights of this trained network, whose architecture it then has (`nas evaluate --save`).",
+        _FILE,
+        "FOLDER",
+    ),
     "save": _option("--save", "Keep the trained network there as well.", _FILE, "FOLDER"),
     "keep": _option("--keep", "Which trained networks stay: the front's, all or none.", str, "front|all|none"),
     "log": _option("--log", "Write the curve of each training as well, beside the store.", _TEXT, "tensorboard"),

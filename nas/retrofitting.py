@@ -62,14 +62,37 @@ def origin_of(
     reference = task or known_reference(record, checkpoint)
     data = data if data is not None else settings.get("data")
     of = load(reference, data)
-    if (record.task, record.task_version) != (of.name, of.version):
-        has, wanted = f"{record.task!r} version {record.task_version}", f"{of.name!r} version {of.version}"
-        raise UserError(f"{checkpoint} is of task {has}, this is {wanted}. Take one of this task, or train again.")
+    check_task(record, of, checkpoint)
     if preset not in of.presets:
         raise unknown(f"preset of task {of.name!r}", preset, of.presets)
     own = {name: value for name, value in record.settings.items() if preset == record.settings.get("preset")}
     changed = {name.removeprefix("recipe."): value for name, value in own.items() if name.startswith("recipe.")}
     return Origin(checkpoint.resolve(), of, reference, preset, data, changed)
+
+
+def started_from(
+    checkpoint: Path, task: Task, save: str | Path | None, changes: Mapping[str, str | None]
+) -> Architecture:
+    """The architecture of a trained network whose weights another training of its task begins with.
+
+    Raises:
+        UserError: It is of another task, changes to its architecture were asked for, or it would be written over.
+    """
+    for flag, value in changes.items():
+        if value:
+            raise UserError(f"--start has its own architecture and takes no {flag}, got {value!r}. Leave one out.")
+    record = read_record(checkpoint)
+    check_task(record, task, checkpoint)
+    if save is not None and Path(save).resolve() == checkpoint.resolve():
+        raise UserError(f"--save must be another folder than --start, got {save}.")
+    return record.architecture
+
+
+def check_task(record: Record, task: Task, checkpoint: Path) -> None:
+    """Raise UserError where a checkpoint is of another task, or of another version of it."""
+    if (record.task, record.task_version) != (task.name, task.version):
+        has, wanted = f"{record.task!r} version {record.task_version}", f"{task.name!r} version {task.version}"
+        raise UserError(f"{checkpoint} is of task {has}, this is {wanted}. Take one of this task, or train again.")
 
 
 def known_reference(record: Record, checkpoint: Path) -> str:

@@ -19,7 +19,7 @@ FLAGS = {
     },
     "evaluate": {
         "--arch", "--data", "--format", "--log", "--measure", "-o", "--output", "--preset", "--profile", "--render",
-        "--save", "--seed", "--set", "--storage", "--study", "--threads", "--topology", "--until",
+        "--save", "--seed", "--set", "--start", "--storage", "--study", "--threads", "--topology", "--until",
     },
     "retrofit": {
         "--data", "--format", "-o", "--output", "--preset", "--save", "--seed", "--set", "--storage", "--study",

@@ -1,0 +1,73 @@
+"""`nas evaluate --start`: a training begins with the weights of another."""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import nas
+from nas.cli import main
+from search_spaces.checkpoint import RECORD, fingerprint, read_record, read_weights
+from search_spaces.errors import UserError
+
+NETWORK = "depth=2,width=16,heads=2,head_dim=8,hidden=16"
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_training_begins_where_another_ended_with_its_architecture() -> None:
+    before = nas.evaluate("digits-vit", arch=NETWORK, preset="smoke", save="first")
+    after = nas.evaluate("digits-vit", preset="smoke", seed=3, start="first", save="second")
+    assert after.status == "complete"
+    assert after.architecture == before.architecture
+    assert after.start == fingerprint(read_weights(Path("first")))
+    assert after.curve[0]["step"] == 0
+    assert after.curve[0]["metrics"]["loss"] == pytest.approx(before.metrics["loss"], abs=1e-6)
+    assert read_record(Path("second")).step == before.steps + after.steps
+    drawn = nas.evaluate("digits-vit", arch=NETWORK, preset="smoke", seed=3)
+    assert drawn.identity() != after.identity()
+    assert drawn.metrics != after.metrics
+    again = nas.evaluate("digits-vit", preset="smoke", seed=3, start=Path("first").resolve())
+    assert again.provenance["started"] == after.provenance["started"]  # the store knew it
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (
+            ["digits-vit", "--start", "first", "--arch", "depth=3"],
+            "has its own architecture and takes no --arch",
+        ),
+        (["digits-vit", "--start", "first", "--topology", "dca"], "takes no --topology, got 'dca'"),
+        (["digits-vit", "--start", "first", "--save", "./first"], "--save must be another folder than --start"),
+        (["stdlib-lm", "--start", "first"], "first is of task 'digits-vit' version"),
+        (["digits-vit", "--start", "nowhere"], "nowhere has no architecture.json"),
+        (["digits-vit", "--start", "first", "--preset", "smok"], "Did you mean 'smoke'?"),
+    ],
+)
+def test_what_cannot_be_begun_with_is_one_line(
+    words: list[str], says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nas.evaluate("digits-vit", arch=NETWORK, preset="smoke", save="first")
+    capsys.readouterr()
+    monkeypatch.setattr(sys, "argv", ["nas", "evaluate", *words])
+    with pytest.raises(SystemExit) as end:
+        main()
+    err = capsys.readouterr().err
+    assert end.value.code == 2
+    assert says in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_a_network_of_another_version_is_refused() -> None:
+    nas.evaluate("digits-vit", arch=NETWORK, preset="smoke", save="first")
+    record = read_record(Path("first"))
+    changed = json.loads(replace(record, task_version=record.task_version + 1).to_json())
+    Path("first", RECORD).write_text(json.dumps(changed))
+    with pytest.raises(UserError, match="Take one of this task, or train again"):
+        nas.evaluate("digits-vit", preset="smoke", start="first")
