@@ -35,7 +35,6 @@ def evaluate(
     """Train one architecture and return its Row; what the store knows is not trained again.
 
     With `start`, the folder of a trained network of this task, it begins with those weights and has that architecture.
-
     Raises UserError where what was asked for cannot be. A training that failed is a Row with its reason.
     """
     with said_if_slow(LOADING):
