@@ -10,6 +10,8 @@ from tasks.progress import LOADING, said_if_slow
 if TYPE_CHECKING:
     from nas.curve_log import LogFormat
     from results.row import Row
+    from search_spaces.architecture import Architecture
+    from tasks.base import Task
 
 
 def evaluate(
@@ -34,13 +36,12 @@ def evaluate(
 ) -> "Row":
     """Train one architecture and return its Row; what the store knows is not trained again.
 
-    With `start`, the folder of a trained network of this task, it begins with those weights and has that architecture.
+    `start` is the folder of a trained network of this task, to begin with its weights and to have its architecture.
     Raises UserError where what was asked for cannot be. A training that failed is a Row with its reason.
     """
     with said_if_slow(LOADING):
-        from nas.asking import architecture_of, check_asked, check_measures, made_folder, settings_of
+        from nas.asking import architecture_of, check_asked, settings_of
         from nas.jobs import EvaluationJob, fresh_task, text_of
-        from nas.profiling.profile import trace_of
         from nas.retrofitting import started_from
         from nas.scheduler import evaluate_all
         from nas.workers.resources import Resources
@@ -48,8 +49,6 @@ def evaluate(
     of = fresh_task(task, data)
     began = None if start is None else started_from(Path(start), of, save, {"--arch": arch, "--topology": topology})
     architecture = began or architecture_of(of, preset, arch, topology)
-    if render is not None:
-        of.render(None, Path(render))
     job = EvaluationJob(
         task=task,
         architecture=architecture,
@@ -59,11 +58,31 @@ def evaluate(
         data=text_of(data),
         start=text_of(start),
         until=until,
-        profiled=profile,
-        trace=str(trace_of(of.name, architecture)) if profile else None,
-        measures=check_measures(measure, of, architecture),
-        render=text_of(render),
-        save=made_folder(save),
         threads=threads,
+        **_beside(of, architecture, profile, measure, render, save),
     )
     return evaluate_all([job], storage, study, Resources(workers=1, threads=threads), log)[0]
+
+
+def _beside(
+    of: "Task",
+    architecture: "Architecture",
+    profile: bool,
+    measure: str | Sequence[str],
+    render: str | Path | None,
+    save: str | Path | None,
+) -> dict[str, Any]:
+    """What a job is to give beside its metrics. Raises UserError where it cannot: before its training."""
+    from nas.asking import check_measures, made_folder
+    from nas.jobs import text_of
+    from nas.profiling.profile import trace_of
+
+    if render is not None:
+        of.render(None, Path(render))
+    return {
+        "profiled": profile,
+        "trace": str(trace_of(of.name, architecture)) if profile else None,
+        "measures": check_measures(measure, of, architecture),
+        "render": text_of(render),
+        "save": made_folder(save),
+    }
