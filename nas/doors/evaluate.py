@@ -37,6 +37,7 @@ def evaluate(
     """Train one architecture and return its Row; what the store knows is not trained again.
 
     `start` is the folder of a trained network of this task, to begin with its weights and to have its architecture.
+
     Raises UserError where what was asked for cannot be. A training that failed is a Row with its reason.
     """
     with said_if_slow(LOADING):
