@@ -62,7 +62,7 @@ def origin_of(
     reference = task or known_reference(record, checkpoint)
     data = data if data is not None else settings.get("data")
     of = load(reference, data)
-    check_task(record, of, checkpoint)
+    check_task(record, {of.name: of.version}, checkpoint)
     if preset not in of.presets:
         raise unknown(f"preset of task {of.name!r}", preset, of.presets)
     own = {name: value for name, value in record.settings.items() if preset == record.settings.get("preset")}
@@ -82,17 +82,20 @@ def started_from(
         if value:
             raise UserError(f"--start has its own architecture and takes no {flag}, got {value!r}. Leave one out.")
     record = read_record(checkpoint)
-    check_task(record, task, checkpoint)
+    check_task(record, task.starts(), checkpoint)
     if save is not None and Path(save).resolve() == checkpoint.resolve():
         raise UserError(f"--save must be another folder than --start, got {save}.")
     return record.architecture
 
 
-def check_task(record: Record, task: Task, checkpoint: Path) -> None:
-    """Raise UserError where a checkpoint is of another task, or of another version of it."""
-    if (record.task, record.task_version) != (task.name, task.version):
-        has, wanted = f"{record.task!r} version {record.task_version}", f"{task.name!r} version {task.version}"
-        raise UserError(f"{checkpoint} is of task {has}, this is {wanted}. Take one of this task, or train again.")
+def check_task(record: Record, tasks: Mapping[str, int], checkpoint: Path) -> None:
+    """Raise UserError where a checkpoint is of none of these tasks, or of another version than theirs."""
+    if tasks.get(record.task) != record.task_version:
+        wanted = " or ".join(f"{name!r} version {version}" for name, version in tasks.items())
+        raise UserError(
+            f"{checkpoint} is of task {record.task!r} version {record.task_version}, this takes {wanted}. "
+            "Take one of these, or train again."
+        )
 
 
 def known_reference(record: Record, checkpoint: Path) -> str:

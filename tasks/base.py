@@ -176,6 +176,10 @@ class Task(ABC):
         """The network's parameters and MACs for one example by arithmetic, or None where nobody has worked them out."""
         return None
 
+    def starts(self) -> Mapping[str, int]:
+        """Name -> version of the tasks whose trained networks a training of this one may begin with."""
+        return {self.name: self.version}
+
     def own_space(self) -> SearchSpace | None:
         """The only space that it has, as one whose trainings are recorded; None where any is laid out around a base."""
         return None

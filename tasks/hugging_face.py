@@ -8,11 +8,10 @@ Shapes: B = batch, E = examples, ... = one example's axes.
 
 import inspect
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -20,13 +19,11 @@ from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
 from tasks.batches import Inputs
 from tasks.example_splits import Example, Examples, ExampleSplits, stacked
+from tasks.jackknife import jackknife
 from tasks.recipe import Recipe, Schedule
 from tasks.settings import AtLeastOne, NotNegative, Positive, ShareOfOne
 from tasks.supervised import SupervisedTask
 from tasks.wiring import refuse_unwired
-
-GROUPS = 20
-"""Parts of the examples, each left out once, that the standard error of a metric is made from."""
 
 _LABELS = ("label", "labels", "label_ids")
 
@@ -204,26 +201,6 @@ class HuggingFaceTask(SupervisedTask):
         kinds = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
         named = {name for name, parameter in forward.parameters.items() if parameter.kind not in kinds}
         return {*named, *_LABELS, *self.label_names} if named else None
-
-
-def jackknife(computed: Callable[[Any], Mapping[str, float]], examples: int) -> dict[str, float]:
-    """Metrics of all examples, and the standard error that leaving out each of GROUPS parts of them shows.
-
-    `computed` is given which examples are meant. The parts are of every GROUPS-th example: whatever the metric is, a
-    share or an F1, its error is estimated to about a sixth of itself.
-    """
-    every = np.arange(examples)
-    found = dict(computed(every))
-    groups = min(GROUPS, examples)
-    if groups < 2:
-        return found
-    without = [computed(every[every % groups != group]) for group in range(groups)]
-    for name in list(found):
-        values = np.array([one[name] for one in without])
-        error = float(np.sqrt((groups - 1) * values.var()))
-        if np.isfinite(error):
-            found[f"{name}_se"] = error
-    return found
 
 
 def _of_batches(loss: Tensor, opens: Tensor) -> dict[str, float]:

@@ -5,7 +5,7 @@ Shapes: B = batch, N = tokens, C = context (the most tokens there can be), V = v
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -103,14 +103,18 @@ class MaskedStyle:
     positions: int
 
 
-def build_masked(architecture: Architecture, style: str, vocabulary: int, context: int) -> MaskedEncoder:
+def build_masked(
+    architecture: Architecture, style: str, vocabulary: int, context: int, *, dropout: float = 0.0
+) -> MaskedEncoder:
     """An encoder over `vocabulary` ids and at most `context` tokens: N(0, 0.02) everywhere.
+
+    `dropout` is the share of features dropped while training: of each layer's output, and inside feed-forward layers.
 
     Raises:
         UserError: An unknown style, an architecture without heads, or one that its topology cannot wire.
     """
     chosen = _style_named(style)
-    stack = build_transformer(architecture, _LAYERS, chosen.attend(architecture, context))
+    stack = build_transformer(architecture, replace(_LAYERS, dropout=dropout), chosen.attend(architecture, context))
     embedding = chosen.embedding(vocabulary, context, architecture.width)
     head = nn.Linear(architecture.width, vocabulary, bias=False)
     head.weight = embedding.tokens.weight

@@ -69,5 +69,5 @@ def test_a_network_of_another_version_is_refused() -> None:
     record = read_record(Path("first"))
     changed = json.loads(replace(record, task_version=record.task_version + 1).to_json())
     Path("first", RECORD).write_text(json.dumps(changed))
-    with pytest.raises(UserError, match="Take one of this task, or train again"):
+    with pytest.raises(UserError, match="Take one of these, or train again"):
         nas.evaluate("digits-vit", preset="smoke", start="first")

@@ -1,0 +1,114 @@
+"""One set of GLUE: an encoder that was trained on masked text, and a head that answers.
+
+Shapes: E = examples, B = batch, N = tokens, D = width, C = numbers that a set's network gives.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from typing import final
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from search_spaces.architecture import Architecture
+from search_spaces.checkpoint import fingerprint, load_weights
+from search_spaces.models.masked import MaskedEncoder, build_masked
+from tasks.base import Metric
+from tasks.glue.recipe import GlueRecipe
+from tasks.glue.sets import GlueSet
+from tasks.glue.summary import scored
+from tasks.language.masked import MaskedTask
+from tasks.splits import TensorSplits
+from tasks.supervised import SupervisedTask
+
+_POOLED = 1024
+"""Features between the mean over tokens and the answer, whatever the width."""
+
+
+class Judge(nn.Module):
+    """An encoder, the mean over its tokens, a linear layer with tanh, dropout, and the answer.
+
+    The cramming code (Geiping and Goldstein, 2023) names two ways to pool, the mean in its architecture and the first
+    token in its evaluation: this is the mean.
+    """
+
+    def __init__(self, encoder: MaskedEncoder, width: int, outputs: int, dropout: float) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.pool = nn.Linear(width, _POOLED)
+        self.drop = nn.Dropout(dropout)
+        self.answer = nn.Linear(_POOLED, outputs)
+        for layer in (self.pool, self.answer):
+            nn.init.normal_(layer.weight, std=0.02)
+            nn.init.zeros_(layer.bias)
+
+    def forward(self, ids: Tensor, real: Tensor) -> Tensor:
+        """Map ids [B, N], of which these are `real` [B, N], to [B, C]."""
+        features = self.encoder.features(ids, real)  # [B, N, D]
+        mean = (features * real[..., None]).sum(dim=1) / real.sum(dim=1, keepdim=True)
+        return self.answer(self.drop(self.pool(mean).tanh()))  # type: ignore[no-any-return]  # nn.Module returns Any
+
+
+@final
+class FineTuning(SupervisedTask):
+    """Answer the texts of one set, beginning with an encoder's weights. It is a stage of a task, and none of its own.
+
+    Args:
+        trained: The task that the encoder was trained on.
+        weights: The encoder's, by the names of that task's network.
+        of: The set.
+        splits: Its texts as rows of tokens.
+    """
+
+    name = "fine-tuning"
+    version = 1
+    metrics = (Metric("score", "share", "max"),)
+
+    def __init__(self, trained: MaskedTask, weights: Mapping[str, Tensor], of: GlueSet, splits: TensorSplits) -> None:
+        super().__init__()
+        self.trained, self.weights, self.of = trained, weights, of
+        self.examples = splits
+
+    def load(self) -> TensorSplits:
+        """The rows that were given."""
+        return self.examples
+
+    def fingerprint(self, recipe: GlueRecipe) -> str:
+        """Of the rows, the set's form and the weights."""
+        parts = self.examples.fingerprint, repr(self.of), fingerprint(self.weights)
+        return hashlib.sha256(" ".join(parts).encode()).hexdigest()
+
+    def build(self, architecture: Architecture) -> nn.Module:
+        """What answers, as it was drawn."""
+        return self._judge(architecture, dropout=0.0)
+
+    def training_form(self, architecture: Architecture, recipe: GlueRecipe) -> nn.Module:
+        """The same with dropout and the given weights."""
+        judge = self._judge(architecture, recipe.dropout)
+        load_weights(judge.encoder, self.weights, "the trained encoder")
+        return judge
+
+    def example(self) -> tuple[Tensor, Tensor]:
+        """One text as long as the encoder's context."""
+        return torch.zeros(1, self.trained.context, dtype=torch.long), torch.ones(1, self.trained.context) > 0
+
+    def loss(self, outputs: Tensor, targets: Mapping[str, Tensor], recipe: GlueRecipe) -> Tensor:
+        """Cross-entropy, or the mean of squares where the answer is a number: [B, C] and [B]."""
+        if self.of.labels:
+            return F.cross_entropy(outputs, targets["answer"].long(), label_smoothing=recipe.label_smoothing)
+        return F.mse_loss(outputs[:, 0], targets["answer"].to(outputs.dtype))
+
+    def measure(self, outputs: Tensor, targets: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """What is said, the answer and its group, each [B]."""
+        return {"said": outputs.argmax(dim=1) if self.of.labels else outputs[:, 0], **targets}
+
+    def summary(self, measured: Mapping[str, Tensor]) -> Mapping[str, float]:
+        """The set's scores, with standard errors by the jackknife."""
+        arrays = {name: values.numpy() for name, values in measured.items()}
+        return scored(self.of, arrays)
+
+    def _judge(self, architecture: Architecture, dropout: float) -> Judge:
+        of = self.trained
+        encoder = build_masked(architecture, of.style, of.vocabulary, of.context, dropout=dropout)
+        return Judge(encoder, architecture.width, self.of.outputs, dropout)

@@ -1,0 +1,30 @@
+"""How a network is fine-tuned on the sets of GLUE, and what it was trained by before."""
+
+from dataclasses import dataclass
+
+from search_spaces.errors import UserError
+from tasks.parametrization import STANDARD
+from tasks.recipe import Recipe
+from tasks.settings import BelowOne
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GlueRecipe(Recipe):
+    """A recipe of fine-tuning, the same for every set.
+
+    Attributes:
+        sets: The sets that are trained on and scored; none names all of them.
+        dropout: Share of features dropped in every layer, and before the answer.
+        pretraining: The preset of the task that networks are trained on before, where no weights are given.
+    """
+
+    sets: tuple[str, ...] = ()
+    dropout: BelowOne = 0.1
+    pretraining: str
+
+    def __post_init__(self) -> None:
+        Recipe.__post_init__(self)
+        if self.parametrization != STANDARD:
+            raise UserError(
+                f"parametrization must be standard where trained weights are given, got {self.parametrization}."
+            )

@@ -1,0 +1,76 @@
+"""From labelled texts to rows of tokens: a sentence and the boundary behind it, or two of them.
+
+Shapes: E = examples, B = batch, N = tokens of the longest row.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tasks.batches import Batch, chosen
+from tasks.glue.sets import Labelled, SetTexts, Text
+from tasks.language.tokenizer import Tokenizer, Tokens
+from tasks.progress import Progress
+from tasks.splits import TensorSplits, spread
+
+_MOST_VALIDATED, _VALIDATED = 1_000, 10
+"""GLUE's test answers are not public: its development sets test here, and of train one in so many validates."""
+_BLOCK = 10_000
+
+
+def splits_of(name: str, texts: SetTexts, tokenizer: Tokenizer, context: int) -> TensorSplits:
+    """A set as ids [E, N] with their lengths [E], and answers [E] with their groups [E]."""
+    learnt = _batch(name, [texts.train], tokenizer, context)
+    examples = len(texts.train.texts)
+    held_out = spread(examples, max(1, min(_MOST_VALIDATED, examples // _VALIDATED)))
+    rest = torch.ones(examples, dtype=torch.bool)
+    rest[held_out] = False
+    return TensorSplits(
+        train=chosen(learnt, rest.nonzero().flatten()),
+        validation=chosen(learnt, held_out),
+        test=_batch(name, texts.dev, tokenizer, context),
+        encode=_read,
+    )
+
+
+def _batch(name: str, parts: Sequence[Labelled], tokenizer: Tokenizer, context: int) -> Batch:
+    rows = [row for part in parts for row in _rows(name, part.texts, tokenizer, context)]
+    ids = torch.zeros(len(rows), max(map(len, rows)), dtype=torch.int32)
+    for place, row in zip(ids.numpy(), rows, strict=True):
+        place[: len(row)] = row
+    answers = {
+        "answer": torch.tensor([answer for part in parts for answer in part.answers], dtype=torch.float64),
+        "group": torch.tensor([number for number, part in enumerate(parts) for _ in part.texts]),
+    }
+    return (ids, torch.tensor([len(row) for row in rows])), answers
+
+
+def _rows(name: str, texts: Sequence[Text], tokenizer: Tokenizer, context: int) -> list[Tokens]:
+    rows = []
+    with Progress(f"texts of {name} as tokens", len(texts)) as progress:
+        for first in range(0, len(texts), _BLOCK):
+            block = texts[first : first + _BLOCK]
+            columns = [tokenizer.encode(column) for column in zip(*block, strict=True)]
+            rows += [row_of(sentences, tokenizer.boundary, context) for sentences in zip(*columns, strict=True)]
+            progress.reach(len(rows))
+    return rows
+
+
+def row_of(sentences: Sequence[Tokens], boundary: int, context: int) -> Tokens:
+    """Sentences with a boundary behind each, at most `context` tokens: the longest is cut, and cut again."""
+    room = context - len(sentences)
+    longest = room
+    while sum(min(len(one), longest) for one in sentences) > room:
+        longest -= 1
+    cut = [np.append(one[:longest], boundary).astype(np.int32) for one in sentences]
+    return np.concatenate(cut)
+
+
+def _read(inputs: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    """Ids [B, N] of a batch, no longer than its longest row, and which of them are no padding [B, N]."""
+    ids, lengths = inputs
+    longest = int(lengths.max())
+    real = torch.arange(longest, device=ids.device) < lengths[:, None]
+    return ids[:, :longest].long(), real

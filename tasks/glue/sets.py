@@ -1,0 +1,74 @@
+"""What a set of GLUE is: texts, one or two of them at a time, with an answer.
+
+Shapes: E = examples.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from tasks.glue.scores import SCORES, Answers
+
+Text = tuple[str, ...]
+"""A sentence, or two."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GlueSet:
+    """A set by its form.
+
+    Attributes:
+        name: What its metric is called.
+        labels: What the classes are called, by number; () where the answer is a number.
+        scores: Of SCORES; their mean is what the set counts with.
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    scores: tuple[str, ...]
+
+    @property
+    def outputs(self) -> int:
+        """How many numbers a network gives: one for each class, or the answer."""
+        return len(self.labels) or 1
+
+    def scored(self, said: Answers, answers: Answers, group: Answers) -> Mapping[str, float]:
+        """The set's score by its name and, where it is a mean, each by NAME_SCORE: of all that is said, each [E].
+
+        Each is the mean over groups, as GLUE's of MNLI is over the two that its development set has.
+        """
+        each = {
+            name: float(np.mean([SCORES[name](said[group == one], answers[group == one]) for one in np.unique(group)]))
+            for name in self.scores
+        }
+        found = {self.name: float(np.mean(list(each.values())))}
+        if len(each) > 1:
+            found |= {f"{self.name}_{name}": value for name, value in each.items()}
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """Texts and their answers: numbers of classes, or numbers.
+
+    Attributes:
+        texts: Each of one sentence, or each of two, E.
+        answers: As many.
+    """
+
+    texts: list[Text]
+    answers: list[float]
+
+
+@dataclass(frozen=True, slots=True)
+class SetTexts:
+    """What a set holds.
+
+    Attributes:
+        train: What GLUE gives to train on.
+        dev: Its development set, in the groups that are scored apart.
+    """
+
+    train: Labelled
+    dev: tuple[Labelled, ...]

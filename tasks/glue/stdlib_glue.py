@@ -1,0 +1,52 @@
+"""stdlib-glue: two sets of GLUE's form made of the English inside this Python; needs no data."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import ClassVar, final
+
+from tasks.base import Metric
+from tasks.glue.made import next_sentence, word_order
+from tasks.glue.recipe import GlueRecipe
+from tasks.glue.sets import GlueSet, SetTexts
+from tasks.glue.task import GlueTask
+from tasks.language.corpus import Corpus, stdlib_corpus
+from tasks.language.masked import MaskedTask
+from tasks.language.masked_tasks import StdlibMLM
+
+_RECIPE = GlueRecipe(
+    epochs=5, batch=16, lr=1e-3, weight_decay=0.01, clip=0.0, pretraining="proxy", accelerator="cpu", reports=1
+)
+_MADE: Mapping[str, Callable[[Corpus], SetTexts]] = {"word_order": word_order, "next_sentence": next_sentence}
+
+
+@final
+class StdlibGlue(GlueTask):
+    """stdlib-mlm's network, fine-tuned on whether words are in order and on whether sentences follow each other."""
+
+    name = "stdlib-glue"
+    takes_data = False
+    version = 1
+    base = StdlibMLM.base
+    sets: ClassVar[Mapping[str, GlueSet]] = {
+        "word_order": GlueSet(name="word_order", labels=("swapped", "written"), scores=("matthews",)),
+        "next_sentence": GlueSet(name="next_sentence", labels=("elsewhere", "next"), scores=("accuracy",)),
+    }
+    metrics = (
+        Metric("score", "mean over sets", "max"),
+        Metric("word_order", "Matthews correlation", "max"),
+        Metric("next_sentence", "share", "max"),
+    )
+    presets = {  # noqa: RUF012
+        "smoke": replace(_RECIPE, epochs=0, steps=2, measured=64, pretraining="smoke"),
+        "proxy": _RECIPE,
+    }
+
+    @cached_property
+    def pretraining(self) -> MaskedTask:  # type: ignore[override]
+        """stdlib-mlm."""
+        return StdlibMLM()
+
+    def texts_of(self, name: str) -> SetTexts:
+        """Made of the corpus."""
+        return _MADE[name](stdlib_corpus())

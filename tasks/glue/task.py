@@ -1,0 +1,186 @@
+"""GLUE as a task: a network is trained on masked text once, and from there on each set by itself."""
+
+import hashlib
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+from torch import nn
+
+from search_spaces.architecture import Architecture
+from search_spaces.checkpoint import load_weights, weights_of
+from search_spaces.count import Count
+from search_spaces.errors import UserError, unknown
+from tasks.base import Diverged, Fitted, Metric, Task
+from tasks.batches import Inputs
+from tasks.checkpoint import Checkpoint
+from tasks.glue.fine_tuning import FineTuning
+from tasks.glue.recipe import GlueRecipe
+from tasks.glue.rows import splits_of
+from tasks.glue.sets import GlueSet, SetTexts
+from tasks.glue.summary import majority, parts_of, together
+from tasks.language.masked import MaskedTask
+from tasks.language.tokenizer import Tokenizer
+from tasks.processes import own_share
+from tasks.run import Run, always_continue
+from tasks.splits import Part, TensorSplits
+from tasks.training import apart, checkpoint_of
+
+
+class GlueTask(Task):
+    """Train on masked text, then on each set from there on, and measure how well each is answered.
+
+    The network, its costs and what is kept of it are the pre-training's; a run that begins with weights leaves the
+    pre-training out. `score` is the mean over the sets. Development sets are test; one in ten of train, at most 1,000,
+    validates. There is nothing to report on the way, and so nothing to stop early.
+
+    Attributes:
+        sets: Each by its name.
+        pretraining: What is trained before.
+    """
+
+    sets: ClassVar[Mapping[str, GlueSet]]
+    presets: ClassVar[Mapping[str, GlueRecipe]]
+    pretraining: MaskedTask
+
+    @abstractmethod
+    def texts_of(self, name: str) -> SetTexts:
+        """The texts of a set. Raises UserError where they are not there."""
+
+    def starts(self) -> Mapping[str, int]:
+        """This task's, whose networks are those of its pre-training, and that one's."""
+        return {**super().starts(), self.pretraining.name: self.pretraining.version}
+
+    def metrics_for(self, recipe: GlueRecipe) -> tuple[Metric, ...]:
+        """The mean over the sets that the recipe asks for, and each of them."""
+        asked = self.asked(recipe)
+        return tuple(metric for metric in self.metrics if metric.name in ("score", *asked))
+
+    def asked(self, recipe: GlueRecipe) -> Mapping[str, GlueSet]:
+        """The sets of a recipe. Raises UserError where it names another one."""
+        for name in recipe.sets:
+            if name not in self.sets:
+                raise unknown(f"set of task {self.name!r}", name, self.sets)
+        return {name: one for name, one in self.sets.items() if name in recipe.sets or not recipe.sets}
+
+    def prepare(self) -> None:
+        """Read the text of the pre-training."""
+        self.pretraining.prepare()
+
+    def build(self, architecture: Architecture) -> nn.Module:
+        """The encoder of the pre-training."""
+        return self.pretraining.build(architecture)
+
+    def example(self) -> Inputs:
+        """One row of its tokens."""
+        return self.pretraining.example()
+
+    def inputs(self, recipe: GlueRecipe) -> Inputs:
+        """What it reads of its first validation batch."""
+        return self.pretraining.inputs(self.pretraining_recipe(recipe))
+
+    def closed_form(self, architecture: Architecture) -> Count | None:
+        """Of the encoder, all of whose tokens are scored."""
+        return self.pretraining.closed_form(architecture)
+
+    def fingerprint(self, recipe: GlueRecipe) -> str:
+        """Of the text that is trained on, and of the sets."""
+        text = self.pretraining.fingerprint(self.pretraining_recipe(recipe))
+        sets = [f"{one!r} {self.splits_of(name).fingerprint}" for name, one in self.asked(recipe).items()]
+        return hashlib.sha256("\n".join((text, *sets)).encode()).hexdigest()
+
+    def training_step(self, run: Run) -> Callable[[], None]:
+        """A step of the pre-training, where most of the time goes."""
+        return self.pretraining.training_step(replace(run, recipe=self.pretraining_recipe(run.recipe)))
+
+    def baselines(self, recipe: GlueRecipe) -> Mapping[str, Mapping[str, float]]:
+        """What is reached by always giving the answer that is the most frequent in training, or their mean."""
+        columns: dict[str, float] = {}
+        parts: Mapping[str, Part] = {"": "validation", "test_": "test"}
+        for prefix, part in parts.items():
+            found = {name: majority(one, self.splits_of(name), part) for name, one in self.asked(recipe).items()}
+            columns |= {prefix + name: value for name, value in together(found).items()}
+        return {"majority": columns}
+
+    def fit(self, run: Run) -> Fitted:
+        """Pre-train where no weights are given, and fine-tune on each set. See Task.fit."""
+        if own_share().of > 1:
+            raise UserError(f"task {self.name!r} is trained by one process, got {own_share().of}. Leave torchrun out.")
+        kept = checkpoint_of(self, run)
+        try:
+            fitted = self._fit(run, kept)
+        except Diverged:
+            kept.clear()
+            raise
+        kept.clear()
+        return fitted
+
+    def pretraining_recipe(self, recipe: GlueRecipe) -> Any:
+        """What the network is trained by before. Raises UserError for a preset that its task does not have."""
+        presets = self.pretraining.presets
+        if recipe.pretraining not in presets:
+            raise unknown(f"preset of task {self.pretraining.name!r}", recipe.pretraining, presets)
+        return presets[recipe.pretraining]
+
+    def splits_of(self, name: str) -> TensorSplits:
+        """A set as rows of tokens, read once."""
+        if name not in self._splits:
+            self._splits[name] = splits_of(name, self.texts_of(name), self._tokenizer, self.pretraining.context)
+        return self._splits[name]
+
+    @cached_property
+    def _splits(self) -> dict[str, TensorSplits]:
+        return {}
+
+    @cached_property
+    def _tokenizer(self) -> Tokenizer:
+        return self.pretraining.text()[1]
+
+    def _fit(self, run: Run, kept: Checkpoint) -> Fitted:
+        """Each stage that is not behind it yet; what it gave is kept."""
+        state = kept.load()
+        if state is None:
+            state = self._begun(run)
+            kept.save(state)
+        found = state["found"]
+        for name, one in self.asked(run.recipe).items():
+            if name not in found:
+                tuning = FineTuning(self.pretraining, state["weights"], one, self.splits_of(name))
+                fitted = tuning.fit(self._stage(run, run.recipe, state["steps"]))
+                found[name] = {"validation": dict(fitted.metrics), "test": dict(fitted.test)}
+                state["steps"] += fitted.steps
+                kept.save(state)
+        validation, test = ({name: found[name][part] for name in found} for part in ("validation", "test"))
+        parts = parts_of(validation) | {f"test_{name}": value for name, value in parts_of(test).items()}
+        with apart(run):
+            network = self.build(run.architecture)
+        load_weights(network, state["weights"], "the pre-training")
+        return Fitted(
+            steps=state["steps"],
+            metrics=together(validation),
+            test=together(test),
+            measures=state["measures"] | parts,
+            network=network,
+        )
+
+    def _begun(self, run: Run) -> dict[str, Any]:
+        """The weights that sets begin with, what is known of them, and the steps that they took."""
+        if run.start is not None:
+            with apart(run):
+                load_weights(self.build(run.architecture), run.start, "the checkpoint")
+            return {"weights": dict(run.start), "measures": {}, "steps": 0, "found": {}}
+        fitted = self.pretraining.fit(self._stage(run, self.pretraining_recipe(run.recipe), 0))
+        assert fitted.network is not None
+        weights = {name: tensor.cpu() for name, tensor in weights_of(fitted.network).items()}
+        measures = {f"pretraining_{name}": value for name, value in fitted.metrics.items()}
+        return {"weights": weights, "measures": measures, "steps": fitted.steps, "found": {}}
+
+    def _stage(self, run: Run, recipe: Any, behind: int) -> Run:
+        """The run of a stage, which tells how far it is with those before it."""
+        begun = 0 if run.start is not None else self.pretraining_recipe(run.recipe).steps
+        sets = [self.splits_of(name).examples for name in self.asked(run.recipe)]
+        steps = begun + sum(run.recipe.total_steps(examples) for examples in sets)
+        advanced = lambda step, _: run.advanced(behind + step, steps)  # noqa: E731
+        return replace(run, recipe=recipe, start=None, report=always_continue, advanced=advanced)
