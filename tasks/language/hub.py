@@ -1,6 +1,7 @@
 """The Hugging Face hub, and what to say where it cannot be reached."""
 
 import socket
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
@@ -73,6 +74,23 @@ def hub_shards(
     except (HfHubHTTPError, HFValidationError, OSError, ValueError) as error:
         raise UserError(f"the hub gave no data set {name!r}: {_reason(error)}. {remedy}") from error
     return {split: _shards(stream, f"{name}/{split}", column) for split, stream in streams.items()}, commit
+
+
+def hub_splits(name: str, subset: str) -> Mapping[str, Mapping[str, Any]]:
+    """Split -> column -> values of a small data set on the hub, or in its cache.
+
+    Raises:
+        UserError: It is in neither.
+    """
+    ask_the_hub_only_where_it_is()
+    import datasets  # a second to import, and needed here only
+
+    try:
+        found: Mapping[str, Any] = datasets.load_dataset(name, subset)
+    except (HfHubHTTPError, HFValidationError, OSError, ValueError) as error:
+        remedy = "Offline, give a folder of its files with --data."
+        raise UserError(f"there is no data set {name!r} to be had: {_reason(error)}. {remedy}") from error
+    return {split: part.to_dict() for split, part in found.items()}
 
 
 def _shards(stream: Any, name: str, column: str) -> tuple[TextShard, ...]:

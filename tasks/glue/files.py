@@ -1,0 +1,184 @@
+"""GLUE's sets as files: the TSV that GLUE itself gives, or the parquet of the hub's nyu-mll/glue."""
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from search_spaces.errors import Notice, UserError
+from search_spaces.files import regular
+from tasks.glue.sets import GlueSet, Labelled, SetTexts
+from tasks.language.hub import hub_splits
+
+_HUB = "nyu-mll/glue"
+_SHORT = 1 / 1_000
+"""Share of the lines of a file that may be without an answer or a text, as a few of QQP's are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetFiles(GlueSet):
+    """A set and where it lies.
+
+    Attributes:
+        folder: Its folder, with train.tsv.
+        columns: Of its texts, by the header of that file.
+        label: The column of the answer.
+        header: The columns of a file that has no header; () where it has one.
+        hub_columns: Of its texts on the hub, where the answer is in "label", a class by its number.
+        dev: What its development sets are called in GLUE, and on the hub.
+    """
+
+    folder: str
+    columns: tuple[str, ...]
+    label: str = "label"
+    header: tuple[str, ...] = ()
+    hub_columns: tuple[str, ...] = ("sentence1", "sentence2")
+    dev: Mapping[str, str]
+
+
+_ONE_DEV = {"dev": "validation"}
+_NO_YES = ("0", "1")
+_TWO = ("sentence1", "sentence2")
+
+GLUE: Mapping[str, SetFiles] = {
+    of.name: of
+    for of in (
+        SetFiles(
+            name="cola", labels=_NO_YES, scores=("matthews",), folder="CoLA", columns=("sentence",), dev=_ONE_DEV,
+            header=("source", "label", "mark", "sentence"), hub_columns=("sentence",),
+        ),
+        SetFiles(
+            name="sst2", labels=_NO_YES, scores=("accuracy",), folder="SST-2", columns=("sentence",), dev=_ONE_DEV,
+            hub_columns=("sentence",),
+        ),
+        SetFiles(
+            name="mrpc", labels=_NO_YES, scores=("accuracy", "f1"), folder="MRPC", dev=_ONE_DEV,
+            columns=("#1 String", "#2 String"), label="Quality",
+        ),
+        SetFiles(
+            name="stsb", labels=(), scores=("pearson", "spearman"), folder="STS-B", dev=_ONE_DEV, columns=_TWO,
+            label="score",
+        ),
+        SetFiles(
+            name="qqp", labels=_NO_YES, scores=("accuracy", "f1"), folder="QQP", dev=_ONE_DEV,
+            columns=("question1", "question2"), label="is_duplicate", hub_columns=("question1", "question2"),
+        ),
+        SetFiles(
+            name="mnli", labels=("entailment", "neutral", "contradiction"), scores=("accuracy",), folder="MNLI",
+            dev={"dev_matched": "validation_matched", "dev_mismatched": "validation_mismatched"}, columns=_TWO,
+            label="gold_label", hub_columns=("premise", "hypothesis"),
+        ),
+        SetFiles(
+            name="qnli", labels=("entailment", "not_entailment"), scores=("accuracy",), folder="QNLI", dev=_ONE_DEV,
+            columns=("question", "sentence"), hub_columns=("question", "sentence"),
+        ),
+        SetFiles(
+            name="rte", labels=("entailment", "not_entailment"), scores=("accuracy",), folder="RTE", dev=_ONE_DEV,
+            columns=_TWO,
+        ),
+    )
+}  # fmt: skip
+"""The eight sets that GLUE averages over, without WNLI, as in Crammed-BERT's table."""
+
+
+def read_set(of: SetFiles, folder: Path) -> SetTexts:
+    """A set from GLUE's folders, or from those of a copy of the hub's. Raises UserError where it is in neither."""
+    if (folder / of.folder / "train.tsv").exists():
+        parts = [_read_tsv(of, folder / of.folder / f"{name}.tsv") for name in ("train", *of.dev)]
+    elif (folder / of.name).is_dir():
+        parts = [_read_parquet(of, folder / of.name, split) for split in ("train", *of.dev.values())]
+    else:
+        raise UserError(
+            f"{folder} has neither {of.folder}/train.tsv, as GLUE gives it, nor {of.name}/train-*.parquet, as {_HUB} "
+            f"does. Give the folder that holds them, or leave {of.name} out of the setting sets."
+        )
+    return SetTexts(parts[0], tuple(parts[1:]))
+
+
+def hub_set(of: SetFiles) -> SetTexts:
+    """A set from the hub, or from its cache. Raises UserError where it is in neither."""
+    splits = hub_splits(_HUB, of.name)
+    parts = [_of_columns(of, splits[split], f"{_HUB}/{of.name}/{split}") for split in ("train", *of.dev.values())]
+    return SetTexts(parts[0], tuple(parts[1:]))
+
+
+def _read_tsv(of: SetFiles, path: Path) -> Labelled:
+    """A file of lines with tabs, in which quotation marks are text."""
+    try:
+        lines = regular(path).read_text(encoding="utf-8-sig").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} cannot be read: {error}.") from error
+    rows = ((number, line.rstrip("\r").split("\t")) for number, line in enumerate(lines, 1) if line.strip())
+    header = list(of.header) or next(rows, (1, [""]))[1]
+    wanted = (*of.columns, of.label)
+    if missing := [name for name in wanted if name not in header]:
+        raise UserError(
+            f"{path}, line 1: a file of {of.folder} has the columns {', '.join(wanted)}, and {missing[0]!r} is not "
+            f"among {', '.join(map(repr, header))}. Take GLUE's own file."
+        )
+    places = [header.index(name) for name in wanted]
+    found, short = Labelled([], []), 0
+    for number, row in rows:
+        if len(row) <= max(places) or not all(row[place].strip() for place in places):
+            short += 1
+            continue
+        *texts, label = (row[place] for place in places)
+        found.texts.append(tuple(texts))
+        found.answers.append(_answer(of, label.strip(), f"{path}, line {number}"))
+    _check_short(path, short, len(found.texts), len(header))
+    return found
+
+
+def _check_short(path: Path, short: int, whole: int, columns: int) -> None:
+    """Say that lines were left out. Raises UserError where they are many, or no other is there."""
+    if short > _SHORT * whole or not whole:
+        raise UserError(
+            f"{path} has {short} lines without all of their {columns} columns, and {whole} with. Take GLUE's own file."
+        )
+    if short:
+        warnings.warn(f"{path}: {short} of {short + whole} lines are short, and left out.", Notice, 2)
+
+
+def _read_parquet(of: SetFiles, folder: Path, split: str) -> Labelled:
+    """The files of a split on the hub."""
+    import pyarrow
+    import pyarrow.parquet
+
+    paths = sorted(folder.glob(f"{split}-*.parquet"))
+    if not paths:
+        raise UserError(f"{folder} has no {split}-*.parquet. Take all files of {of.name} from {_HUB}.")
+    try:
+        table = pyarrow.concat_tables(pyarrow.parquet.read_table(regular(path)) for path in paths)
+    except (OSError, pyarrow.ArrowException) as error:
+        raise UserError(f"{paths[0]} cannot be read: {str(error).splitlines()[0]}.") from error
+    return _of_columns(of, {name: table.column(name).to_pylist() for name in table.column_names}, str(paths[0]))
+
+
+def _of_columns(of: SetFiles, columns: Mapping[str, Sequence[Any]], source: str) -> Labelled:
+    """Texts and answers by the hub's columns."""
+    if missing := [name for name in (*of.hub_columns, "label") if name not in columns]:
+        raise UserError(f"{source} has no column {missing[0]!r}. Its columns: {', '.join(columns)}.")
+    labels: Iterable[Any] = columns["label"]
+    if of.labels:
+        labels = (of.labels[one] if one in range(len(of.labels)) else one for one in labels)
+    answers = [_answer(of, str(one), f"{source}, row {row}") for row, one in enumerate(labels)]
+    return Labelled(list(_rows(columns[name] for name in of.hub_columns)), answers)
+
+
+def _rows(columns: Iterable[Sequence[Any]]) -> Iterator[tuple[str, ...]]:
+    return (tuple(map(str, row)) for row in zip(*columns, strict=True))
+
+
+def _answer(of: SetFiles, label: str, place: str) -> float:
+    """The number of a class, or the number that it says. Raises UserError where it is neither."""
+    if of.labels:
+        if label in of.labels:
+            return float(of.labels.index(label))
+        wanted = "one of " + ", ".join(of.labels)
+    else:
+        try:
+            return float(label)
+        except ValueError:
+            wanted = "a number"
+    raise UserError(f"{place}: {of.label} must be {wanted}, got {label!r}. Take GLUE's own file.")

@@ -1,0 +1,71 @@
+"""glue: the eight sets, after a pre-training on the Pile or any text."""
+
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import final
+
+from search_spaces.errors import UserError
+from tasks.base import Metric
+from tasks.glue.files import GLUE, hub_set, read_set
+from tasks.glue.recipe import GlueRecipe
+from tasks.glue.sets import SetTexts
+from tasks.glue.task import GlueTask
+from tasks.language.masked import MaskedTask
+from tasks.language.masked_tasks import PileMLM
+
+# Geiping and Goldstein (2023): the cramming code's GLUE_sane, one recipe for all sets.
+_SANE = GlueRecipe(
+    epochs=5, batch=16, lr=4e-5, weight_decay=0.01, warmup=0.1, clip=0.0, pretraining="proxy",
+    precision="bf16-mixed", reports=1,
+)  # fmt: skip
+_UNITS = {"cola": "Matthews correlation", "stsb": "correlation"}
+
+
+@final
+class Glue(GlueTask):
+    """GLUE's eight sets with pile-mlm's network: `--start CHECKPOINT`, or a pre-training of its own before.
+
+    Its recipe is the cramming code's for all sets; Crammed-BERT's table has the median of five such trainings.
+    """
+
+    name = "glue"
+    version = 1
+    base = PileMLM.base
+    sets = GLUE
+    metrics = (
+        Metric("score", "mean over sets", "max"),
+        *(Metric(name, _UNITS.get(name, "share"), "max") for name in GLUE),
+    )
+    presets = {  # noqa: RUF012
+        "smoke": replace(_SANE, epochs=0, steps=2, batch=2, measured=8, pretraining="smoke", precision="32-true"),
+        "proxy": _SANE,
+        "leaner": replace(_SANE, pretraining="leaner"),
+    }
+    bases = PileMLM.bases
+
+    @cached_property
+    def pretraining(self) -> MaskedTask:  # type: ignore[override]
+        """pile-mlm, with the text and the tokenizer that `--data` names."""
+        place = self._place()[1]
+        return PileMLM(Path(place) if place else None)
+
+    def texts_of(self, name: str) -> SetTexts:
+        """From `--data FOLDER[,pretraining=PLACE][,tokenizer=TOKENIZER]`, or from the hub where it names no folder.
+
+        FOLDER holds GLUE's own (CoLA/train.tsv) or the hub's (cola/train-*.parquet); the rest is pile-mlm's `--data`.
+        """
+        folder = self._place()[0]
+        if not folder:
+            return hub_set(GLUE[name])
+        if not Path(folder).is_dir():
+            raise UserError(f"--data of task 'glue' must be a folder with CoLA, SST-2 and so on, got {folder!r}.")
+        return read_set(GLUE[name], Path(folder))
+
+    def _place(self) -> tuple[str, str]:
+        """What `--data` says of the sets, and of the pre-training."""
+        sets, found, text = f",{self.data or ''}".partition(",pretraining=")
+        if not found:
+            sets, found, tokenizer = sets.partition(",tokenizer=")
+            text = f"tokenizer={tokenizer}" if found else ""
+        return sets.removeprefix(","), text

@@ -1,0 +1,80 @@
+"""GLUE's scores, against what is worked out by hand, and their means."""
+
+import math
+
+import numpy as np
+import pytest
+
+from tasks.glue.scores import accuracy, f1, matthews, pearson, spearman
+from tasks.glue.sets import GlueSet
+from tasks.glue.summary import parts_of, scored, together
+
+DRAW = np.random.default_rng(0)
+SAID, ANSWERS = DRAW.integers(2, size=200), DRAW.integers(2, size=200)
+ANSWERS = np.where(DRAW.random(200) < 0.4, SAID, ANSWERS)
+TRUE_YES = sum(1 for said, answer in zip(SAID, ANSWERS, strict=True) if said == answer == 1)
+TRUE_NO = sum(1 for said, answer in zip(SAID, ANSWERS, strict=True) if said == answer == 0)
+FALSE_YES = sum(1 for said, answer in zip(SAID, ANSWERS, strict=True) if said > answer)
+FALSE_NO = sum(1 for said, answer in zip(SAID, ANSWERS, strict=True) if said < answer)
+
+
+def correlation(some: list[float], others: list[float]) -> float:
+    """Pearson's, as it is written in books."""
+    mean, other_mean = sum(some) / len(some), sum(others) / len(others)
+    products = sum((a - mean) * (b - other_mean) for a, b in zip(some, others, strict=True))
+    return products / math.sqrt(sum((a - mean) ** 2 for a in some) * sum((b - other_mean) ** 2 for b in others))
+
+
+def test_scores_of_two_classes_are_those_of_the_four_counts() -> None:
+    assert accuracy(SAID, ANSWERS) == pytest.approx((TRUE_YES + TRUE_NO) / 200)
+    assert f1(SAID, ANSWERS) == pytest.approx(2 * TRUE_YES / (2 * TRUE_YES + FALSE_YES + FALSE_NO))
+    under = (TRUE_YES + FALSE_YES) * (TRUE_YES + FALSE_NO) * (TRUE_NO + FALSE_YES) * (TRUE_NO + FALSE_NO)
+    assert matthews(SAID, ANSWERS) == pytest.approx((TRUE_YES * TRUE_NO - FALSE_YES * FALSE_NO) / math.sqrt(under))
+
+
+def test_scores_of_numbers_are_the_correlations_of_them_and_of_their_ranks() -> None:
+    said, answers = DRAW.normal(size=50), DRAW.normal(size=50)
+    assert pearson(said, answers) == pytest.approx(correlation(list(said), list(answers)))
+    ranks = [[sum(other < one for other in values) for one in values] for values in (said, answers)]
+    assert spearman(said, answers) == pytest.approx(correlation(*ranks))
+    assert pearson(2 * answers + 1, answers) == pytest.approx(1)
+    assert spearman(np.exp(answers), answers) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("score", [f1, matthews, pearson, spearman])
+def test_who_always_says_the_same_has_a_score_of_0(score) -> None:  # type: ignore[no-untyped-def]
+    assert score(np.zeros(200), ANSWERS) == 0
+
+
+def test_a_set_counts_with_the_mean_of_its_scores_over_its_groups() -> None:
+    of = GlueSet(name="twice", labels=("0", "1"), scores=("accuracy", "f1"))
+    group = np.arange(200) >= 150
+    found = of.scored(SAID, ANSWERS, group)
+    each = [accuracy(SAID[:150], ANSWERS[:150]), accuracy(SAID[150:], ANSWERS[150:])]
+    assert found["twice_accuracy"] == pytest.approx(sum(each) / 2)
+    assert found["twice"] == pytest.approx((found["twice_accuracy"] + found["twice_f1"]) / 2)
+    one = GlueSet(name="one", labels=("0", "1"), scores=("accuracy",))
+    assert one.scored(SAID, ANSWERS, group) == {"one": pytest.approx(sum(each) / 2)}
+
+
+def test_the_error_of_a_share_is_that_of_a_share() -> None:
+    of = GlueSet(name="one", labels=("0", "1"), scores=("accuracy",))
+    draw = np.random.default_rng(0)
+    answer = draw.integers(2, size=4000)
+    said = np.where(draw.random(4000) < 0.5, answer, draw.integers(2, size=4000))
+    found = scored(of, {"said": said, "answer": answer, "group": np.zeros(4000)})
+    assert found["one_se"] == pytest.approx(math.sqrt(found["one"] * (1 - found["one"]) / 4000), rel=0.5)
+
+
+def test_the_score_of_all_is_the_mean_over_sets() -> None:
+    found = {"one": {"one": 0.5, "one_se": 0.03}, "two": {"two": 0.7, "two_se": 0.04, "two_f1": 0.9, "two_f1_se": 0.1}}
+    assert together(found) == {
+        "score": pytest.approx(0.6),
+        "score_se": pytest.approx(0.025),
+        "one": 0.5,
+        "one_se": 0.03,
+        "two": 0.7,
+        "two_se": 0.04,
+    }
+    assert parts_of(found) == {"two_f1": 0.9, "two_f1_se": 0.1}
+    assert "score_se" not in together({"one": {"one": 0.5}, "two": found["two"]})

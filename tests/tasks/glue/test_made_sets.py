@@ -1,0 +1,70 @@
+"""The two sets that are made of the English inside this Python."""
+
+from collections import Counter
+
+import pytest
+
+from tasks.glue.made import next_sentence, word_order
+from tasks.glue.sets import SetTexts
+from tasks.language.corpus import stdlib_corpus
+from tasks.language.shards import texts_of
+
+CORPUS = stdlib_corpus()
+MADE = {"word_order": word_order(CORPUS), "next_sentence": next_sentence(CORPUS)}
+
+
+def in_a_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+TRAIN = in_a_line(" ".join(texts_of(CORPUS.train)))
+HELD_OUT = in_a_line(" ".join(texts_of((*CORPUS.validation, *CORPUS.test))))
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_train_and_dev_share_no_sentence_and_are_of_other_documents(name: str) -> None:
+    made = MADE[name]
+    learnt = {sentence for texts in made.train.texts for sentence in texts}
+    held_out = {sentence for texts in made.dev[0].texts for sentence in texts}
+    assert len(made.train.texts) > 3000
+    assert len(made.dev[0].texts) > 700
+    assert not learnt & held_out
+    assert sum(sentence in TRAIN for sentence in held_out) <= 0.01 * len(held_out)  # as a part of a longer one
+    written = [texts[0] for texts, answer in zip(made.dev[0].texts, made.dev[0].answers, strict=True) if answer]
+    assert all(sentence in HELD_OUT for sentence in written)
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_classes_are_equally_frequent_and_each_text_stands_once(name: str) -> None:
+    for part in (MADE[name].train, *MADE[name].dev):
+        assert sum(part.answers) / len(part.answers) == pytest.approx(0.5, abs=0.05)
+        assert len(set(part.texts)) == len(part.texts)
+
+
+def test_in_a_sentence_out_of_order_two_neighbours_have_swapped() -> None:
+    def undone(sentence: str) -> list[str]:
+        words = sentence.split()
+        return [
+            " ".join([*words[:place], words[place + 1], words[place], *words[place + 2 :]])
+            for place in range(1, len(words) - 2)
+        ]
+
+    part = MADE["word_order"].train
+    for (sentence,), answer in list(zip(part.texts, part.answers, strict=True))[::20]:
+        assert (sentence in TRAIN) == bool(answer)
+        assert answer or any(one in TRAIN for one in undone(sentence))
+
+
+def test_what_did_not_come_next_came_next_somewhere_else() -> None:
+    part = MADE["next_sentence"].train
+    pairs = list(zip(part.texts, part.answers, strict=True))
+    for (first, second), answer in pairs[::20]:
+        assert (f"{first} {second}" in TRAIN) == bool(answer)
+    apart = Counter(second for (_, second), answer in pairs if not answer)
+    assert sum(apart.values()) < 1.05 * len(apart)  # a few sentences follow several others
+
+
+def test_what_is_made_is_a_function_of_the_text_alone() -> None:
+    assert isinstance(MADE["word_order"], SetTexts)
+    assert word_order(CORPUS) == MADE["word_order"]
+    assert next_sentence(CORPUS) == MADE["next_sentence"]
