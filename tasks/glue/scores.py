@@ -30,7 +30,7 @@ def matthews(said: Answers, answers: Answers) -> float:
     """Matthews' correlation of classes; 0 where always the same is said."""
     from sklearn.metrics import matthews_corrcoef
 
-    return float(matthews_corrcoef(answers, said))
+    return float(matthews_corrcoef(answers, said)) if np.ptp(said) and np.ptp(answers) else 0.0
 
 
 def pearson(said: Answers, answers: Answers) -> float:

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import ClassVar, final
 
 from tasks.base import Metric
-from tasks.glue.made import next_sentence, word_order
+from tasks.glue.made import reference, word_order
 from tasks.glue.recipe import GlueRecipe
 from tasks.glue.sets import GlueSet, SetTexts
 from tasks.glue.task import GlueTask
@@ -17,12 +17,12 @@ from tasks.language.masked_tasks import StdlibMLM
 _RECIPE = GlueRecipe(
     epochs=5, batch=16, lr=1e-3, weight_decay=0.01, clip=0.0, pretraining="proxy", accelerator="cpu", reports=1
 )
-_MADE: Mapping[str, Callable[[Corpus], SetTexts]] = {"word_order": word_order, "next_sentence": next_sentence}
+_MADE: Mapping[str, Callable[[Corpus], SetTexts]] = {"word_order": word_order, "reference": reference}
 
 
 @final
 class StdlibGlue(GlueTask):
-    """stdlib-mlm's network, fine-tuned on whether words are in order and on whether sentences follow each other."""
+    """stdlib-mlm's network, fine-tuned on whether words are in order and on where a sentence is from."""
 
     name = "stdlib-glue"
     takes_data = False
@@ -30,12 +30,12 @@ class StdlibGlue(GlueTask):
     base = StdlibMLM.base
     sets: ClassVar[Mapping[str, GlueSet]] = {
         "word_order": GlueSet(name="word_order", labels=("swapped", "written"), scores=("matthews",)),
-        "next_sentence": GlueSet(name="next_sentence", labels=("elsewhere", "next"), scores=("accuracy",)),
+        "reference": GlueSet(name="reference", labels=("docstring", "reference"), scores=("accuracy",)),
     }
     metrics = (
         Metric("score", "mean over sets", "max"),
         Metric("word_order", "Matthews correlation", "max"),
-        Metric("next_sentence", "share", "max"),
+        Metric("reference", "share", "max"),
     )
     presets = {  # noqa: RUF012
         "smoke": replace(_RECIPE, epochs=0, steps=2, measured=64, pretraining="smoke"),

@@ -16,6 +16,10 @@ from PIL import Image
 from torch import Tensor, nn
 from torchvision.datasets import CIFAR10
 
+from tasks.glue.files import GLUE
+
+WORDS = ("the", "module", "returns", "a", "list", "of", "names", "and", "values")
+
 
 @pytest.fixture(autouse=True, scope="session")
 def own_cache_of_tasks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
@@ -165,9 +169,26 @@ def latent_folder(tmp_path: Path, tiny_vae: Path, monkeypatch: pytest.MonkeyPatc
 @pytest.fixture
 def text_folder(tmp_path: Path) -> Path:
     """Documents in JSON Lines: 40 to train on, 10 to validate and 10 to test on."""
-    words = ("the", "module", "returns", "a", "list", "of", "names", "and", "values")
     draw = np.random.default_rng(0)
     for split, documents in (("train", 40), ("validation", 10), ("test", 10)):
-        lines = [json.dumps({"text": " ".join(draw.choice(words, 30))}) for _ in range(documents)]
+        lines = [json.dumps({"text": " ".join(draw.choice(WORDS, 30))}) for _ in range(documents)]
         (tmp_path / f"{split}.jsonl").write_text("\n".join(lines))
     return tmp_path
+
+
+@pytest.fixture
+def glue_data(text_folder: Path) -> Path:
+    """GLUE's eight sets in GLUE's own files of 40 and 10 lines, and text to train on before, as `--data` has them."""
+    draw, folder = np.random.default_rng(1), text_folder / "glue"
+    for of in GLUE.values():
+        header = of.header or ("id", *of.columns, of.label)
+        for name, lines in (("train", 40), *((dev, 10) for dev in of.dev)):
+            rows = [] if of.header else ["\t".join(header)]
+            for number in range(lines):
+                label = of.labels[number % len(of.labels)] if of.labels else f"{number % 6}.0"
+                values = {"id": str(number), "source": "gj04", "mark": "", of.label: label}
+                rows.append("\t".join(values.get(one) or " ".join(draw.choice(WORDS, 5)) for one in header))
+            path = folder / of.folder / f"{name}.tsv"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("\n".join(rows) + "\n")
+    return Path(f"{folder},pretraining={text_folder}")

@@ -14,6 +14,7 @@ from tasks.testing import CONTRACT
 
 FOLDERS = {
     "cifar10-vit": "cifar10_folder",
+    "glue": "glue_data",
     "imagenet-dit": "latent_folder",
     "imagenet-vit": "image_folder",
     "lra-image": "cifar10_folder",
