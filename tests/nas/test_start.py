@@ -71,3 +71,13 @@ def test_a_network_of_another_version_is_refused() -> None:
     Path("first", RECORD).write_text(json.dumps(changed))
     with pytest.raises(UserError, match="Take one of these, or train again"):
         nas.evaluate("digits-vit", preset="smoke", start="first")
+
+
+def test_a_network_of_masked_text_is_fine_tuned_and_kept_as_it_was() -> None:
+    before = nas.evaluate("stdlib-mlm", arch=NETWORK, preset="smoke", save="first")
+    after = nas.evaluate("stdlib-glue", preset="smoke", start="first", save="second")
+    assert after.architecture == before.architecture
+    assert after.steps == 4
+    assert fingerprint(read_weights(Path("second"))) == fingerprint(read_weights(Path("first"))) == after.start
+    with pytest.raises(UserError, match="this takes 'stdlib-mlm' version 1"):
+        nas.evaluate("stdlib-mlm", preset="smoke", start="second")
