@@ -29,6 +29,7 @@ from nas.doors.retrofit import retrofit
 from nas.doors.search import search
 from nas.doors.show import show as show_wiring
 from nas.doors.tournament import tournament
+from nas.given_once import check_given_once
 from nas.options import command
 from nas.run_file import expanded
 from nas.workers.left_behind import LEFT_BEHIND
@@ -64,11 +65,11 @@ def _run() -> int:
     """Do what the words of the command line ask for; the status that typer ends with."""
     if sys.stdout is None:
         raise UserError("standard output is closed, and nothing could be printed. Leave it open, or give > /dev/null.")
+    commands = vars(get_command(app))["commands"]
+    words = expanded(sys.argv[1:], commands)
+    check_given_once(words, commands)
     try:
-        return (
-            app(args=expanded(sys.argv[1:], vars(get_command(app))["commands"]), prog_name="nas", standalone_mode=False)
-            or 0
-        )
+        return app(args=words, prog_name="nas", standalone_mode=False) or 0
     except _UsageError as error:
         command = error.ctx.command_path if error.ctx else "nas"
         text = " ".join(error.format_message().replace("Value error, ", "").split())

@@ -1,0 +1,38 @@
+"""An option that holds one value is given once."""
+
+import sys
+
+import pytest
+
+from nas.cli import main
+
+
+def said(words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> tuple[object, str]:
+    monkeypatch.setattr(sys, "argv", ["nas", *words])
+    with pytest.raises(SystemExit) as end:
+        main()
+    return end.value.code, capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["evaluate", "digits-vit", "--set", "lr=1e-3", "--set", "batch=8"],
+        ["evaluate", "digits-vit", "--set=lr=1e-3", "--set", "batch=8"],
+        ["results", "x.db", "--where", "depth=3", "--where", "seed=1"],
+    ],
+)
+def test_twice_is_a_line(words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    code, err = said(words, monkeypatch, capsys)
+    assert code == 2
+    assert "is given once, got it 2 times" in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_options_of_several_values_may_stand_twice(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["search", "digits-vit", "--axis", "depth=1:2", "--axis", "nothing=1:2", "--preset", "nowhere"]
+    code, err = said(words, monkeypatch, capsys)
+    assert code == 2
+    assert "is given once" not in err
