@@ -128,5 +128,5 @@ def test_another_network_than_the_checkpoints(trained: Path) -> None:
         nas.show("digits-vit", checkpoint=trained, arch="depth=3")
     with pytest.raises(UserError, match="topology=resnet"):
         nas.show("digits-vit", checkpoint=trained, topology="resnet")
-    with pytest.raises(UserError, match=r"is of task 'digits-vit' version \d+, this is 'digit-ranks-vit'"):
+    with pytest.raises(UserError, match=r"is of task 'digits-vit' version \d+, this takes 'digit-ranks-vit'"):
         nas.show("digit-ranks-vit", checkpoint=trained)
