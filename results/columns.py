@@ -50,6 +50,8 @@ PREFIXES = ("test_", "speed_", "recipe_", "version_", "metric_", "measure_", "pr
 RESERVED = frozenset({*FIXED, *PROFILE, *CURVE, "uncounted"})
 """Names that no metric may have, in any case."""
 
+_encoded = json.JSONEncoder().encode  # json.dumps, less a part of what it does before
+
 _METRIC = re.compile("[A-Za-z][A-Za-z0-9_]*")
 
 
@@ -127,7 +129,9 @@ def places(
 
 def cell(value: Any) -> Any:
     """A list or an object as JSON, true and false as these words."""
-    return json.dumps(value) if isinstance(value, bool | list | dict) else value
+    if value is True or value is False:
+        return "true" if value else "false"
+    return _encoded(value) if isinstance(value, list | dict) else value
 
 
 @lru_cache(maxsize=1024)

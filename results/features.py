@@ -4,6 +4,7 @@ Shapes: n = architectures.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -47,10 +48,17 @@ def _told(record: Record) -> Iterator[tuple[str, Any]]:
         if spec is not None:
             yield name, spec.name
             yield from ((f"{spec.name}.{option}", each) for option, each in spec.options.items())
-        elif (name in SHAPE or name in _SIZES or name.startswith("recipe_")) and value is not None:
+        elif value is not None and _tells(name):
             yield name, value
 
 
+@lru_cache(maxsize=1024)
+def _tells(name: str) -> bool:
+    """Whether a column tells architectures apart."""
+    return name in SHAPE or name in _SIZES or name.startswith("recipe_")
+
+
+@lru_cache(maxsize=1024)
 def _spec(topology: Any) -> Spec | None:
     """A name with its options; None where it is another word, as of blocks that differ."""
     try:

@@ -8,6 +8,7 @@ Shapes: n = architectures, m = objectives, D = draws.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import hypot, isfinite, sqrt
 from statistics import NormalDist, fmean
 from typing import Any
@@ -170,12 +171,19 @@ def _standings(
 def _candidate(line: Record) -> tuple[Any, ...]:
     """What makes rows of one architecture and recipe alike; a line that does not say its architecture has its own."""
     key = line.get("key") or (tuple(line[name] for name in SHAPE) if {*SHAPE} <= line.keys() else id(line))
-    return key, *((name, value) for name, value in line.items() if name.startswith("recipe_") and value not in UNSET)
+    return key, *((name, line[name]) for name in _settings(tuple(line)) if line[name] not in UNSET)
+
+
+@lru_cache
+def _settings(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The columns of a recipe, of those of a line: most lines have the same."""
+    return tuple(name for name in names if name.startswith("recipe_"))
 
 
 def _measured(lines: Sequence[Record], every: Sequence[Sequence[Record]], objectives: Sequence[str]) -> list[str]:
     """The columns that noise is in: with a standard error, or objectives of which there are several readings."""
-    names = [name for name in lines[0] if any(line.get(f"{name}_se") is not None for line in lines)]
+    read = [name for name in lines[0] if f"{name}_se" in lines[0]]
+    names = [name for name in read if any(line[f"{name}_se"] is not None for line in lines)]
     trained = [name for name in objectives if name not in _COUNTED and any(len(own) > 1 for own in every)]
     return list(dict.fromkeys([*names, *trained]))
 
@@ -202,8 +210,9 @@ def _means(own: Sequence[Record], spreads: Mapping[str, float | None]) -> dict[s
 
 def _record(own: Sequence[Record], means: Mapping[str, Mean], objectives: Sequence[str]) -> Record:
     """The columns in which rows agree, and their means; objectives always."""
-    first, *others = own
-    record = {name: value for name, value in first.items() if all(line.get(name) == value for line in others)}
+    record = dict(own[0])
+    for line in own[1:]:
+        record = {name: value for name, value in record.items() if line.get(name) == value}
     for name, mean in means.items():
         record |= {name: mean.value, f"{name}_se": mean.error or None}
     for name in objectives:  # a latency, or a count of other files

@@ -20,6 +20,7 @@ from search_spaces.errors import Notice, UserError, unknown
 from search_spaces.spec import MOST_INTEGER
 
 _NUMBERS = frozenset({int, float})
+_TEXTS = frozenset({str, NoneType})
 _KINDS: Mapping[type, tuple[type, ...]] = {int: (int,), float: (int, float), str: (str,)}
 """What a column holds -> what may be put into it."""
 
@@ -116,8 +117,9 @@ def _table(records: Iterable[Mapping[str, Any]], first: Iterable[str]) -> pa.Tab
     arrays = {}
     for name in names:
         values = [line.get(name) for line in lines]
-        kind = TYPES[name] if name in TYPES else _common(set(map(type, values)))
-        arrays[name] = array([*map(_text, values)] if kind is str else values, kind)
+        kinds = set(map(type, values))
+        kind = TYPES[name] if name in TYPES else _common(kinds)
+        arrays[name] = array([*map(_text, values)] if kind is str and not kinds <= _TEXTS else values, kind)
     return pa.table(arrays)
 
 

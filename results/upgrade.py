@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from results.strict_json import NUMBERS, POINTS, TEXTS, BadRow, is_integer, is_number, shaped
+from results.strict_json import NUMBER, NUMBERS, POINTS, TEXTS, BadRow, is_integer, shaped
 
 ROW_VERSION = 2
 
@@ -57,7 +57,7 @@ def _point(point: Any) -> dict[str, Any]:
 
 def _listed(curve: Any) -> list[Any]:
     if not isinstance(curve, list):
-        raise BadRow(f"'curve' must be {POINTS[0]}, got {curve!r:.60}")
+        raise BadRow(f"'curve' must be {POINTS.words}, got {curve!r:.60}")
     return curve
 
 
@@ -70,6 +70,6 @@ def _group(name: str) -> str:
 
 _NEW = ("metrics", "measures", "speeds", "recipe", "provenance")
 _KEPT = ("wall_s", "versions")
-_VERSION_1 = {"validation": NUMBERS, "curve": POINTS, "versions": TEXTS, "wall_s": ("a number", is_number)}
+_VERSION_1 = {"validation": NUMBERS, "curve": POINTS, "versions": TEXTS, "wall_s": NUMBER}
 _STEPS: Mapping[int, Callable[[Mapping[str, Any]], dict[str, Any]]] = {1: _from_version_1}
 """Version -> what makes a record of the next version of it."""

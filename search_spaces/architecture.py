@@ -15,6 +15,7 @@ _WIDEST = 2**24  # of any other: a thousand times what was ever trained
 _KINDS = {int: "an integer", str: "text"}
 _TEXTS = ("topology", "model", "blocks")
 _LEFT_OUT = ("model", "blocks")  # where they are empty: keys are older than they
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 BY_BLOCK = ("heads", "head_dim", "hidden")
 """The fields in which blocks may differ."""
@@ -117,7 +118,7 @@ class Architecture:
     @property
     def key(self) -> str:
         """Ten hex digits, equal for equal architectures on every machine and in every version."""
-        text = json.dumps(self._said(), sort_keys=True, separators=(",", ":"))
+        text = _ENCODER.encode(self._said())
         return hashlib.sha256(text.encode()).hexdigest()[:10]
 
     def each(self, field: str) -> tuple[int, ...]:
