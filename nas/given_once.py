@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
+from nas.run_file import command_of
 from search_spaces.errors import UserError
 
 
@@ -13,7 +14,7 @@ def check_given_once(words: Sequence[str], commands: Mapping[str, Any]) -> None:
 
     `commands` are typer's, by their names.
     """
-    command = next((word for word in words if word in commands), None)
+    command = command_of(words, commands)
     if command is None:
         return
     options = [one for one in commands[command].params if one.param_type_name == "option"]
@@ -21,4 +22,7 @@ def check_given_once(words: Sequence[str], commands: Mapping[str, Any]) -> None:
     flags = (word.partition("=")[0] for word in takewhile(lambda word: word != "--", words))
     for name, times in Counter(names[flag] for flag in flags if flag in names).items():
         if times > 1:
-            raise UserError(f"{name} is given once, got it {times} times. Several values of it go in one, with commas.")
+            raise UserError(
+                f"{name} is given once, got it {times} times. Leave one out; where it takes several values, "
+                "they go in one, with commas."
+            )

@@ -42,10 +42,11 @@ def keep_network(task: Task, job: EvaluationJob, fitted: Fitted) -> None:
         return
     if not places:
         return
+    steps = fitted.steps if fitted.network_steps is None else fitted.network_steps
     weights = weights_of(fitted.network)  # all of the processes that train together gather them
     for place in places if first_process() else ():
         try:
-            save_checkpoint(place, weights, _record(task, job, int(fitted.steps)))
+            save_checkpoint(place, weights, _record(task, job, steps))
         except OSError as error:
             warnings.warn(f"the trained network could not be kept in {place}: {error.strerror}.", Notice, 2)
 
@@ -62,6 +63,8 @@ def _record(task: Task, job: EvaluationJob, steps: int) -> Record:
     settings |= {f"recipe.{name}": value for name, value in job.settings}
     if job.data is not None:
         settings["data"] = job.data
+    if encoding := task.encoding():
+        settings["encoding"] = encoding
     return Record(
         task=task.name,
         task_version=task.version,

@@ -17,6 +17,7 @@ from search_spaces.checkpoint import Record, read_record
 from search_spaces.errors import UserError, unknown
 from search_spaces.retrofit import retrofit_checkpoint
 from search_spaces.spec import Scalar
+from search_spaces.topologies.registry import refusal
 from tasks.base import Task
 from tasks.registry import TASKS
 
@@ -73,10 +74,11 @@ def origin_of(
 def started_from(
     checkpoint: Path, task: Task, save: str | Path | None, changes: Mapping[str, str | None]
 ) -> Architecture:
-    """The architecture of a trained network whose weights another training of its task begins with.
+    """The architecture of a trained network whose weights a training begins with, of its task or one that follows it.
 
     Raises:
-        UserError: It is of another task, changes to its architecture were asked for, or it would be written over.
+        UserError: It is of another task or another encoding, cannot be wired, changes to its architecture were asked
+            for, or it would be written over.
     """
     for flag, value in changes.items():
         if value:
@@ -85,7 +87,17 @@ def started_from(
     check_task(record, task.starts(), checkpoint)
     if save is not None and Path(save).resolve() == checkpoint.resolve():
         raise UserError(f"--save must be another folder than --start, got {save}.")
+    if reason := refusal(record.architecture):
+        raise UserError(f"{checkpoint} holds {record.architecture}, which cannot be built: {reason}")
+    check_encoding(record, task, checkpoint)
     return record.architecture
+
+
+def data_of(checkpoint: Path, reference: str) -> str | None:
+    """What a network of this task was trained on, as `--data` says it; None where it is another's or was not told."""
+    settings = read_record(checkpoint).settings
+    data = settings.get("data") if settings.get("reference") == reference else None
+    return None if data is None else str(data)
 
 
 def check_task(record: Record, tasks: Mapping[str, int], checkpoint: Path) -> None:
@@ -95,6 +107,16 @@ def check_task(record: Record, tasks: Mapping[str, int], checkpoint: Path) -> No
         raise UserError(
             f"{checkpoint} is of task {record.task!r} version {record.task_version}, this takes {wanted}. "
             "Take one of these, or train again."
+        )
+
+
+def check_encoding(record: Record, task: Task, checkpoint: Path) -> None:
+    """Raise UserError where what a network has learnt is of another tokenizer's ids, which have the same shapes."""
+    if "encoding" in record.settings and record.settings["encoding"] != task.encoding():
+        of = record.settings.get("data")
+        raise UserError(
+            f"{checkpoint} was trained with another tokenizer than that of this text. Give it the data that it was "
+            f"trained on{'' if of is None else f' ({of})'}, or that tokenizer."
         )
 
 
@@ -123,6 +145,7 @@ def rewired(origin: Origin, topology: str, seed: int, save: Path | None) -> tupl
     torch.manual_seed(seed)  # of what the topology adds
     start = target / "start" if first_process() else Path(mkdtemp())  # two must not write the same files
     record = read_record(origin.folder)
+    check_encoding(record, origin.task, origin.folder)
 
     def build(architecture: Architecture) -> nn.Module:
         return network_of(origin.task, replace(record, architecture=architecture))

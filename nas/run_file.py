@@ -24,7 +24,7 @@ def expanded(words: Sequence[str], commands: Mapping[str, Any]) -> list[str]:
 
     `commands` are typer's, by their names.
     """
-    command = next((word for word in words if word in commands), None)
+    command = command_of(words, commands)
     at = next((index for index, word in enumerate(words) if word.startswith("@") and len(word) > 1), None)
     if command is None or at is None or at < list(words).index(command):
         return list(words)
@@ -42,6 +42,11 @@ def expanded(words: Sequence[str], commands: Mapping[str, Any]) -> list[str]:
             options += [flag] * (value is True) if isinstance(value, bool) else [f"{flag}={each}" for each in values]
     in_order = [word for name in names for word in arguments.get(name, [])]
     return [*words[:at], *in_order, *options, *words[at + 1 :]]
+
+
+def command_of(words: Sequence[str], commands: Mapping[str, Any]) -> str | None:
+    """The command that a command line is of, if it is of one."""
+    return next((word for word in words if word in commands), None)
 
 
 def save(context: typer.Context, file: Path) -> None:

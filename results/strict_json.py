@@ -21,7 +21,6 @@ MOST_TEXT = 16 * 2**20
 """Characters of a text that is parsed; a Row has a few thousand."""
 
 
-
 class Kind(NamedTuple):
     """What a parsed value must be.
 

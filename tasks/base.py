@@ -48,6 +48,7 @@ class Fitted:
         measures: What else was learnt of data or network (skipped_documents, env_steps), which is no metric.
         speeds: What the training did in a second; they differ each time, and two Fitted may be equal.
         network: The trained network, with the parameters of `Task.build`'s; None where the task does not give it.
+        network_steps: Those of the steps that the network has behind it; None where it is all of them.
 
     Numbers may be tensors or NumPy's of one element: they become plain ones. Of `measures` and `speeds`, what is no
     number is left out with a Notice: what is told beside the metrics takes no training with it.
@@ -62,6 +63,7 @@ class Fitted:
     measures: Mapping[str, float] = field(default_factory=dict)
     speeds: Mapping[str, float] = field(default_factory=dict, compare=False)
     network: nn.Module | None = field(default=None, compare=False, repr=False)
+    network_steps: int | None = None
 
     def __post_init__(self) -> None:
         if self.network is not None and not isinstance(self.network, nn.Module):
@@ -175,6 +177,10 @@ class Task(ABC):
     def closed_form(self, architecture: Architecture) -> Count | None:
         """The network's parameters and MACs for one example by arithmetic, or None where nobody has worked them out."""
         return None
+
+    def encoding(self) -> str:
+        """What inputs mean to its networks where its version does not fix it: of text, its tokenizer's fingerprint."""
+        return ""
 
     def starts(self) -> Mapping[str, int]:
         """Name -> version of the tasks whose trained networks a training of this one may begin with."""

@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -175,7 +176,7 @@ class HuggingFaceTask(SupervisedTask):
         arrays = {name: values.numpy() for name, values in measured.items() if " " in name}
         found = _of_batches(measured["loss"], measured["opens"])
         if arrays:
-            found |= jackknife(lambda which: self._computed(arrays, which), len(measured["loss"]))
+            found |= jackknife(lambda which: self._computed(arrays, which), np.arange(len(measured["loss"])))
         known = {one.name for one in self.metrics}
         missing = sorted(known - set(found))
         if missing:

@@ -1,26 +1,35 @@
-"""The standard error of whatever is worked out from examples: from leaving out a part of them at a time."""
+"""The standard error of whatever is worked out from examples: from leaving out a part of them at a time.
+
+Shapes: E = examples.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 GROUPS = 20
 """Parts of the examples, each left out once, that the standard error of a metric is made from."""
 
 
-def jackknife(computed: Callable[[Any], Mapping[str, float]], examples: int) -> dict[str, float]:
+def jackknife(computed: Callable[[Any], Mapping[str, float]], clusters: NDArray[Any]) -> dict[str, float]:
     """Metrics of all examples, and the standard error that leaving out each of GROUPS parts of them shows.
 
-    `computed` is given which examples are meant. The parts are of every GROUPS-th example: whatever the metric is, a
-    share or an F1, its error is estimated to about a sixth of itself.
+    `computed` is given which examples are meant, as their numbers. A part is every GROUPS-th cluster: whatever the
+    metric is, a share or an F1, its error is estimated to about a sixth of itself, and worse where clusters are few.
+
+    Args:
+        computed: The metrics of some examples.
+        clusters: What each example is of, [E]: those of one document have much in common, and are left out together.
     """
-    every = np.arange(examples)
+    every = np.arange(len(clusters))
     found = dict(computed(every))
-    groups = min(GROUPS, examples)
+    known, number = np.unique(clusters, return_inverse=True)
+    groups = min(GROUPS, len(known))
     if groups < 2:
         return found
-    without = [computed(every[every % groups != group]) for group in range(groups)]
+    without = [computed(every[number % groups != group]) for group in range(groups)]
     for name in list(found):
         values = np.array([one[name] for one in without])
         error = float(np.sqrt((groups - 1) * values.var()))

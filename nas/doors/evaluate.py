@@ -36,17 +36,20 @@ def evaluate(
 ) -> "Row":
     """Train one architecture and return its Row; what the store knows is not trained again.
 
-    `start` is the folder of a trained network of this task, to begin with its weights and to have its architecture.
+    `start` is the folder of a trained network of this task, or of one that it follows, to begin with its weights and to
+    have its architecture; `data` is then by default what a network of this task was trained on.
 
     Raises UserError where what was asked for cannot be. A training that failed is a Row with its reason.
     """
     with said_if_slow(LOADING):
         from nas.asking import architecture_of, check_asked, settings_of
         from nas.jobs import EvaluationJob, fresh_task, text_of
-        from nas.retrofitting import started_from
+        from nas.retrofitting import data_of, started_from
         from nas.scheduler import evaluate_all
         from nas.workers.resources import Resources
     check_asked(seed=seed, threads=threads, until=until, storage=storage, log=log)
+    if start is not None and data is None:
+        data = data_of(Path(start), task)
     of = fresh_task(task, data)
     began = None if start is None else started_from(Path(start), of, save, {"--arch": arch, "--topology": topology})
     architecture = began or architecture_of(of, preset, arch, topology)

@@ -1,7 +1,9 @@
 """GLUE's sets as files: the TSV that GLUE itself gives, or the parquet of the hub's nyu-mll/glue."""
 
+import math
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -134,7 +136,8 @@ def _check_short(path: Path, short: int, whole: int, columns: int) -> None:
     """Say that lines were left out. Raises UserError where they are many, or no other is there."""
     if short > _SHORT * whole or not whole:
         raise UserError(
-            f"{path} has {short} lines without all of their {columns} columns, and {whole} with. Take GLUE's own file."
+            f"{path} has {short} lines without a text, an answer or one of {columns} columns, and {whole} whole ones. "
+            "Take GLUE's own file."
         )
     if short:
         warnings.warn(f"{path}: {short} of {short + whole} lines are short, and left out.", Notice, 2)
@@ -159,15 +162,20 @@ def _of_columns(of: SetFiles, columns: Mapping[str, Sequence[Any]], source: str)
     """Texts and answers by the hub's columns."""
     if missing := [name for name in (*of.hub_columns, "label") if name not in columns]:
         raise UserError(f"{source} has no column {missing[0]!r}. Its columns: {', '.join(columns)}.")
-    labels: Iterable[Any] = columns["label"]
-    if of.labels:
-        labels = (of.labels[one] if one in range(len(of.labels)) else one for one in labels)
-    answers = [_answer(of, str(one), f"{source}, row {row}") for row, one in enumerate(labels)]
-    return Labelled(list(_rows(columns[name] for name in of.hub_columns)), answers)
+    answers = [_hub_answer(of, one, f"{source}, row {row}") for row, one in enumerate(columns["label"])]
+    texts = list(zip(*(columns[name] for name in of.hub_columns), strict=True))
+    for row, text in enumerate(texts):
+        if not all(isinstance(one, str) for one in text):
+            raise UserError(f"{source}, row {row}: texts must be text, got {text!r:.80}. Take the hub's own file.")
+    return Labelled(texts, answers)
 
 
-def _rows(columns: Iterable[Sequence[Any]]) -> Iterator[tuple[str, ...]]:
-    return (tuple(map(str, row)) for row in zip(*columns, strict=True))
+def _hub_answer(of: SetFiles, label: Any, place: str) -> float:
+    """The answer as the hub has it: a class by its number. Raises UserError for any other."""
+    classes = range(len(of.labels))
+    if of.labels and not (type(label) is int and label in classes):
+        raise UserError(f"{place}: label must be one of {', '.join(map(str, classes))}, got {label!r:.60}.")
+    return float(label) if of.labels else _answer(of, str(label), place)
 
 
 def _answer(of: SetFiles, label: str, place: str) -> float:
@@ -177,8 +185,8 @@ def _answer(of: SetFiles, label: str, place: str) -> float:
             return float(of.labels.index(label))
         wanted = "one of " + ", ".join(of.labels)
     else:
-        try:
-            return float(label)
-        except ValueError:
-            wanted = "a number"
+        with suppress(ValueError):
+            if math.isfinite(number := float(label)):
+                return number
+        wanted = "a finite number"
     raise UserError(f"{place}: {of.label} must be {wanted}, got {label!r}. Take GLUE's own file.")

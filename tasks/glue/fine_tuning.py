@@ -26,7 +26,7 @@ _POOLED = 1024
 """Features between the mean over tokens and the answer, whatever the width."""
 
 
-class Judge(nn.Module):
+class TextClassifier(nn.Module):
     """An encoder, the mean over its tokens, a linear layer with tanh, dropout, and the answer.
 
     The cramming code (Geiping and Goldstein, 2023) names two ways to pool, the mean in its architecture and the first
@@ -81,13 +81,13 @@ class FineTuning(SupervisedTask):
 
     def build(self, architecture: Architecture) -> nn.Module:
         """What answers, as it was drawn."""
-        return self._judge(architecture, dropout=0.0)
+        return self._network(architecture, dropout=0.0)
 
     def training_form(self, architecture: Architecture, recipe: GlueRecipe) -> nn.Module:
         """The same with dropout and the given weights."""
-        judge = self._judge(architecture, recipe.dropout)
-        load_weights(judge.encoder, self.weights, "the trained encoder")
-        return judge
+        network = self._network(architecture, recipe.dropout)
+        load_weights(network.encoder, self.weights, "the trained encoder")
+        return network
 
     def example(self) -> tuple[Tensor, Tensor]:
         """One text as long as the encoder's context."""
@@ -100,15 +100,15 @@ class FineTuning(SupervisedTask):
         return F.mse_loss(outputs[:, 0], targets["answer"].to(outputs.dtype))
 
     def measure(self, outputs: Tensor, targets: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-        """What is said, the answer and its group, each [B]."""
-        return {"said": outputs.argmax(dim=1) if self.of.labels else outputs[:, 0], **targets}
+        """What is predicted, the answer, its group and its document, each [B]."""
+        return {"predicted": outputs.argmax(dim=1) if self.of.labels else outputs[:, 0], **targets}
 
     def summary(self, measured: Mapping[str, Tensor]) -> Mapping[str, float]:
         """The set's scores, with standard errors by the jackknife."""
         arrays = {name: values.numpy() for name, values in measured.items()}
         return scored(self.of, arrays)
 
-    def _judge(self, architecture: Architecture, dropout: float) -> Judge:
+    def _network(self, architecture: Architecture, dropout: float) -> TextClassifier:
         of = self.trained
         encoder = build_masked(architecture, of.style, of.vocabulary, of.context, dropout=dropout)
-        return Judge(encoder, architecture.width, self.of.outputs, dropout)
+        return TextClassifier(encoder, architecture.width, self.of.outputs, dropout)

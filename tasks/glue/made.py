@@ -1,13 +1,15 @@
 """Two sets of GLUE's form, made of the English inside this Python.
 
 As CoLA does, `word_order` asks whether a sentence is as somebody wrote it; as SST-2 does, `reference` asks for its
-manner. What they test on is of documents that nothing is trained on. Pairs of sentences were tried (which follows,
+manner. What they test on is of documents that neither the pre-training nor anything else has seen; what validates is of
+documents that the pre-training has read. Pairs of sentences were tried (which follows,
 a shortened copy, halves of one): networks of this size and data answer them by chance.
 """
 
 import hashlib
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,15 +29,23 @@ _MOST = 4_000, 1_000
 Shards = tuple[TextShard, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Example:
+    """A sentence, its class, and the number of the document that it is from."""
+
+    text: Text
+    answer: int
+    document: int
+
+
 def word_order(corpus: Corpus) -> SetTexts:
     """Sentences as they were written, class 1, or, class 0, with two words swapped that were neighbours."""
 
-    def made(shards: Shards) -> Iterator[tuple[Text, int]]:
-        every = (one for text in texts_of(shards) for part in _paragraphs(text) for one in part)
-        for sentence in dict.fromkeys(filter(_is_whole, every)):
+    def made(shards: Shards) -> Iterator[_Example]:
+        for sentence, (document, _) in _sentences(shards).items():
             draws = _draws_of(sentence)
-            written = bool(draws.integers(2))
-            yield (sentence if written else _swapped(sentence, draws),), written
+            written = int(draws.integers(2))
+            yield _Example((sentence if written else _swapped(sentence, draws),), written, document)
 
     return _set(corpus, made)
 
@@ -44,32 +54,40 @@ def reference(corpus: Corpus) -> SetTexts:
     """Sentences of the language reference, class 1, and as many of docstrings, class 0."""
     topics = {text for name, text in stdlib_documents().items() if name.startswith("topic ")}
 
-    def made(shards: Shards) -> Iterator[tuple[Text, int]]:
-        found: dict[str, bool] = {}
-        for text in texts_of(shards):
-            for sentence in (one for part in _paragraphs(text) for one in part if _is_whole(one)):
-                found.setdefault(sentence, text in topics)
-        others = [sentence for sentence, of_topic in found.items() if not of_topic]
+    def made(shards: Shards) -> Iterator[_Example]:
+        found = {sentence: (document, text in topics) for sentence, (document, text) in _sentences(shards).items()}
+        others = [sentence for sentence, (_, of_topic) in found.items() if not of_topic]
         most = min(len(others), len(found) - len(others))
         chosen = {others[number] for number in spread(len(others), most).tolist()}
-        for sentence, of_topic in found.items():
+        for sentence, (document, of_topic) in found.items():
             if of_topic or sentence in chosen:
-                yield (sentence,), of_topic
+                yield _Example((sentence,), int(of_topic), document)
 
     return _set(corpus, made)
 
 
-def _set(corpus: Corpus, made: Callable[[Shards], Iterator[tuple[Text, int]]]) -> SetTexts:
-    """What is made of the documents that are trained on, and of all others but for what is the same."""
+def _set(corpus: Corpus, made: Callable[[Shards], Iterator[_Example]]) -> SetTexts:
+    """What is made of the documents that are trained on, and of those that test, but for what is the same."""
     train = list(made(corpus.train))
-    known = {sentence for texts, _ in train for sentence in texts}
-    dev = [example for example in made(corpus.validation + corpus.test) if known.isdisjoint(example[0])]
+    known = {example.text for example in train}
+    dev = [example for example in made(corpus.test) if example.text not in known]
     return SetTexts(_labelled(train, _MOST[0]), (_labelled(dev, _MOST[1]),))
 
 
-def _labelled(examples: list[tuple[Text, int]], most: int) -> Labelled:
+def _labelled(examples: list[_Example], most: int) -> Labelled:
     chosen = [examples[number] for number in spread(len(examples), min(most, len(examples))).tolist()]
-    return Labelled([texts for texts, _ in chosen], [float(answer) for _, answer in chosen])
+    return Labelled(
+        [one.text for one in chosen], [float(one.answer) for one in chosen], [one.document for one in chosen]
+    )
+
+
+def _sentences(shards: Shards) -> dict[str, tuple[int, str]]:
+    """Each sentence once, with the number and the text of the first document that has it."""
+    found: dict[str, tuple[int, str]] = {}
+    for number, text in enumerate(texts_of(shards)):
+        for sentence in (one for part in _paragraphs(text) for one in part if _is_whole(one)):
+            found.setdefault(sentence, (number, text))
+    return found
 
 
 def _paragraphs(text: str) -> Iterator[list[str]]:

@@ -24,6 +24,7 @@ class GlueRecipe(Recipe):
 
     def __post_init__(self) -> None:
         Recipe.__post_init__(self)
+        object.__setattr__(self, "sets", tuple(sorted({*self.sets})))  # in any order it is one training
         if self.parametrization != STANDARD:
             raise UserError(
                 f"parametrization must be standard where trained weights are given, got {self.parametrization}."

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from search_spaces.errors import UserError
 from tasks.batches import Batch, chosen
 from tasks.glue.sets import Labelled, SetTexts, Text
 from tasks.language.tokenizer import Tokenizer, Tokens
@@ -21,7 +22,15 @@ _BLOCK = 10_000
 
 
 def splits_of(name: str, texts: SetTexts, tokenizer: Tokenizer, context: int) -> TensorSplits:
-    """A set as ids [E, N] with their lengths [E], and answers [E] with their groups [E]."""
+    """A set as ids [E, N] with their lengths [E], and answers [E] with their groups and documents, [E] each.
+
+    Raises:
+        UserError: There are not two examples to train on and to validate by, or none to test on.
+    """
+    for what, least, parts in (("train", 2, (texts.train,)), ("test", 1, texts.dev)):
+        for part in parts:
+            if len(part.texts) < least:
+                raise UserError(f"set {name!r} has {len(part.texts)} examples to {what} on, and needs {least}.")
     learnt = _batch(name, [texts.train], tokenizer, context)
     examples = len(texts.train.texts)
     held_out = spread(examples, max(1, min(_MOST_VALIDATED, examples // _VALIDATED)))
@@ -43,8 +52,18 @@ def _batch(name: str, parts: Sequence[Labelled], tokenizer: Tokenizer, context: 
     answers = {
         "answer": torch.tensor([answer for part in parts for answer in part.answers], dtype=torch.float64),
         "group": torch.tensor([number for number, part in enumerate(parts) for _ in part.texts]),
+        "document": torch.tensor(_documents(parts)),
     }
     return (ids, torch.tensor([len(row) for row in rows])), answers
+
+
+def _documents(parts: Sequence[Labelled]) -> list[int]:
+    """A number for what each example is from, and another in each part."""
+    numbers: list[int] = []
+    for part in parts:
+        own, first = part.documents or range(len(part.texts)), max(numbers, default=-1) + 1
+        numbers += [first + number for number in own]
+    return numbers
 
 
 def _rows(name: str, texts: Sequence[Text], tokenizer: Tokenizer, context: int) -> list[Tokens]:

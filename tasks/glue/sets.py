@@ -4,7 +4,7 @@ Shapes: E = examples.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -33,13 +33,15 @@ class GlueSet:
         """How many numbers a network gives: one for each class, or the answer."""
         return len(self.labels) or 1
 
-    def scored(self, said: Answers, answers: Answers, group: Answers) -> Mapping[str, float]:
-        """The set's score by its name and, where it is a mean, each by NAME_SCORE: of all that is said, each [E].
+    def scored(self, predicted: Answers, answers: Answers, group: Answers) -> Mapping[str, float]:
+        """The set's score by its name and, where it is a mean, each by NAME_SCORE: of all that is predicted, each [E].
 
         Each is the mean over groups, as GLUE's of MNLI is over the two that its development set has.
         """
         each = {
-            name: float(np.mean([SCORES[name](said[group == one], answers[group == one]) for one in np.unique(group)]))
+            name: float(
+                np.mean([SCORES[name](predicted[group == one], answers[group == one]) for one in np.unique(group)])
+            )
             for name in self.scores
         }
         found = {self.name: float(np.mean(list(each.values())))}
@@ -55,10 +57,12 @@ class Labelled:
     Attributes:
         texts: Each of one sentence, or each of two, E.
         answers: As many.
+        documents: What each is from; none where each is by itself.
     """
 
     texts: list[Text]
     answers: list[float]
+    documents: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ class StdlibGlue(GlueTask):
 
     name = "stdlib-glue"
     takes_data = False
-    version = 1
+    version = 2
     base = StdlibMLM.base
     sets: ClassVar[Mapping[str, GlueSet]] = {
         "word_order": GlueSet(name="word_order", labels=("swapped", "written"), scores=("matthews",)),

@@ -20,11 +20,13 @@ from tasks.glue.fine_tuning import FineTuning
 from tasks.glue.recipe import GlueRecipe
 from tasks.glue.rows import splits_of
 from tasks.glue.sets import GlueSet, SetTexts
-from tasks.glue.summary import majority, parts_of, together
+from tasks.glue.summary import component_scores, majority, mean_over_sets
+from tasks.language.corpus import Corpus
 from tasks.language.masked import MaskedTask
 from tasks.language.tokenizer import Tokenizer
 from tasks.processes import own_share
 from tasks.run import Run, always_continue
+from tasks.settings import shown
 from tasks.splits import Part, TensorSplits
 from tasks.training import apart, checkpoint_of
 
@@ -49,6 +51,10 @@ class GlueTask(Task):
     def texts_of(self, name: str) -> SetTexts:
         """The texts of a set. Raises UserError where they are not there."""
 
+    def encoding(self) -> str:
+        """The tokenizer of the pre-training."""
+        return self.read_text()[1].fingerprint
+
     def starts(self) -> Mapping[str, int]:
         """This task's, whose networks are those of its pre-training, and that one's."""
         return {**super().starts(), self.pretraining.name: self.pretraining.version}
@@ -67,7 +73,12 @@ class GlueTask(Task):
 
     def prepare(self) -> None:
         """Read the text of the pre-training."""
+        self.read_text()
         self.pretraining.prepare()
+
+    def read_text(self) -> tuple[Corpus, Tokenizer]:
+        """The text of the pre-training and its tokenizer. Raises UserError where they are not there."""
+        return self.pretraining.read_text
 
     def build(self, architecture: Architecture) -> nn.Module:
         """The encoder of the pre-training."""
@@ -86,22 +97,29 @@ class GlueTask(Task):
         return self.pretraining.closed_form(architecture)
 
     def fingerprint(self, recipe: GlueRecipe) -> str:
-        """Of the text that is trained on, and of the sets."""
-        text = self.pretraining.fingerprint(self.pretraining_recipe(recipe))
+        """Of the text that is trained on, how that is done before, and of the sets."""
+        before, own = self.pretraining, self.pretraining_recipe(recipe)
+        said = f"{before.name} {before.version} {shown(own, ())} {before.fingerprint(own)}"
         sets = [f"{one!r} {self.splits_of(name).fingerprint}" for name, one in self.asked(recipe).items()]
-        return hashlib.sha256("\n".join((text, *sets)).encode()).hexdigest()
+        return hashlib.sha256("\n".join((said, *sets)).encode()).hexdigest()
 
     def training_step(self, run: Run) -> Callable[[], None]:
-        """A step of the pre-training, where most of the time goes."""
-        return self.pretraining.training_step(replace(run, recipe=self.pretraining_recipe(run.recipe)))
+        """A step of fine-tuning on the first of the sets: GLUE's take longer than the training before them."""
+        with apart(run):
+            weights = weights_of(self.build(run.architecture))
+        [(name, one), *_] = self.asked(run.recipe).items()
+        tuning = FineTuning(self.pretraining, weights, one, self.splits_of(name))
+        return tuning.training_step(replace(run, start=None))
 
     def baselines(self, recipe: GlueRecipe) -> Mapping[str, Mapping[str, float]]:
         """What is reached by always giving the answer that is the most frequent in training, or their mean."""
         columns: dict[str, float] = {}
         parts: Mapping[str, Part] = {"": "validation", "test_": "test"}
         for prefix, part in parts.items():
-            found = {name: majority(one, self.splits_of(name), part) for name, one in self.asked(recipe).items()}
-            columns |= {prefix + name: value for name, value in together(found).items()}
+            found = {
+                name: majority(one, self.splits_of(name), part, recipe) for name, one in self.asked(recipe).items()
+            }
+            columns |= {prefix + name: value for name, value in mean_over_sets(found).items()}
         return {"majority": columns}
 
     def fit(self, run: Run) -> Fitted:
@@ -127,16 +145,12 @@ class GlueTask(Task):
     def splits_of(self, name: str) -> TensorSplits:
         """A set as rows of tokens, read once."""
         if name not in self._splits:
-            self._splits[name] = splits_of(name, self.texts_of(name), self._tokenizer, self.pretraining.context)
+            self._splits[name] = splits_of(name, self.texts_of(name), self.read_text()[1], self.pretraining.context)
         return self._splits[name]
 
     @cached_property
     def _splits(self) -> dict[str, TensorSplits]:
         return {}
-
-    @cached_property
-    def _tokenizer(self) -> Tokenizer:
-        return self.pretraining.text()[1]
 
     def _fit(self, run: Run, kept: Checkpoint) -> Fitted:
         """Each stage that is not behind it yet; what it gave is kept."""
@@ -153,16 +167,17 @@ class GlueTask(Task):
                 state["steps"] += fitted.steps
                 kept.save(state)
         validation, test = ({name: found[name][part] for name in found} for part in ("validation", "test"))
-        parts = parts_of(validation) | {f"test_{name}": value for name, value in parts_of(test).items()}
+        parts = component_scores(validation) | {f"test_{name}": value for name, value in component_scores(test).items()}
         with apart(run):
             network = self.build(run.architecture)
         load_weights(network, state["weights"], "the pre-training")
         return Fitted(
             steps=state["steps"],
-            metrics=together(validation),
-            test=together(test),
+            metrics=mean_over_sets(validation),
+            test=mean_over_sets(test),
             measures=state["measures"] | parts,
             network=network,
+            network_steps=state["pretraining_steps"],
         )
 
     def _begun(self, run: Run) -> dict[str, Any]:
@@ -170,12 +185,13 @@ class GlueTask(Task):
         if run.start is not None:
             with apart(run):
                 load_weights(self.build(run.architecture), run.start, "the checkpoint")
-            return {"weights": dict(run.start), "measures": {}, "steps": 0, "found": {}}
+            return {"weights": dict(run.start), "measures": {}, "pretraining_steps": 0, "steps": 0, "found": {}}
         fitted = self.pretraining.fit(self._stage(run, self.pretraining_recipe(run.recipe), 0))
         assert fitted.network is not None
         weights = {name: tensor.cpu() for name, tensor in weights_of(fitted.network).items()}
         measures = {f"pretraining_{name}": value for name, value in fitted.metrics.items()}
-        return {"weights": weights, "measures": measures, "steps": fitted.steps, "found": {}}
+        steps = fitted.steps
+        return {"weights": weights, "measures": measures, "pretraining_steps": steps, "steps": steps, "found": {}}
 
     def _stage(self, run: Run, recipe: Any, behind: int) -> Run:
         """The run of a stage, which tells how far it is with those before it."""

@@ -7,6 +7,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
@@ -54,9 +55,18 @@ class TextTask(SupervisedTask):
     def text(self) -> tuple[Corpus, Tokenizer]:
         """The text and its tokenizer. Raises UserError where they are not there."""
 
+    @cached_property
+    def read_text(self) -> tuple[Corpus, Tokenizer]:
+        """The text and its tokenizer, read once. Raises as `text`."""
+        return self.text()
+
+    def encoding(self) -> str:
+        """The tokenizer's fingerprint."""
+        return self.read_text[1].fingerprint
+
     def rows(self) -> LanguageSplits:
         """The text as rows of tokens. Raises UserError where it is not there, or its tokenizer has too many tokens."""
-        corpus, tokenizer = self.text()
+        corpus, tokenizer = self.read_text
         tokenizer.check(self.words, self.name)
         return LanguageSplits(corpus, tokenizer, self.layout, self.context)
 

@@ -20,6 +20,7 @@ def said(words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
         ["evaluate", "digits-vit", "--set", "lr=1e-3", "--set", "batch=8"],
         ["evaluate", "digits-vit", "--set=lr=1e-3", "--set", "batch=8"],
         ["results", "x.db", "--where", "depth=3", "--where", "seed=1"],
+        ["results", "--order-by", "-flops", "-o", "a.csv", "--output", "b.csv"],
     ],
 )
 def test_twice_is_a_line(words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from search_spaces.errors import UserError
 from tasks.base import Fitted, Metric
 from tasks.batches import joined
 from tasks.example_splits import Examples, ExampleSplits, stacked
-from tasks.hugging_face import ByConvention, EvalPrediction, HuggingFaceRecipe, HuggingFaceTask, jackknife
+from tasks.hugging_face import ByConvention, EvalPrediction, HuggingFaceRecipe, HuggingFaceTask
 from tasks.run import Run
 from tasks.testing import check_task
 
@@ -117,15 +117,6 @@ def test_standard_errors_come_with_what_is_measured() -> None:
     share = found.metrics["accuracy"]
     assert set(found.metrics) == {"accuracy", "accuracy_se", "loss", "loss_se"} == set(found.test)
     assert found.metrics["accuracy_se"] == pytest.approx((share * (1 - share) / 100) ** 0.5, rel=0.5)
-
-
-def test_the_jackknife_knows_the_error_of_a_mean() -> None:
-    draws = np.random.default_rng(0).normal(size=(200, 400))
-    found = [jackknife(lambda which, row=row: {"mean": row[which].mean()}, 400)["mean_se"] for row in draws]
-    assert np.mean(found) == pytest.approx(1 / 20, rel=0.03)
-    assert np.std(found) / np.mean(found) < 0.2
-    assert "mean_se" not in jackknife(lambda which: {"mean": 1.0}, 1)
-    assert "mean_se" not in jackknife(lambda which: {"mean": float("nan")}, 40)
 
 
 def test_the_loss_of_batches_has_the_error_of_its_examples() -> None:

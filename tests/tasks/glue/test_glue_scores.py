@@ -7,7 +7,7 @@ import pytest
 
 from tasks.glue.scores import accuracy, f1, matthews, pearson, spearman
 from tasks.glue.sets import GlueSet
-from tasks.glue.summary import parts_of, scored, together
+from tasks.glue.summary import component_scores, mean_over_sets, scored
 
 DRAW = np.random.default_rng(0)
 SAID, ANSWERS = DRAW.integers(2, size=200), DRAW.integers(2, size=200)
@@ -62,13 +62,13 @@ def test_the_error_of_a_share_is_that_of_a_share() -> None:
     draw = np.random.default_rng(0)
     answer = draw.integers(2, size=4000)
     said = np.where(draw.random(4000) < 0.5, answer, draw.integers(2, size=4000))
-    found = scored(of, {"said": said, "answer": answer, "group": np.zeros(4000)})
+    found = scored(of, {"predicted": said, "answer": answer, "group": np.zeros(4000), "document": np.arange(4000)})
     assert found["one_se"] == pytest.approx(math.sqrt(found["one"] * (1 - found["one"]) / 4000), rel=0.5)
 
 
 def test_the_score_of_all_is_the_mean_over_sets() -> None:
     found = {"one": {"one": 0.5, "one_se": 0.03}, "two": {"two": 0.7, "two_se": 0.04, "two_f1": 0.9, "two_f1_se": 0.1}}
-    assert together(found) == {
+    assert mean_over_sets(found) == {
         "score": pytest.approx(0.6),
         "score_se": pytest.approx(0.025),
         "one": 0.5,
@@ -76,5 +76,5 @@ def test_the_score_of_all_is_the_mean_over_sets() -> None:
         "two": 0.7,
         "two_se": 0.04,
     }
-    assert parts_of(found) == {"two_f1": 0.9, "two_f1_se": 0.1}
-    assert "score_se" not in together({"one": {"one": 0.5}, "two": found["two"]})
+    assert component_scores(found) == {"two_f1": 0.9, "two_f1_se": 0.1}
+    assert "score_se" not in mean_over_sets({"one": {"one": 0.5}, "two": found["two"]})
