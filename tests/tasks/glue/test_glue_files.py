@@ -66,7 +66,7 @@ def test_a_few_short_lines_are_left_out_and_said(tmp_path: Path) -> None:
             "line 1: a file of SST-2 has the columns sentence, label, and 'sentence' is not",
         ),
         (["sentence\tlabel", "a film\tgood"], "line 2: label must be one of 0, 1, got 'good'"),
-        (["sentence\tlabel", "a film\t1", "a film"], "has 1 lines without a text, an answer or one of 2 columns, and 1 whole ones"),
+        (["sentence\tlabel", "a film\t1", "a film"], "has 1 lines without a text, an answer or one of 2 columns"),
         (["sentence\tlabel"], "has 0 lines without a text, an answer or one of 2 columns, and 0 whole ones"),
         ([], "'sentence' is not among ''"),
     ],
