@@ -13,7 +13,7 @@ import torch
 from nas.asking import listed, settings_of, space_of
 from nas.budget import Budget, Feasible, parse_budget
 from nas.counting import meta_device
-from nas.early_stopping import NONE_HELD, Rungs, check_reported
+from nas.early_stopping import NONE_HELD, Rungs, check_length, check_reported
 from nas.feasibility import within
 from nas.jobs import fresh_task, recipe_of, text_of
 from nas.objectives import PROFILED, measures_for, names_in, resolve
@@ -25,6 +25,7 @@ from nas.unlisted.programme import Programme
 from results.row import Direction
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
+from search_spaces.space import SearchSpace
 from tasks.base import Task
 from tasks.progress import said_if_slow
 
@@ -86,13 +87,13 @@ def ask_search(
     of = fresh_task(task, data)
     laid_out = space_of(of, space, arch, preset, listed(axis))
     bounds, changes = parse_budget(listed(budget)), settings_of(of, preset, settings)
-    twice = [name for name, _ in changes if f"recipe.{name}" in laid_out.axes]
-    if twice:
-        raise UserError(f"{twice[0]} is an axis of the space and stands in --set as well. Leave one of them out.")
-    measured = of.metrics_for(recipe_of(of, preset, changes))
+    _refuse_twice(dict(changes), laid_out)
+    recipe = recipe_of(of, preset, changes)
+    measured = of.metrics_for(recipe)
     metrics: dict[str, Direction] = {metric.name: metric.direction for metric in measured}
     wanted = resolve([measured[0].name, "flops"] if objectives is None else names_in(objectives), metrics)
     check_reported(wanted, metrics, rungs)
+    check_length(recipe, rungs)
     check_measurable(of, laid_out.base, {*bounds.bounds, *wanted})
     proposer(sampler or DEFAULT)  # which raises where there is no such sampler
     members = within(laid_out, of, bounds)
@@ -112,11 +113,18 @@ def ask_search(
             data=text_of(data),
             metrics=metrics,
             rungs=rungs.record(),
-            **_of_data(of, recipe_of(of, preset, changes)),
+            **_of_data(of, recipe),
         ),
         members=members,
         line=_line(members, bounds),
     )
+
+
+def _refuse_twice(settings: Mapping[str, Any], space: SearchSpace) -> None:
+    """Raise UserError where a setting is an axis of the space as well."""
+    for name in settings:
+        if f"recipe.{name}" in space.axes:
+            raise UserError(f"{name} is an axis of the space and stands in --set as well. Leave one of them out.")
 
 
 def _of_data(task: Task, recipe: Any) -> dict[str, Any]:

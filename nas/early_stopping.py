@@ -7,6 +7,7 @@ A training that is held has ended for now, with a Row and a checkpoint. Where it
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import ceil
+from typing import Any
 
 import optuna
 from optuna.trial import FrozenTrial
@@ -15,6 +16,7 @@ from nas.objectives import COSTS
 from nas.storage.optuna_study import first_of, length_of, note_length, reports_of, trials_of
 from results.row import CurvePoint, Direction, Row
 from search_spaces.errors import UserError
+from tasks.recipe import Recipe
 
 MOST_RUNGS = 5
 """A search holds trainings at no more rungs."""
@@ -69,6 +71,15 @@ class Rungs:
 
 NONE_HELD = Rungs()
 """Every training goes to its end."""
+
+
+def check_length(recipe: Any, rungs: Rungs) -> None:
+    """Raise UserError where the end of one training by a recipe does not say how many steps the others have."""
+    if rungs.number and isinstance(recipe, Recipe) and recipe.hours:
+        raise UserError(
+            f"--rungs lie at steps, and with hours={recipe.hours} each training takes as many as it can. "
+            f"Set steps, and hours to 0."
+        )
 
 
 def check_reported(objectives: Mapping[str, Direction], metrics: Mapping[str, Direction], rungs: Rungs) -> None:

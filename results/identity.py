@@ -9,7 +9,13 @@ from typing import Any
 from results.strict_json import JSON, MOST_LEVELS, plain
 from search_spaces.architecture import Architecture
 
-LATER: Mapping[str, JSON] = {"optimizer": "adamw", "parametrization": "standard", "ema": 0.0}
+LATER: Mapping[str, JSON] = {
+    "optimizer": "adamw",
+    "parametrization": "standard",
+    "ema": 0.0,
+    "hours": 0.0,
+    "batch_ramp": 0.0,
+}
 """Settings that came later -> what they were before, without a name."""
 
 _OF_STEPS = frozenset({"lr", "weight_decay", "betas", "schedule", "clip"})
@@ -37,7 +43,7 @@ def identity_of(
 
     The order of the recipe's settings says nothing; 1 and 1.0 are one number. A field of the architecture that has its
     default is left out, and a setting of the recipe that is an empty list or text, "adamw" as the optimizer,
-    "standard" as the parametrization or an ema of 0: a new one leaves the identities that there are.
+    "standard" as the parametrization or 0 as ema, hours or batch_ramp: a new one leaves the identities that there are.
 
     Raises:
         TypeError, ValueError: The recipe holds what is not of JSON.

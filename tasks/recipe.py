@@ -19,9 +19,15 @@ class Recipe:
     """The settings of a training run; a task with more of them subclasses it. Its `str` is one line.
 
     Attributes:
-        epochs: How often all training examples are seen; 0 where `steps` is given.
-        steps: Optimiser steps; 0 where `epochs` is given.
+        epochs: How often all training examples are seen; 0 where `steps` or `hours` are given.
+        steps: Optimiser steps; 0 where `epochs` or `hours` are given.
+        hours: How long it lasts on the machine's clock, of which its steps alone count, with what they compile and
+            their waits for data: neither validations nor checkpoints. What is said of steps below is then of this time
+            (Izsak et al., 2021), and numbers depend on the machine and on what else it does. 0 where `epochs` or
+            `steps` are given.
         batch: Examples of one optimiser step.
+        batch_ramp: Share of the training in which the batch grows to that, in a line and by micro-batches, of which
+            the first has one (Geiping and Goldstein, 2023). 0 has all of it from the first step on.
         optimizer: "adamw", "adam", "sgd(momentum=0.9,nesterov=true)", "galore(rank=128,gap=200,scale=0.25)" or
             "muon(momentum=0.95,adjust=match_rms_adamw)"; see tasks.optimizer_choice. The last two move the maps of
             hidden layers, as `hidden_maps` has them, and AdamW all else, by the same learning rate.
@@ -56,7 +62,9 @@ class Recipe:
 
     epochs: Whole = 0
     steps: Whole = 0
+    hours: NotNegative = 0.0
     batch: AtLeastOne
+    batch_ramp: ShareOfOne = 0.0
     optimizer: str = "adamw"
     lr: Positive
     weight_decay: NotNegative = 0.05
@@ -80,10 +88,7 @@ class Recipe:
 
     def __post_init__(self) -> None:
         check(self)
-        if (self.epochs > 0) == (self.steps > 0):
-            raise UserError(
-                f"a recipe has epochs or steps, got epochs={self.epochs} and steps={self.steps}. Set one of them to 0."
-            )
+        self._check_length()
         if len(self.beta_cycle) not in (0, 2):
             raise UserError(f"beta_cycle must be two values like 0.95:0.85, or none, got {self.beta_cycle}.")
         if self.ema and self.sharing == "fsdp":
@@ -93,6 +98,23 @@ class Recipe:
         if self.batch % self.accumulate:
             raise UserError(
                 f"accumulate must divide the batch, got {self.accumulate} and {self.batch}. Take a divisor of it."
+            )
+
+    def _check_length(self) -> None:
+        """Refuse a training of no length or of two, and a batch that cannot grow."""
+        if sum(length > 0 for length in (self.epochs, self.steps, self.hours)) != 1:
+            raise UserError(
+                f"a recipe has epochs, steps or hours, got epochs={self.epochs}, steps={self.steps} and "
+                f"hours={self.hours}. Give one of them, and set the others to 0."
+            )
+        if self.batch_ramp and self.epochs:
+            raise UserError(
+                f"batch_ramp must be 0 with epochs, which are of whole batches, got {self.batch_ramp}. "
+                f"Set steps or hours, and epochs to 0."
+            )
+        if self.batch_ramp and self.accumulate == 1:
+            raise UserError(
+                f"batch_ramp needs micro-batches to grow by, got {self.batch_ramp} with accumulate=1. Set accumulate."
             )
 
     def _check_optimizer(self) -> None:
@@ -148,7 +170,7 @@ class Recipe:
     def total_steps(self, examples: int) -> int:
         """Optimiser steps of the run on that many training examples, on however many devices and in however many parts.
 
-        Fewer examples than a batch has are one batch.
+        Fewer examples than a batch has are one batch. In hours nobody knows, and it is 0.
         """
         return self.steps or self.epochs * max(1, examples // self.batch)
 
@@ -171,6 +193,11 @@ class Recipe:
         ends, peak = self.beta_cycle
         share = self.learning_rate(step, steps) / self.lr - self.floor
         return ends + (peak - ends) * max(0.0, share / (1 - self.floor) if self.floor < 1 else 1.0)
+
+    def micro_batches_of(self, step: int, steps: int) -> int:
+        """How many micro-batches the batch of a step has: all, or fewer while it grows."""
+        grown = step / (self.batch_ramp * steps) if self.batch_ramp else 1.0
+        return min(self.accumulate, int(self.accumulate * grown) + 1)
 
     def report_steps(self, steps: int) -> frozenset[int]:
         """After which steps the network is measured on the way; the end is not among them."""

@@ -44,7 +44,8 @@ def always_continue(step: int, metrics: Mapping[str, float]) -> Decision:
 class Run:
     """All that one training needs; what comes later adds a field and breaks nobody.
 
-    What a training finds is a function of architecture, recipe, seed, start and the task's data.
+    What a training finds is a function of architecture, recipe, seed, start and the task's data, and of the machine
+    where the recipe says how long it lasts.
 
     Attributes:
         architecture: The network.

@@ -5,6 +5,7 @@ Shapes: B = batch, ... = one example's axes.
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -30,7 +31,8 @@ class SupervisedTask(Task):
     """A task with examples of inputs and their answers. Its presets are Recipes.
 
     With one number of threads, `fit` gives the same numbers on a CPU to the last bit, in any process; a GPU's
-    kernels may add in another order each time. The generators it draws from are left as they were found.
+    kernels may add in another order each time, and a training in hours takes as many steps as it can. The generators
+    it draws from are left as they were found.
     """
 
     @abstractmethod
@@ -97,7 +99,7 @@ class SupervisedTask(Task):
         """What takes one step of `fit`'s training each time it is called. See Task.training_step."""
         recipe, splits = self._shared(run)
         with apart(run):
-            return self.training(run, recipe, splits).advance
+            return self.training(run, replace(recipe, batch_ramp=0.0), splits).advance  # a step of the whole batch
 
     def _shared(self, run: Run) -> tuple[Recipe, Splits]:
         recipe: Recipe = run.recipe.shared_by(own_share().of)

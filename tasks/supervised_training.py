@@ -14,6 +14,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from tasks.base import Diverged
 from tasks.batches import Batch, Inputs, call, each, joined, moved
+from tasks.clock import Clock
 from tasks.optimizers import NO_RATES, optimizers_for
 from tasks.processes import Share
 from tasks.recipe import Recipe
@@ -33,7 +34,8 @@ class SupervisedTraining(Training):
     """Trains one network.
 
     Every micro-batch draws from generators seeded by the run's seed and its number, so that a training which was
-    interrupted ends with the numbers it would have had.
+    interrupted ends with the numbers it would have had. One in hours has its schedules by the milliseconds that its
+    steps have taken, as others have them by steps; a checkpoint holds them, and lost steps cost no time.
 
     Args:
         task: Says what is learnt.
@@ -60,8 +62,9 @@ class SupervisedTraining(Training):
         self.task, self.recipe, self.seed, self.splits, self.fabric, self.share = (
             task, recipe, seed, splits, fabric, share,
         )  # fmt: skip
-        self.steps = recipe.steps or recipe.total_steps(splits.examples)
-        self.reports = recipe.report_steps(self.steps)
+        self._clock = Clock(recipe.hours)
+        self.steps = self._clock.steps(0) if recipe.hours else recipe.steps or recipe.total_steps(splits.examples)
+        self.reports = frozenset() if recipe.hours else recipe.report_steps(self.steps)
         if recipe.compile:
             network.compile()  # in place: its parameters keep their names
         self._network = network
@@ -70,6 +73,7 @@ class SupervisedTraining(Training):
         self._optimizers = optimizers_for(network, recipe, rates)
         self._stepped: list[Any] = [fabric.setup_optimizers(optimizer) for optimizer in self._optimizers]
         self._step = 0
+        self._micro_batches = recipe.accumulate  # of the last step
         self._position: DataPosition = ()
         self._batches: Iterator[tuple[Batch, DataPosition]] | None = None
         self._loss_sum = torch.zeros((), device=fabric.device)
@@ -86,42 +90,69 @@ class SupervisedTraining(Training):
 
     def advance(self) -> None:
         """Take a step: forward and backward for each micro-batch, clip, and let the optimiser move."""
+        with self._clock.running():
+            self._gather_gradients()
+            self._move()
+        self._step += 1
+        if self._looks():
+            self.check()
+        if self.recipe.hours:
+            self._look_at_the_clock()
+
+    @property
+    def _place(self) -> tuple[int, int]:
+        """How far it is, and how far it goes: steps, or milliseconds, by which schedules go alike."""
+        return (self._clock.gone, self._clock.whole) if self.recipe.hours else (self._step, self.steps)
+
+    def _gather_gradients(self) -> None:
         recipe = self.recipe
         if self._batches is None:
             self._batches = self.splits.training(recipe, self.seed, self._position, self.fabric.device, self.share)
-        for number in range(recipe.accumulate):
+        self._micro_batches = recipe.micro_batches_of(*self._place)
+        for number in range(self._micro_batches):
             (inputs, targets), self._position = next(self._batches)
             self._seed_draws(self._step * recipe.accumulate + number)  # afterwards: to read images draws as well
-            with self.fabric.no_backward_sync(self._model, enabled=number < recipe.accumulate - 1):
+            with self.fabric.no_backward_sync(self._model, enabled=number < self._micro_batches - 1):
                 with self.fabric.autocast():
                     loss = self.task.loss(call(self._model, inputs), targets, recipe)
                 self._loss_sum = self._loss_sum + loss.detach()
-                self.fabric.backward(loss / recipe.accumulate)
+                self.fabric.backward(loss / self._micro_batches)
+
+    def _move(self) -> None:
+        recipe = self.recipe
         groups = [group for optimizer in self._optimizers for group in optimizer.param_groups]
         if recipe.clip:
             nn.utils.clip_grad_norm_([p for group in groups for p in group["params"]], recipe.clip)
         for group in groups:
-            group["lr"] = recipe.learning_rate(self._step, self.steps) * group.get("rate", 1.0)
+            group["lr"] = recipe.learning_rate(*self._place) * group.get("rate", 1.0)
             if "betas" in group:
-                group["betas"] = recipe.first_beta(self._step, self.steps), recipe.betas[1]
+                group["betas"] = recipe.first_beta(*self._place), recipe.betas[1]
         for optimizer in self._stepped:
             optimizer.step()
             optimizer.zero_grad()
         if self._average is not None:
             self._average.update_parameters(self._network)
-        self._step += 1
-        if self._looks():
-            self.check()
+
+    def _look_at_the_clock(self) -> None:
+        """See whether the hours are over after a step, and whether a part of them is that ends with a report."""
+        reports, before = self.recipe.reports, self._clock.part(self.recipe.reports)
+        if self.may_save():
+            self._clock.look(self.share)
+        self.steps = self._clock.steps(self._step)
+        if before < self._clock.part(reports) < reports:
+            self.reports |= {self._step}
 
     def check(self) -> None:
         """Look at the loss."""
         # A sum that something not finite went into is not finite ever after.
-        total: Any = self.fabric.all_reduce(self._loss_sum) if self.share.of > 1 else self._loss_sum
-        if not torch.isfinite(total):
+        with self._clock.running():  # what is waited for here are steps
+            total: Any = self.fabric.all_reduce(self._loss_sum) if self.share.of > 1 else self._loss_sum
+            finite = bool(torch.isfinite(total))
+        if not finite:
             raise Diverged(f"the loss is not finite, at step {self._step} of {self.steps}")
 
     def may_save(self) -> bool:
-        """Processes that train together agree about a checkpoint when they look at the loss, and not more often."""
+        """Processes that train together agree about this, and the time, when they look at the loss: not more often."""
         return self.share.of == 1 or self._looks()
 
     @torch.no_grad()
@@ -160,11 +191,16 @@ class SupervisedTraining(Training):
             network, optimizers = gathered_state(self._network, self._with_state())
         positions = self.share.gather(self._position)
         state = {"network": network, "optimizers": optimizers, "step": self._step, "positions": positions}
+        if self.recipe.hours:
+            state["gone"] = self._clock.gone
         return state if self._average is None else {**state, "average": self._average.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take up what `state_dict` gave."""
         self._step = state["step"]
+        if self.recipe.hours:
+            self._clock.go_on(state["gone"])
+            self.steps = self._clock.steps(self._step)
         if self._is_sharded:
             from tasks.sharded_state import deal_out_state
 
@@ -218,8 +254,8 @@ class SupervisedTraining(Training):
 
     def _looks(self) -> bool:
         """Whether a look at the loss is due: this many micro-batches lie behind the last step and not behind it."""
-        accumulate = self.recipe.accumulate
-        return self._step * accumulate // _LOOK_EVERY > (self._step - 1) * accumulate // _LOOK_EVERY
+        parts = self._micro_batches
+        return self._step * parts // _LOOK_EVERY > (self._step - 1) * parts // _LOOK_EVERY
 
     def _seed_draws(self, index: int) -> None:
         """Seed what dropout draws from; torch.manual_seed takes a hundred times as long, for every kind of device.

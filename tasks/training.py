@@ -29,8 +29,8 @@ class Training(ABC):
     """Something that is trained step by step.
 
     Attributes:
-        steps: How many optimiser steps it has in all.
-        reports: After which steps it is measured on the way.
+        steps: How many optimiser steps it has in all; by the clock, how many at the pace so far.
+        reports: After which steps it is measured on the way; by the clock, those so far.
         share: Which process this is of those that train together.
     """
 

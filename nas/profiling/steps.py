@@ -94,7 +94,7 @@ def pass_of(recipe: Any) -> int:
 def with_batch(recipe: Any, batch: int, most: int | None = None) -> Any:
     """The recipe with another batch, in passes of at most `most` examples: by default of no more than it has.
 
-    A recipe without a batch is returned as it is.
+    A batch that grows has that size from the first step on. A recipe without a batch is returned as it is.
     """
     own = batch_of(recipe)
     if own is None:
@@ -104,7 +104,8 @@ def with_batch(recipe: Any, batch: int, most: int | None = None) -> Any:
         return replace(recipe, batch=batch)
     most = most or pass_of(recipe)
     passes = next(n for n in range(1, batch + 1) if batch % n == 0 and batch // n <= most)
-    return replace(recipe, batch=batch, accumulate=passes)
+    grown = {"batch_ramp": 0.0} if "batch_ramp" in names else {}
+    return replace(recipe, batch=batch, accumulate=passes, **grown)
 
 
 @contextmanager

@@ -44,6 +44,7 @@ class Glue(GlueTask):
     presets = {  # noqa: RUF012
         "smoke": replace(_SANE, epochs=0, steps=2, batch=2, measured=8, pretraining="smoke", precision="32-true"),
         "proxy": _SANE,
+        "paper": replace(_SANE, pretraining="paper"),
         "leaner": replace(_SANE, pretraining="leaner"),
     }
     bases = PileMLM.bases

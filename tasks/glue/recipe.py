@@ -29,3 +29,7 @@ class GlueRecipe(Recipe):
             raise UserError(
                 f"parametrization must be standard where trained weights are given, got {self.parametrization}."
             )
+        if self.hours:
+            raise UserError(
+                f"sets are fine-tuned in epochs or steps, got {self.hours} hours. Set epochs, and hours to 0."
+            )

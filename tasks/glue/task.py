@@ -2,7 +2,7 @@
 
 import hashlib
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -158,11 +158,12 @@ class GlueTask(Task):
         if state is None:
             state = self._begun(run)
             kept.save(state)
-        found = state["found"]
-        for name, one in self.asked(run.recipe).items():
+        found, asked = state["found"], self.asked(run.recipe)
+        for name, one in asked.items():
             if name not in found:
                 tuning = FineTuning(self.pretraining, state["weights"], one, self.splits_of(name))
-                fitted = tuning.fit(self._stage(run, run.recipe, state["steps"]))
+                after = asked.keys() - found.keys() - {name}
+                fitted = tuning.fit(self._stage(run, run.recipe, state["steps"], after))
                 found[name] = {"validation": dict(fitted.metrics), "test": dict(fitted.test)}
                 state["steps"] += fitted.steps
                 kept.save(state)
@@ -186,17 +187,15 @@ class GlueTask(Task):
             with apart(run):
                 load_weights(self.build(run.architecture), run.start, "the checkpoint")
             return {"weights": dict(run.start), "measures": {}, "pretraining_steps": 0, "steps": 0, "found": {}}
-        fitted = self.pretraining.fit(self._stage(run, self.pretraining_recipe(run.recipe), 0))
+        fitted = self.pretraining.fit(self._stage(run, self.pretraining_recipe(run.recipe), 0, self.asked(run.recipe)))
         assert fitted.network is not None
         weights = {name: tensor.cpu() for name, tensor in weights_of(fitted.network).items()}
         measures = {f"pretraining_{name}": value for name, value in fitted.metrics.items()}
         steps = fitted.steps
         return {"weights": weights, "measures": measures, "pretraining_steps": steps, "steps": steps, "found": {}}
 
-    def _stage(self, run: Run, recipe: Any, behind: int) -> Run:
-        """The run of a stage, which tells how far it is with those before it."""
-        begun = 0 if run.start is not None else self.pretraining_recipe(run.recipe).steps
-        sets = [self.splits_of(name).examples for name in self.asked(run.recipe)]
-        steps = begun + sum(run.recipe.total_steps(examples) for examples in sets)
-        advanced = lambda step, _: run.advanced(behind + step, steps)  # noqa: E731
+    def _stage(self, run: Run, recipe: Any, behind: int, after: Iterable[str]) -> Run:
+        """The run of a stage, which tells how far it is with those before it and the sets after it."""
+        left = sum(run.recipe.total_steps(self.splits_of(name).examples) for name in after)
+        advanced = lambda step, steps: run.advanced(behind + step, behind + steps + left)  # noqa: E731
         return replace(run, recipe=recipe, start=None, report=always_continue, advanced=advanced)

@@ -11,6 +11,7 @@ PAGE = (ROOT / "docs" / "readings.md").read_text()
 QUOTED = re.findall(r"`([^`]+)`", PAGE)
 SECTIONS = {  # heading, or how it begins -> a task whose recipe has the settings named below it
     "Residual matrix": "openwebtext-lm",
+    "Crammed-BERT": "pile-mlm",
     "Nyströmformer": "lra-text",
     "Pathfinder": "lra-pathfinder",
     "Goal": "goal-ant-maze",

@@ -9,11 +9,12 @@ import optuna
 import pytest
 from optuna.trial import TrialState, create_trial
 
-from nas.early_stopping import EarlyStopping, Rungs, check_reported
+from nas.early_stopping import EarlyStopping, Rungs, check_length, check_reported
 from nas.storage.optuna_study import first_of, note_length
 from results.pareto import front
 from results.row import Costs
 from search_spaces.errors import UserError
+from tasks.recipe import Recipe
 from toy_rows import a_row
 from toy_searches import TOYS, Interrupted, Search
 
@@ -54,6 +55,16 @@ def test_rungs_lie_by_equal_factors_from_the_grace_on() -> None:
 def test_what_cannot_be_is_said_in_a_line(search: Search, change: dict[str, Any], said: str) -> None:
     with pytest.raises(UserError, match=said):
         search(**change)
+
+
+def test_trainings_in_hours_have_no_rungs(search: Search) -> None:
+    with pytest.raises(UserError, match=r"and with hours=1\.0 each training takes as many as it can"):
+        search(task="digits-vit", settings="epochs=0,hours=1", objectives="accuracy,flops", budget=(), rungs=1)
+    with pytest.raises(UserError, match=r"--rungs lie at steps, and with hours=1\.5 each .* Set steps, and hours"):
+        check_length(Recipe(hours=1.5, batch=8, lr=0.1), Rungs(1))
+    check_length(Recipe(hours=1.5, batch=8, lr=0.1), Rungs())
+    check_length(Recipe(steps=15, batch=8, lr=0.1), Rungs(1))
+    check_length(object(), Rungs(1))
 
 
 def test_what_is_known_on_the_way_may_be_searched_for() -> None:

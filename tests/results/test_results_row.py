@@ -84,6 +84,7 @@ def test_an_identity_does_not_depend_on_order_or_spelling() -> None:
     assert said(recipe={"betas": (0.9, 0.99), "lr": 0.1}) == said()
     assert said(recipe={"a": {"x": 1, "y": 2}}) == said(recipe={"a": {"y": 2.0, "x": 1.0}})
     assert said(recipe={"lr": 0.1, "betas": [0.9, 0.99], "without_decay": [], "initial": ""}) == said()
+    assert said(recipe={"lr": 0.1, "betas": [0.9, 0.99], "hours": 0.0, "batch_ramp": 0.0, "ema": 0.0}) == said()
     explicit = Architecture(depth=2, width=8, hidden=16, heads=0, head_dim=0, topology="resnet", model="")
     assert said(architecture=explicit) == said()
 
@@ -96,6 +97,8 @@ def test_an_identity_does_not_depend_on_order_or_spelling() -> None:
         {"recipe": {}}, {"recipe": {"lr": 0.2, "betas": [0.9, 0.99]}}, {"recipe": {"lr": 0.1, "betas": [0.99, 0.9]}},
         {"recipe": {"lr": "0.1", "betas": [0.9, 0.99]}}, {"recipe": {"lr": 0.1, "betas": [0.9, 0.99], "clip": None}},
         {"recipe": {"lr": 0.1, "betas": [0.9, 0.99], "without_decay": ["head"]}},
+        {"recipe": {"lr": 0.1, "betas": [0.9, 0.99], "hours": 24.0}},
+        {"recipe": {"lr": 0.1, "betas": [0.9, 0.99], "batch_ramp": 0.6}},
     ],
 )  # fmt: skip
 def test_what_differs_has_another_identity(change: dict[str, Any]) -> None:
@@ -293,4 +296,5 @@ def test_settings_that_came_later_stand_in_the_columns_of_earlier_rows_of_such_r
     for given, wanted in ((recipe, "adamw"), (now, "muon")):
         columns = make_row(recipe=given).columns()
         assert (columns["recipe_optimizer"], columns["recipe_parametrization"]) == (wanted, "standard")
+        assert (columns["recipe_hours"], columns["recipe_batch_ramp"]) == (0.0, 0.0)
     assert "recipe_optimizer" not in make_row(recipe={"lr": 1e-3}).columns()

@@ -1,5 +1,7 @@
 """The settings of a training run."""
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -70,10 +72,34 @@ def test_a_recipe_shows_as_what_it_changes() -> None:
     assert str(DigitsRecipe(epochs=2, batch=8, lr=0.1, shift=0.2)) == "epochs 2, batch 8, lr 0.1, shift 0.2"
 
 
-@pytest.mark.parametrize("wrong", [{}, {"epochs": 1, "steps": 1}, {"steps": 1, "accumulate": 3}])
-def test_a_recipe_that_contradicts_itself_is_refused(wrong: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match="got"):
-        Recipe(batch=8, lr=0.1, **wrong)  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({}, r"a recipe has epochs, steps or hours, got epochs=0, steps=0 and hours=0\.0\. Give one of them"),
+        ({"epochs": 1, "steps": 1}, r"got epochs=1, steps=1 and hours=0\.0"),
+        ({"steps": 1, "hours": 0.5}, r"got epochs=0, steps=1 and hours=0\.5"),
+        ({"steps": 1, "accumulate": 3}, "accumulate must divide the batch, got 3 and 8"),
+        (
+            {"epochs": 1, "accumulate": 2, "batch_ramp": 0.5},
+            r"batch_ramp must be 0 with epochs, .* got 0\.5\. Set steps",
+        ),
+        ({"steps": 1, "batch_ramp": 0.5}, r"batch_ramp needs micro-batches to grow by, got 0\.5 with accumulate=1"),
+        ({"hours": -1.0}, r"hours must be at least 0, got -1\.0"),
+        ({"steps": 1, "accumulate": 2, "batch_ramp": 1.5}, r"batch_ramp must be at least 0 and at most 1, got 1\.5"),
+    ],
+)
+def test_a_recipe_that_contradicts_itself_is_refused(wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        Recipe(batch=8, lr=0.1, **wrong)
+
+
+@pytest.mark.parametrize(("ramp", "accumulate"), [(0.0, 6), (0.3, 6), (0.6, 4), (0.77, 9), (1.0, 5)])
+def test_a_batch_grows_in_a_line_by_micro_batches(ramp: float, accumulate: int) -> None:
+    recipe = Recipe(steps=200, batch=2 * accumulate, accumulate=accumulate, batch_ramp=ramp, lr=1.0)
+    for step in range(250):
+        line = step / 200 * accumulate / ramp if ramp else accumulate  # micro-batches, of which one more is begun
+        whole = sum(1 for below in range(1, accumulate + 1) if below <= line + 1e-9)
+        assert recipe.micro_batches_of(step, 200) == min(whole + 1, accumulate)
 
 
 def test_the_first_beta_is_cycled_as_torchs_one_cycle_policy_does() -> None:

@@ -140,7 +140,7 @@ def test_lists_that_cannot_be_are_no_settings() -> None:
         ({"compile": "yes"}, "compile must be true or false"),
         ({"learning_rate": "1"}, "unknown setting of preset 'smoke' 'learning_rate'"),
         ({"degres": "1"}, "Did you mean 'degrees'"),
-        ({"steps": "5"}, "epochs=10 and steps=5. Set one of them to 0"),
+        ({"steps": "5"}, "epochs=10, steps=5 and hours=0.0. Give one of them"),
         ({"accumulate": "5"}, "accumulate must divide the batch"),
     ],
 )

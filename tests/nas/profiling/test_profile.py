@@ -23,6 +23,7 @@ from tasks.base import Task
 from tasks.batches import Inputs
 from tasks.digits import DigitsViT
 from tasks.goal_rl.catalog import GoalPointMaze
+from tasks.recipe import Recipe
 from tasks.run import Run
 from toy_tasks import Toy, ToyRecipe
 
@@ -143,6 +144,8 @@ def test_another_batch_keeps_the_pass_no_larger_than_it_was(batch: int, most: in
 def test_a_recipe_without_passes_or_batch_takes_what_it_can() -> None:
     assert with_batch(GoalPointMaze.presets["smoke"], 7).batch == 7
     assert with_batch(ToyRecipe(), 7) == ToyRecipe()
+    growing = Recipe(hours=1.0, batch=64, accumulate=4, batch_ramp=0.6, lr=1.0)
+    assert with_batch(growing, 8) == Recipe(hours=1.0, batch=8, lr=1.0)
     assert profile(Toy(), Toy.base, ToyRecipe(), 7, None)["batch"] == 7
 
 

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+import tasks.clock
 from search_spaces.checkpoint import weights_of
 from search_spaces.errors import UserError
 from tasks.glue.fine_tuning import FineTuning
@@ -67,6 +69,19 @@ def test_one_that_was_interrupted_between_sets_ends_with_the_same_numbers(tmp_pa
     assert not list(tmp_path.iterdir())
 
 
+def test_a_pre_training_in_hours_tells_how_far_it_is_with_the_sets_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = count(0, 0.25)  # seconds: a step takes as much, and 12 of them are the three seconds
+    monkeypatch.setattr(tasks.clock, "perf_counter", lambda: next(clock))
+    recipe = replace(TASK.presets["smoke"], pretraining="hours")
+    short = replace(TASK.pretraining.presets["smoke"], steps=0, hours=3 / 3600, reports=1)
+    monkeypatch.setattr(type(TASK.pretraining), "presets", {"hours": short})
+    told: list[tuple[int, int]] = []
+    fitted = TASK.fit(Run(architecture=TINY, recipe=recipe, seed=0, advanced=lambda *at: told.append(at)))
+    assert fitted.steps == 12 + 4
+    assert [step for step, _ in told] == [*range(1, 17)]
+    assert {whole for _, whole in told} == {16}
+
+
 def test_a_set_begins_with_the_encoders_weights_and_drops_only_while_training() -> None:
     given, one = weights(), TASK.sets["reference"]
     tuning = FineTuning(TASK.pretraining, given, one, TASK.splits_of("reference"))
@@ -103,6 +118,8 @@ def test_a_recipe_may_ask_for_some_of_the_sets() -> None:
         TASK.fingerprint(replace(SMOKE, pretraining="prox"))
     with pytest.raises(UserError, match="parametrization must be standard"):
         GlueRecipe(epochs=1, batch=2, lr=1e-3, pretraining="proxy", parametrization="mup(base=64)")
+    with pytest.raises(UserError, match=r"sets are fine-tuned in epochs or steps, got 0\.5 hours\. Set epochs"):
+        GlueRecipe(hours=0.5, batch=2, lr=1e-3, pretraining="proxy")
 
 
 @pytest.mark.parametrize(

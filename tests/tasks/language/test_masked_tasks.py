@@ -133,6 +133,12 @@ def test_presets_of_the_pile_are_crammed_bert_and_its_leaner_form() -> None:
     task = PileMLM()
     assert task.closed_form(task.base_for("proxy")).params == 119_589_889
     assert task.closed_form(task.base_for("leaner")).params == 84_182_017
+    paper = task.presets["paper"]
+    assert task.base_for("paper") == task.base_for("proxy")
+    assert (paper.hours, paper.steps, paper.batch, paper.micro_batch) == (24, 0, 8192, 128)
+    day = [128 * paper.micro_batches_of(minute, 24 * 60) for minute in range(24 * 60)]
+    assert (day[0], day[432], max(day)) == (128, 4096 + 128, 8192)
+    assert day.index(8192) == 851  # the last micro-batch begins 13.5 minutes before six tenths of the day are over
 
 
 def test_rows_are_those_of_the_text_with_their_documents(splits: MaskedSplits) -> None:

@@ -92,6 +92,22 @@ def test_a_shared_training_that_was_stopped_goes_on(what: str, report: int, tmp_
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
+def test_processes_with_other_clocks_end_together(tmp_path: Path) -> None:
+    first, second = trained("hours-ddp", 2)
+    assert first["steps"] == second["steps"] > 40
+    assert first["metrics"] == second["metrics"]
+    assert first["curve"] == second["curve"]
+    assert len(first["curve"]) == 5  # before the first step, and after each fifth of the hour but the last
+    assert first["read"] == second["read"]
+    (tmp_path / "stop").write_text("3")
+    assert all(told["steps"] < first["steps"] for told in trained("hours-ddp", 2, str(tmp_path)))
+    (tmp_path / "stop").unlink()
+    resumed = trained.__wrapped__("hours-ddp", 2, str(tmp_path))
+    assert resumed[0]["steps"] == resumed[1]["steps"] == pytest.approx(first["steps"], abs=20)
+    assert [told["curve"][:3] for told in resumed] == [pytest.approx(first["curve"][:3])] * 2
+
+
 def test_devices_that_share_a_batch_take_as_much_at_once_as_one_alone() -> None:
     recipe = Recipe(steps=1, batch=512, lr=1.0, accumulate=8)
     assert [recipe.shared_by(devices).accumulate for devices in (1, 2, 8, 16)] == [8, 4, 1, 1]

@@ -1,0 +1,322 @@
+"""Trainings that last so many hours, on a clock that moves by what is done."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+import tasks.checkpoint
+import tasks.clock
+from search_spaces.architecture import Architecture
+from tasks.base import Fitted
+from tasks.batches import Batch
+from tasks.classification import ClassificationTask
+from tasks.clock import Clock
+from tasks.processes import ALONE, Share
+from tasks.recipe import Recipe
+from tasks.run import CONTINUE, STOP, Decision, Run
+from tasks.splits import Part, TensorSplits
+
+SHAPE = Architecture(depth=1, width=8, hidden=8)
+HOUR = Recipe(hours=1.0, batch=12, accumulate=6, lr=0.02, warmup=0.5, schedule="linear", reports=4)
+PASS, MEASURED = 37.0, 10_000.0
+"""Seconds of a micro-batch, and of a batch that is measured."""
+
+Told = list[tuple[int, int]]
+
+
+class FakeTime:
+    """Seconds, which pass when somebody says so."""
+
+    def __init__(self) -> None:
+        self.now = 1e6
+
+    def __call__(self) -> float:
+        """What a clock shows."""
+        return self.now
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> FakeTime:
+    time = FakeTime()
+    monkeypatch.setattr(tasks.clock, "perf_counter", time)
+    return time
+
+
+class Slow(ClassificationTask):
+    """On which side of a circle does a point lie? To say so takes its time."""
+
+    name = "slow"
+    version = 1
+    base = SHAPE
+    presets = {"smoke": HOUR, "proxy": HOUR}  # noqa: RUF012
+
+    def __init__(self, time: FakeTime) -> None:
+        super().__init__()
+        self.time = time
+        self.passes = 0
+
+    def load(self) -> TensorSplits:
+        """Draw the points."""
+        return Endless(*(points(count, seed) for seed, count in enumerate((101, 12, 7))))
+
+    def build(self, architecture: Architecture) -> nn.Module:
+        """Points [B, 2] to class scores [B, 2]."""
+        return nn.Sequential(nn.Linear(2, 8), nn.GELU(), nn.Dropout(0.2), nn.Linear(8, 2))
+
+    def example(self) -> Tensor:
+        """One point."""
+        return torch.zeros(1, 2)
+
+    def loss(self, outputs: Tensor, targets: Tensor, recipe: Recipe) -> Tensor:
+        """The classifier's, after a while."""
+        self.time.now += PASS
+        self.passes += 1
+        return super().loss(outputs, targets, recipe)
+
+    def measure(self, outputs: Tensor, targets: Tensor) -> Mapping[str, Tensor]:
+        """The same, after a long while."""
+        self.time.now += MEASURED
+        return super().measure(outputs, targets)
+
+
+class Endless(TensorSplits):
+    """Examples of which nobody knows how many there are."""
+
+    def training(
+        self, recipe: Recipe, seed: int, start: tuple[int, ...], device: torch.device, share: Share = ALONE
+    ) -> Iterator[tuple[Batch, tuple[int, ...]]]:
+        for number in range(sum(start), 10_000):
+            yield points(recipe.micro_batch, 100 + number), (number + 1,)
+
+    @property
+    def examples(self) -> int:
+        raise AssertionError("to train for hours, nobody must count the examples")
+
+    def remarks(self, part: Part, recipe: Recipe, position: tuple[int, ...], share: Share = ALONE) -> dict[str, float]:
+        return {"micro_batches": sum(position)}
+
+
+def points(count: int, seed: int) -> Batch:
+    drawn = torch.randn(count, 2, generator=torch.Generator().manual_seed(seed))
+    return drawn, (drawn.norm(dim=1) > 1).long()
+
+
+def fit(
+    time: FakeTime,
+    recipe: Recipe = HOUR,
+    *,
+    folder: Path | None = None,
+    stop: int | None = None,
+    told: Told | None = None,
+) -> tuple[Fitted, list[tuple[int, dict[str, float]]]]:
+    """Train, up to the report of that number if there is one."""
+    curve: list[tuple[int, dict[str, float]]] = []
+
+    def report(step: int, metrics: Mapping[str, float]) -> Decision:
+        curve.append((step, dict(metrics)))
+        return STOP if len(curve) == stop else CONTINUE
+
+    say = (lambda *at: told.append(at)) if told is not None else (lambda *at: None)
+    run = Run(architecture=SHAPE, recipe=recipe, seed=0, folder=folder, report=report, advanced=say)
+    return Slow(time).fit(run), curve
+
+
+def watched(time: FakeTime, recipe: Recipe) -> list[tuple[float, float]]:
+    """Of each step the seconds when its micro-batches were at their end, since the first began, and its rate."""
+    steps: list[tuple[float, float]] = []
+    began = time.now
+
+    def before(optimizer: Any, *_: object) -> None:
+        steps.append((time.now - began, optimizer.param_groups[0]["lr"]))
+
+    hook = register_optimizer_step_pre_hook(before)
+    try:
+        fit(time, replace(recipe, reports=1))
+    finally:
+        hook.remove()
+    return steps
+
+
+def crammed(spent: float, peak: float, warmup: float) -> float:
+    """The triangle of learning rates, of a share of the budget that is spent."""
+    return peak * (spent / warmup if spent < warmup else (1 - spent) / (1 - warmup))
+
+
+@pytest.mark.parametrize("warmup", [0.5, 0.75])
+@pytest.mark.parametrize("ramp", [0.0, 0.6])
+def test_the_learning_rate_follows_the_share_of_the_hours_that_is_spent(
+    fake: FakeTime, warmup: float, ramp: float
+) -> None:
+    steps = watched(fake, replace(HOUR, warmup=warmup, batch_ramp=ramp))
+    ends = [0.0, *(end for end, _ in steps)]
+    for began, (_, rate) in zip(ends, steps, strict=False):
+        assert rate == pytest.approx(crammed(began / 3600, 0.02, warmup), rel=1e-4, abs=1e-7)
+    assert max(rate for _, rate in steps) > 0.9 * 0.02
+    assert ends[-2] < 3600 <= ends[-1]
+
+
+def test_the_first_beta_goes_with_the_learning_rate(fake: FakeTime) -> None:
+    found: list[tuple[float, float]] = []
+    hook = register_optimizer_step_pre_hook(
+        lambda optimizer, *_: found.append(tuple(optimizer.param_groups[0][name] for name in ("lr", "betas")))
+    )
+    try:
+        fit(fake, replace(HOUR, beta_cycle=(0.95, 0.85)))
+    finally:
+        hook.remove()
+    for rate, betas in found:
+        assert betas == (pytest.approx(0.95 - 0.1 * rate / 0.02), 0.999)  # type: ignore[comparison-overlap]
+
+
+def rows_of(spent: float, batch: int, micro_batch: int, ramp: float) -> int:
+    """The cramming code's batch, where that share of the budget is spent."""
+    steps = 10**9  # its micro-batches, of which it has more than it ever takes
+    fake_step = int(spent * steps)
+    batch_size_step = batch / (steps * ramp)
+    return min(int(fake_step * batch_size_step // micro_batch + 1) * micro_batch, batch)
+
+
+@pytest.mark.parametrize("ramp", [0.3, 0.6, 1.0])
+def test_the_batch_grows_with_the_share_of_the_hours_that_is_spent(fake: FakeTime, ramp: float) -> None:
+    steps = watched(fake, replace(HOUR, batch_ramp=ramp))
+    ends = [0.0, *(end for end, _ in steps)]
+    taken = [2 * (end - began) / PASS for began, end in pairwise(ends)]
+    assert taken == pytest.approx([rows_of(began / 3600, 12, 2, ramp) for began in ends[:-1]])
+    assert set(taken) == {2, 4, 6, 8, 10, 12}
+
+
+def test_a_training_is_as_long_as_its_hours_and_measuring_takes_none_of_them(fake: FakeTime) -> None:
+    told: Told = []
+    began = fake.now
+    fitted, curve = fit(fake, told=told)
+    steps = -(-3600 // (6 * PASS))
+    assert fitted.steps == steps
+    assert fitted.measures == {"micro_batches": 6 * steps}
+    assert fake.now - began > MEASURED
+    after = [next(step for step in range(100) if step * 6 * PASS >= 3600 * part / 4) for part in (1, 2, 3)]
+    assert [step for step, _ in curve] == after
+    assert [step for step, _ in told] == list(range(1, int(steps) + 1))
+    assert all(1 <= step <= whole and (step < whole) == (step < steps) for step, whole in told)
+    assert told[-1] == (steps, steps)
+    for step, whole in told[4:-1]:
+        assert step / whole == pytest.approx(step * 6 * PASS / 3600, rel=0.1)
+
+
+def test_one_step_may_take_longer_than_the_hours(fake: FakeTime) -> None:
+    fitted, curve = fit(fake, replace(HOUR, hours=1e-9))
+    assert (fitted.steps, curve) == (1, [])
+
+
+@pytest.mark.parametrize("ramp", [0.0, 0.6])
+def test_time_that_was_spent_is_spent_after_a_stop(fake: FakeTime, tmp_path: Path, ramp: float) -> None:
+    recipe = replace(HOUR, batch_ramp=ramp)
+    whole, curve = fit(fake, recipe)
+    for stop in (1, 2):
+        stopped, _ = fit(fake, recipe, folder=tmp_path, stop=stop)
+        assert (stopped.steps, stopped.metrics) == curve[stop - 1]
+        fake.now += 1e9  # until somebody lets it go on
+    assert fit(fake, recipe, folder=tmp_path) == (whole, curve)
+    assert not list(tmp_path.iterdir())
+
+
+def test_steps_that_were_lost_are_taken_again_and_cost_no_time(
+    fake: FakeTime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Lost(Exception):
+        pass
+
+    def until(step: int) -> Any:
+        def advanced(number: int, steps: int) -> None:
+            if number == step:
+                raise Lost
+
+        return advanced
+
+    whole, _ = fit(fake)
+    monkeypatch.setattr(tasks.checkpoint, "SECONDS", -1.0)
+    monkeypatch.setattr(tasks.checkpoint, "_SHARE", 1e9)
+    task = Slow(fake)
+    run = Run(architecture=SHAPE, recipe=HOUR, seed=0, folder=tmp_path)
+    for step in (7, 12):  # neither is saved: it is what was told last
+        with pytest.raises(Lost):
+            task.fit(replace(run, advanced=until(step)))
+    assert task.fit(run) == whole
+    assert task.passes == 6 * (whole.steps + 2)
+
+
+def test_what_a_look_at_the_loss_waits_for_is_counted(fake: FakeTime, monkeypatch: pytest.MonkeyPatch) -> None:
+    finite = torch.isfinite
+
+    def late(tensor: Tensor) -> Tensor:
+        fake.now += 1000.0
+        return finite(tensor)
+
+    monkeypatch.setattr(torch, "isfinite", late)
+    fitted, _ = fit(fake, replace(HOUR, accumulate=1, reports=1))
+    # A pass a step, and 20 of them between two looks.
+    assert fitted.steps == next(n for n in range(1000) if n * PASS + n // 20 * 1000 >= 3600)
+
+
+def test_a_batch_that_grows_is_the_mean_of_its_micro_batches(fake: FakeTime) -> None:
+    """Against the loop that anybody would write, without dropout, by plain gradient descent."""
+
+    class Plain(Slow):
+        def build(self, architecture: Architecture) -> nn.Module:
+            return nn.Linear(2, 2)
+
+    recipe = Recipe(
+        steps=10, batch=12, accumulate=6, batch_ramp=0.6, lr=0.1, warmup=0.0, optimizer="sgd", weight_decay=0.0, clip=0
+    )
+    fitted = Plain(fake).fit(Run(architecture=SHAPE, recipe=recipe, seed=3))
+    torch.manual_seed(3)
+    network, read = nn.Linear(2, 2), 0
+    for step in range(10):
+        size = rows_of(step / 10, 12, 2, 0.6)
+        batches = [points(2, 100 + number) for number in range(read, read + size // 2)]
+        inputs, labels = (torch.cat(parts) for parts in zip(*batches, strict=True))
+        read += size // 2
+        network.zero_grad()
+        nn.functional.cross_entropy(network(inputs), labels).backward()
+        with torch.no_grad():
+            for parameter in network.parameters():
+                assert parameter.grad is not None
+                parameter -= recipe.learning_rate(step, 10) * parameter.grad
+    assert fitted.measures == {"micro_batches": read}
+    assert fitted.network is not None
+    for own, expected in zip(fitted.network.parameters(), network.parameters(), strict=True):
+        assert torch.allclose(own, expected, atol=1e-6)
+
+
+def test_a_step_by_itself_is_of_the_whole_batch(fake: FakeTime) -> None:
+    task = Slow(fake)
+    step = task.training_step(Run(architecture=SHAPE, recipe=replace(HOUR, batch_ramp=0.6), seed=0))
+    step()
+    assert task.passes == 6
+
+
+def test_the_first_process_has_everybodys_clock(fake: FakeTime) -> None:
+    class Second(Share):
+        def first(self, value: Any) -> Any:
+            return 2 * value
+
+    clock = Clock(1.0)
+    with clock.running():
+        fake.now += 900
+    fake.now += 5000
+    clock.look(ALONE)
+    assert (clock.gone, clock.part(4), clock.part(3), clock.steps(10)) == (900_000, 1, 0, 40)
+    clock.look(Second(1, 2))
+    assert (clock.gone, clock.steps(10)) == (1_800_000, 20)
+    clock.go_on(3_500_000)
+    with clock.running():
+        fake.now += 900
+    assert clock.gone == 3_500_000
+    clock.look(ALONE)
+    assert (clock.gone, clock.steps(10)) == (clock.whole, 10)
