@@ -11,7 +11,9 @@ import nas
 from nas.cli import main
 from search_spaces.checkpoint import RECORD, fingerprint, read_record, read_weights
 from search_spaces.errors import UserError
+from tasks.language.masked_tasks import StdlibMLM
 
+STDLIB = StdlibMLM()
 NETWORK = "depth=2,width=16,heads=2,head_dim=8,hidden=16"
 
 
@@ -81,3 +83,14 @@ def test_a_network_of_masked_text_is_fine_tuned_and_kept_as_it_was() -> None:
     assert fingerprint(read_weights(Path("second"))) == fingerprint(read_weights(Path("first"))) == after.start
     with pytest.raises(UserError, match="this takes 'stdlib-mlm' version 1"):
         nas.evaluate("stdlib-mlm", preset="smoke", start="second")
+
+
+def test_a_network_of_another_tokenizer_is_refused(tmp_path: Path) -> None:
+    nas.evaluate("stdlib-mlm", arch=NETWORK, preset="smoke", save="first")
+    record = read_record(Path("first"))
+    assert record.settings["encoding"] == STDLIB.encoding()
+    other = {**record.settings, "encoding": "another"}
+    Path("first", RECORD).write_text(replace(record, settings=other).to_json())
+    for task in ("stdlib-mlm", "stdlib-glue"):
+        with pytest.raises(UserError, match="another tokenizer than that of this text"):
+            nas.evaluate(task, preset="smoke", start="first")

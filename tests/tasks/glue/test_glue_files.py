@@ -77,6 +77,47 @@ def test_another_schema_is_a_line_with_file_and_place(lines: list[str], says: st
     assert says in str(raised.value)
 
 
+def in_parquet(folder: Path, name: str, columns: dict[str, list[object]]) -> Path:
+    """A set of the hub's whose train and dev hold these columns."""
+    (folder / name).mkdir()
+    for split in ("train", *GLUE[name].dev.values()):
+        pyarrow.parquet.write_table(pyarrow.table(columns), folder / name / f"{split}-00000-of-00001.parquet")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "says"),
+    [
+        ("sst2", {"sentence": ["a", "b"], "label": [1.0, 0.0]}, r"row 0: label must be one of 0, 1, got 1\.0"),
+        ("sst2", {"sentence": ["a", "b"], "label": [1, -1]}, "row 1: label must be one of 0, 1, got -1"),
+        ("sst2", {"sentence": ["a", "b"], "label": [1, None]}, "row 1: label must be one of 0, 1, got None"),
+        ("sst2", {"sentence": ["a", None], "label": [1, 0]}, r"row 1: texts must be text, got \(None,\)"),
+        ("sst2", {"text": ["a", "b"], "label": [1, 0]}, "has no column 'sentence'. Its columns: text, label"),
+        (
+            "stsb",
+            {"sentence1": ["a"], "sentence2": ["b"], "label": [float("nan")]},
+            "row 0: score must be a finite number, got 'nan'",
+        ),
+    ],
+)
+def test_another_schema_of_the_hub_is_a_line_with_file_and_row(
+    name: str, columns: dict[str, list[object]], says: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match=rf"train-00000-of-00001\.parquet.*{says}"):
+        read_set(GLUE[name], in_parquet(tmp_path, name, columns))
+
+
+def test_files_of_the_hub_that_are_none_or_not_there_are_named(tmp_path: Path) -> None:
+    folder = in_parquet(tmp_path, "sst2", {"sentence": ["a"], "label": [1]})
+    path = folder / "sst2" / "validation-00000-of-00001.parquet"
+    path.write_bytes(b"no table")
+    with pytest.raises(UserError, match=r"validation-00000-of-00001\.parquet cannot be read"):
+        read_set(GLUE["sst2"], folder)
+    path.unlink()
+    with pytest.raises(UserError, match=r"has no validation-\*\.parquet"):
+        read_set(GLUE["sst2"], folder)
+
+
 def test_a_file_that_is_no_text_and_one_that_is_not_there_are_named(tmp_path: Path) -> None:
     folder = written(tmp_path, "rte", ["sentence1\tsentence2\tlabel", "a\tb\tentailment"])
     (folder / "RTE" / "dev.tsv").write_bytes(b"\xff\xfe\x00")

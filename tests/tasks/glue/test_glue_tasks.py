@@ -99,6 +99,42 @@ def test_a_set_begins_with_the_encoders_weights_and_drops_only_while_training() 
     assert other.fingerprint(SMOKE) != tuning.fingerprint(SMOKE)
 
 
+def test_how_the_network_was_trained_before_is_part_of_what_a_run_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    own, before = TASK.fingerprint(SMOKE), type(TASK.pretraining)
+    longer = replace(before.presets["smoke"], steps=21)
+    monkeypatch.setattr(before, "presets", {**before.presets, "smoke": longer})
+    assert TASK.fingerprint(SMOKE) != own
+    monkeypatch.undo()
+    assert TASK.fingerprint(SMOKE) == own
+    monkeypatch.setattr(before, "version", before.version + 1)
+    assert TASK.fingerprint(SMOKE) != own
+
+
+def test_what_answers_alike_whatever_it_reads_is_the_baseline() -> None:
+    found = TASK.baselines(SMOKE)["majority"]
+    whole = TASK.baselines(replace(SMOKE, measured=0))["majority"]
+    for name, splits in ((name, TASK.splits_of(name)) for name in TASK.sets):
+        learnt = splits.train[1]["answer"].tolist()
+        usual = max({0.0, 1.0}, key=learnt.count)
+        for prefix, part in (("", splits.validation), ("test_", splits.test)):
+            answers = part[1]["answer"].tolist()
+            right = answers.count(usual) / len(answers)
+            assert whole[prefix + name] == pytest.approx(0 if name == "word_order" else right)
+    assert whole["test_score"] == pytest.approx((whole["test_word_order"] + whole["test_reference"]) / 2)
+    assert found["test_reference_se"] > whole["test_reference_se"] > 0
+
+
+def test_of_numbers_the_baseline_is_their_mean(glue_data: Path) -> None:
+    task = Glue(glue_data)
+    recipe = replace(task.presets["smoke"], sets=("stsb",))
+    assert task.baselines(recipe)["majority"]["test_stsb"] == 0
+
+
+def test_without_a_network_a_text_to_train_on_before_is_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"pre-training that is --data FOLDER,pretraining=PLACE"):
+        Glue(tmp_path).prepare()
+
+
 def test_the_longest_sentence_is_cut_first() -> None:
     short, long = np.full(3, 7, dtype=np.int32), np.full(20, 8, dtype=np.int32)
     assert row_of([short], 0, 10).tolist() == [7, 7, 7, 0]
