@@ -10,13 +10,14 @@ Shapes: N = architectures with readings, C = any architectures, F and W = coordi
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from math import log
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
+from threadpoolctl import ThreadpoolController
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -120,6 +121,8 @@ _TRIED: Mapping[str, tuple[float, ...]] = {
     "sizes": (0.4, 0.7, 1.2, 2.0),
     "words": (0.4, 0.7, 1.2, 2.0),
 }
+# Matrices here are small: beside trainings, threads of a BLAS that wait for each other take three times its work.
+_one_thread = partial(ThreadpoolController().limit, limits=1, user_api="blas")
 _SWEEPS = 2  # over each scale in turn; the third changes nothing that a search would notice
 _LEAST = 1e-9
 
@@ -143,31 +146,28 @@ class Process:
         self, places: Places, readings: Readings, scales: Scales | None = None, unit: float | None = None
     ) -> None:
         self._places = places
-        apart = _Apart(places, places)
-        fit = _Fit(scales or _PRIOR, apart, readings)
-        for _ in range(0 if scales else _SWEEPS):
-            for name, values in _TRIED.items():
-                others = [fit.scales._replace(**{name: value}) for value in values]
-                fits = [_Fit(scales, apart, readings) for scales in others if scales != fit.scales]
-                fit = max([fit, *fits], key=lambda one: one.merit)
+        with _one_thread():
+            fit = _fitted(_Apart(places, places), readings, scales)
         self._fit, self.scales, self.unit = fit, fit.scales, unit or fit.unit
         self.noise = self.scales.noise * self.unit
 
     def expected(self, at: Places) -> tuple[Array, Array]:
         """Means and variances of true values: [C] each."""
-        cross = self._fit.whitened(_Apart(self._places, at))
+        with _one_thread():
+            cross = self._fit.whitened(_Apart(self._places, at))
         own = self.scales.remainder + self.scales.grain + (at.parabolas**2).sum(axis=1)
         left = np.maximum(own - (cross**2).sum(axis=0), _LEAST)
         return cross.T @ self._fit.white, self.unit * left
 
     def draws(self, at: Places, number: int, random: np.random.Generator) -> Array:
         """True values as they may be together: [number, C]."""
-        cross = self._fit.whitened(_Apart(self._places, at))
-        left = _Apart(at, at).covariance(self.scales) - cross.T @ cross
-        values, vectors = np.linalg.eigh(self.unit * left)
-        # The symmetric root: there is one only, where eigenvectors' signs hang on the last bit of what they are of.
-        root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-        return np.asarray(cross.T @ self._fit.white + random.standard_normal((number, len(root))) @ root)
+        with _one_thread():
+            cross = self._fit.whitened(_Apart(self._places, at))
+            left = _Apart(at, at).covariance(self.scales) - cross.T @ cross
+            values, vectors = np.linalg.eigh(self.unit * left)
+            # The symmetric root: there is one only, where eigenvectors' signs hang on the last bit of what they are of.
+            root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+            return np.asarray(cross.T @ self._fit.white + random.standard_normal((number, len(root))) @ root)
 
 
 class _Apart:
@@ -208,6 +208,17 @@ class _Fit:
         """How the true values of others go with the white readings: [N, C]."""
         cross = apart.covariance(self.scales)
         return np.asarray(solve_triangular(self._root, cross, lower=True, check_finite=False))
+
+
+def _fitted(apart: _Apart, readings: Readings, scales: Scales | None) -> _Fit:
+    """With the scales given, or else those of the greatest merit, each sought in turn."""
+    fit = _Fit(scales or _PRIOR, apart, readings)
+    for _ in range(0 if scales else _SWEEPS):
+        for name, values in _TRIED.items():
+            others = [fit.scales._replace(**{name: value}) for value in values]
+            fits = [_Fit(scales, apart, readings) for scales in others if scales != fit.scales]
+            fit = max([fit, *fits], key=lambda one: one.merit)
+    return fit
 
 
 def _squares(one: Array, other: Array) -> Array:

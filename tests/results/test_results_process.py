@@ -2,10 +2,12 @@
 
 import math
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from results import process
 from results.process import Places, Process, Readings, Scales
@@ -146,3 +148,24 @@ def test_one_architecture_whose_readings_are_all_alike_is_no_obstacle() -> None:
 def test_scales_that_are_given_are_taken() -> None:
     scales = Scales(0.2, 0.03, 0.5, 0.9, 0.8)
     assert Process(PLACES, readings(), scales).scales == scales
+
+
+def test_matrices_are_worked_on_by_one_thread_and_others_by_as_many_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[int] = []
+
+    def counted(*given: Any, **named: Any) -> Any:
+        threads.extend(blas_threads())
+        return cholesky(*given, **named)
+
+    cholesky = process.cholesky
+    monkeypatch.setattr(process, "cholesky", counted)
+    with threadpool_limits(limits=2, user_api="blas"):
+        before = blas_threads()
+        Process(PLACES, readings())
+        assert set(before) == {2}
+        assert set(threads) == {1}
+        assert blas_threads() == before
+
+
+def blas_threads() -> list[int]:
+    return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
