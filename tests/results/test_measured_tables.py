@@ -61,9 +61,7 @@ def test_rows_say_how_they_were_made(path: Path) -> None:
         assert f"Python {versions['python']} and torch {versions['torch']}" in " ".join(README.split())
         assert (row.preset, row.status, row.row_version) == ("proxy", "complete", 2)
         assert {"lr", "batch"} <= set(row.recipe)
-        made_anew = path.name.startswith(("stdlib-lm", "digit-ranks", "lra-listops-topologies")) or path.stem.endswith(
-            "tuned"
-        )
+        made_anew = path.stem.endswith(("tuned", "topologies")) or path.name.startswith("digit-ranks")
         assert row.provenance.get("upgraded_from") == (None if made_anew else 1)
 
 
