@@ -42,17 +42,14 @@ def evaluate(
     Raises UserError where what was asked for cannot be. A training that failed is a Row with its reason.
     """
     with said_if_slow(LOADING):
-        from nas.asking import architecture_of, check_asked, settings_of
+        from nas.asking import check_asked, settings_of
         from nas.jobs import EvaluationJob, fresh_task, text_of
-        from nas.retrofitting import data_of, started_from
         from nas.scheduler import evaluate_all
         from nas.workers.resources import Resources
     check_asked(seed=seed, threads=threads, until=until, storage=storage, log=log)
-    if start is not None and data is None:
-        data = data_of(Path(start), task)
+    data = _data(task, data, start)
     of = fresh_task(task, data)
-    began = None if start is None else started_from(Path(start), of, save, {"--arch": arch, "--topology": topology})
-    architecture = began or architecture_of(of, preset, arch, topology)
+    architecture = _architecture(of, preset, arch, topology, start, save)
     job = EvaluationJob(
         task=task,
         architecture=architecture,
@@ -66,6 +63,27 @@ def evaluate(
         **_beside(of, architecture, profile, measure, render, save),
     )
     return evaluate_all([job], storage, study, Resources(workers=1, threads=threads), log)[0]
+
+
+def _data(task: str, data: str | Path | None, start: str | Path | None) -> str | Path | None:
+    """What was asked for, or what the network was trained on whose weights a training begins with."""
+    if data is not None or start is None:
+        return data
+    from nas.retrofitting import data_of
+
+    return data_of(Path(start), task)
+
+
+def _architecture(
+    of: "Task", preset: str, arch: str, topology: str | None, start: str | Path | None, save: str | Path | None
+) -> "Architecture":
+    """What was asked for, or that of the network whose weights a training begins with."""
+    from nas.asking import architecture_of
+    from nas.retrofitting import started_from
+
+    if start is None:
+        return architecture_of(of, preset, arch, topology)
+    return started_from(Path(start), of, save, {"--arch": arch, "--topology": topology})
 
 
 def _beside(
