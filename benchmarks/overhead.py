@@ -11,7 +11,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import chdir
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from torch import nn
 
 import nas
 from benchmarks.form import Figure, main
+from nas.workers.local_processes import OneProcess
 from search_spaces.architecture import Architecture
 from tasks.digits import DigitsRecipe, DigitsViT
 
@@ -83,12 +86,9 @@ def search_over_bare(quick: bool) -> float:
     return statistics.median(ratios)
 
 
-def cold_over_python(command: list[str]) -> float:
-    """Median ratio of a command's start to `python -c pass`, in turns."""
-    ratios = []
-    for _ in range(COLD):
-        ratios.append(_wall(command) / _wall([sys.executable, "-c", "pass"]))
-    return statistics.median(ratios)
+def cold_over(other: str, start: Callable[[], float]) -> float:
+    """Median ratio of a start to Python that runs something else, in turns."""
+    return statistics.median(start() / _wall([sys.executable, "-c", other]) for _ in range(COLD))
 
 
 def imports_torch(command: list[str]) -> int:
@@ -98,26 +98,53 @@ def imports_torch(command: list[str]) -> int:
     return int(any(line.rpartition("|")[2].strip() == "torch" for line in done.stderr.splitlines()))
 
 
+def worker_ready() -> float:
+    """Seconds until a new process of a search has done its first work, which is none."""
+    began = time.perf_counter()
+    pool = OneProcess(place=0, memory=None, gpus=None).pool
+    pool.submit(os.getpid).result()
+    seconds = time.perf_counter() - began
+    pool.shutdown(wait=True)
+    return seconds
+
+
 def _wall(command: list[str]) -> float:
     began = time.perf_counter()
     subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
     return time.perf_counter() - began
 
 
+def starts(folder: str) -> dict[str, Figure]:
+    """How long commands take from the first second on, beside Python that does nothing, or that imports torch."""
+    nas = str(Path(sys.executable).with_name("nas"))
+    query = [nas, "results", "--storage", f"sqlite:///{folder}/studies.db"]
+    over_python = {"help": [nas, "--help"], "results": query}
+    over_torch = {
+        "list": ([nas, "list"], 0.5),
+        "results": (query, 0.5),
+        "cost_digits_vit": ([nas, "cost", "digits-vit"], 1.5),
+        "cost_c4_lm": ([nas, "cost", "c4-lm"], 1.5),
+    }
+    return {
+        **{
+            f"{name}_seconds_over_python": Figure(cold_over("pass", partial(_wall, command)), "ratio", "lower")
+            for name, command in over_python.items()
+        },
+        **{
+            f"{name}_over_torch": Figure(cold_over("import torch", partial(_wall, command)), "ratio", "lower", target)
+            for name, (command, target) in over_torch.items()
+        },
+        "worker_over_torch": Figure(cold_over("import torch", worker_ready), "ratio", "lower", target=1.3),
+        "imports_torch": Figure(max(map(imports_torch, over_python.values())), "0 or 1", "lower", target=0),
+    }
+
+
 def figures(quick: bool) -> dict[str, Figure]:
-    """The search's overhead, then the starts, on a study that the search made."""
-    program = [str(Path(sys.executable).with_name("nas"))]
+    """The starts, on a study that a small search made, and a search's overhead."""
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         search_seconds(folder, "smoke", 2, 0)
-        query = [*program, "results", "--storage", f"sqlite:///{folder}/studies.db"]
-        starts = {"help": cold_over_python([*program, "--help"]), "results": cold_over_python(query)}
-        loads = max(imports_torch([*program, "--help"]), imports_torch(query))
-    return {
-        "search_over_bare": Figure(search_over_bare(quick), "ratio", "lower", target=1.10),
-        "help_seconds_over_python": Figure(starts["help"], "ratio", "lower"),
-        "results_seconds_over_python": Figure(starts["results"], "ratio", "lower"),
-        "imports_torch": Figure(loads, "0 or 1", "lower", target=0),
-    }
+        began = starts(folder)
+    return {"search_over_bare": Figure(search_over_bare(quick), "ratio", "lower", target=1.10), **began}
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ with warnings.catch_warnings():  # fvcore rests on torch.jit, whose deprecation 
     from fvcore.nn import FlopCountAnalysis
 
 from nas.handlers import HANDLERS, HARMLESS, Miscount, taught_by, traced
+from nas.shapes import Shapes
 from results.row import Costs
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count
@@ -101,7 +102,7 @@ def work(model: nn.Module, example: tuple[Tensor, ...], task: Task | None = None
     taught = taught_by(model, task)
     counted = {name: traced(name, handler, owner) for name, (handler, owner) in taught.items() if handler is not None}
     training = model.training
-    with torch.no_grad(), _Convolutions(), warnings.catch_warnings():
+    with torch.no_grad(), Shapes(), _Convolutions(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         analysis = FlopCountAnalysis(model.eval(), example)
         analysis.unsupported_ops_warnings(False).uncalled_modules_warnings(False).tracer_warnings("none")
@@ -134,7 +135,7 @@ class _NoValues(TorchFunctionMode):
 @contextmanager
 def meta_device() -> Iterator[None]:
     """Networks built here have shapes and no values: on the meta device, without initialisation."""
-    with torch.device("meta"), _NoValues():
+    with torch.device("meta"), Shapes(), _NoValues():
         yield
 
 

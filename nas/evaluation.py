@@ -15,7 +15,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from nas import conditioning, counting
+from nas import counting
 from nas.budget import Budget, parse_budget
 from nas.debugging import show_traceback
 from nas.device import lent_device
@@ -61,8 +61,10 @@ def evaluate(job: EvaluationJob) -> Row:
             if row.status != "over-budget" and (job.profiled or limits.profiled.bounds or job.trace):
                 row = _profiled(task, job, limits.profiled, row)
             if "conditioning" in job.measures:  # refused before hours of training, not after
+                from nas.conditioning import refuse  # which loads SciPy
+
                 with counting.meta_device():
-                    conditioning.refuse(task.build(job.architecture))
+                    refuse(task.build(job.architecture))
             if row.status != "over-budget":
                 known, network = _known(task, job)
                 if known is None:
@@ -183,9 +185,11 @@ def _start(job: EvaluationJob) -> Mapping[str, Tensor] | None:
 def _observed(task: Task, job: EvaluationJob, row: Row, network: nn.Module) -> Row:
     """The Row with what was measured of the trained network; what fails there takes no finished training with it."""
     if "conditioning" in job.measures and not set(MEASURES["conditioning"]) <= set(row.measures):
+        from nas.conditioning import measure
+
         recipe = recipe_of(task, job.preset, job.settings)
         with _not_fatal("conditioning could not be measured"):
-            row = replace(row, measures={**row.measures, **conditioning.measure(network, task.inputs(recipe))})
+            row = replace(row, measures={**row.measures, **measure(network, task.inputs(recipe))})
     if job.render is not None and first_process():
         with _not_fatal(f"{job.render} could not be rendered"):
             task.render(network, Path(job.render))

@@ -2,7 +2,7 @@
 
 import errno
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -171,23 +171,28 @@ def drawn(
 ) -> None:
     """Print the records of what was found, and draw it where a file is named."""
     from nas import report
-    from results import export, table
 
     if report.for_a_terminal(format, output):
         report.print_records(report.screen(), found.records, list(found.records[0]), found.title, format)
     else:
-        export.write(table.from_records(found.records), format.value, output)
+        _export(found.records, format, output)
     if plot is not None:
         found.plot(plot)
+
+
+def _export(records: Sequence[Mapping[str, Any]], format: Format, output: Path | None = None) -> None:
+    """To a file or a pipe. What it takes is loaded here: pyarrow takes as long as the rest of a short command."""
+    from results import export, table
+
+    export.write(table.from_records(records), format.value, output)
 
 
 def costs(records: list[dict[str, Any]], format: Format = Format.TABLE) -> None:
     """Print what was counted."""
     from nas import report
-    from results import export, table
 
     if not report.for_a_terminal(format):
-        export.write(table.from_records(records), format.value)
+        _export(records, format)
     elif "key" in records[0]:
         report.print_record(report.screen(), records[0])
     else:
@@ -199,10 +204,9 @@ def profile(record: Mapping[str, Any], format: Format = Format.TABLE) -> None:
     """Print what was measured, and the slowest operators of the trace."""
     from nas import report
     from nas.profiling.trace import operators
-    from results import export, table
 
     if not report.for_a_terminal(format):
-        export.write(table.from_records([record]), format.value)
+        _export([record], format)
         return
     console = report.screen()
     report.print_record(console, record)
@@ -221,12 +225,11 @@ def wiring(shown: "Shown", format: Format = Format.TABLE, plot: Path | None = No
     """Print who reads what of whom, and sizes over depth; or draw both where a file is named."""
     from nas import report
     from nas.showing.stacks import depth_records, matrix_records
-    from results import export, table
 
     if plot is not None:
         shown.plot(plot)
     if not report.for_a_terminal(format):
-        export.write(table.from_records(shown.records), format.value)
+        _export(shown.records, format)
         return
     console = report.screen()
     report.say(console, f"{shown.title}{f'; drawn in {plot}' if plot is not None else ''}")

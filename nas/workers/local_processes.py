@@ -42,7 +42,7 @@ class LocalProcesses:
         self, processes: int, seconds: float | None = None, memory: int | None = None, gpus: float | None = None
     ) -> None:
         self._seconds = seconds
-        self._processes = [_Process(place, memory, gpus) for place in range(processes)]
+        self._processes = [OneProcess(place, memory, gpus) for place in range(processes)]
         self._idle = list(self._processes)
         self._busy: dict[Future[Row], _Attempt] = {}
 
@@ -120,13 +120,13 @@ class _Attempt:
     """
 
     job: EvaluationJob
-    process: "_Process"
+    process: "OneProcess"
     deaths: Deaths
     until: float | None
     kills: int | None = None
 
 
-class _Process:
+class OneProcess:
     """A pool of one process, at one place among the workers: those share the GPUs evenly."""
 
     def __init__(self, place: int, memory: int | None, gpus: float | None) -> None:

@@ -88,7 +88,7 @@ class Interrupted:
 
 
 def test_a_process_that_was_being_begun_is_ended_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_processes, "_Process", Interrupted)
+    monkeypatch.setattr(local_processes, "OneProcess", Interrupted)
     workers = local_processes.LocalProcesses(2)
     with pytest.raises(KeyboardInterrupt), workers:
         workers.submit(JOB)
