@@ -34,8 +34,8 @@ class Shapes(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         named = kwargs or {}
-        rule = RULES.get(func) if _on_meta(args, named) else None
-        return (rule or func)(*args, **named)
+        rule = RULES.get(func)
+        return (func if rule is None or not _on_meta(args, named) else rule)(*args, **named)
 
 
 def _on_meta(given: Sequence[Any], named: Mapping[str, Any]) -> bool:

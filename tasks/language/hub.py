@@ -7,7 +7,8 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-from huggingface_hub import constants, dataset_info, hf_hub_download
+import huggingface_hub  # gives what is asked of it and loads that then
+from huggingface_hub import constants
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
 from search_spaces.errors import UserError
@@ -43,14 +44,14 @@ def hub_file(name: str, file: str, remedy: str) -> str:
         UserError: The file is in neither, with `remedy` as what to do instead.
     """
     try:
-        return hf_hub_download(name, file, local_files_only=True)
+        return huggingface_hub.hf_hub_download(name, file, local_files_only=True)
     except (LocalEntryNotFoundError, HFValidationError):
         if not reachable():
             raise UserError(
                 f"{file} of {name!r} is not in the hub's cache, and the hub is out of reach. {remedy}"
             ) from None
     try:
-        return hf_hub_download(name, file)
+        return huggingface_hub.hf_hub_download(name, file)
     except (HfHubHTTPError, HFValidationError, OSError) as error:
         raise UserError(f"the hub gave no {file} of {name!r}: {_reason(error)}. {remedy}") from error
 
@@ -69,7 +70,7 @@ def hub_shards(
     import datasets  # a second to import, and needed here only
 
     try:
-        commit = str(dataset_info(name, revision=revision).sha)
+        commit = str(huggingface_hub.dataset_info(name, revision=revision).sha)
         streams: dict[str, Any] = datasets.load_dataset(name, subset, streaming=True, revision=commit)
     except (HfHubHTTPError, HFValidationError, OSError, ValueError) as error:
         raise UserError(f"the hub gave no data set {name!r}: {_reason(error)}. {remedy}") from error

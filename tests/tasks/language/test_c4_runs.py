@@ -186,7 +186,7 @@ def test_the_hub_is_read_in_shards_as_a_folder_is(monkeypatch: pytest.MonkeyPatc
         return {split: datasets.Dataset.from_dict({"text": t}).to_iterable_dataset(3) for split, t in texts.items()}
 
     monkeypatch.setattr(hub, "reachable", lambda: True)
-    monkeypatch.setattr(hub, "dataset_info", lambda name, revision: Info)
+    monkeypatch.setattr(hub.huggingface_hub, "dataset_info", lambda name, revision: Info)
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
     fitted = C4LM(Path(f"tokenizer={c4}/tokenizer.json")).fit(
         Run(architecture=SMALL, recipe=C4LM.presets["smoke"], seed=0)
