@@ -139,7 +139,7 @@ def _trained(task: Task, job: EvaluationJob, row: Row) -> tuple[Row, nn.Module |
         stopped.append(step)
         return STOP
 
-    told = ToldSteps(job.folder if first_process() else None)
+    told, began = ToldSteps(job.folder if first_process() else None), time.perf_counter()
     run = Run(
         architecture=job.architecture,
         recipe=recipe_of(task, job.preset, job.settings),
@@ -170,6 +170,7 @@ def _trained(task: Task, job: EvaluationJob, row: Row) -> tuple[Row, nn.Module |
         measures=_known_numbers(fitted.measures),
         speeds=_known_numbers(fitted.speeds),
         curve=_finite(curve),
+        provenance={**row.provenance, "fit_s": time.perf_counter() - began},
     )
     if not pruned:
         keep_network(task, job, fitted)

@@ -197,6 +197,7 @@ OPTIONS: Mapping[str, Any] = {
     "page": _option("--output -o", "Where to write the report.", _FILE, "FILE.html"),
     "wirings": _option("--wirings", "Show as well how the front's networks are wired, of those that are kept.", bool),
     "paper": _option("--paper", "Only this paper: ancre, dca, leaner or rmt.", _TEXT, "NAME"),
+    "timings": _option("--timings", "Say at the end what the search spent its time on.", bool),
     "profile": _option("--profile", "First measure time, memory and energy, and keep a trace of training steps.", bool),
     "batch": _option("--batch", "Examples of a training step. Default: as the preset has.", _NUMBER),
     "knee": _option("--knee", "Of --pareto, the row that gives up least of all columns together.", bool),

@@ -4,7 +4,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final, final
 
@@ -17,6 +17,7 @@ from nas.storage.leases import Claims, claims_in
 from nas.storage.names import check_name
 from nas.storage.outages import patient
 from nas.storage.store import Store
+from nas.timings import Timings
 from nas.watching import Evaluations
 from nas.workers.resources import Resources
 from nas.workers.workers import Workers, pool_of
@@ -91,6 +92,7 @@ class Scheduler:
         keep: Whether trained networks are kept, beside the store.
         until: When the time is up, on the clock of time.monotonic, or None.
         on_begin: Told of each evaluation as it begins.
+        timings: What it spends its time on.
     """
 
     store: Store
@@ -101,6 +103,7 @@ class Scheduler:
     keep: bool = True
     until: float | None = None
     on_begin: Callable[[EvaluationJob], None] = lambda job: None
+    timings: Timings = field(default_factory=Timings)
 
     def run(self, plan: Plan) -> None:
         """Go on until the plan wants nothing more. A UserError or Ctrl-C ends it; what is stored stays.
@@ -116,14 +119,18 @@ class Scheduler:
             others = later or bool(held)
             if running:
                 free = others and running < self.workers.capacity
-                for job, row in self.workers.collect(self._patience() if free else self._left()):
+                with self.timings.on("evaluating", self.workers.capacity):
+                    ended = self.workers.collect(self._patience() if free else self._left())
+                for job, row in ended:
                     running -= 1
+                    self.timings.add(row)
                     self._end(plan, job, row)
             elif others:
                 if not told:
                     say("what is left is being evaluated by other coordinators: waiting for them")
                     told = True
-                time.sleep(self._patience())
+                with self.timings.on("waiting for others"):
+                    time.sleep(self._patience())
             elif self._left() != 0:
                 return
             if self._left() == 0:
@@ -136,7 +143,8 @@ class Scheduler:
                 held.remove(job)
                 running += self._begin(plan, claimed)
         while running < self.workers.capacity and len(held) < self.workers.capacity and self._left() != 0:
-            wanted = patient(plan.next)()
+            with self.timings.on("proposing"):
+                wanted = patient(plan.next)()
             if wanted is None or wanted is LATER:
                 return running, wanted is LATER
             if (claimed := self._claimed(wanted)) is None:
@@ -182,9 +190,10 @@ class Scheduler:
         )
 
     def _end(self, plan: Plan, job: EvaluationJob, row: Row) -> None:
-        stored = self._stored(plan, job, row)
-        for listener in self.listeners:
-            listener(stored)
+        with self.timings.on("storing"):
+            stored = self._stored(plan, job, row)
+            for listener in self.listeners:
+                listener(stored)
 
     @patient
     def _stored(self, plan: Plan, job: EvaluationJob, row: Row) -> Row:

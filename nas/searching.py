@@ -32,6 +32,7 @@ from nas.storage.optuna_study import (
 from nas.storage.outages import patient
 from nas.storage.search_config import SearchConfig
 from nas.storage.store import Store
+from nas.timings import Timings
 from nas.unlisted.programme import Programme
 from nas.watching import Evaluations
 from nas.workers.resources import Resources
@@ -115,11 +116,14 @@ def _evaluated(store: Store, study: str) -> set[str]:
     return {row.identity() for row in store.numbered(study).values()}
 
 
-def _sampler(task: Task, asked: Asked, seeds: int) -> BudgetSampler:
-    """What proposes the trials of a search that trains everything with so many seeds."""
+def _prepared(asked: Asked, evidence: Evidence) -> BudgetSampler:
+    """What proposes the trials of a search whose task has all that they need. Raises UserError."""
     config, base = asked.config, asked.members.space.base
+    task = task_of(config.task, config.data)
+    prepare(task)
+    evidence.check_recorded(task, asked.members)
     costs, at_most = costs_known(task, config.objectives, base), seeds_at_most(task, base)
-    return BudgetSampler(asked.members, config.sampler, config.seed, costs, seeds, at_most)
+    return BudgetSampler(asked.members, config.sampler, config.seed, costs, evidence.seeds, at_most)
 
 
 def carry_out(
@@ -127,8 +131,9 @@ def carry_out(
     study_name: str | None,
     storage: str,
     evidence: Evidence,
-    *,
     resources: Resources,
+    spent: Timings,
+    *,
     seconds: float | None,
     keep: Keep,
     traced: bool,
@@ -138,11 +143,10 @@ def carry_out(
     config, trials, began = asked.config, evidence.trials, time.monotonic()
     name = check_name(study_name or asked.name)
     say(f"study {name}: {asked.line}")
-    task = task_of(config.task, config.data)
-    prepare(task)
-    evidence.check_recorded(task, asked.members)
-    sampler = _sampler(task, asked, evidence.seeds)
+    with spent.on("preparing the data"):
+        sampler = _prepared(asked, evidence)
     with (
+        spent,
         closing(Store(storage, make=True)) as store,
         only_writer(storage, name),
         clear_storage_errors(storage),
@@ -165,7 +169,8 @@ def carry_out(
                 pool_of(resources, trials, apart=apart) as pool,
             ):
                 until = None if seconds is None else began + seconds
-                Scheduler(store, name, claims, pool, [shown.add, *logs], keep != "none", until, shown.begin).run(plan)
+                told = [shown.add, *logs]
+                Scheduler(store, name, claims, pool, told, keep != "none", until, shown.begin, spent).run(plan)
         except OutOfTime:
             if _is_unfinished(plan, trials):
                 return

@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from nas.doors.load import load
 from nas.places import DEFAULT_STORE
+from nas.timings import Timings
 from tasks.progress import LOADING, said_if_slow
 
 if TYPE_CHECKING:
@@ -42,23 +44,23 @@ def search(
     trial_timeout: str | float | None = None,
     trial_memory: str | float | None = None,
     trial_gpus: float | None = None,
+    timings: bool = False,
 ) -> "Study":
     """Search TASK for the Pareto front of its objectives inside a budget; the same command continues a search.
 
     Raises UserError where that cannot be, or the search had to end: what is finished then is stored.
     """
-    with said_if_slow(LOADING):
-        from nas import asked_search, asking
-        from nas.doors.load import load
-        from nas.early_stopping import Rungs
+    spent = Timings(said=timings)
+    with said_if_slow(LOADING), spent.on("loading"):
+        from nas import asked_search, asking, early_stopping
         from nas.searching import Evidence, carry_out
         from nas.storage.outages import patient
         from nas.workers.resources import resources_of, seconds_of
     asking.check_asked(trials=trials, seeds=seeds, seed=seed, threads=threads, keep=keep, storage=storage, log=log)
     resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
     evidence, seconds = Evidence(trials, seeds, confirm), seconds_of("timeout", timeout)
-    asked = asked_search.ask_search(
-        task, space, arch, axis, budget, objectives, preset=preset, settings=settings, seed=seed, sampler=sampler,
-        data=data, rungs=Rungs(rungs, grace, factor))  # fmt: skip
-    carry_out(asked, study, storage, evidence, resources=resources, seconds=seconds, keep=keep, traced=profile, log=log)
+    ask = spent.on("counting candidates")(asked_search.ask_search)
+    asked = ask(task, space, arch, axis, budget, objectives, preset=preset, settings=settings, seed=seed,
+                sampler=sampler, data=data, rungs=early_stopping.Rungs(rungs, grace, factor))  # fmt: skip
+    carry_out(asked, study, storage, evidence, resources, spent, seconds=seconds, keep=keep, traced=profile, log=log)
     return patient(load)(study or asked.name, storage=storage)

@@ -9,8 +9,8 @@ FLAGS = {
     "search": {
         "--arch", "--axis", "--budget", "--confirm", "--data", "--factor", "--grace", "--keep", "--log", "--objectives",
         "--plot", "--preset", "--profile", "--rungs", "--sampler", "--seed", "--seeds", "--set", "--space", "--storage",
-        "--study", "--threads", "--timeout", "--trial-gpus", "--trial-memory", "--trial-timeout", "--trials",
-        "--workers",
+        "--study", "--threads", "--timeout", "--timings", "--trial-gpus", "--trial-memory", "--trial-timeout",
+        "--trials", "--workers",
     },
     "audit": {
         "--arch", "--architectures", "--axis", "--budget", "--data", "--format", "-o", "--output", "--preset",

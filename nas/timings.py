@@ -1,0 +1,68 @@
+"""Where the time of a search goes."""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self, final
+
+from results.row import Row
+from tasks.progress import say
+
+
+@final
+class Timings:
+    """Seconds of the clock since its making, by what they were spent on, and what evaluations did meanwhile.
+
+    As a context it says them at its end, if they are to be `said`.
+    """
+
+    def __init__(self, *, said: bool = False) -> None:
+        self._said, self._began = said, time.perf_counter()
+        self._spent: dict[str, float] = {}
+        self._waited, self._evaluating, self._training = 0.0, 0.0, 0.0  # seconds of all workers together
+
+    @contextmanager
+    def on(self, what: str, workers: int = 0) -> Iterator[None]:
+        """A context whose time is spent on this, on nothing else that is timed, and with so many workers at work."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            seconds = time.perf_counter() - began
+            self._spent[what] = self._spent.get(what, 0.0) + seconds
+            self._waited += workers * seconds
+
+    def add(self, row: Row) -> None:
+        """Add what an evaluation that a worker has ended took, and its training."""
+        whole, training = (row.provenance.get(name) for name in ("wall_s", "fit_s"))
+        self._evaluating += whole if isinstance(whole, float) else 0.0
+        self._training += training if isinstance(training, float) else 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._said:
+            say("\n".join(self.lines()))
+
+    def lines(self) -> list[str]:
+        """What was timed, as text: shares of the clock, and of the time of all workers while they were waited for."""
+        total = time.perf_counter() - self._began
+        meanwhile = {
+            "training": self._training,
+            "counting, measuring, keeping": self._evaluating - self._training,
+            "beginning, or nothing to do": max(0.0, self._waited - self._evaluating),
+        }
+        return [
+            f"{total:.1f} s went into:",
+            *_shares({**self._spent, "all else": total - sum(self._spent.values())}, total),
+            f"{self._waited:.1f} s of workers meanwhile into:",
+            *_shares(meanwhile, self._waited),
+        ]
+
+
+def _shares(seconds: Mapping[str, float], total: float) -> list[str]:
+    return [f"  {what:<30}{spent:9.1f} s {spent / max(total, 1e-9):6.1%}" for what, spent in seconds.items()]

@@ -1,0 +1,54 @@
+"""What a search's time is said to have gone into."""
+
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import nas
+from nas.timings import Timings
+from toy_rows import a_row
+
+
+def seconds(lines: list[str]) -> dict[str, float]:
+    found = [re.fullmatch(r"  (\S.*?) +([\d.]+) s +([\d.]+)%", line) for line in lines]
+    return {one[1]: float(one[2]) for one in found if one}
+
+
+def test_seconds_are_added_up_by_what_they_were_spent_on() -> None:
+    timings = Timings()
+    with timings.on("sleeping"):
+        time.sleep(0.2)
+    with timings.on("sleeping", 2):
+        time.sleep(0.3)
+    time.sleep(0.4)
+    timings.add(a_row(provenance={"wall_s": 0.3, "fit_s": 0.2}))
+    timings.add(a_row(provenance={}))
+    found = seconds(timings.lines())
+    assert found == {
+        "sleeping": pytest.approx(0.5, abs=0.11),
+        "all else": pytest.approx(0.4, abs=0.11),
+        "training": 0.2,
+        "counting, measuring, keeping": pytest.approx(0.1),
+        "beginning, or nothing to do": pytest.approx(2 * 0.3 - 0.3, abs=0.11),
+    }
+
+
+def test_a_search_says_where_its_time_went_where_that_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: dict[str, Any] = {"preset": "smoke", "trials": 2, "storage": f"sqlite:///{tmp_path}/s.db", "workers": 1}
+    study = nas.search("digits-vit", timings=True, **asked)
+    said = capsys.readouterr().err.splitlines()
+    found = seconds(said)
+    whole = float(next(line for line in said if line.endswith("s went into:")).split()[0])
+    parts = ("loading", "counting candidates", "preparing the data", "proposing", "evaluating", "storing", "all else")
+    assert sum(found[part] for part in parts) == pytest.approx(whole, abs=0.4)
+    assert 0 < found["training"] <= found["evaluating"]
+    fits = [row.provenance["fit_s"] for row in study.rows()]
+    assert sum(fits) == pytest.approx(found["training"], abs=0.06)
+    assert all(0 < row.provenance["fit_s"] < row.provenance["wall_s"] for row in study.rows())
+    nas.search("digits-vit", **{**asked, "trials": 3})
+    assert "went into" not in capsys.readouterr().err
