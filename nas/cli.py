@@ -35,6 +35,7 @@ from nas.run_file import expanded
 from nas.workers.left_behind import LEFT_BEHIND
 from search_spaces.errors import UserError, place_of, printable, reason_of, show_notices
 from tasks.progress import QUIET, VERBOSE
+from tasks.silence import SILENCE
 
 app = typer.Typer(
     name="nas",
@@ -54,7 +55,8 @@ _UNWRITABLE = (errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG, e
 def main() -> None:
     """Run the command line; a user's error, or one in a plug-in's code, is one line and exit status 2."""
     show_notices()
-    status = _status(_run)
+    with SILENCE.lasting():
+        status = _status(_run)
     status = _status(_flush) or status
     if LEFT_BEHIND:
         os._exit(status)

@@ -141,6 +141,7 @@ def _label(axes: "Axes", span: Sequence[float], x_name: str, y_name: str) -> Non
 def draw_tournament(records: Sequence[Mapping[str, Any]], title: str) -> "Figure":
     """Draw each sampler's median hypervolume against trainings, with a band between its quartiles."""
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
 
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.add_subplot()
@@ -159,6 +160,7 @@ def draw_tournament(records: Sequence[Mapping[str, Any]], title: str) -> "Figure
             label=_as_it_is(sampler),
         )
         axes.fill_between(across, low, high, color=f"C{number % 10}", alpha=0.15, linewidth=0)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("trainings")
     axes.set_ylabel("hypervolume of the front by test, share of the table's")
     axes.grid(alpha=0.25)

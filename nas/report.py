@@ -2,7 +2,7 @@
 
 import math
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +70,12 @@ def for_a_terminal(format: Format, output: Path | None = None) -> bool:
     return is_table
 
 
+def say_written(*files: Path | None) -> None:
+    """Say on standard error which files were written, of those that were asked for."""
+    for file in filter(None, files):
+        say(screen(stderr=True), f"{file} is written")
+
+
 def write_rows(rows: "Sequence[Row]", format: Format, output: Path | None) -> None:
     """Write Rows to a file or to standard output: whole as JSON Lines, and as a flat table in any other format."""
     from results import export, lines, table
@@ -106,9 +112,9 @@ def print_comparison(
         say(console, line)
 
 
-def front_columns(objectives: Sequence[str], metrics: Sequence[str]) -> list[str]:
+def front_columns(objectives: Sequence[str], metrics: Iterable[str]) -> list[str]:
     """The columns a front is shown with: architecture, costs, objectives, validation and test metrics apart."""
-    shown = [f"{prefix}{name}{ending}" for name in metrics[:1] for prefix in ("", "test_") for ending in ("", "_se")]
+    shown = [f"{prefix}{name}{ending}" for name in metrics for prefix in ("", "test_") for ending in ("", "_se")]
     return list(dict.fromkeys(("key", *SHAPE_COLUMNS, "params", "flops", *objectives, *shown)))
 
 

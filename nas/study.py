@@ -254,7 +254,8 @@ class Study:
         axes = self.config.axes if self.config else {}
         recipe = [axis.replace(".", "_", 1) for axis in axes if axis.startswith("recipe.")]
         objectives = list(self.objectives) if self.directions else []
-        return [*report.front_columns(objectives, list(self.directions)), *recipe]
+        metrics = [next(iter(row.directions)) for row in self._rows if row.directions]  # the first one of each task
+        return [*report.front_columns(objectives, dict.fromkeys(metrics)), *recipe]
 
     def nothing_complete(self) -> str:
         """That it has no complete Row, and the first reason, in a line."""

@@ -70,6 +70,9 @@ def select(table: pa.Table, condition: str, seconds: float = SECONDS) -> pa.Tabl
                 return table.filter(_mask(connection, query, condition))
     except duckdb.InterruptException as error:
         raise _refusal(condition, f"it took longer than {seconds:g} s") from error
+    except duckdb.ParserException as error:
+        example = """Write it as in "flops <= 50M and topology = 'resnet'\""""
+        raise _refusal(condition, f"{reason_of(error)}. {example}") from error
     except duckdb.Error as error:
         raise _refusal(condition, reason_of(error)) from error
 

@@ -51,4 +51,4 @@ def interrupted_after(connection: duckdb.DuckDBPyConnection, seconds: float) -> 
 def reason_of(error: Exception) -> str:
     """What DuckDB says of an error: a line without full stop, and without advice for those who may change settings."""
     said = str(error).partition(": ")[2].partition("\n")[0].partition(" Use ")[0]
-    return "".join(character for character in said if character.isprintable()).rstrip(".")
+    return "".join(character for character in said if character.isprintable()).rstrip(".!")

@@ -4,6 +4,8 @@ It is DuckDB's SQL, and reads nothing but the table: see `results.sandbox`. Whoe
 busy; a condition, which may come from elsewhere, is `results.condition`.
 """
 
+import re
+
 import duckdb
 import pyarrow as pa
 
@@ -27,6 +29,10 @@ def answer(table: pa.Table, question: str, seconds: float = SECONDS) -> pa.Table
             found = connection.sql(statements[0].query).to_arrow_table()
     except duckdb.InterruptException as error:
         raise _refusal(f"it took longer than {seconds:g} s") from error
+    except duckdb.BinderException as error:
+        near = re.findall('"([^"]+)"', str(error).partition("Candidate bindings: ")[2])
+        remedy = f"Did you mean {' or '.join(map(repr, near[:3]))}?" if near else "See `nas results --columns all`."
+        raise _refusal(reason_of(error), remedy) from error
     except (duckdb.Error, UnicodeEncodeError) as error:
         raise _refusal(reason_of(error)) from error
     twice = {name for name in found.column_names if found.column_names.count(name) > 1}
@@ -54,5 +60,5 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
         raise _refusal(f"a value has no place in a table: {error}. Write it out: CAST(... AS VARCHAR)") from error
 
 
-def _refusal(reason: str) -> UserError:
-    return UserError(f"the SQL cannot be used: {reason}.")
+def _refusal(reason: str, remedy: str = "") -> UserError:
+    return UserError(f"the SQL cannot be used: {reason}. {remedy}".rstrip())

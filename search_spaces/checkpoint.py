@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from search_spaces.architecture import Architecture
-from search_spaces.errors import UserError
+from search_spaces.errors import UserError, reason_of
 from search_spaces.files import atomic_replace, atomic_write, partial_file, regular
 from search_spaces.spec import Scalar
 
@@ -116,7 +116,9 @@ def read_record(folder: Path) -> Record:
     except (FileNotFoundError, NotADirectoryError):
         raise UserError(f"a checkpoint is a folder of {WEIGHTS} and {RECORD}; {folder} has no {RECORD}.") from None
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError, OSError) as error:
-        raise UserError(f"{path} cannot be read as a checkpoint's record: {error!r:.200}.") from error
+        raise UserError(
+            f"{path} cannot be read as a checkpoint's record: {reason_of(error):.200}. Take another, or train again."
+        ) from error
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:

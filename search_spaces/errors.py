@@ -59,7 +59,8 @@ def printable(text: str) -> str:
 def unknown(kind: str, got: str, known: Iterable[str]) -> UserError:
     """A name that does not exist, with the nearest one that does."""
     names = sorted(known)
-    near = get_close_matches(got, names, n=1, cutoff=0.5)
+    longer = [name for name in names if len(got) > 1 and name.startswith(got)]
+    near = longer[:1] or get_close_matches(got, names, n=1, cutoff=0.5)
     remedy = f"Did you mean {near[0]!r}?" if near else f"Choose from: {', '.join(names)}."
     return UserError(f"unknown {kind} {got!r}. {remedy}")
 

@@ -10,7 +10,7 @@ import stat
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from errno import ENOENT
+from errno import EISDIR, ENOENT
 from pathlib import Path
 from typing import IO
 from uuid import uuid4
@@ -50,6 +50,17 @@ def partial_file(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
+
+
+def check_writable(file: Path) -> None:
+    """Raise UserError where a file cannot be: what takes hours is not to be lost for want of it."""
+    try:
+        if file.is_dir():
+            raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
+        with partial_file(file) as partial:
+            partial.touch()
+    except OSError as error:
+        raise UserError(f"{file} cannot be written: {error.strerror}. Give another.") from error
 
 
 def atomic_write(path: Path, content: bytes) -> None:

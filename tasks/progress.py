@@ -19,15 +19,13 @@ from rich.table import Column
 from rich.text import Text
 
 from search_spaces.errors import printable
+from tasks.silence import SILENCE, SILENCE_S
 
 QUIET = "NAS_QUIET"
 """The environment variable that keeps progress to itself; in the environment, so that workers have it too."""
 
 VERBOSE = "NAS_VERBOSE"
 """The environment variable by which more is said."""
-
-SILENCE_S = 2.0
-"""Seconds after which something is said."""
 
 LOADING = "loading PyTorch and what else is needed ..."
 """What a command says that takes its time to begin."""
@@ -169,11 +167,12 @@ class Progress:
     def _watch(self) -> None:
         if not self.is_drawn:
             self._tell_now_and_then()
-        elif not self._over.wait(SILENCE_S):
+        elif not self._over.wait(SILENCE.left()):
             self._look()
             with self._bars:
                 while not self._over.wait(_TICK_S):
                     self._look()
+            SILENCE.broken()
 
     def _tell_now_and_then(self) -> None:
         pauses = _pauses()
@@ -244,6 +243,7 @@ def say(line: str) -> None:
 def warn(line: str) -> None:
     """Tell what went wrong, on standard error, to those who want no progress, too."""
     print(printable(line), file=sys.stderr, flush=True)  # which is above what is drawn, if anything is
+    SILENCE.broken()
 
 
 def say_more(line: str) -> None:
@@ -254,20 +254,21 @@ def say_more(line: str) -> None:
 
 @contextmanager
 def said_if_slow(message: str) -> Iterator[None]:
-    """Say on standard error what is being done, once it has taken two seconds: in a terminal as long as it takes.
+    """Say on standard error what is being done, two seconds after anything was said: in a terminal as long as it takes.
 
     It moves once a second, for what is done meanwhile may be timed.
     """
-    message, console, over = printable(message), _screen(), Event()
+    message, console, over, patience = printable(message), _screen(), Event(), SILENCE.left()
 
     def speak() -> None:
-        if over.wait(SILENCE_S):
+        if over.wait(patience):
             return
         if _is_quiet() or not console.is_terminal:
             say(message)
             return
         with console.status(escape(message), refresh_per_second=1):
             over.wait()
+        SILENCE.broken()
 
     speaker = Thread(target=speak, daemon=True)
     speaker.start()

@@ -44,6 +44,7 @@ def show(
         export.write(table.from_records(lines), format.value, output)
     if plot is not None:
         picture.save_figure(picture.draw_effects(found), plot)
+    report.say_written(output, plot)
 
 
 def agreements(found: "Mapping[str, Effects]") -> list[dict[str, Any]]:
@@ -62,7 +63,8 @@ def _print(found: "Mapping[str, Effects]", format: Format) -> None:
         named = {"value": one.axis, "mean": one.metric}
         lines = [{named.get(column, column): cell for column, cell in line.items()} for line in one.records()]
         title = f"{name}: {one.metric} of each {one.axis} over {one.values[0]}, of equal {one.at or 'shape'}"
-        report.print_records(console, lines, list(lines[0]), title, format)
+        columns = sorted(lines[0], key=lambda column: column in (one.metric, "n"))  # a narrow terminal drops the last
+        report.print_records(console, lines, columns, title, format)
         if one.apart:
             values = ", ".join(map(str, one.apart))
             report.say(console, f"not held against {one.values[0]}, with which they share nothing: {values}")

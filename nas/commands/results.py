@@ -17,7 +17,7 @@ GROUPED = ("seeds", "expected", "chance")
 """Columns that architectures have in place of rows."""
 
 MOST_BEST = 10
-"""Lines of --best without --limit."""
+"""Lines of --best that a terminal shows of each task, without --limit and --by."""
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,9 @@ class Question:
         metrics = [f"{prefix}{name}" for name in study.directions for prefix in ("", "test_")]
         return [*metrics, *study.measured_elsewhere(), "params", "flops"]
 
-    def most(self, limit: int | None) -> int | None:
-        """How many lines its answer may have."""
-        return MOST_BEST if limit is None and self.best is not None else limit
+    def shown(self, lines: int, limit: int | None) -> int:
+        """How many of so many lines of a task a terminal shows."""
+        return min(lines, MOST_BEST) if limit is None and self.best is not None and not self.by else lines
 
     def asked_of(self, study: "Study", every: "pa.Table") -> "pa.Table":
         """Its answer by some rows of a study. Raises UserError where there is none."""
@@ -130,6 +130,7 @@ def query_rows(
     from results.query import query
 
     report.say_bad(study.bad)
+    _check_columns(columns, format)
     question = Question(pareto, knee, best, names_in(by or ""), sql)
     for_terminal, condition = report.for_a_terminal(format, output), _conditions(where, budget)
     orders, named = names_in(order_by or ""), [] if columns == "all" else names_in(columns or "")
@@ -138,7 +139,7 @@ def query_rows(
         asked = _asked(study, question, condition, orders, named)
     lines = study.select(asked)
     every = query(lines, where=condition)
-    found = query(question.asked_of(study, every), order_by=orders, limit=question.most(limit))
+    found = query(question.asked_of(study, every), order_by=orders, limit=limit)
     if question.is_of_rows:
         for line in table.mixtures(found):
             report.say(report.screen(stderr=True), f"note: {line}")
@@ -147,15 +148,34 @@ def query_rows(
     elif not for_terminal:
         export.write(query(found, columns=named), format.value, output)
     elif not len(found):
-        reason = question.unanswered if len(every) else "no row meets the condition"
-        report.say(report.screen(), f"nothing to show: {len(every)} of {len(lines)} rows asked, {reason}")
+        report.say(report.screen(), _nothing(question, len(every), len(lines)))
     else:
         whole = query(found, columns=named) if columns else None
-        _print_answer(study, question, found, whole, format, of=len(lines if question.is_of_rows else every))
+        _print_answer(study, question, found, whole, format, limit, len(lines if question.is_of_rows else every))
+    report.say_written(output)
+
+
+def _check_columns(columns: str | None, format: Format) -> None:
+    from search_spaces.errors import UserError
+
+    if columns is not None and format is Format.JSONL:
+        raise UserError("--format jsonl is of whole rows and takes no --columns. Take csv, json or parquet.")
+
+
+def _nothing(question: Question, every: int, of: int) -> str:
+    """Why nothing is found."""
+    reason = question.unanswered if every else "no row meets the condition" if of else "there is no row"
+    return f"nothing to show: {every} of {of} rows asked, {reason}"
 
 
 def _print_answer(
-    study: "Study", question: Question, found: "pa.Table", whole: "pa.Table | None", format: Format, *, of: int
+    study: "Study",
+    question: Question,
+    found: "pa.Table",
+    whole: "pa.Table | None",
+    format: Format,
+    limit: int | None,
+    of: int,
 ) -> None:
     """Print the lines found, or `whole`, which has the columns that were named."""
     from results.query import query
@@ -166,7 +186,9 @@ def _print_answer(
         return
     for name, part in _by_task(found if whole is None else whole):
         telling = _telling(study, part, question.first) if whole is None and question.best else []
-        _print(query(part, columns=telling), f"{name}{len(part)} lines from {of} rows", format)
+        most = question.shown(len(part), limit)
+        how_many = f"{most} of {len(part)}" if most < len(part) else f"{most}"
+        _print(query(part, columns=telling, limit=most), f"{name}{how_many} lines from {of} rows", format)
 
 
 def _asked(

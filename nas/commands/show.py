@@ -1,7 +1,5 @@
 """What a door returned, on the terminal or in a file."""
 
-import errno
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +33,7 @@ def check(
     """Raise UserError where what was asked for could not be shown: before the work and not after it."""
     from nas import picture, report
     from search_spaces.errors import UserError
+    from search_spaces.files import check_writable
 
     picture.check_picture(plot)
     report.for_a_terminal(format, output)
@@ -47,20 +46,6 @@ def check(
             check_writable(file)
     if curves is not None and not seeds:
         raise UserError("--curves needs trained networks. Give --seeds.")
-
-
-def check_writable(file: Path) -> None:
-    """Raise UserError where a file cannot be: what takes hours is not to be lost for want of it."""
-    from search_spaces.errors import UserError
-    from search_spaces.files import partial_file
-
-    try:
-        if file.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        with partial_file(file) as partial:
-            partial.touch()
-    except OSError as error:
-        raise UserError(f"{file} cannot be written: {error.strerror}. Give another.") from error
 
 
 def front(study: "Study", plot: Path | None = None) -> None:
@@ -178,6 +163,7 @@ def drawn(
         _export(found.records, format, output)
     if plot is not None:
         found.plot(plot)
+    report.say_written(output, plot)
 
 
 def _export(records: Sequence[Mapping[str, Any]], format: Format, output: Path | None = None) -> None:

@@ -98,9 +98,11 @@ def _beside(
     from nas.asking import check_measures, made_folder
     from nas.jobs import text_of
     from nas.profiling.profile import trace_of
+    from search_spaces.files import check_writable
 
     if render is not None:
         of.render(None, Path(render))
+        check_writable(Path(render))
     return {
         "profiled": profile,
         "trace": str(trace_of(of.name, architecture)) if profile else None,

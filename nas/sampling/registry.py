@@ -2,9 +2,11 @@
 
 import importlib
 import inspect
+import warnings
 from collections.abc import Callable
 from typing import Any, final
 
+from optuna.exceptions import ExperimentalWarning
 from optuna.samplers import BaseSampler
 
 from nas.samplers import SAMPLERS
@@ -76,7 +78,8 @@ def _imported(text: str) -> Any:
     try:
         module = importlib.import_module(path)
     except Exception as error:  # somebody's module may fail in any way
-        raise UserError(f"sampler {text!r} could not be imported: {reason_of(error)}") from error
+        remedy = "It is MODULE:CLASS, of a module that is installed."
+        raise UserError(f"sampler {text!r} could not be imported: {reason_of(error)}. {remedy}") from error
     if not hasattr(module, name):
         raise unknown(f"sampler of {path}", name, [known for known in dir(module) if known[0].isupper()] or [path])
     return getattr(module, name)
@@ -84,7 +87,8 @@ def _imported(text: str) -> Any:
 
 def _seeded(sampler: type[BaseSampler], seed: int) -> BaseSampler:
     takes = inspect.signature(sampler).parameters
-    return sampler(seed=seed) if "seed" in takes else sampler()  # type: ignore[call-arg]  # the base class takes none
+    with warnings.catch_warnings(action="ignore", category=ExperimentalWarning):  # whoever names one has chosen it
+        return sampler(seed=seed) if "seed" in takes else sampler()  # type: ignore[call-arg]  # the base class takes none
 
 
 def _try(text: str, make: Callable[[], Any]) -> Any:

@@ -110,7 +110,8 @@ def _read_tsv(of: SetFiles, path: Path) -> Labelled:
     try:
         lines = regular(path).read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} cannot be read: {error}.") from error
+        reason = (error.strerror if isinstance(error, OSError) else None) or error
+        raise UserError(f"{path} cannot be read: {reason}. Take all of GLUE's own files of {of.folder}.") from error
     rows = ((number, line.rstrip("\r").split("\t")) for number, line in enumerate(lines, 1) if line.strip())
     header = list(of.header) or next(rows, (1, [""]))[1]
     wanted = (*of.columns, of.label)
@@ -120,10 +121,10 @@ def _read_tsv(of: SetFiles, path: Path) -> Labelled:
             f"among {', '.join(map(repr, header))}. Take GLUE's own file."
         )
     places = [header.index(name) for name in wanted]
-    found, short = Labelled([], []), 0
+    found, short = Labelled([], []), list[int]()
     for number, row in rows:
         if len(row) <= max(places) or not all(row[place].strip() for place in places):
-            short += 1
+            short.append(number)
             continue
         *texts, label = (row[place] for place in places)
         found.texts.append(tuple(texts))
@@ -132,15 +133,18 @@ def _read_tsv(of: SetFiles, path: Path) -> Labelled:
     return found
 
 
-def _check_short(path: Path, short: int, whole: int, columns: int) -> None:
+def _check_short(path: Path, short: Sequence[int], whole: int, columns: int) -> None:
     """Say that lines were left out. Raises UserError where they are many, or no other is there."""
-    if short > _SHORT * whole or not whole:
+    if not whole and not short:
+        raise UserError(f"{path} has no examples. Take GLUE's own file.")
+    if len(short) > _SHORT * whole:
         raise UserError(
-            f"{path} has {short} lines without a text, an answer or one of {columns} columns, and {whole} whole ones. "
-            "Take GLUE's own file."
+            f"{path} has {len(short)} lines without a text, an answer or one of {columns} columns, the first of them "
+            f"line {short[0]}, and {whole} whole ones. Take GLUE's own file."
         )
     if short:
-        warnings.warn(f"{path}: {short} of {short + whole} lines are short, and left out.", Notice, 2)
+        words = f"{len(short)} of {len(short) + whole} lines are short, and left out; the first is line {short[0]}"
+        warnings.warn(f"{path}: {words}.", Notice, 2)
 
 
 def _read_parquet(of: SetFiles, folder: Path, split: str) -> Labelled:

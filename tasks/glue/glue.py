@@ -1,11 +1,12 @@
 """glue: the eight sets, after a pre-training on the Pile or any text."""
 
+import re
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import final
 
-from search_spaces.errors import UserError
+from search_spaces.errors import UserError, unknown
 from tasks.base import Metric
 from tasks.glue.files import GLUE, hub_set, read_set
 from tasks.glue.recipe import GlueRecipe
@@ -82,4 +83,6 @@ class Glue(GlueTask):
         if not found:
             sets, found, tokenizer = sets.partition(",tokenizer=")
             text = f"tokenizer={tokenizer}" if found else ""
+        if misspelt := re.search(r",(\w+)=", sets):
+            raise unknown("part of --data of task 'glue'", misspelt[1], ("pretraining", "tokenizer"))
         return sets.removeprefix(","), text

@@ -158,10 +158,11 @@ class MaskedTask(TextTask):
         }
 
     def summary(self, measured: Mapping[str, Tensor]) -> Mapping[str, float]:
-        """Loss and accuracy over all tokens that were asked for, with standard errors over documents."""
+        """Loss and accuracy over all tokens that were asked for, with standard errors over documents if several."""
         nats, right, tokens = by_document(measured, "nats", "right", "tokens")
         (loss, loss_se), (accuracy, accuracy_se) = ratio(nats, tokens), ratio(right, tokens)
-        return {"loss": loss, "loss_se": loss_se, "accuracy": accuracy, "accuracy_se": accuracy_se}
+        found = {"loss": loss, "accuracy": accuracy}
+        return found | {"loss_se": loss_se, "accuracy_se": accuracy_se} if len(nats) > 1 else found
 
 
 def _real(following: Tensor) -> Tensor:

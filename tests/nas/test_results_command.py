@@ -114,10 +114,34 @@ def test_a_terminal_shows_a_table_for_each_task(study: Study, capsys: pytest.Cap
     assert "chance" in out
     assert "0.755±0.0" in out
     assert "other" not in out
+    query_rows(both, where="task = 'other'")
+    assert "loss" in capsys.readouterr().out  # whose first row's task has accuracy
     query_rows(study, where="depth = 1")
     out, err = capsys.readouterr()
     assert "4 of 10 rows" in out
     assert "Means over them: --best METRIC, or --by key." in err
+
+
+def test_a_terminal_shows_ten_of_the_best_of_each_task(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    first = rows()[0]
+    many = [replace(first, architecture=replace(first.architecture, hidden=8 + i)) for i in range(12)]
+    both = Study("both", "", [*many, *(replace(row, task="other") for row in many[:3])])
+    query_rows(both, best="accuracy")
+    out = capsys.readouterr().out
+    assert "any: 10 of 12 lines from 15 rows" in out
+    assert "other: 3 lines from 15 rows" in out
+    query_rows(both, best="accuracy", limit=11)
+    assert "any: 11 lines" in capsys.readouterr().out
+    query_rows(both, best="accuracy", by="hidden")
+    assert "any: 12 lines" in capsys.readouterr().out
+    query_rows(both, best="accuracy", format=Format.CSV, output=tmp_path / "best.csv")
+    assert len((tmp_path / "best.csv").read_text().splitlines()) == 16
+    assert capsys.readouterr().err == f"{tmp_path}/best.csv is written\n"
+
+
+def test_nothing_is_said_to_be_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    query_rows(Study("none", "", []))
+    assert capsys.readouterr().out == "nothing to show: 0 of 0 rows asked, there is no row\n"
 
 
 def test_files_are_asked_together_with_a_study(study: Study, ask: Ask, tmp_path: Path) -> None:
@@ -216,6 +240,11 @@ def test_shipped_tables_are_asked_by_their_names(ask: Ask) -> None:
 def test_whole_rows_leave_as_json_lines(study: Study, tmp_path: Path) -> None:
     query_rows(study, where="depth = 3", format=Format.JSONL, output=tmp_path / "rows.jsonl")
     assert lines.read(tmp_path / "rows.jsonl")[0] == [row for row in study.rows() if row.architecture.depth == 3]
+
+
+def test_whole_rows_have_all_their_columns(study: Study) -> None:
+    with pytest.raises(UserError, match="jsonl is of whole rows and takes no --columns"):
+        query_rows(study, columns="depth", format=Format.JSONL)
 
 
 def test_csv_holds_what_was_asked_for(study: Study, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

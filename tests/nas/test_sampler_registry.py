@@ -55,7 +55,6 @@ def test_what_cannot_be_a_sampler_says_why(path: str, says: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 def test_cma_es_searches_one_objective_as_it_does_by_itself() -> None:
     pytest.importorskip("cmaes")
     sampler = BudgetSampler(ALL, "optuna.samplers:CmaEsSampler")

@@ -18,7 +18,6 @@ from nas.profiling.profile import profile, profile_what_fits
 from nas.profiling.steps import generic_step, with_batch
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
-from tasks import progress
 from tasks.base import Task
 from tasks.batches import Inputs
 from tasks.digits import DigitsViT
@@ -223,7 +222,7 @@ def test_few_steps_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_takes_long_is_said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     profile_what_fits(Own(), Own.base, StepRecipe(), None, None)
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr(progress, "SILENCE_S", 0.0)
+    monkeypatch.setattr("tasks.silence.SILENCE_S", 0.0)
     profile_what_fits(Own(), Own.base, StepRecipe(), None, None)
     assert capsys.readouterr().err == f"profiling toy, {Own.base} ...\n"
 

@@ -53,7 +53,7 @@ def test_quotation_marks_are_text_and_lines_end_as_they_may(tmp_path: Path) -> N
 
 def test_a_few_short_lines_are_left_out_and_said(tmp_path: Path) -> None:
     good = ["sentence\tlabel", *["a film\t1"] * 2000]
-    with pytest.warns(Notice, match="1 of 2001 lines are short, and left out"):
+    with pytest.warns(Notice, match="1 of 2001 lines are short, and left out; the first is line 2002"):
         found: SetTexts = read_set(GLUE["sst2"], written(tmp_path, "sst2", [*good, "a film"]))
     assert len(found.train.texts) == 2000
 
@@ -66,8 +66,8 @@ def test_a_few_short_lines_are_left_out_and_said(tmp_path: Path) -> None:
             "line 1: a file of SST-2 has the columns sentence, label, and 'sentence' is not",
         ),
         (["sentence\tlabel", "a film\tgood"], "line 2: label must be one of 0, 1, got 'good'"),
-        (["sentence\tlabel", "a film\t1", "a film"], "has 1 lines without a text, an answer or one of 2 columns"),
-        (["sentence\tlabel"], "has 0 lines without a text, an answer or one of 2 columns, and 0 whole ones"),
+        (["sentence\tlabel", "a film\t1", "a film"], "columns, the first of them line 3, and 1 whole ones"),
+        (["sentence\tlabel"], "has no examples. Take GLUE's own file."),
         ([], "'sentence' is not among ''"),
     ],
 )

@@ -174,6 +174,11 @@ def test_data_names_the_sets_and_the_text(data: str, sets: str, text: str | None
     assert task.pretraining.data == (None if text is None else Path(text))
 
 
+def test_a_misspelt_part_of_data_is_told() -> None:
+    with pytest.raises(UserError, match=r"unknown part .* 'pretrainin'. Did you mean 'pretraining'"):
+        Glue(Path("a,pretrainin=b,tokenizer=c"))._place()
+
+
 def test_it_begins_with_its_own_networks_and_with_those_of_its_pre_training() -> None:
     assert TASK.starts() == {"stdlib-glue": 2, "stdlib-mlm": 1}
     assert Glue().starts() == {"glue": 1, "pile-mlm": 1}

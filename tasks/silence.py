@@ -1,0 +1,46 @@
+"""How long nothing has been said to whoever waits."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import final
+
+SILENCE_S = 2.0
+"""Seconds after which something is said."""
+
+
+@final
+@dataclass
+class Silence:
+    """How long nothing has been said.
+
+    Attributes:
+        since: When something was last said, on the clock of time.monotonic.
+        lasts: Whether silence lasts over things that are done one after the other: in a command, which somebody waits
+            for. A script may do a thousand quick things of which nothing is to be said.
+    """
+
+    since: float
+    lasts: bool = False
+
+    def left(self) -> float:
+        """Seconds until something is to be said by what begins now."""
+        return max(0.0, self.since + SILENCE_S - time.monotonic()) if self.lasts else SILENCE_S
+
+    @contextmanager
+    def lasting(self) -> Iterator[None]:
+        """A context in which silence lasts over all that is done."""
+        self.lasts = True
+        try:
+            yield
+        finally:
+            self.lasts = False
+
+    def broken(self) -> None:
+        """Note that something was said until now."""
+        self.since = time.monotonic()
+
+
+SILENCE = Silence(time.monotonic())
+"""Since the process began, or nearly so: loading takes its time too."""

@@ -1,0 +1,25 @@
+"""When something is to be said."""
+
+import pytest
+
+from tasks.silence import SILENCE_S, Silence
+
+
+def test_in_a_command_silence_lasts_over_what_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("tasks.silence.time.monotonic", lambda: now[0])
+    silence = Silence(since=99.5)
+    with silence.lasting():
+        assert silence.left() == SILENCE_S - 0.5
+        now[0] += 1
+        assert silence.left() == SILENCE_S - 1.5
+        now[0] += 5
+        assert silence.left() == 0
+        silence.broken()
+        now[0] += 0.25
+        assert silence.left() == SILENCE_S - 0.25
+    assert silence.left() == SILENCE_S
+
+
+def test_elsewhere_each_thing_may_take_as_long() -> None:
+    assert Silence(since=0.0).left() == SILENCE_S
