@@ -13,7 +13,7 @@ import torch
 from nas.asking import listed, settings_of, space_of
 from nas.budget import Budget, Feasible, parse_budget
 from nas.counting import meta_device
-from nas.early_stopping import NONE_HELD, Rungs, check_length, check_reported
+from nas.early_stopping import NONE_HELD, Rungs, check_reported, check_reports
 from nas.feasibility import within
 from nas.jobs import fresh_task, recipe_of, text_of
 from nas.objectives import PROFILED, measures_for, names_in, resolve
@@ -93,7 +93,7 @@ def ask_search(
     metrics: dict[str, Direction] = {metric.name: metric.direction for metric in measured}
     wanted = resolve([measured[0].name, "flops"] if objectives is None else names_in(objectives), metrics)
     check_reported(wanted, metrics, rungs)
-    check_length(recipe, rungs)
+    check_reports(of, recipe, rungs)
     check_measurable(of, laid_out.base, {*bounds.bounds, *wanted})
     proposer(sampler or DEFAULT)  # which raises where there is no such sampler
     members = within(laid_out, of, bounds)

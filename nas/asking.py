@@ -100,6 +100,12 @@ def settings_of(task: Task, preset: str, settings: str | Mapping[str, Any]) -> S
     return tuple((name, _hashable(values[name])) for name in sorted(asked))
 
 
+def check_until(task: Task, until: int | None) -> None:
+    """Raise UserError where a training is to be stopped at a report, and there is none before its end."""
+    if until is not None and not task.reports_on_the_way:
+        raise UserError(f"--until stops a training at a report, and {task.name} has none on the way. Leave it out.")
+
+
 def pairs_of(settings: str | Mapping[str, Any]) -> dict[str, Any]:
     """What `--set` says, field by field. Raises UserError where it is no FIELD=VALUE, or a field stands twice."""
     return _pairs(settings) if isinstance(settings, str) else dict(settings)

@@ -262,7 +262,9 @@ def _mean(name: str, rows: Sequence[Row]) -> float:
 
 
 def _reported(row: Row, name: str, share: float) -> float:
-    """The last report of a metric by a share of the training's steps; NaN where there was none."""
+    """The last report of a metric by a share of the training's steps; NaN where there was none, or it is of hours."""
+    if row.recipe.get("hours"):  # of which reports are shares, and steps are not
+        return float("nan")
     said = [
         point["metrics"][name] for point in row.curve if point["step"] <= share * row.steps and name in point["metrics"]
     ]

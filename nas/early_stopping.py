@@ -16,6 +16,7 @@ from nas.objectives import COSTS
 from nas.storage.optuna_study import first_of, length_of, note_length, reports_of, trials_of
 from results.row import CurvePoint, Direction, Row
 from search_spaces.errors import UserError
+from tasks.base import Task
 from tasks.recipe import Recipe
 
 MOST_RUNGS = 5
@@ -73,8 +74,10 @@ NONE_HELD = Rungs()
 """Every training goes to its end."""
 
 
-def check_length(recipe: Any, rungs: Rungs) -> None:
-    """Raise UserError where the end of one training by a recipe does not say how many steps the others have."""
+def check_reports(task: Task, recipe: Any, rungs: Rungs) -> None:
+    """Raise UserError where trainings cannot be held at the same steps: without reports, or without known lengths."""
+    if rungs.number and not task.reports_on_the_way:
+        raise UserError(f"--rungs hold trainings at their reports, and {task.name} has none on the way. Leave it out.")
     if rungs.number and isinstance(recipe, Recipe) and recipe.hours:
         raise UserError(
             f"--rungs lie at steps, and with hours={recipe.hours} each training takes as many as it can. "

@@ -77,12 +77,12 @@ def started_from(
     """The architecture of a trained network whose weights a training begins with, of its task or one that follows it.
 
     Raises:
-        UserError: It is of another task or another encoding, cannot be wired, changes to its architecture were asked
-            for, or it would be written over.
+        UserError: It is of another task or another encoding, cannot be wired, `changes` to what it has were asked for,
+            or it would be written over.
     """
     for flag, value in changes.items():
         if value:
-            raise UserError(f"--start has its own architecture and takes no {flag}, got {value!r}. Leave one out.")
+            raise UserError(f"--start has its own and takes no {flag}, got {value!r}. Leave one out.")
     record = read_record(checkpoint)
     check_task(record, task.starts(), checkpoint)
     if save is not None and Path(save).resolve() == checkpoint.resolve():

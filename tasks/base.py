@@ -126,6 +126,8 @@ class Task(ABC):
             of its outputs, or None where it has no matrix work; for operators of the task's networks that `nas cost`
             does not know.
         takes_data: Whether `--data` is for it.
+        reports_on_the_way: Whether its trainings report metrics before their end, where they can be held or stopped.
+        unused_with_start: The settings of its recipes that say nothing where a training begins with given weights.
         data: The folder or name given by `--data`, or None for the default.
 
     Raises:
@@ -140,6 +142,8 @@ class Task(ABC):
     bases: ClassVar[Mapping[str, Architecture]] = {}
     handlers: ClassVar[Handlers] = {}
     takes_data: ClassVar[bool] = True
+    reports_on_the_way: ClassVar[bool] = True
+    unused_with_start: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, data: Path | None = None) -> None:
         if data is not None and not self.takes_data:

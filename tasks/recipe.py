@@ -13,6 +13,8 @@ Precision = Literal["32-true", "bf16-mixed", "bf16-true"]
 Schedule = Literal["cosine", "linear", "inverse-sqrt"]
 Sharing = Literal["ddp", "fsdp"]
 
+_MOST_HOURS = 8_766
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
@@ -107,6 +109,8 @@ class Recipe:
                 f"a recipe has epochs, steps or hours, got epochs={self.epochs}, steps={self.steps} and "
                 f"hours={self.hours}. Give one of them, and set the others to 0."
             )
+        if self.hours > _MOST_HOURS:
+            raise UserError(f"hours must be at most {_MOST_HOURS:,}, which is a year, got {self.hours:g}.")
         if self.batch_ramp and self.epochs:
             raise UserError(
                 f"batch_ramp must be 0 with epochs, which are of whole batches, got {self.batch_ramp}. "
@@ -152,8 +156,10 @@ class Recipe:
         """The same recipe on several devices, none of which takes more at once than one alone would.
 
         Raises:
-            UserError: A batch cannot be dealt out evenly.
+            UserError: A batch cannot be dealt out evenly, or grows: by how much would hang on the number of devices.
         """
+        if self.batch_ramp and devices > 1:
+            raise UserError(f"batch_ramp must be 0 on several devices, got {self.batch_ramp} on {devices}. Take one.")
         if self.batch % devices:
             raise UserError(f"{devices} devices cannot share a batch of {self.batch} evenly. Take a divisor of it.")
         own = self.batch // devices

@@ -30,8 +30,8 @@ class Silence:
 
     @contextmanager
     def lasting(self) -> Iterator[None]:
-        """A context in which silence lasts over all that is done."""
-        self.lasts = True
+        """A context in which silence lasts over all that is done, and begins now."""
+        self.lasts, self.since = True, time.monotonic()
         try:
             yield
         finally:
@@ -42,5 +42,5 @@ class Silence:
         self.since = time.monotonic()
 
 
-SILENCE = Silence(time.monotonic())
-"""Since the process began, or nearly so: loading takes its time too."""
+SILENCE = Silence(since=0.0)
+"""Of this process."""

@@ -253,7 +253,7 @@ class SupervisedTraining(Training):
                 torch.distributed.broadcast(buffer, 0)
 
     def _looks(self) -> bool:
-        """Whether a look at the loss is due: this many micro-batches lie behind the last step and not behind it."""
+        """Whether a look at the loss is due: about every so many micro-batches, at the same steps in all processes."""
         parts = self._micro_batches
         return self._step * parts // _LOOK_EVERY > (self._step - 1) * parts // _LOOK_EVERY
 

@@ -8,6 +8,7 @@ from nas.places import DEFAULT_STORE
 from tasks.progress import LOADING, said_if_slow
 
 if TYPE_CHECKING:
+    from nas.asking import Settings
     from nas.curve_log import LogFormat
     from results.row import Row
     from search_spaces.architecture import Architecture
@@ -49,18 +50,18 @@ def evaluate(
     check_asked(seed=seed, threads=threads, until=until, storage=storage, log=log)
     data = _data(task, data, start)
     of = fresh_task(task, data)
-    architecture = _architecture(of, preset, arch, topology, start, save)
+    changes = settings_of(of, preset, settings)
+    architecture = _architecture(of, preset, arch, topology, start, save, changes)
     job = EvaluationJob(
         task=task,
         architecture=architecture,
         preset=preset,
-        settings=settings_of(of, preset, settings),
+        settings=changes,
         seed=seed,
         data=text_of(data),
         start=text_of(start),
-        until=until,
         threads=threads,
-        **_beside(of, architecture, profile, measure, render, save),
+        **_beside(of, architecture, until, profile, measure, render, save),
     )
     return evaluate_all([job], storage, study, Resources(workers=1, threads=threads), log)[0]
 
@@ -75,7 +76,13 @@ def _data(task: str, data: str | Path | None, start: str | Path | None) -> str |
 
 
 def _architecture(
-    of: "Task", preset: str, arch: str, topology: str | None, start: str | Path | None, save: str | Path | None
+    of: "Task",
+    preset: str,
+    arch: str,
+    topology: str | None,
+    start: str | Path | None,
+    save: str | Path | None,
+    changes: "Settings",
 ) -> "Architecture":
     """What was asked for, or that of the network whose weights a training begins with."""
     from nas.asking import architecture_of
@@ -83,27 +90,31 @@ def _architecture(
 
     if start is None:
         return architecture_of(of, preset, arch, topology)
-    return started_from(Path(start), of, save, {"--arch": arch, "--topology": topology})
+    unused = {f"--set {name}": str(value) for name, value in changes if name in of.unused_with_start}
+    return started_from(Path(start), of, save, {"--arch": arch, "--topology": topology, **unused})
 
 
 def _beside(
     of: "Task",
     architecture: "Architecture",
+    until: int | None,
     profile: bool,
     measure: str | Sequence[str],
     render: str | Path | None,
     save: str | Path | None,
 ) -> dict[str, Any]:
-    """What a job is to give beside its metrics. Raises UserError where it cannot: before its training."""
-    from nas.asking import check_measures, made_folder
+    """How far a job is to train, and what it is to give beside its metrics. Raises UserError where it cannot."""
+    from nas.asking import check_measures, check_until, made_folder
     from nas.jobs import text_of
     from nas.profiling.profile import trace_of
     from search_spaces.files import check_writable
 
+    check_until(of, until)
     if render is not None:
         of.render(None, Path(render))
         check_writable(Path(render))
     return {
+        "until": until,
         "profiled": profile,
         "trace": str(trace_of(of.name, architecture)) if profile else None,
         "measures": check_measures(measure, of, architecture),

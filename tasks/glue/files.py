@@ -100,8 +100,9 @@ def read_set(of: SetFiles, folder: Path) -> SetTexts:
 
 def hub_set(of: SetFiles) -> SetTexts:
     """A set from the hub, or from its cache. Raises UserError where it is in neither."""
-    splits = hub_splits(_HUB, of.name)
-    parts = [_of_columns(of, splits[split], f"{_HUB}/{of.name}/{split}") for split in ("train", *of.dev.values())]
+    names = ("train", *of.dev.values())
+    splits = zip(names, hub_splits(_HUB, of.name, names), strict=True)
+    parts = [_of_columns(of, columns, f"{_HUB}/{of.name}/{split}") for split, columns in splits]
     return SetTexts(parts[0], tuple(parts[1:]))
 
 

@@ -29,8 +29,8 @@ _POOLED = 1024
 class TextClassifier(nn.Module):
     """An encoder, the mean over its tokens, a linear layer with tanh, dropout, and the answer.
 
-    The cramming code (Geiping and Goldstein, 2023) names two ways to pool, the mean in its architecture and the first
-    token in its evaluation: this is the mean.
+    The cramming code (Geiping and Goldstein, 2023) has the mean in its architecture, but its evaluation of GLUE takes
+    the first token. This is the mean: rows have no token of their own to begin with.
     """
 
     def __init__(self, encoder: MaskedEncoder, width: int, outputs: int, dropout: float) -> None:
@@ -68,15 +68,15 @@ class FineTuning(SupervisedTask):
     def __init__(self, trained: MaskedTask, weights: Mapping[str, Tensor], of: GlueSet, splits: TensorSplits) -> None:
         super().__init__()
         self.trained, self.weights, self.of = trained, weights, of
-        self.examples = splits
+        self.given_splits = splits
 
     def load(self) -> TensorSplits:
         """The rows that were given."""
-        return self.examples
+        return self.given_splits
 
     def fingerprint(self, recipe: GlueRecipe) -> str:
         """Of the rows, the set's form and the weights."""
-        parts = self.examples.fingerprint, repr(self.of), fingerprint(self.weights)
+        parts = self.given_splits.fingerprint, repr(self.of), fingerprint(self.weights)
         return hashlib.sha256(" ".join(parts).encode()).hexdigest()
 
     def build(self, architecture: Architecture) -> nn.Module:

@@ -29,9 +29,10 @@ _UNITS = {"cola": "Matthews correlation", "stsb": "correlation"}
 class Glue(GlueTask):
     """GLUE's eight sets with pile-mlm's network: `--start CHECKPOINT`, or a pre-training of its own before.
 
-    Its recipe is after the cramming code's for all sets (GLUE_sane), but for where a tenth of features is dropped:
-    there of embeddings, attention weights, layers' outputs and before the answer, here of layers' outputs, inside
-    feed-forward layers and before the answer. Crammed-BERT's table has the median of five trainings.
+    Its recipe is after the cramming code's for all sets (GLUE_sane), but for AdamW's epsilon (there 1e-6, here 1e-8),
+    what answers read (there the first token, here their mean), and where a tenth of features is dropped: there of
+    embeddings, attention weights, layers' outputs and before the answer, here of layers' outputs, inside feed-forward
+    layers and before the answer. Crammed-BERT's table has the median of five trainings.
     """
 
     name = "glue"
@@ -79,10 +80,11 @@ class Glue(GlueTask):
 
     def _place(self) -> tuple[str, str]:
         """What `--data` says of the sets, and of the pre-training."""
-        sets, found, text = f",{self.data or ''}".partition(",pretraining=")
-        if not found:
-            sets, found, tokenizer = sets.partition(",tokenizer=")
-            text = f"tokenizer={tokenizer}" if found else ""
-        if misspelt := re.search(r",(\w+)=", sets):
-            raise unknown("part of --data of task 'glue'", misspelt[1], ("pretraining", "tokenizer"))
-        return sets.removeprefix(","), text
+        folder, *rest = re.split(r",(\w+)=", f",{self.data or ''}")
+        named = dict(zip(rest[::2], rest[1::2], strict=True))
+        for name in named.keys() - {"pretraining", "tokenizer"}:
+            raise unknown("part of --data of task 'glue'", name, ("pretraining", "tokenizer"))
+        text = named.get("pretraining", "")
+        if "tokenizer" in named:
+            text = f"{text},tokenizer={named['tokenizer']}".removeprefix(",")
+        return folder.removeprefix(","), text

@@ -1,4 +1,4 @@
-"""How GLUE scores answers: 1 is perfect, and what tells nothing is 0, where it is not a share of right answers.
+"""How GLUE scores answers: 1 is perfect, and a correlation with what tells nothing is 0.
 
 Shapes: E = examples.
 """

@@ -46,6 +46,8 @@ class GlueTask(Task):
     sets: ClassVar[Mapping[str, GlueSet]]
     presets: ClassVar[Mapping[str, GlueRecipe]]
     pretraining: MaskedTask
+    reports_on_the_way = False
+    unused_with_start = ("pretraining",)
 
     @abstractmethod
     def texts_of(self, name: str) -> SetTexts:
@@ -66,6 +68,8 @@ class GlueTask(Task):
 
     def asked(self, recipe: GlueRecipe) -> Mapping[str, GlueSet]:
         """The sets of a recipe. Raises UserError where it names another one."""
+        if {*recipe.sets} == {*self.sets}:
+            raise UserError("sets names all of them, which is what none means. Leave it out.")
         for name in recipe.sets:
             if name not in self.sets:
                 raise unknown(f"set of task {self.name!r}", name, self.sets)

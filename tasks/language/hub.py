@@ -1,7 +1,7 @@
 """The Hugging Face hub, and what to say where it cannot be reached."""
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
@@ -77,8 +77,8 @@ def hub_shards(
     return {split: _shards(stream, f"{name}/{split}", column) for split, stream in streams.items()}, commit
 
 
-def hub_splits(name: str, subset: str) -> Mapping[str, Mapping[str, Any]]:
-    """Split -> column -> values of a small data set on the hub, or in its cache.
+def hub_splits(name: str, subset: str, splits: Iterable[str]) -> list[Mapping[str, Any]]:
+    """Column -> values of each of these splits of a small data set on the hub, or in its cache.
 
     Raises:
         UserError: It is in neither.
@@ -91,7 +91,7 @@ def hub_splits(name: str, subset: str) -> Mapping[str, Mapping[str, Any]]:
     except (HfHubHTTPError, HFValidationError, OSError, ValueError) as error:
         remedy = "Offline, give a folder of its files with --data."
         raise UserError(f"there is no data set {name!r} to be had: {_reason(error)}. {remedy}") from error
-    return {split: part.to_dict() for split, part in found.items()}
+    return [found[split].to_dict() for split in splits]
 
 
 def _shards(stream: Any, name: str, column: str) -> tuple[TextShard, ...]:

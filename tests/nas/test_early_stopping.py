@@ -9,11 +9,14 @@ import optuna
 import pytest
 from optuna.trial import TrialState, create_trial
 
-from nas.early_stopping import EarlyStopping, Rungs, check_length, check_reported
+from nas.asking import check_until
+from nas.early_stopping import EarlyStopping, Rungs, check_reported, check_reports
 from nas.storage.optuna_study import first_of, note_length
 from results.pareto import front
 from results.row import Costs
 from search_spaces.errors import UserError
+from tasks.digits import DigitsViT
+from tasks.glue.stdlib_glue import StdlibGlue
 from tasks.recipe import Recipe
 from toy_rows import a_row
 from toy_searches import TOYS, Interrupted, Search
@@ -61,10 +64,21 @@ def test_trainings_in_hours_have_no_rungs(search: Search) -> None:
     with pytest.raises(UserError, match=r"and with hours=1\.0 each training takes as many as it can"):
         search(task="digits-vit", settings="epochs=0,hours=1", objectives="accuracy,flops", budget=(), rungs=1)
     with pytest.raises(UserError, match=r"--rungs lie at steps, and with hours=1\.5 each .* Set steps, and hours"):
-        check_length(Recipe(hours=1.5, batch=8, lr=0.1), Rungs(1))
-    check_length(Recipe(hours=1.5, batch=8, lr=0.1), Rungs())
-    check_length(Recipe(steps=15, batch=8, lr=0.1), Rungs(1))
-    check_length(object(), Rungs(1))
+        check_reports(DigitsViT(), Recipe(hours=1.5, batch=8, lr=0.1), Rungs(1))
+    check_reports(DigitsViT(), Recipe(hours=1.5, batch=8, lr=0.1), Rungs())
+    check_reports(DigitsViT(), Recipe(steps=15, batch=8, lr=0.1), Rungs(1))
+    check_reports(DigitsViT(), object(), Rungs(1))
+
+
+def test_a_task_that_reports_nothing_on_the_way_is_held_and_stopped_nowhere() -> None:
+    glue = StdlibGlue()
+    with pytest.raises(UserError, match="--rungs hold trainings at their reports, and stdlib-glue has none"):
+        check_reports(glue, glue.presets["smoke"], Rungs(1))
+    check_reports(glue, glue.presets["smoke"], Rungs())
+    with pytest.raises(UserError, match="--until stops a training at a report, and stdlib-glue has none"):
+        check_until(glue, 3)
+    check_until(glue, None)
+    check_until(DigitsViT(), 3)
 
 
 def test_what_is_known_on_the_way_may_be_searched_for() -> None:

@@ -21,6 +21,7 @@ def said(words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
         ["evaluate", "digits-vit", "--set=lr=1e-3", "--set", "batch=8"],
         ["results", "x.db", "--where", "depth=3", "--where", "seed=1"],
         ["results", "--order-by", "-flops", "-o", "a.csv", "--output", "b.csv"],
+        ["results", "-oa.csv", "-ob.csv"],
     ],
 )
 def test_twice_is_a_line(words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -34,6 +35,13 @@ def test_options_of_several_values_may_stand_twice(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["search", "digits-vit", "--axis", "depth=1:2", "--axis", "nothing=1:2", "--preset", "nowhere"]
+    code, err = said(words, monkeypatch, capsys)
+    assert code == 2
+    assert "is given once" not in err
+
+
+def test_what_an_option_holds_is_no_option(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["results", "--from", "nowhere.jsonl", "--order-by", "-order", "-o", "a.csv", "--format", "csv"]
     code, err = said(words, monkeypatch, capsys)
     assert code == 2
     assert "is given once" not in err

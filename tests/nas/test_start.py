@@ -43,11 +43,12 @@ def test_a_training_begins_where_another_ended_with_its_architecture() -> None:
     [
         (
             ["digits-vit", "--start", "first", "--arch", "depth=3"],
-            "has its own architecture and takes no --arch",
+            "has its own and takes no --arch",
         ),
         (["digits-vit", "--start", "first", "--topology", "dca"], "takes no --topology, got 'dca'"),
         (["digits-vit", "--start", "first", "--save", "./first"], "--save must be another folder than --start"),
         (["stdlib-lm", "--start", "first"], "first is of task 'digits-vit' version"),
+        (["stdlib-glue", "--start", "first", "--set", "pretraining=smoke"], "takes no --set pretraining, got 'smoke'"),
         (["digits-vit", "--start", "nowhere"], "nowhere has no architecture.json"),
         (["digits-vit", "--start", "first", "--preset", "smok"], "Did you mean 'smoke'?"),
     ],

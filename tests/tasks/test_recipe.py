@@ -68,6 +68,13 @@ def test_reports_are_spread_over_the_training_and_leave_the_end_out() -> None:
     assert recipe.report_steps(2) == {1}
 
 
+def test_a_batch_that_grows_is_one_devices() -> None:
+    growing = Recipe(steps=100, batch=64, accumulate=8, batch_ramp=0.6, lr=1.0)
+    assert growing.shared_by(1) == growing
+    with pytest.raises(UserError, match="batch_ramp must be 0 on several devices, got 0.6 on 2"):
+        growing.shared_by(2)
+
+
 def test_a_recipe_shows_as_what_it_changes() -> None:
     assert str(DigitsRecipe(epochs=2, batch=8, lr=0.1, shift=0.2)) == "epochs 2, batch 8, lr 0.1, shift 0.2"
 
@@ -84,6 +91,7 @@ def test_a_recipe_shows_as_what_it_changes() -> None:
             r"batch_ramp must be 0 with epochs, .* got 0\.5\. Set steps",
         ),
         ({"steps": 1, "batch_ramp": 0.5}, r"batch_ramp needs micro-batches to grow by, got 0\.5 with accumulate=1"),
+        ({"hours": 1e300}, r"hours must be at most 8,766, which is a year, got 1e\+300"),
         ({"hours": -1.0}, r"hours must be at least 0, got -1\.0"),
         ({"steps": 1, "accumulate": 2, "batch_ramp": 1.5}, r"batch_ramp must be at least 0 and at most 1, got 1\.5"),
     ],

@@ -8,8 +8,9 @@ from tasks.silence import SILENCE_S, Silence
 def test_in_a_command_silence_lasts_over_what_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr("tasks.silence.time.monotonic", lambda: now[0])
-    silence = Silence(since=99.5)
+    silence = Silence(since=0.0)
     with silence.lasting():
+        now[0] += 0.5
         assert silence.left() == SILENCE_S - 0.5
         now[0] += 1
         assert silence.left() == SILENCE_S - 1.5

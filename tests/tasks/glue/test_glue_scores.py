@@ -41,9 +41,16 @@ def test_scores_of_numbers_are_the_correlations_of_them_and_of_their_ranks() -> 
     assert spearman(np.exp(answers), answers) == pytest.approx(1)
 
 
-@pytest.mark.parametrize("score", [f1, matthews, pearson, spearman])
-def test_who_always_says_the_same_has_a_score_of_0(score) -> None:  # type: ignore[no-untyped-def]
-    assert score(np.zeros(200), ANSWERS) == 0
+@pytest.mark.parametrize("score", [matthews, pearson, spearman])
+@pytest.mark.parametrize("always", [0.0, 1.0])
+def test_who_always_says_the_same_has_a_correlation_of_0(score, always: float) -> None:  # type: ignore[no-untyped-def]
+    assert score(np.full(200, always), ANSWERS) == 0
+
+
+def test_f1_is_0_where_class_1_is_never_said_and_not_where_it_always_is() -> None:
+    assert f1(np.zeros(200), ANSWERS) == 0
+    share = ANSWERS.mean()
+    assert f1(np.ones(200), ANSWERS) == pytest.approx(2 * share / (1 + share))
 
 
 def test_a_set_counts_with_the_mean_of_its_scores_over_its_groups() -> None:
@@ -64,6 +71,18 @@ def test_the_error_of_a_share_is_that_of_a_share() -> None:
     said = np.where(draw.random(4000) < 0.5, answer, draw.integers(2, size=4000))
     found = scored(of, {"predicted": said, "answer": answer, "group": np.zeros(4000), "document": np.arange(4000)})
     assert found["one_se"] == pytest.approx(math.sqrt(found["one"] * (1 - found["one"]) / 4000), rel=0.5)
+
+
+def test_errors_are_over_documents() -> None:
+    of = GlueSet(name="one", labels=("0", "1"), scores=("accuracy",))
+    group, document = np.zeros(200), np.arange(200)
+    once = scored(of, {"predicted": SAID, "answer": ANSWERS, "group": group, "document": document})
+    four = {"predicted": SAID, "answer": ANSWERS, "group": group, "document": document}
+    order = np.random.default_rng(3).permutation(800)
+    assert scored(of, {name: np.tile(values, 4)[order] for name, values in four.items()}) == {
+        "one": pytest.approx(once["one"]),
+        "one_se": pytest.approx(once["one_se"], rel=1e-6),
+    }
 
 
 def test_the_score_of_all_is_the_mean_over_sets() -> None:

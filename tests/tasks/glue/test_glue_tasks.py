@@ -12,6 +12,7 @@ import torch
 import tasks.clock
 from search_spaces.checkpoint import weights_of
 from search_spaces.errors import UserError
+from tasks.glue.files import GLUE
 from tasks.glue.fine_tuning import FineTuning
 from tasks.glue.glue import Glue
 from tasks.glue.recipe import GlueRecipe
@@ -97,6 +98,17 @@ def test_a_set_begins_with_the_encoders_weights_and_drops_only_while_training() 
     assert torch.allclose(judge(ids, real)[0], said, atol=1e-5)
     other = FineTuning(TASK.pretraining, {**given}, TASK.sets["word_order"], TASK.splits_of("reference"))
     assert other.fingerprint(SMOKE) != tuning.fingerprint(SMOKE)
+    changed = {name: tensor + 1 for name, tensor in given.items()}
+    of_others = FineTuning(TASK.pretraining, changed, one, TASK.splits_of("reference"))
+    assert of_others.fingerprint(SMOKE) != tuning.fingerprint(SMOKE)
+
+
+def test_an_answer_that_is_a_number_is_learnt_by_its_square() -> None:
+    tuning = FineTuning(TASK.pretraining, weights(), GLUE["stsb"], TASK.splits_of("reference"))
+    said, answers = [0.5, 3.0, -1.0], [1.0, 4.5, 0.0]
+    loss = tuning.loss(torch.tensor(said)[:, None], {"answer": torch.tensor(answers, dtype=torch.float64)}, SMOKE)
+    squares = [(one - other) ** 2 for one, other in zip(said, answers, strict=True)]
+    assert loss.item() == pytest.approx(sum(squares) / 3)
 
 
 def test_how_the_network_was_trained_before_is_part_of_what_a_run_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,7 +177,9 @@ def test_a_recipe_may_ask_for_some_of_the_sets() -> None:
         ("a,pretraining=b", "a", "b"),
         ("a,pretraining=b,tokenizer=c", "a", "b,tokenizer=c"),
         ("a,tokenizer=c", "a", "tokenizer=c"),
+        ("a,tokenizer=c,pretraining=b", "a", "b,tokenizer=c"),
         ("pretraining=b", "", "b"),
+        ("tokenizer=c", "", "tokenizer=c"),
     ],
 )
 def test_data_names_the_sets_and_the_text(data: str, sets: str, text: str | None) -> None:
