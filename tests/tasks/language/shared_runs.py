@@ -102,7 +102,7 @@ def main() -> None:
     task: Task = StoriesLM() if what == "stories" else Points()
     recipe = SHORT if what == "stories" else Recipe(steps=40, batch=16, lr=0.01, accumulate=2)
     if what == "hours":
-        recipe = replace(recipe, steps=0, hours=1.0, accumulate=8, batch_ramp=0.5)
+        recipe = replace(recipe, steps=0, hours=1.0, accumulate=8)
         tasks.clock.perf_counter = _clock(20 if os.environ.get("RANK", "0") == "0" else 90)
     recipe = replace(recipe, sharing=sharing, optimizer=named[0] if named else "adamw")
     torch.manual_seed(0)
