@@ -166,7 +166,7 @@ def print_records(
     format: Format = Format.TABLE,
 ) -> None:
     """Print records as a table; a metric and its standard error share a cell."""
-    names = [column for column in columns if not column.endswith("_se")]
+    names = [column for column in columns if not column.endswith("_se") or column.removesuffix("_se") not in columns]
     cells = {column: [printable(cell(record, column)) for record in records] for column in names}
     say(console, title)
     if format is Format.MARKDOWN:

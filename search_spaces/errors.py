@@ -79,9 +79,10 @@ def place_of(error: BaseException) -> str | None:
 
 
 def reason_of(error: BaseException) -> str:
-    """An error's class, first line and place, in one line: "KeyError: 'x' (task.py, line 12)"."""
+    """An error's class, first line and place, in one line: "KeyError: 'x' (task.py, line 12)"; a UserError's line."""
     lines = (str(error) if not isinstance(error, SyntaxError) else error.msg or "").strip().splitlines()
-    said = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    kind = [] if isinstance(error, UserError) and lines else [type(error).__name__]
+    said = ": ".join([*kind, *lines[:1]])
     place = place_of(error)
     return f"{said} ({place})" if place else said
 

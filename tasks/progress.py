@@ -266,7 +266,8 @@ def said_if_slow(message: str) -> Iterator[None]:
         if _is_quiet() or not console.is_terminal:
             say(message)
             return
-        with console.status(escape(message), refresh_per_second=1):
+        with console.status(escape(message), refresh_per_second=1) as shown:
+            shown.update(spinner="dots")  # which draws it now, and not in a second
             over.wait()
         SILENCE.broken()
 

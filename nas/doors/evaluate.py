@@ -110,14 +110,16 @@ def _beside(
     from search_spaces.files import check_writable
 
     check_until(of, until)
-    if render is not None:
-        of.render(None, Path(render))
-        check_writable(Path(render))
+    with said_if_slow(LOADING):
+        if render is not None:
+            of.render(None, Path(render))
+            check_writable(Path(render))
+        measures = check_measures(measure, of, architecture)
     return {
         "until": until,
         "profiled": profile,
         "trace": str(trace_of(of.name, architecture)) if profile else None,
-        "measures": check_measures(measure, of, architecture),
+        "measures": measures,
         "render": text_of(render),
         "save": made_folder(save),
     }

@@ -127,7 +127,7 @@ def equal_cost(differences: Sequence[Record], cost: str, metric: str, looks: Map
     """By how much topologies lie above others of equal cost: each architecture, and the mean with its error."""
     means = findings.by_topology(differences)
     row = alt.Y("topology:N", title=None, sort=[one["topology"] for one in means])
-    x = alt.X("above:Q", title=f"{metric} above others that cost the same", axis=alt.Axis(tickCount=5))
+    x = alt.X("above:Q", title=f"{metric} above others'", axis=alt.Axis(tickCount=5))
     told = [*_SHAPE, alt.Tooltip("cost:Q", title=cost, format=",.4~s"), "neighbours:Q"]
     told.append(alt.Tooltip("above:Q", title="above their mean", format="+.4~g"))
     summary = ["topology:N", "number:Q", *(alt.Tooltip(f"{part}:Q", format="+.3~g") for part in ("mean", "error"))]

@@ -78,7 +78,8 @@ class Stream:
                 found = True
                 yield row, here
             if not found:
-                raise UserError(f"there is no text in {', '.join(shard.name for shard in self.shards[:3])}.")
+                names = ", ".join(shard.name for shard in self.shards[:3])
+                raise UserError(f"there is no text in {names}. Give other --data.")
             start = Position(here.epoch + 1, skipped=here.skipped)
 
     def _epoch(self, start: Position) -> Iterator[tuple[Tokens, Position]]:

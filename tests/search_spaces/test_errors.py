@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from search_spaces.errors import Notice, place_of, reason_of, show_notices, unknown
+from search_spaces.errors import Notice, UserError, place_of, reason_of, show_notices, unknown
 
 
 def test_an_unknown_name_comes_with_its_nearest_or_with_all() -> None:
@@ -15,6 +15,14 @@ def test_an_unknown_name_comes_with_its_nearest_or_with_all() -> None:
 
 
 @pytest.mark.filterwarnings("always")
+def test_what_begins_as_it_was_typed_is_nearer_than_what_looks_alike() -> None:
+    assert str(unknown("objective", "acc", ["macs", "accuracy"])).endswith("Did you mean 'accuracy'?")
+
+
+def test_the_reason_of_a_users_error_is_its_line() -> None:
+    assert reason_of(UserError("there is no text. Give other --data.")) == "there is no text. Give other --data."
+
+
 def test_a_notice_is_a_line_and_another_warning_is_as_it_was(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -71,7 +71,7 @@ def test_reports_are_spread_over_the_training_and_leave_the_end_out() -> None:
 def test_a_batch_that_grows_is_one_devices() -> None:
     growing = Recipe(steps=100, batch=64, accumulate=8, batch_ramp=0.6, lr=1.0)
     assert growing.shared_by(1) == growing
-    with pytest.raises(UserError, match="batch_ramp must be 0 on several devices, got 0.6 on 2"):
+    with pytest.raises(UserError, match=r"batch_ramp must be 0 on several devices, got 0\.6 on 2"):
         growing.shared_by(2)
 
 
