@@ -7,7 +7,7 @@ A training that is held has ended for now, with a Row and a checkpoint. Where it
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import ceil
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import optuna
 from optuna.trial import FrozenTrial
@@ -16,8 +16,10 @@ from nas.objectives import COSTS
 from nas.storage.optuna_study import first_of, length_of, note_length, reports_of, trials_of
 from results.row import CurvePoint, Direction, Row
 from search_spaces.errors import UserError
-from tasks.base import Task
 from tasks.recipe import Recipe
+
+if TYPE_CHECKING:
+    from tasks.base import Task
 
 MOST_RUNGS = 5
 """A search holds trainings at no more rungs."""
@@ -74,7 +76,7 @@ NONE_HELD = Rungs()
 """Every training goes to its end."""
 
 
-def check_reports(task: Task, recipe: Any, rungs: Rungs) -> None:
+def check_reports(task: "Task", recipe: Any, rungs: Rungs) -> None:
     """Raise UserError where trainings cannot be held at the same steps: without reports, or without known lengths."""
     if rungs.number and not task.reports_on_the_way:
         raise UserError(f"--rungs hold trainings at their reports, and {task.name} has none on the way. Leave it out.")

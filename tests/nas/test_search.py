@@ -118,7 +118,7 @@ def test_a_server_that_is_away_as_a_search_ends_is_waited_for(search: Search, mo
             raise DisconnectionError("away")
         return load(study, **options)
 
-    monkeypatch.setattr("nas.doors.load.load", away_at_first)
+    monkeypatch.setattr("nas.doors.search.load", away_at_first)
     monkeypatch.setattr("tenacity.nap.time.sleep", lambda seconds: None)
     assert len(search(trials=1)) == 1
     assert calls == ["s", "s"]
