@@ -35,54 +35,111 @@ class Shapes(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         named = kwargs or {}
         rule = RULES.get(func)
-        return (func if rule is None or not _on_meta(args, named) else rule)(*args, **named)
+        return (func if rule is None or not _is_plain(args, named) else rule)(*args, **named)
 
 
-def _on_meta(given: Sequence[Any], named: Mapping[str, Any]) -> bool:
+def _is_plain(given: Sequence[Any], named: Mapping[str, Any]) -> bool:
+    """Whether it is all of real numbers on the meta device."""
     tensors = [one for each in given for one in (each if isinstance(each, list) else [each]) if isinstance(one, Tensor)]
     devices: set[Any] = {one.device for one in tensors} or {named.get("device")}
-    return devices == {META}
+    return devices == {META} and not any(one.is_complex() for one in tensors)
+
+
+def _of_elements(tensors: Sequence[Tensor], dtype: torch.dtype) -> Tensor:
+    """What is worked out element by element, broadcast, and laid out as the tensors that it is made of."""
+    first, shape = (
+        tensors[0],
+        np.broadcast_shapes(*(one.shape for one in tensors)),
+    )  # torch's own loads what its rules do
+    if all(one.is_contiguous() for one in tensors):
+        return first.new_empty(shape, dtype=dtype)
+    strides, step = [0] * len(shape), 1
+    for dim in _fastest_first(shape, [one.expand(shape).stride() for one in tensors]):
+        strides[dim] = step
+        step *= max(1, shape[dim])
+    return first.new_empty_strided(shape, strides, dtype=dtype)
+
+
+def _fastest_first(shape: Sequence[int], layouts: Sequence[Sequence[int]]) -> list[int]:
+    """The dimensions, that along which memory is read in order first: the first tensor decides that tells two apart.
+
+    As torch's TensorIterator sorts them (ATen/TensorIterator.cpp, reorder_dimensions).
+    """
+
+    def order(one: int, other: int) -> int:
+        for strides in layouts:
+            if strides[one] and strides[other]:  # along a broadcast dimension nothing is read
+                if strides[one] != strides[other]:
+                    return 1 if strides[one] > strides[other] else -1
+                if shape[one] > shape[other]:
+                    return 1
+        return 0
+
+    dims = [*reversed(range(len(shape)))]
+    for last in range(1, len(dims)):
+        here = last
+        for before in reversed(range(last)):
+            told = order(dims[before], dims[here])
+            if told < 0:
+                break
+            if told > 0:
+                dims[before], dims[here] = dims[here], dims[before]
+                here = before
+    return dims
 
 
 def _same(x: Tensor, *_: Any, **__: Any) -> Tensor:
+    return _of_elements([x], x.dtype)
+
+
+def _in_order(x: Tensor, *_: Any, **__: Any) -> Tensor:
     return x.new_empty(x.shape)
 
 
 def _like(x: Tensor, *, dtype: Any = None, **_: Any) -> Tensor:
-    return x.new_empty(x.shape, dtype=dtype or x.dtype)
+    return _of_elements([x], dtype or x.dtype)
 
 
 def _real(x: Tensor, *_: Any, **__: Any) -> Tensor:
     """As x, or of the default type where x holds whole numbers."""
-    return x.new_empty(x.shape, dtype=x.dtype if x.is_floating_point() else torch.get_default_dtype())
+    return _of_elements([x], _of_reals(x.dtype))
+
+
+def _of_reals(dtype: torch.dtype) -> torch.dtype:
+    return dtype if dtype.is_floating_point else torch.get_default_dtype()
 
 
 def _itself(x: Tensor, *_: Any, **__: Any) -> Tensor:
     return x
 
 
+def _tensors(*given: Any) -> list[Tensor]:
+    return [one for one in given if isinstance(one, Tensor)]
+
+
 def _together(x: Any, y: Any, **_: Any) -> Tensor:
-    """Element by element, broadcast."""
-    tensors = [one for one in (x, y) if isinstance(one, Tensor)]
-    shape = np.broadcast_shapes(*(one.shape for one in tensors))  # torch's own loads what its rules do
-    return tensors[0].new_empty(shape, dtype=torch.result_type(x, y))
+    return _of_elements(_tensors(x, y), torch.result_type(x, y))
+
+
+def _raised(x: Any, y: Tensor) -> Tensor:
+    """A number to the power of each element."""
+    return y.new_empty(y.shape, dtype=torch.result_type(x, y))
 
 
 def _divided(x: Tensor, y: Any) -> Tensor:
-    return _real(_together(x, y))
+    return _of_elements(_tensors(x, y), _of_reals(torch.result_type(x, y)))
 
 
 def _compared(x: Tensor, y: Any) -> Tensor:
-    return x.new_empty(_together(x, y).shape, dtype=torch.bool)
+    return _of_elements(_tensors(x, y), torch.bool)
 
 
 def _added(x: Tensor, y: Tensor, z: Tensor, **_: Any) -> Tensor:
-    return _together(x, _together(y, z))
+    return _of_elements([x, y, z], torch.result_type(x, _together(y, z)))
 
 
 def _chosen(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    values = _together(x, y)
-    return values.new_empty(np.broadcast_shapes(condition.shape, values.shape))
+    return _of_elements([condition, x, y], torch.result_type(x, y))
 
 
 def _filled(x: Tensor, mask: Tensor, _: float) -> Tensor:
@@ -90,9 +147,19 @@ def _filled(x: Tensor, mask: Tensor, _: float) -> Tensor:
 
 
 def _reduced(x: Tensor, dims: int | Sequence[int] | None = None, keep: bool = False, *, dtype: Any = None) -> Tensor:
-    along = {dim % x.dim() for dim in ([dims] if isinstance(dims, int) else dims or range(x.dim()))}
+    asked = [dims] if isinstance(dims, int) else dims or range(x.dim())
+    most = max(1, x.dim())  # a number alone has its only one
+    if any(not -most <= dim < most for dim in asked):
+        raise IndexError(f"dimensions {list(asked)} are not all among those of a tensor of shape {tuple(x.shape)}")
+    along = {dim % most for dim in asked}
     shape = [1 if i in along else size for i, size in enumerate(x.shape) if keep or i not in along]
     return x.new_empty(shape, dtype=dtype or x.dtype)
+
+
+def _averaged(x: Tensor, dims: Sequence[int] | None, keep: bool = False, *, dtype: Any = None) -> Tensor:
+    if not (dtype or x.dtype).is_floating_point:
+        raise RuntimeError(f"a mean is of floats, got {dtype or x.dtype}")
+    return _reduced(x, dims, keep, dtype=dtype)
 
 
 def _summed(x: Tensor, dims: Sequence[int] | None, keep: bool = False, *, dtype: Any = None) -> Tensor:
@@ -102,23 +169,28 @@ def _summed(x: Tensor, dims: Sequence[int] | None, keep: bool = False, *, dtype:
 
 def _product(x: Tensor, y: Tensor) -> Tensor:
     *rows, inner = x.shape
-    *_, of_y, columns = y.shape
-    if inner != of_y or x.dtype != y.dtype:
+    *several, of_y, columns = y.shape
+    if inner != of_y or rows[:-1] != several or x.dtype != y.dtype:
         kinds = " and ".join(f"{tuple(one.shape)} of {one.dtype}" for one in (x, y))
         raise RuntimeError(f"matrices of shapes {kinds} cannot be multiplied")
     return x.new_empty(*rows, columns)
 
 
 def _product_onto(bias: Tensor, x: Tensor, y: Tensor, **_: Any) -> Tensor:
-    return _together(bias, _product(x, y))
+    product = _product(x, y)
+    return product.new_empty(np.broadcast_shapes(bias.shape, product.shape))
 
 
 def _normed(x: Tensor, shape: Sequence[int], *_: Any) -> tuple[Tensor, Tensor, Tensor]:
+    if [*x.shape[x.dim() - len(shape) :]] != [*shape]:
+        raise RuntimeError(f"a norm over {tuple(shape)} cannot have a tensor of shape {tuple(x.shape)}")
     of_each = x.new_empty([*x.shape[: x.dim() - len(shape)], *(1 for _ in shape)])
-    return _same(x), of_each, _same(of_each)
+    return _in_order(x), of_each, _in_order(of_each)
 
 
 def _embedded(weight: Tensor, indices: Tensor, *_: Any) -> Tensor:
+    if indices.is_floating_point():
+        raise RuntimeError(f"indices are whole numbers, got {indices.dtype}")
     return weight.new_empty(*indices.shape, weight.shape[1])
 
 
@@ -177,13 +249,16 @@ RULES: dict[Any, Rule] = {
     aten.floor_divide.default: _together,
     **dict.fromkeys((aten.ones_like.default, aten.zeros_like.default), _like),
     **dict.fromkeys((aten.arange.default, aten.arange.start, aten.arange.start_step), _steps),
-    **dict.fromkeys((aten.mean.dim, aten.amax.default), _reduced),
+    aten.mean.dim: _averaged,
+    aten.amax.default: _reduced,
     **dict.fromkeys((aten.ne.Scalar, aten.le.Scalar, aten.gt.Scalar, aten.lt.Scalar), _compared),
     **dict.fromkeys((aten.lt.Tensor, aten.eq.Tensor), _compared),
     **dict.fromkeys((aten.add.Tensor, aten.sub.Tensor, aten.mul.Tensor, aten.mul.Scalar), _together),
-    **dict.fromkeys((aten.pow.Tensor_Scalar, aten.pow.Scalar, aten.remainder.Scalar), _together),
+    **dict.fromkeys((aten.pow.Tensor_Scalar, aten.remainder.Scalar), _together),
     **dict.fromkeys((aten.gelu.default, aten.silu.default, aten.relu.default, aten.neg.default), _same),
-    **dict.fromkeys((aten._softmax.default, aten._safe_softmax.default, aten.clamp.default, aten.tril.default), _same),
+    **dict.fromkeys((aten._softmax.default, aten._safe_softmax.default, aten.tril.default), _in_order),
+    aten.clamp.default: _same,
+    aten.pow.Scalar: _raised,
     **dict.fromkeys((aten.exp.default, aten.sin.default, aten.cos.default, aten.rsqrt.default), _real),
     **dict.fromkeys((aten.tanh.default, aten.sigmoid.default, aten.sqrt.default), _real),
 }

@@ -184,9 +184,10 @@ def _print_answer(
         shown = query(found, columns=[*_telling(study, found), *_differing(found)]) if whole is None else whole
         _print(shown, f"{len(found)} of {of} rows", format)
         return
-    for name, part in _by_task(found if whole is None else whole):
+    printed = found if whole is None else whole
+    for name, part in _by_task(printed):
         telling = _telling(study, part, question.first) if whole is None and question.best else []
-        most = question.shown(len(part), limit)
+        most = question.shown(len(part), limit) if "task" in printed.column_names else len(part)
         how_many = f"{most} of {len(part)}" if most < len(part) else f"{most}"
         _print(query(part, columns=telling, limit=most), f"{name}{how_many} lines from {of} rows", format)
 

@@ -2,10 +2,13 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map
 
@@ -32,6 +35,9 @@ CASES: list[tuple[Any, tuple[Any, ...]]] = [
     (aten.div.Tensor, (X, ROW)),
     (aten.div.Tensor, (WHOLE, WHOLE + 1)),
     (aten.logsumexp.default, (X, [-1])),
+    (aten.sum.dim_IntList, (torch.tensor(3.0), [-1])),
+    (aten.exp.default, (X * 1j,)),
+    (aten.div.Tensor, (X * 1j, X)),
     (aten.logsumexp.default, (X, [0, 2], True)),
     (aten.cat.default, ([X, X], -1)),
     (aten.cat.default, ([X, X[:1]],)),
@@ -83,16 +89,70 @@ CASES: list[tuple[Any, tuple[Any, ...]]] = [
 ]
 
 
+Layout = Callable[[Tensor], Tensor]
+
+
+def _turned(x: Tensor) -> Tensor:
+    """The same, with its last dimension the slowest."""
+    return x if x.dim() < 2 else x.movedim(-1, 0).contiguous().movedim(0, -1)
+
+
+def _sparse(x: Tensor) -> Tensor:
+    """The same, every other number of a larger one."""
+    return torch.stack([x, x], dim=-1)[..., 0]
+
+
+def _spread(x: Tensor) -> Tensor:
+    """One row for all, which lies there once."""
+    return x if x.dim() < 2 else x[:1].expand(x.shape)
+
+
+LAYOUTS = (Tensor.contiguous, _turned, _sparse, _spread)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda one: one.__name__)
 @pytest.mark.parametrize(("operator", "given"), CASES, ids=lambda one: getattr(one, "name", lambda: None)())
-def test_a_rule_gives_what_torch_gives(operator: Any, given: tuple[Any, ...]) -> None:
+def test_a_rule_gives_what_torch_gives(
+    operator: Any, given: tuple[Any, ...], layout: Callable[[Tensor], Tensor]
+) -> None:
+    laid = tree_map(lambda one: layout(one) if isinstance(one, Tensor) else one, given)
+    check_rule(operator, laid if operator is not aten.add_.Scalar else given)
+
+
+def test_the_first_tensor_that_tells_dimensions_apart_lays_the_output_out() -> None:
+    draw = np.random.default_rng(0)
+    for _ in range(200):
+        shape = [int(size) for size in draw.integers(1, 4, size=draw.integers(1, 5))]
+        check_rule(aten.add.Tensor, (laid_anyhow(shape, draw), laid_anyhow(shape, draw)))
+        check_rule(aten.addcmul.default, tuple(laid_anyhow(shape, draw) for _ in range(3)))
+
+
+def laid_anyhow(shape: list[int], draw: np.random.Generator) -> Tensor:
+    """Numbers of that shape, or one that is broadcast to it, in any order in memory."""
+    sizes = [size if draw.random() < 0.8 else 1 for size in shape]
+    order = [int(dim) for dim in draw.permutation(len(sizes))]
+    x = torch.rand([sizes[dim] for dim in order]).permute([order.index(dim) for dim in range(len(sizes))])
+    return x.expand(shape) if draw.random() < 0.5 else x
+
+
+def check_rule(operator: Any, given: tuple[Any, ...]) -> None:
+    """Hold shapes, types and layouts against those of torch with values."""
     where = {} if any(isinstance(one, Tensor) for one in tree_leaves(given)) else {"device": torch.device("meta")}
     expected = operator(*given)
     with Shapes():
-        found = operator(*tree_map(lambda one: one.to("meta") if isinstance(one, Tensor) else one, given), **where)
+        found = operator(*tree_map(lambda one: on_meta(one) if isinstance(one, Tensor) else one, given), **where)
     assert [(one.shape, one.dtype) for one in tree_leaves(found)] == [
         (one.shape, one.dtype) for one in tree_leaves(expected)
     ]
+    for one, other in zip(tree_leaves(found), tree_leaves(expected), strict=True):
+        assert [step for step, size in zip(one.stride(), one.shape, strict=True) if size > 1] == [
+            step for step, size in zip(other.stride(), other.shape, strict=True) if size > 1
+        ]
     assert all(one.is_meta for one in tree_leaves(found))
+
+
+def on_meta(x: Tensor) -> Tensor:
+    return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device="meta")
 
 
 def test_every_rule_has_a_case() -> None:
@@ -114,8 +174,14 @@ def test_what_torch_would_refuse_is_refused() -> None:
             lambda: x @ torch.rand(4, 5),
             lambda: x @ torch.rand(3, 5).double(),
             lambda: torch.cat([x, torch.rand(2, 4)]),
+            lambda: torch.bmm(torch.rand(2, 3, 4), torch.rand(5, 4, 3)),
+            lambda: x.sum(dim=2),
+            lambda: x.long().mean(dim=0),
+            lambda: F.layer_norm(x, (2,)),
+            lambda: F.embedding(x, torch.rand(5, 4)),
+            lambda: (x.T * 0.5).view(6),
         ):
-            with pytest.raises((RuntimeError, ValueError)):
+            with pytest.raises((RuntimeError, ValueError, IndexError)):
                 wrong()
 
 

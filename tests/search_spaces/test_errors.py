@@ -14,7 +14,6 @@ def test_an_unknown_name_comes_with_its_nearest_or_with_all() -> None:
     assert str(unknown("task", "qqqq", ["b", "a"])).endswith("Choose from: a, b.")
 
 
-@pytest.mark.filterwarnings("always")
 def test_what_begins_as_it_was_typed_is_nearer_than_what_looks_alike() -> None:
     assert str(unknown("objective", "acc", ["macs", "accuracy"])).endswith("Did you mean 'accuracy'?")
 
@@ -23,6 +22,7 @@ def test_the_reason_of_a_users_error_is_its_line() -> None:
     assert reason_of(UserError("there is no text. Give other --data.")) == "there is no text. Give other --data."
 
 
+@pytest.mark.filterwarnings("always")
 def test_a_notice_is_a_line_and_another_warning_is_as_it_was(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
