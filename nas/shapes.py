@@ -42,7 +42,8 @@ def _is_plain(given: Sequence[Any], named: Mapping[str, Any]) -> bool:
     """Whether it is all of real numbers on the meta device."""
     tensors = [one for each in given for one in (each if isinstance(each, list) else [each]) if isinstance(one, Tensor)]
     devices: set[Any] = {one.device for one in tensors} or {named.get("device")}
-    return devices == {META} and not any(one.is_complex() for one in tensors)
+    elsewhere = named.get("device") not in (None, META) or named.get("memory_format") is not None
+    return devices == {META} and not elsewhere and not any(one.is_complex() for one in tensors)
 
 
 def _of_elements(tensors: Sequence[Tensor], dtype: torch.dtype) -> Tensor:
@@ -92,6 +93,11 @@ def _same(x: Tensor, *_: Any, **__: Any) -> Tensor:
     return _of_elements([x], x.dtype)
 
 
+def _clamped(x: Tensor, least: float | None = None, most: float | None = None) -> Tensor:
+    kinds = [torch.result_type(x, bound) for bound in (least, most) if bound is not None]
+    return _of_elements([x], functools.reduce(torch.promote_types, kinds, x.dtype))
+
+
 def _in_order(x: Tensor, *_: Any, **__: Any) -> Tensor:
     return x.new_empty(x.shape)
 
@@ -139,6 +145,8 @@ def _added(x: Tensor, y: Tensor, z: Tensor, **_: Any) -> Tensor:
 
 
 def _chosen(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    if condition.dtype != torch.bool:
+        raise RuntimeError(f"a condition is of truths, got {condition.dtype}")
     return _of_elements([condition, x, y], torch.result_type(x, y))
 
 
@@ -154,6 +162,10 @@ def _reduced(x: Tensor, dims: int | Sequence[int] | None = None, keep: bool = Fa
     along = {dim % most for dim in asked}
     shape = [1 if i in along else size for i, size in enumerate(x.shape) if keep or i not in along]
     return x.new_empty(shape, dtype=dtype or x.dtype)
+
+
+def _log_summed(x: Tensor, dims: Sequence[int], keep: bool = False) -> Tensor:
+    return _reduced(x, dims, keep, dtype=_of_reals(x.dtype))
 
 
 def _averaged(x: Tensor, dims: Sequence[int] | None, keep: bool = False, *, dtype: Any = None) -> Tensor:
@@ -238,7 +250,7 @@ RULES: dict[Any, Rule] = {
     aten.add_.Scalar: _itself,
     aten.masked_fill.Scalar: _filled,
     aten.div.Tensor: _divided,
-    aten.logsumexp.default: _reduced,
+    aten.logsumexp.default: _log_summed,
     aten.sum.dim_IntList: _summed,
     aten.cat.default: _joined,
     aten.stack.default: _stacked,
@@ -257,7 +269,7 @@ RULES: dict[Any, Rule] = {
     **dict.fromkeys((aten.pow.Tensor_Scalar, aten.remainder.Scalar), _together),
     **dict.fromkeys((aten.gelu.default, aten.silu.default, aten.relu.default, aten.neg.default), _same),
     **dict.fromkeys((aten._softmax.default, aten._safe_softmax.default, aten.tril.default), _in_order),
-    aten.clamp.default: _same,
+    aten.clamp.default: _clamped,
     aten.pow.Scalar: _raised,
     **dict.fromkeys((aten.exp.default, aten.sin.default, aten.cos.default, aten.rsqrt.default), _real),
     **dict.fromkeys((aten.tanh.default, aten.sigmoid.default, aten.sqrt.default), _real),

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Self, final
 
 from results.row import Row
-from tasks.progress import say
+from tasks.progress import warn
 
 
 @final
@@ -46,21 +46,25 @@ class Timings:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._said:
-            say("\n".join(self.lines()))
+            warn("\n".join(self.lines()))
 
     def lines(self) -> list[str]:
-        """What was timed, as text: shares of the clock, and of the time of all workers while they were waited for."""
-        total = time.perf_counter() - self._began
+        """What was timed, as text: shares of the clock, and of the time of all workers.
+
+        They are timed while they are waited for, and by the Rows that they gave: of trainings that were ended there is
+        none.
+        """
+        total, theirs = time.perf_counter() - self._began, max(self._waited, self._evaluating)
         meanwhile = {
             "training": self._training,
             "counting, measuring, keeping": self._evaluating - self._training,
-            "beginning, or nothing to do": max(0.0, self._waited - self._evaluating),
+            "unfinished, beginning, or idle": max(0.0, self._waited - self._evaluating),
         }
         return [
             f"{total:.1f} s went into:",
             *_shares({**self._spent, "all else": total - sum(self._spent.values())}, total),
-            f"{self._waited:.1f} s of workers meanwhile into:",
-            *_shares(meanwhile, self._waited),
+            f"{theirs:.1f} s of workers into:",
+            *_shares(meanwhile, theirs),
         ]
 
 

@@ -172,11 +172,12 @@ class Progress:
             with self._bars:
                 while not self._over.wait(_TICK_S):
                     self._look()
+                    SILENCE.broken()
             SILENCE.broken()
 
     def _tell_now_and_then(self) -> None:
         pauses = _pauses()
-        next_line = time.monotonic() + next(pauses)
+        next_line = time.monotonic() + min(SILENCE.left(), next(pauses))
         while not self._over.wait(_TICK_S):
             self._look()
             if time.monotonic() >= next_line:

@@ -17,7 +17,7 @@ GROUPED = ("seeds", "expected", "chance")
 """Columns that architectures have in place of rows."""
 
 MOST_BEST = 10
-"""Lines of --best that a terminal shows of each task, without --limit and --by."""
+"""Lines of --best that a terminal shows of each task, without --limit, --order-by and --by."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,11 @@ class Question:
         return self.sql is None and self.best is None and not self.by
 
     @property
+    def is_ranked(self) -> bool:
+        """Whether its answer is architectures from the best to the worst."""
+        return self.best is not None and not self.by
+
+    @property
     def first(self) -> list[str]:
         """The columns that its answer begins with."""
         metric = [] if self.best is None else [self.best.split()[-1]]
@@ -83,10 +88,6 @@ class Question:
         """The columns of which groups have means."""
         metrics = [f"{prefix}{name}" for name in study.directions for prefix in ("", "test_")]
         return [*metrics, *study.measured_elsewhere(), "params", "flops"]
-
-    def shown(self, lines: int, limit: int | None) -> int:
-        """How many of so many lines of a task a terminal shows."""
-        return min(lines, MOST_BEST) if limit is None and self.best is not None and not self.by else lines
 
     def asked_of(self, study: "Study", every: "pa.Table") -> "pa.Table":
         """Its answer by some rows of a study. Raises UserError where there is none."""
@@ -150,8 +151,9 @@ def query_rows(
     elif not len(found):
         report.say(report.screen(), _nothing(question, len(every), len(lines)))
     else:
-        whole = query(found, columns=named) if columns else None
-        _print_answer(study, question, found, whole, format, limit, len(lines if question.is_of_rows else every))
+        chosen = query(found, columns=named).column_names if columns else None
+        of, cut = len(lines if question.is_of_rows else every), question.is_ranked and not (limit or orders)
+        _print_answer(study, question, found, chosen, format, MOST_BEST if cut else len(found), of)
     report.say_written(output)
 
 
@@ -172,23 +174,23 @@ def _print_answer(
     study: "Study",
     question: Question,
     found: "pa.Table",
-    whole: "pa.Table | None",
+    chosen: Sequence[str] | None,
     format: Format,
-    limit: int | None,
+    most: int,
     of: int,
 ) -> None:
-    """Print the lines found, or `whole`, which has the columns that were named."""
+    """Print the lines found, with the columns that were chosen or those that tell them apart; of a task so many."""
     from results.query import query
 
     if question.is_of_rows:
-        shown = query(found, columns=[*_telling(study, found), *_differing(found)]) if whole is None else whole
-        _print(shown, f"{len(found)} of {of} rows", format)
+        telling = [*_telling(study, found), *_differing(found)] if chosen is None else chosen
+        _print(query(found, columns=telling), f"{len(found)} of {of} rows", format)
         return
-    printed = found if whole is None else whole
-    for name, part in _by_task(printed):
-        telling = _telling(study, part, question.first) if whole is None and question.best else []
-        most = question.shown(len(part), limit) if "task" in printed.column_names else len(part)
-        how_many = f"{most} of {len(part)}" if most < len(part) else f"{most}"
+    for name, part in _by_task(found):
+        telling = _telling(study, part, question.first) if question.best else []
+        if chosen is not None:
+            telling = [column for column in chosen if column in part.column_names]
+        how_many = f"{most} of {len(part)}" if most < len(part) else f"{len(part)}"
         _print(query(part, columns=telling, limit=most), f"{name}{how_many} lines from {of} rows", format)
 
 

@@ -132,6 +132,10 @@ def test_a_terminal_shows_ten_of_the_best_of_each_task(capsys: pytest.CaptureFix
     assert "other: 3 lines from 15 rows" in out
     query_rows(both, best="accuracy", limit=11)
     assert "any: 11 lines" in capsys.readouterr().out
+    query_rows(both, best="accuracy", columns="key,accuracy")
+    assert "other: 3 lines" in capsys.readouterr().out
+    query_rows(both, best="accuracy", order_by="-params")
+    assert "any: 12 lines" in capsys.readouterr().out
     query_rows(both, best="accuracy", by="hidden")
     assert "any: 12 lines" in capsys.readouterr().out
     query_rows(both, best="accuracy", format=Format.CSV, output=tmp_path / "best.csv")

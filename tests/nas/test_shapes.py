@@ -81,6 +81,8 @@ CASES: list[tuple[Any, tuple[Any, ...]]] = [
     (aten._softmax.default, (X, -1, False)),
     (aten._safe_softmax.default, (X, -1)),
     (aten.clamp.default, (WHOLE, 1, 3)),
+    (aten.clamp.default, (WHOLE, 0.5)),
+    (aten.logsumexp.default, (WHOLE, [-1])),
     (aten.clamp.default, (X, None, 0.5)),
     (aten.tril.default, (WHOLE, 1)),
     *((real, (x,)) for real in (aten.exp.default, aten.sin.default, aten.cos.default) for x in (X, WHOLE)),
@@ -163,6 +165,13 @@ def test_values_are_left_to_torch() -> None:
     with Shapes():
         assert torch.equal(torch.arange(3) + 1, torch.tensor([1, 2, 3]))
         assert torch.equal(torch.cat([X, X])[:2] * 2, X + X)
+
+
+def test_what_is_made_elsewhere_is_left_to_torch() -> None:
+    with Shapes():
+        assert torch.zeros_like(torch.rand(2, device="meta"), device="cpu").tolist() == [0, 0]
+        last = torch.rand(2, 3, 4, 5, device="meta")
+        assert torch.ones_like(last, memory_format=torch.channels_last).stride() == (60, 1, 15, 3)
 
 
 def test_what_torch_would_refuse_is_refused() -> None:

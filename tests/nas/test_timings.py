@@ -1,7 +1,7 @@
 """What a search's time is said to have gone into."""
 
 import re
-import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,23 +17,30 @@ def seconds(lines: list[str]) -> dict[str, float]:
     return {one[1]: float(one[2]) for one in found if one}
 
 
-def test_seconds_are_added_up_by_what_they_were_spent_on() -> None:
+def test_seconds_are_added_up_by_what_they_were_spent_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("nas.timings.time.perf_counter", lambda: now[0])
     timings = Timings()
     with timings.on("sleeping"):
-        time.sleep(0.2)
+        now[0] += 2
     with timings.on("sleeping", 2):
-        time.sleep(0.3)
-    time.sleep(0.4)
-    timings.add(a_row(provenance={"wall_s": 0.3, "fit_s": 0.2}))
+        now[0] += 3
+    with suppress(ValueError), timings.on("failing"):
+        now[0] += 5
+        raise ValueError
+    now[0] += 4
+    timings.add(a_row(provenance={"wall_s": 3.0, "fit_s": 2.0}))
     timings.add(a_row(provenance={}))
-    found = seconds(timings.lines())
-    assert found == {
-        "sleeping": pytest.approx(0.5, abs=0.11),
-        "all else": pytest.approx(0.4, abs=0.11),
-        "training": 0.2,
-        "counting, measuring, keeping": pytest.approx(0.1),
-        "beginning, or nothing to do": pytest.approx(2 * 0.3 - 0.3, abs=0.11),
-    }
+    assert timings.lines() == [
+        "14.0 s went into:",
+        "  sleeping                            5.0 s  35.7%",
+        "  failing                             5.0 s  35.7%",
+        "  all else                            4.0 s  28.6%",
+        "6.0 s of workers into:",
+        "  training                            2.0 s  33.3%",
+        "  counting, measuring, keeping        1.0 s  16.7%",
+        "  unfinished, beginning, or idle      3.0 s  50.0%",
+    ]
 
 
 def test_a_search_says_where_its_time_went_where_that_is_asked_for(
