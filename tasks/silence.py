@@ -9,6 +9,9 @@ from typing import final
 SILENCE_S = 2.0
 """Seconds after which something is said."""
 
+QUICK_S = 0.5
+"""What takes less is not said at all: it would flash by."""
+
 
 @final
 @dataclass
@@ -26,7 +29,7 @@ class Silence:
 
     def left(self) -> float:
         """Seconds until something is to be said by what begins now."""
-        return max(0.0, self.since + SILENCE_S - time.monotonic()) if self.lasts else SILENCE_S
+        return max(QUICK_S, self.since + SILENCE_S - time.monotonic()) if self.lasts else SILENCE_S
 
     @contextmanager
     def lasting(self) -> Iterator[None]:
