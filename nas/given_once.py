@@ -19,8 +19,8 @@ def check_given_once(words: Sequence[str], commands: Mapping[str, Any]) -> None:
         return
     options = [one for one in commands[command].params if one.param_type_name == "option"]
     valued = {flag: one for one in options if not one.is_flag for flag in one.opts}
-    given = Counter(valued[flag].opts[0] for flag in _flags(words, valued) if not valued[flag].multiple)
-    for name, times in given.items():
+    uses = Counter(valued[flag].opts[0] for flag in _flags(words, valued) if not valued[flag].multiple)
+    for name, times in uses.items():
         if times > 1:
             raise UserError(f"{name} is given once, got it {times} times. Give all of it in one.")
 

@@ -169,8 +169,8 @@ def carry_out(
                 pool_of(resources, trials, apart=apart) as pool,
             ):
                 until = None if seconds is None else began + seconds
-                told = [shown.add, *logs]
-                Scheduler(store, name, claims, pool, told, keep != "none", until, shown.begin, spent).run(plan)
+                listeners = [shown.add, *logs]
+                Scheduler(store, name, claims, pool, listeners, keep != "none", until, shown.begin, spent).run(plan)
         except OutOfTime:
             if _is_unfinished(plan, trials):
                 return

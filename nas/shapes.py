@@ -48,17 +48,14 @@ def _is_plain(given: Sequence[Any], named: Mapping[str, Any]) -> bool:
 
 def _of_elements(tensors: Sequence[Tensor], dtype: torch.dtype) -> Tensor:
     """What is worked out element by element, broadcast, and laid out as the tensors that it is made of."""
-    first, shape = (
-        tensors[0],
-        np.broadcast_shapes(*(one.shape for one in tensors)),
-    )  # torch's own loads what its rules do
+    shape = np.broadcast_shapes(*(one.shape for one in tensors))  # torch's own loads what its rules do
     if all(one.is_contiguous() for one in tensors):
-        return first.new_empty(shape, dtype=dtype)
+        return tensors[0].new_empty(shape, dtype=dtype)
     strides, step = [0] * len(shape), 1
     for dim in _fastest_first(shape, [one.expand(shape).stride() for one in tensors]):
         strides[dim] = step
         step *= max(1, shape[dim])
-    return first.new_empty_strided(shape, strides, dtype=dtype)
+    return tensors[0].new_empty_strided(shape, strides, dtype=dtype)
 
 
 def _fastest_first(shape: Sequence[int], layouts: Sequence[Sequence[int]]) -> list[int]:
@@ -80,10 +77,10 @@ def _fastest_first(shape: Sequence[int], layouts: Sequence[Sequence[int]]) -> li
     for last in range(1, len(dims)):
         here = last
         for before in reversed(range(last)):
-            told = order(dims[before], dims[here])
-            if told < 0:
+            sign = order(dims[before], dims[here])
+            if sign < 0:
                 break
-            if told > 0:
+            if sign > 0:
                 dims[before], dims[here] = dims[here], dims[before]
                 here = before
     return dims

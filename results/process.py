@@ -147,14 +147,14 @@ class Process:
     ) -> None:
         self._places = places
         with _one_thread():
-            fit = _fitted(_Apart(places, places), readings, scales)
+            fit = _fitted(_Distances(places, places), readings, scales)
         self._fit, self.scales, self.unit = fit, fit.scales, unit or fit.unit
         self.noise = self.scales.noise * self.unit
 
     def expected(self, at: Places) -> tuple[Array, Array]:
         """Means and variances of true values: [C] each."""
         with _one_thread():
-            cross = self._fit.whitened(_Apart(self._places, at))
+            cross = self._fit.whitened(_Distances(self._places, at))
         own = self.scales.remainder + self.scales.grain + (at.parabolas**2).sum(axis=1)
         left = np.maximum(own - (cross**2).sum(axis=0), _LEAST)
         return cross.T @ self._fit.white, self.unit * left
@@ -162,15 +162,15 @@ class Process:
     def draws(self, at: Places, number: int, random: np.random.Generator) -> Array:
         """True values as they may be together: [number, C]."""
         with _one_thread():
-            cross = self._fit.whitened(_Apart(self._places, at))
-            left = _Apart(at, at).covariance(self.scales) - cross.T @ cross
+            cross = self._fit.whitened(_Distances(self._places, at))
+            left = _Distances(at, at).covariance(self.scales) - cross.T @ cross
             values, vectors = np.linalg.eigh(self.unit * left)
             # The symmetric root: there is one only, where eigenvectors' signs hang on the last bit of what they are of.
             root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
             return np.asarray(cross.T @ self._fit.white + random.standard_normal((number, len(root))) @ root)
 
 
-class _Apart:
+class _Distances:
     """How far apart two groups of architectures are; the covariance of their true values follows from it."""
 
     def __init__(self, one: Places, other: Places) -> None:
@@ -193,10 +193,10 @@ class _Fit:
         merit: Log of likelihood and prior, up to a constant.
     """
 
-    def __init__(self, scales: Scales, apart: _Apart, readings: Readings) -> None:
+    def __init__(self, scales: Scales, distances: _Distances, readings: Readings) -> None:
         self.scales, counts = scales, readings.counts
         noise = scales.noise * readings.shares / counts + _LEAST
-        self._root = cholesky(apart.covariance(scales) + np.diag(noise), lower=True, check_finite=False)
+        self._root = cholesky(distances.covariance(scales) + np.diag(noise), lower=True, check_finite=False)
         self.white = solve_triangular(self._root, readings.means, lower=True, check_finite=False)
         every, again = float(counts.sum()), float((counts - 1).sum())
         self.unit = max((float(self.white @ self.white) + readings.within / scales.noise) / every, _LEAST)
@@ -204,19 +204,19 @@ class _Fit:
         off = [log(one / prior) / log(spread) for one, prior, spread in zip(scales, _PRIOR, _SPREAD, strict=True)]
         self.merit = -0.5 * (every * log(self.unit) + determinant + sum(one**2 for one in off))
 
-    def whitened(self, apart: _Apart) -> Array:
+    def whitened(self, distances: _Distances) -> Array:
         """How the true values of others go with the white readings: [N, C]."""
-        cross = apart.covariance(self.scales)
+        cross = distances.covariance(self.scales)
         return np.asarray(solve_triangular(self._root, cross, lower=True, check_finite=False))
 
 
-def _fitted(apart: _Apart, readings: Readings, scales: Scales | None) -> _Fit:
+def _fitted(distances: _Distances, readings: Readings, scales: Scales | None) -> _Fit:
     """With the scales given, or else those of the greatest merit, each sought in turn."""
-    fit = _Fit(scales or _PRIOR, apart, readings)
+    fit = _Fit(scales or _PRIOR, distances, readings)
     for _ in range(0 if scales else _SWEEPS):
         for name, values in _TRIED.items():
             others = [fit.scales._replace(**{name: value}) for value in values]
-            fits = [_Fit(scales, apart, readings) for scales in others if scales != fit.scales]
+            fits = [_Fit(scales, distances, readings) for scales in others if scales != fit.scales]
             fit = max([fit, *fits], key=lambda one: one.merit)
     return fit
 

@@ -1,6 +1,6 @@
 """The state of a network whose weights several processes share, as one process alone would have it.
 
-Apart, because what it needs of torch takes a second to load.
+In a file of its own, because what it needs of torch takes a second to load.
 """
 
 from collections.abc import Sequence

@@ -91,8 +91,8 @@ def test_no_scale_alone_is_better_than_what_was_fitted(monkeypatch: pytest.Monke
     others = [fitted._replace(**{name: value}) for name, values in process._TRIED.items() for value in values]
     assert max(others, key=merit) == fitted
     for one, other in product(others[:3], others[-3:]):  # and by the same amount
-        apart = process._Apart(PLACES, PLACES)
-        fits = [process._Fit(scales, apart, readings()).merit for scales in (one, other)]
+        distances = process._Distances(PLACES, PLACES)
+        fits = [process._Fit(scales, distances, readings()).merit for scales in (one, other)]
         assert fits[0] - fits[1] == pytest.approx(merit(one) - merit(other), abs=1e-5)
 
 
