@@ -72,6 +72,11 @@ def test_the_most_reliable_metric_comes_first_with_what_is_said_of_it() -> None:
     assert len(audit.to_pandas()) == 2
 
 
+def test_reports_of_hours_lie_at_no_share_of_the_steps() -> None:
+    records = audit_of("title", trained(recipe={"hours": 0.5}), {}).records
+    assert not [name for record in records for name in record if name.startswith("tau_at")]
+
+
 def test_seeds_that_tell_levels_apart_cost_their_trainings() -> None:
     resolutions = audit_of("title", trained(), {}).resolutions
     assert [record["levels"] for record in resolutions] == [2, 3, 4, 5, 6]

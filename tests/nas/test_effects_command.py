@@ -57,8 +57,9 @@ def test_a_file_has_a_line_a_value_of_each_task(
 ) -> None:
     out = str(tmp_path / "out.csv")
     words = ("topology", "--metric", "max accuracy", "--format", "csv", "-o", out, "--plot", str(tmp_path / "p.svg"))
-    status, printed, _ = run(monkeypatch, capsys, tables, *words)
+    status, printed, said = run(monkeypatch, capsys, tables, *words)
     assert (status, printed) == (0, "")
+    assert said.splitlines()[-2:] == [f"{out} is written", f"{tmp_path}/p.svg is written"]
     lines = [*csv.DictReader(io.StringIO(Path(out).read_text(encoding="utf-8")))]
     assert [(line["task"], line["value"]) for line in lines] == [
         *(("sight", name) for name in ("rmt", "dca", "resnet")),

@@ -131,6 +131,18 @@ def test_what_is_measured_later_is_of_the_network_that_was_kept(
     assert again == row
 
 
+def test_what_cannot_be_done_is_refused_before_the_training(
+    ask: Callable[..., Row], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("nas.evaluation._trained", lambda *given: pytest.fail("it was trained"))
+    folder = tmp_path / "shown.txt"
+    folder.mkdir()
+    with pytest.raises(UserError, match=r"cannot be written: Is a directory\. Give another"):
+        ask("Showing", arch="depth=3", render=folder)
+    with pytest.raises(UserError, match="--until stops a training at a report, and stdlib-glue has none"):
+        nas.evaluate("stdlib-glue", preset="smoke", until=3)
+
+
 def test_a_network_that_was_not_kept_is_trained_again(ask: Callable[..., Row], tmp_path: Path) -> None:
     import shutil
 

@@ -72,3 +72,10 @@ def test_what_asks_again_is_a_command_that_works_without_a_password() -> None:
     assert "sesame" not in ask_again("s", "postgresql://me:sesame@host/db")
     assert ask_again("my rows.jsonl", "my rows.jsonl") == "nas results --from 'my rows.jsonl'"
     assert ask_again("a,b", "a.jsonl,tables") == "nas results --from a.jsonl --from tables"
+
+
+def test_an_error_without_what_it_is_of_is_a_column(capsys: pytest.CaptureFixture[str]) -> None:
+    print_records(screen(), [{"loss": 1.5, "loss_se": 0.25}], ["loss", "loss_se"], "both")
+    assert "1.500±0.250" in capsys.readouterr().out
+    print_records(screen(), [{"loss": 1.5, "loss_se": 0.25}], ["loss_se"], "alone")
+    assert "0.25" in capsys.readouterr().out

@@ -187,6 +187,7 @@ def test_what_torch_would_refuse_is_refused() -> None:
             lambda: x.sum(dim=2),
             lambda: x.long().mean(dim=0),
             lambda: F.layer_norm(x, (2,)),
+            lambda: torch.where(x, x, x),
             lambda: F.embedding(x, torch.rand(5, 4)),
             lambda: (x.T * 0.5).view(6),
         ):

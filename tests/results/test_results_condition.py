@@ -134,6 +134,7 @@ def test_a_column_named_like_a_function_does_not_open_the_function(make_row: Mak
         ("depth + 9223372036854775807 + accuracy * 0 > 0", "Overflow"),
         ("regexp_matches(topology, '(')", "missing )"),
         ("depth = 1 or", "syntax error"),
+        ("depth = 1 or", "Write it as in \"flops <= 50M and topology = 'resnet'\""),
         ("depth > > 1", "syntax error"),
         ("flops < 100kk", "unknown column 'kk'"),
         ("flops < 100m", "unknown column 'm'"),

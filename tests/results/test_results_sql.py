@@ -42,6 +42,7 @@ def test_a_question_is_answered_in_plain_columns(table: pa.Table) -> None:
         ("SELECT * FROM glob('{folder}/*')", "disabled by configuration"),
         ("SELECT * FROM table", "syntax error"),
         ("SELECT flop FROM rows", 'Referenced column "flop" not found'),
+        ("SELECT flop FROM rows", "Did you mean 'flops'"),
         ("SELECT depth, depth FROM rows", "several columns are called 'depth'; name them with AS"),
         (ENDLESS, "took longer than"),
         ("SELECT error('so')", "so"),

@@ -193,6 +193,12 @@ def test_a_misspelt_part_of_data_is_told() -> None:
         Glue(Path("a,pretrainin=b,tokenizer=c"))._place()
 
 
+def test_all_sets_are_asked_for_by_none() -> None:
+    assert {*TASK.asked(SMOKE)} == {"word_order", "reference"}
+    with pytest.raises(UserError, match="sets names all of them, which is what none means"):
+        TASK.asked(replace(SMOKE, sets=("reference", "word_order")))
+
+
 def test_it_begins_with_its_own_networks_and_with_those_of_its_pre_training() -> None:
     assert TASK.starts() == {"stdlib-glue": 2, "stdlib-mlm": 1}
     assert Glue().starts() == {"glue": 1, "pile-mlm": 1}

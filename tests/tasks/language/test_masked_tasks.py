@@ -120,6 +120,12 @@ def test_errors_are_over_documents() -> None:
     assert found["accuracy_se"] == pytest.approx(math.sqrt(2 * (1**2 + 1**2)) / 8)
 
 
+def test_one_document_has_no_errors() -> None:
+    one = {"nats": [4.0, 2.0], "right": [1, 1], "tokens": [2, 2], "document": [3, 3]}
+    found = TASK.summary({name: torch.tensor(values) for name, values in one.items()})
+    assert found == {"loss": 1.5, "accuracy": 0.5}
+
+
 def test_a_tokenizer_leaves_room_for_the_mask(splits: MaskedSplits) -> None:
     assert splits.rows.tokenizer.size == 2048
     assert splits.mask == 2048
