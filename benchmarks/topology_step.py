@@ -1,7 +1,8 @@
 """Training-step time and peak memory of every topology over resnet's, at one shape and batch, interleaved in one run.
 
 On a GPU, the two shapes that the papers measured at, in bf16, eager and compiled; on a CPU a small one in fp32, one
-thread, eager, and compiled too where there is a C++ compiler and time (not with --quick). A step is the forward pass
+thread, eager, and compiled too where there is a C++ compiler and time (not with --quick). "recomputed" is eager with
+`recompute_mixing`: what topologies hand their layers is computed again in the backward pass. A step is the forward pass
 of a causal transformer stack without vocabulary, the backward pass and AdamW. Ratios are medians over rounds, taken
 round by round. Peers: what the paper printed (nas/overheads.csv), and the floor: the ratio at which a step is bound by
 the bytes that have to move (4.3 TB/s, 780 TFLOP/s, all elementwise work fused), which holds for the GPU shapes alone.
@@ -10,8 +11,9 @@ the bytes that have to move (4.3 TB/s, 780 TFLOP/s, all elementwise work fused),
 import shutil
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import torch
 from torch import nn
@@ -26,6 +28,7 @@ from search_spaces.layers.feed_forward import GELU
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.transformer import TransformerStyle, build_transformer
 from search_spaces.topologies.decay import split_by_decay
+from tasks.allocator import freed_memory_kept
 
 STYLE = TransformerStyle(Norm("layer", 1e-5), GELU, attention_bias=True, feed_forward_bias=True, parts=1)
 
@@ -43,7 +46,7 @@ GPU_SHAPES = {
     "d512": Shape(Architecture(depth=24, width=512, heads=8, head_dim=64, hidden=2048), 128, 256),
     "d1024": Shape(Architecture(depth=24, width=1024, heads=16, head_dim=64, hidden=4096), 1024, 16),
 }
-CPU_SHAPES = {"cpu": Shape(Architecture(depth=6, width=128, heads=4, head_dim=32, hidden=512), 128, 4)}
+CPU_SHAPES = {"cpu": Shape(Architecture(depth=6, width=256, heads=4, head_dim=64, hidden=1024), 128, 8)}
 
 TOPOLOGIES = {
     "grn-v1": "grn-v1(k=2)",
@@ -86,6 +89,12 @@ TARGETS = {
 }
 """Compiled, on a GPU."""
 
+CPU_TARGETS = {"dca-k2": 1.2, "rmt": 1.4, "hyper": 1.4}
+"""Eager, on a CPU."""
+
+MEMORY_TARGET = 1.5
+"""On a CPU, where what topologies hand their layers is computed again in the backward pass."""
+
 FLOORS = {
     ("grn-v1", "d512"): 1.066,
     ("grn-v1", "d1024"): 1.037,
@@ -103,10 +112,15 @@ FLOORS = {
     ("rmt", "d1024"): 0.905,
 }
 
+NAMED = {"resnet": "resnet", **TOPOLOGIES}
+
 Step = Callable[[], None]
+Named = tuple[str, Figure]
+Mode = Literal["eager", "recomputed", "compiled"]
+"""As it stands; with what topologies hand their layers computed again in the backward pass; by torch.compile."""
 
 
-def step_of(shape: Shape, topology: str, device: torch.device, compiled: bool) -> Step:
+def step_of(shape: Shape, topology: str, device: torch.device, mode: Mode) -> Step:
     """A training step of a stack of that topology."""
     torch.manual_seed(0)
     with device:
@@ -114,9 +128,10 @@ def step_of(shape: Shape, topology: str, device: torch.device, compiled: bool) -
             replace(shape.architecture, topology=topology), STYLE, lambda block: SoftmaxAttention(causal=True)
         )
         x = torch.randn(shape.batch, shape.tokens, shape.architecture.width)
+    stack.recompute_mixing = mode == "recomputed"
     decayed, exempt = split_by_decay(stack)
     optimizer = torch.optim.AdamW([{"params": decayed}, {"params": exempt, "weight_decay": 0.0}], lr=1e-4, fused=True)
-    network: Callable[[torch.Tensor], torch.Tensor] = torch.compile(stack) if compiled else stack
+    network: Callable[[torch.Tensor], torch.Tensor] = torch.compile(stack) if mode == "compiled" else stack
 
     def step() -> None:
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
@@ -144,9 +159,39 @@ def ratios(steps: Mapping[str, Step], rounds: int) -> dict[str, float]:
     return {name: statistics.median(each) for name, each in over.items()}
 
 
-def memory(shape: Shape, topology: str, device: torch.device) -> int:
+def memory(shape: Shape, topology: str, device: torch.device, mode: Mode) -> int:
     """Bytes that building the stack and a step hold at their peak."""
-    return peak_of(lambda: step_of(shape, topology, device, False)(), device)
+    return peak_of(lambda: step_of(shape, topology, device, mode)(), device)
+
+
+def target_of(name: str, place: str, mode: Mode) -> float | None:
+    """What a topology's step is to reach."""
+    if place in CPU_SHAPES:
+        return CPU_TARGETS.get(name) if mode == "eager" else None
+    return TARGETS.get((name, place)) if mode == "compiled" else None
+
+
+def step_figures(place: str, shape: Shape, device: torch.device, mode: Mode, rounds: int) -> Iterator[Named]:
+    """The time of each topology's step."""
+    steps = {name: step_of(shape, topology, device, mode) for name, topology in NAMED.items()}
+    with freed_memory_kept():  # as in every training
+        found = ratios(steps, rounds)
+    for name in TOPOLOGIES:
+        paper = printed_overhead(NAMED[name])
+        peers = {} if paper is None else {"paper": paper}
+        if (name, place) in FLOORS:
+            peers["floor"] = FLOORS[name, place]
+        target = target_of(name, place, mode)
+        yield f"step_{name}_{place}_{mode}", Figure(found[name], "x resnet", "lower", target, peers)
+
+
+def memory_figures(place: str, shape: Shape, device: torch.device, mode: Mode) -> Iterator[Named]:
+    """The memory of each topology's step over that of resnet's, of which nothing is computed again."""
+    plain = memory(shape, "resnet", device, "eager")
+    target = MEMORY_TARGET if place in CPU_SHAPES and mode == "recomputed" else None
+    for name, topology in TOPOLOGIES.items():
+        held = memory(shape, topology, device, mode)
+        yield f"memory_{name}_{place}_{mode}", Figure(held / plain, "x resnet", "lower", target)
 
 
 def figures(quick: bool) -> dict[str, Figure]:
@@ -154,25 +199,14 @@ def figures(quick: bool) -> dict[str, Figure]:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     torch.set_num_threads(1)
     on_gpu = device.type == "cuda"
-    modes = [False, *([True] if on_gpu or (not quick and shutil.which("c++")) else [])]
-    found = {}
+    compiles = on_gpu or (not quick and shutil.which("c++"))
+    modes: list[Mode] = ["eager", "recomputed", *(["compiled"] if compiles else [])]
+    found: dict[str, Figure] = {}
     for place, shape in (GPU_SHAPES if on_gpu else CPU_SHAPES).items():
-        named = {"resnet": "resnet", **TOPOLOGIES}
-        bytes_held = {name: memory(shape, topology, device) for name, topology in named.items()}
-        for compiled in modes:
-            steps = {name: step_of(shape, topology, device, compiled) for name, topology in named.items()}
-            for name, ratio in ratios(steps, 10 if quick else 40).items():
-                if name != "resnet":
-                    paper = printed_overhead(named[name])
-                    peers = {} if paper is None else {"paper": paper}
-                    if (name, place) in FLOORS:
-                        peers["floor"] = FLOORS[name, place]
-                    target = TARGETS.get((name, place)) if compiled else None
-                    mode = "compiled" if compiled else "eager"
-                    found[f"step_{name}_{place}_{mode}"] = Figure(ratio, "x resnet", "lower", target, peers)
-        plain = bytes_held.pop("resnet")
-        for name, held in bytes_held.items():
-            found[f"memory_{name}_{place}"] = Figure(held / plain, "x resnet", "lower")
+        for mode in modes:
+            found |= step_figures(place, shape, device, mode, 4 if quick else 40)
+        for mode in modes[:2]:
+            found |= memory_figures(place, shape, device, mode)
     return found
 
 

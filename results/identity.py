@@ -15,6 +15,7 @@ LATER: Mapping[str, JSON] = {
     "ema": 0.0,
     "hours": 0.0,
     "batch_ramp": 0.0,
+    "recompute_mixing": False,
 }
 """Settings that came later -> what they were before, without a name."""
 
@@ -43,7 +44,8 @@ def identity_of(
 
     The order of the recipe's settings says nothing; 1 and 1.0 are one number. A field of the architecture that has its
     default is left out, and a setting of the recipe that is an empty list or text, "adamw" as the optimizer,
-    "standard" as the parametrization or 0 as ema, hours or batch_ramp: a new one leaves the identities that there are.
+    "standard" as the parametrization, 0 as ema, hours or batch_ramp or false as recompute_mixing: a new one leaves the
+    identities that there are.
 
     Raises:
         TypeError, ValueError: The recipe holds what is not of JSON.

@@ -54,6 +54,8 @@ class Recipe:
         accumulate: Into how many micro-batches a batch is cut, where memory is short.
         precision: What the forward pass computes in; "bf16-true" keeps the weights in it as well.
         compile: Whether the network is compiled by torch.compile.
+        recompute_mixing: Whether what a topology hands its layers is computed again in the backward pass, which saves
+            the memory of all but its states.
         sharing: What devices share where torchrun starts several processes: "ddp" the work, and "fsdp" the weights and
             the optimiser's state as well. They take a micro-batch together: `accumulate` is divided by their number,
             and rounded up to what cuts the batch evenly.
@@ -83,6 +85,7 @@ class Recipe:
     accumulate: AtLeastOne = 1
     precision: Precision = "32-true"
     compile: bool = False
+    recompute_mixing: bool = False
     sharing: Sharing = "ddp"
     accelerator: Literal["auto", "cpu"] = "auto"
     measured: Whole = 0

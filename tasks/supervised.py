@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from search_spaces.architecture import Architecture
 from search_spaces.checkpoint import load_weights
+from search_spaces.layers.stack import Stack
 from tasks.base import Fitted, Task
 from tasks.batches import Inputs
 from tasks.fabric import fabric_for
@@ -108,6 +109,9 @@ class SupervisedTask(Task):
     def training(self, run: Run, recipe: Recipe, splits: Splits) -> SupervisedTraining:
         """What trains the run's network by a recipe, before its first step. It draws, and so is `apart` from others."""
         network = self.training_form(run.architecture, recipe)
+        for module in network.modules():
+            if isinstance(module, Stack):
+                module.recompute_mixing = recipe.recompute_mixing
         rates = self._parametrized(network, run.architecture, recipe)
         if run.start is not None:
             load_weights(network, run.start, "the checkpoint")

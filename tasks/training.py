@@ -16,6 +16,7 @@ from torch import nn
 
 from search_spaces.checkpoint import fingerprint
 from search_spaces.errors import reason_of
+from tasks.allocator import freed_memory_kept
 from tasks.base import Diverged, Fitted, Task
 from tasks.checkpoint import Checkpoint
 from tasks.processes import ALONE, Share
@@ -205,9 +206,12 @@ def checkpoint_of(task: Task, run: Run, share: Share = ALONE) -> Checkpoint:
 
 @contextmanager
 def apart(run: Run) -> Iterator[None]:
-    """Seed the generators that networks are initialised from, use as many threads as the run lends, and undo both."""
+    """Seed the generators that networks are initialised from, use as many threads as the run lends, and undo both.
+
+    What is freed meanwhile is kept until then.
+    """
     python, numpy, threads = random.getstate(), np.random.get_state(), torch.get_num_threads()
-    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+    with freed_memory_kept(), torch.random.fork_rng(devices=range(torch.cuda.device_count())):
         random.seed(run.seed)
         np.random.seed(run.seed % 2**32)
         torch.manual_seed(run.seed)

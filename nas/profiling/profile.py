@@ -27,6 +27,7 @@ from nas.profiling.steps import (
 from nas.profiling.timing import LEAST_CALLS, Times, timed
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError, reason_of
+from tasks.allocator import freed_memory_kept
 from tasks.base import Task
 from tasks.progress import said_if_slow
 from tasks.run import Run
@@ -107,7 +108,7 @@ def _profile(
     on_gpu = torch.cuda.is_available() and getattr(recipe, "accelerator", "auto") != "cpu"
     device = torch.device("cuda" if on_gpu else "cpu")
     run = Run(architecture=architecture, recipe=recipe, seed=0, device=device, threads=threads)
-    with threads_on_the_cpu(threads):
+    with freed_memory_kept(), threads_on_the_cpu(threads):
         record, notes = _measured(task, run, batch, trace_path)
     return record | ({"profile_note": "; ".join(notes)} if notes else {})
 

@@ -21,6 +21,7 @@ class Stack(nn.Module):
 
     Attributes:
         recompute: Whether layers are computed again in the backward pass, which saves most of their memory.
+        recompute_mixing: Whether what the topology makes of its state for a layer is, which saves all but the states.
     """
 
     def __init__(self, layers: Sequence[nn.Module], topology: Topology, norm: nn.Module) -> None:
@@ -29,6 +30,7 @@ class Stack(nn.Module):
         self.topology = topology
         self.norm = norm
         self.recompute = False
+        self.recompute_mixing = False
 
     def forward(self, *parts: Tensor, mask: Tensor | None = None, condition: Tensor | None = None) -> Tensor:
         """Map embeddings [..., D], whose sum is the network's input, to normed features [..., D].
@@ -50,13 +52,21 @@ class Stack(nn.Module):
         layer: Any = self.layers[t]
         site = _site(layer)
         beside = _beside(site, mask, condition)
-        inputs, state = self.topology.read(t, state)
+        inputs, state = self._read(t, state)
         if self.topology.takes_values and site.attends:
             conditioned = {name: given for name, given in beside.items() if name == "condition"}
             q, k, v = self._run(partial(layer.project, **conditioned), *inputs)
             v, state = self.topology.values(t, state, v)
             return self._run(partial(layer.mix, **beside), q, k, v), state
         return self._run(partial(layer, **beside), *inputs), state
+
+    def _read(self, t: int, state: Any) -> tuple[tuple[Tensor, ...], Any]:
+        """The topology's move."""
+        if not self.recompute_mixing:
+            return self.topology.read(t, state)
+        read: tuple[tuple[Tensor, ...], Any]
+        read = checkpoint(self.topology.read, t, state, use_reentrant=False)
+        return read
 
     def _run(self, call: Any, *inputs: Any) -> Any:
         """What a layer, or a part of one, makes of its inputs."""

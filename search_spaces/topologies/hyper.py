@@ -123,8 +123,11 @@ class HyperConnections(Topology):
     def read(self, t: int, state: Tensor) -> tuple[tuple[Tensor, ...], Any]:
         """Give the mixed input, and carry the mixed streams and the weights of the output."""
         matrices = self.connections[t](state)
-        mixed = matrices[..., :-1].mT @ state  # [..., N + 1, D]
-        return (mixed[..., 0, :],), (mixed[..., 1:, :], matrices[..., -1:])
+        # Split and not indexed: the backward pass puts the parts together, and adds no zeros to them. What the layer
+        # keeps for it is a copy: a view would keep the mixed streams in memory as well.
+        read_and_carry, write = matrices.split((self.streams + 1, 1), dim=-1)
+        x, carried = (read_and_carry.mT @ state).split((1, self.streams), dim=-2)
+        return (x.squeeze(-2).clone(),), (carried, write)
 
     def write(self, t: int, state: Any, y: Tensor) -> Tensor:
         """Add the weighted output to each stream."""

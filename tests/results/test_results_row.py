@@ -85,6 +85,7 @@ def test_an_identity_does_not_depend_on_order_or_spelling() -> None:
     assert said(recipe={"a": {"x": 1, "y": 2}}) == said(recipe={"a": {"y": 2.0, "x": 1.0}})
     assert said(recipe={"lr": 0.1, "betas": [0.9, 0.99], "without_decay": [], "initial": ""}) == said()
     assert said(recipe={"lr": 0.1, "betas": [0.9, 0.99], "hours": 0.0, "batch_ramp": 0.0, "ema": 0.0}) == said()
+    assert said(recipe={"lr": 0.1, "betas": [0.9, 0.99], "recompute_mixing": False}) == said()
     explicit = Architecture(depth=2, width=8, hidden=16, heads=0, head_dim=0, topology="resnet", model="")
     assert said(architecture=explicit) == said()
 
@@ -99,6 +100,7 @@ def test_an_identity_does_not_depend_on_order_or_spelling() -> None:
         {"recipe": {"lr": 0.1, "betas": [0.9, 0.99], "without_decay": ["head"]}},
         {"recipe": {"lr": 0.1, "betas": [0.9, 0.99], "hours": 24.0}},
         {"recipe": {"lr": 0.1, "betas": [0.9, 0.99], "batch_ramp": 0.6}},
+        {"recipe": {"lr": 0.1, "betas": [0.9, 0.99], "recompute_mixing": True}},
     ],
 )  # fmt: skip
 def test_what_differs_has_another_identity(change: dict[str, Any]) -> None:

@@ -97,6 +97,15 @@ class Meeting(Keeping):
         return super().write(t, self.last, y)
 
 
+class Twofold(Gated):
+    """Reads otherwise in a backward pass."""
+
+    def read(self, t: int, state: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
+        (x,), state = super().read(t, state)
+        in_backward = torch._C._current_graph_task_id() >= 0
+        return (x * (self.w[t] + in_backward),), state
+
+
 class Mixing(Gated):
     """Lets tokens see one another."""
 
@@ -162,6 +171,7 @@ class Breaking(Gated):
         (Busy, "count says 0 MACs at 7 positions"),
         (Keeping, "no tensor may stay on a module"),
         (Meeting, "changed by another one"),
+        (Twofold, "computed twice, what is read gives other gradients of "),
         (Mixing, r"positions must not be mixed, .* changed those at \[0, 1, 3, 4\]"),
         (Late, "equals_resnet is claimed"),
         (Fragile, "not close"),

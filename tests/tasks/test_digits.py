@@ -52,6 +52,13 @@ def test_smoke_clearly_learns() -> None:
     assert fitted.test["accuracy"] > 0.85
 
 
+def test_what_topologies_hand_layers_is_computed_twice_where_the_recipe_says_so() -> None:
+    recipe = replace(TASK.presets["smoke"], recompute_mixing=True)
+    run = Run(architecture=replace(TASK.base, topology="hyper"), recipe=recipe, seed=0)
+    training = TASK.training(run, recipe, TASK.splits)
+    assert training.network.get_submodule("stack").recompute_mixing
+
+
 def test_the_baseline_is_measured_on_the_same_parts() -> None:
     (columns,) = TASK.baselines(TASK.presets["proxy"]).values()
     assert set(columns) == {"accuracy", "accuracy_se", "test_accuracy", "test_accuracy_se"}

@@ -98,3 +98,9 @@ def test_counts_are_the_published_ones_of_olmo_1b(topology: str, printed: int) -
 def test_no_stream_is_refused() -> None:
     with pytest.raises(UserError, match="streams must be at least 1, got 0"):
         load("hyper(streams=0)")
+
+
+def test_a_layer_that_keeps_its_input_keeps_no_streams(transformer: Build) -> None:
+    topology = transformer("hyper(streams=4)").topology
+    (x,), _ = topology.read(0, topology.open(torch.randn(2, 5, 16).double()))
+    assert x.untyped_storage().nbytes() == x.nbytes

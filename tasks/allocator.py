@@ -1,0 +1,39 @@
+"""glibc's allocator while a network is trained: what a step frees is kept for the next one.
+
+By its own rules glibc gives memory back to the system as soon as the end of its heap is free, a few MB at a time. A
+training step frees all its activations and asks for as many at once, and the system fills every page with zeros anew.
+"""
+
+import ctypes
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
+_NEVER = -1
+_LARGEST_ON_THE_HEAP = 32 * 2**20  # glibc takes no larger one with 64 bits, and comes to it by its own rules as well
+_TRIM_AFTERWARDS = 2 * _LARGEST_ON_THE_HEAP  # where those rules end
+
+
+@contextmanager
+def freed_memory_kept() -> Iterator[None]:
+    """Keep what is freed, and give it back at the end. Without glibc nothing is done."""
+    libc = _library()
+    if libc is None:
+        yield
+        return
+    libc.mallopt(_MMAP_THRESHOLD, _LARGEST_ON_THE_HEAP)
+    libc.mallopt(_TRIM_THRESHOLD, _NEVER)
+    try:
+        yield
+    finally:
+        libc.mallopt(_TRIM_THRESHOLD, _TRIM_AFTERWARDS)
+        libc.malloc_trim(0)
+
+
+def _library() -> ctypes.CDLL | None:
+    """The C library, where it is glibc, or takes the same calls."""
+    if sys.platform != "linux":
+        return None
+    library = ctypes.CDLL(None)
+    return library if hasattr(library, "mallopt") and hasattr(library, "malloc_trim") else None
