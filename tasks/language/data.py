@@ -16,9 +16,10 @@ import torch
 from search_spaces.errors import UserError
 from tasks.batches import Batch
 from tasks.language.corpus import Corpus
+from tasks.language.encoded import BLOCK
 from tasks.language.rows import Layout
 from tasks.language.shards import TextShard, read
-from tasks.language.stream import BLOCK, Position, Stream, prefetch
+from tasks.language.stream import Position, Stream, prefetch
 from tasks.language.tokenizer import Tokenizer, Tokens
 from tasks.processes import ALONE, Share
 from tasks.progress import Progress

@@ -10,19 +10,16 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import islice
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from search_spaces.errors import UserError
+from tasks.language.encoded import blocks
 from tasks.language.rows import Layout
-from tasks.language.shards import TextShard, read
+from tasks.language.shards import TextShard
 from tasks.language.tokenizer import Tokenizer, Tokens
 from tasks.processes import ALONE, Share
-
-BLOCK = 1024
-"""Documents that are read, shuffled and laid out together; at most that many are read again to go on."""
 
 Item = TypeVar("Item")
 
@@ -88,21 +85,19 @@ class Stream:
         for place in range(start.shard, len(order)):
             if place > start.shard:
                 here = Position(start.epoch, place, skipped=here.skipped)
-            documents = read(self.shards[order[place]], here.document, self.share)
-            while block := list(islice(documents, BLOCK)):
+            for block in blocks(self.shards[order[place]], here.document, self.share, self.tokenizer):
                 if not here.row:  # a block that is read again was counted before
-                    here = here._replace(skipped=here.skipped + sum(text is None for _, text in block))
-                grid = self._grid(here, [text for _, text in block if text])
+                    here = here._replace(skipped=here.skipped + block.skipped)
+                grid = self._grid(here, block.documents)
                 for number in range(here.row, len(grid)):
                     yield grid[number], here._replace(row=number + 1)
-                here = Position(start.epoch, place, block[-1][0] + 1, skipped=here.skipped)
+                here = Position(start.epoch, place, block.end, skipped=here.skipped)
 
-    def _grid(self, block: Position, texts: list[str]) -> Tokens:
+    def _grid(self, block: Position, documents: list[Tokens]) -> Tokens:
         draw = np.random.default_rng((self.seed, *block[:3]))
         boundary = np.array([self.tokenizer.boundary], dtype=np.int32)
-        encoded = [np.concatenate((one, boundary)) for one in self.tokenizer.encode(texts) if len(one)]
-        documents = [encoded[i] for i in draw.permutation(len(encoded))]
-        grid = self.layout.grid(documents, self.context)  # [R, N + 1]
+        ended = [np.concatenate((documents[i], boundary)) for i in draw.permutation(len(documents))]
+        grid = self.layout.grid(ended, self.context)  # [R, N + 1]
         return grid[draw.permutation(len(grid))]
 
 

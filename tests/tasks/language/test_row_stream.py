@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from search_spaces.errors import UserError
-from tasks.language import stream as module
+from tasks.language import encoded
 from tasks.language.rows import IGNORED, Layout, Packed, Padded
 from tasks.language.shards import MemoryShard
 from tasks.language.stream import Position, Stream, prefetch
@@ -17,7 +17,7 @@ SHARDS = tuple(MemoryShard(tuple(TEXTS[i::3]), f"shard {i}") for i in range(3))
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BLOCK", 4)
+    monkeypatch.setattr(encoded, "BLOCK", 4)
 
 
 def make(tokenizer: Tokenizer, layout: Layout, seed: int = 0) -> Stream:

@@ -1,0 +1,86 @@
+"""Documents in tokens, block by block: those of text in memory are made once and kept, those of files as they come."""
+
+import hashlib
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tasks.cache import Arrays, cached_arrays
+from tasks.language.shards import TextShard, read
+from tasks.language.tokenizer import Tokenizer, Tokens
+from tasks.processes import Share
+
+BLOCK = 1024
+"""Documents that are read, shuffled and laid out together; at most that many are read again to go on."""
+
+
+class Block(NamedTuple):
+    """Some documents that follow one another.
+
+    Attributes:
+        documents: Tokens of each that has any.
+        skipped: How many could not be read.
+        end: Number of the document behind them in their shard.
+    """
+
+    documents: list[Tokens]
+    skipped: int
+    end: int
+
+
+class Encoded(NamedTuple):
+    """All documents of a shard.
+
+    Attributes:
+        tokens: One document after another, [T].
+        ends: Where each ends, [D].
+        unread: Whether it could not be read, [D].
+    """
+
+    tokens: Tokens
+    ends: NDArray[np.int64]
+    unread: NDArray[np.bool_]
+
+
+def blocks(shard: TextShard, start: int, share: Share, tokenizer: Tokenizer) -> Iterator[Block]:
+    """A process's own documents of a shard from number `start` on."""
+    return _kept(shard, start, share, tokenizer) if shard.in_memory else _as_they_come(shard, start, share, tokenizer)
+
+
+def _as_they_come(shard: TextShard, start: int, share: Share, tokenizer: Tokenizer) -> Iterator[Block]:
+    documents = read(shard, start, share)
+    while block := list(islice(documents, BLOCK)):
+        encoded = tokenizer.encode([text for _, text in block if text])
+        skipped = sum(text is None for _, text in block)
+        yield Block([one for one in encoded if len(one)], skipped, block[-1][0] + 1)
+
+
+def _kept(shard: TextShard, start: int, share: Share, tokenizer: Tokenizer) -> Iterator[Block]:
+    every = encoded(shard, tokenizer)
+    begins = np.concatenate(([0], every.ends[:-1]))
+    numbers = np.arange(start + (share.rank - start) % share.of, len(every.ends), share.of)
+    for some in (numbers[first : first + BLOCK] for first in range(0, len(numbers), BLOCK)):
+        spans = zip(begins[some], every.ends[some], strict=True)
+        documents = [every.tokens[begin:end] for begin, end in spans if end > begin]
+        yield Block(documents, int(every.unread[some].sum()), int(some[-1]) + 1)
+
+
+@lru_cache(maxsize=8)
+def encoded(shard: TextShard, tokenizer: Tokenizer) -> Encoded:
+    """All documents of a shard that is in memory, from the cache or made for it."""
+    texts = [text for _, text in read(shard)]
+    digest = hashlib.sha256(f"{tokenizer.fingerprint} {len(texts)}\n".encode())
+    for text in texts:
+        digest.update(b"none\n" if text is None else f"{len(text)}\n{text}".encode())
+
+    def make() -> Arrays:
+        found = tokenizer.encode([text or "" for text in texts])
+        ends = np.cumsum([len(one) for one in found], dtype=np.int64)
+        tokens = np.concatenate([np.empty(0, dtype=np.int32), *found])
+        return {"tokens": tokens, "ends": ends, "unread": np.array([text is None for text in texts], dtype=np.bool_)}
+
+    return Encoded(**cached_arrays(f"tokens/{digest.hexdigest()}.safetensors", make))

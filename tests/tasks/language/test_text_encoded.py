@@ -1,0 +1,59 @@
+"""Documents in tokens: those that are kept are those that come."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from tasks.language import encoded
+from tasks.language.encoded import Block, blocks
+from tasks.language.shards import HashShare, MemoryShard
+from tasks.language.tokenizer import Tokenizer
+from tasks.processes import Share
+
+TEXTS: tuple[object, ...] = (*(f"text {n} " + "word " * (n % 5) for n in range(19)), "", None, "the end", None)
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere(MemoryShard):
+    """The same texts, read as those of a file are."""
+
+    in_memory = False
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoded, "BLOCK", 4)
+
+
+def plain(block: Block) -> tuple[list[list[int]], int, int]:
+    return [document.tolist() for document in block.documents], block.skipped, block.end
+
+
+@pytest.mark.filterwarnings("ignore:memory:UserWarning")
+@pytest.mark.parametrize("share", [Share(0, 1), Share(0, 3), Share(2, 3)], ids=str)
+@pytest.mark.parametrize("start", [0, 5, 22, 23])
+def test_what_is_kept_comes_as_what_is_read(tokenizer: Tokenizer, share: Share, start: int) -> None:
+    kept, read = (kind(TEXTS) for kind in (MemoryShard, Elsewhere))  # type: ignore[arg-type]
+    expected = [plain(block) for block in blocks(read, start, share, tokenizer)]
+    assert [plain(block) for block in blocks(kept, start, share, tokenizer)] == expected
+    halves = HashShare(kept, 0, 0.5), HashShare(read, 0, 0.5)
+    one, other = ([plain(block) for block in blocks(half, start, share, tokenizer)] for half in halves)
+    assert one == other
+
+
+def test_a_text_in_memory_is_encoded_once_on_a_machine(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    shard, counted = MemoryShard(("one text of this test", "and another")), []
+
+    def encode(self: Tokenizer, texts: list[str]) -> list[np.ndarray]:
+        counted.append(len(texts))
+        return [np.arange(len(text), dtype=np.int32) for text in texts]
+
+    monkeypatch.setattr(Tokenizer, "encode", encode)
+    first = encoded.encoded(shard, tokenizer)
+    encoded.encoded.cache_clear()  # as another process begins
+    again = encoded.encoded(MemoryShard(shard.texts), tokenizer)
+    assert counted == [2]
+    assert all(np.array_equal(mine, other) for mine, other in zip(first, again, strict=True))
+    encoded.encoded(MemoryShard((*shard.texts, "")), tokenizer)
+    assert counted == [2, 3]
