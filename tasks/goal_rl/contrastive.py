@@ -47,12 +47,17 @@ def entropy_loss(log_alpha: Tensor, log_prob: Tensor, target: float) -> Tensor:
     return log_alpha.exp() * (-log_prob.detach() - target).mean()
 
 
+def drawn(mean: Tensor, log_std: Tensor, noise: Tensor) -> Tensor:
+    """Actions tanh(mean + std * noise), [B, A]."""
+    return torch.tanh(mean + log_std.exp() * noise)
+
+
 def squashed(mean: Tensor, log_std: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-    """Actions tanh(mean + std * noise), [B, A], and their log densities, [B].
+    """Actions as `drawn`, [B, A], and their log densities, [B].
 
     log pi = sum_i log N(u_i; mean_i, std_i) - log(1 - a_i^2 + 1e-6).
     """
-    actions = torch.tanh(mean + log_std.exp() * noise)
+    actions = drawn(mean, log_std, noise)
     normal = -0.5 * noise.square() - log_std - 0.5 * math.log(2 * math.pi)
     return actions, (normal - torch.log(1 - actions.square() + _TANH_EPS)).sum(dim=-1)
 

@@ -10,7 +10,7 @@ import torch
 from torch import Generator, Tensor
 
 from search_spaces.models.residual_mlp import GoalAgent
-from tasks.goal_rl.contrastive import squashed
+from tasks.goal_rl.contrastive import drawn
 from tasks.goal_rl.replay import Roll
 from tasks.goal_rl.vectors import Environments
 from tasks.splits import derived_seed
@@ -27,7 +27,7 @@ def exploring(agent: GoalAgent, generator: Generator) -> Policy:
     def policy(states: Tensor, goals: Tensor) -> Tensor:
         mean, log_std = agent.policy(states.to(device), goals.to(device))
         noise = torch.randn(mean.shape, generator=generator, device=device)
-        return squashed(mean, log_std, noise)[0].cpu()
+        return drawn(mean, log_std, noise).cpu()
 
     return policy
 
@@ -67,17 +67,17 @@ class Collector:
 
     def roll(self, steps: int, policy: Policy) -> Roll:
         """So many steps of every environment."""
-        states, actions, after, ended = [], [], [], []
+        states, actions, ended, final = [], [], [], []
         for _ in range(steps):
             if any(self._due):
                 self._begin()
             states.append(self.environments.states)
             actions.append(policy(self.environments.states, self.environments.goals))
             _, over = self.environments.step(actions[-1])
-            after.append(self.environments.states)
             ended.append(over)
+            final.append(self.environments.states[over])
             self._due = over.tolist()
-        return Roll(torch.stack(states), torch.stack(actions), torch.stack(after), torch.stack(ended))
+        return Roll(torch.stack(states), torch.stack(actions), torch.stack(ended), torch.cat(final))
 
     def resume(self, episodes: Sequence[int], actions: Sequence[Tensor]) -> None:
         """Bring the environments to where they stood, [m, A] actions after the last of so many episodes began, [E].

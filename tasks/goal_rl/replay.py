@@ -1,7 +1,8 @@
 """What the environments went through, and goals drawn from it in hindsight.
 
 Shapes: E = environments, C = capacity, n = steps of a roll, S = features of a state, A = of an action, G = of a goal,
-B = batch, W = states of a window, P = transitions in the windows.
+B = batch, W = states of a window, P = transitions in the windows, F = episodes that end in a roll, M = the most rows
+that a roll gives, or touches, in one ring.
 """
 
 import math
@@ -22,14 +23,14 @@ class Roll:
     Attributes:
         states: Before each step, [n, E, S].
         actions: Taken there, [n, E, A].
-        after: The states that they led to, [n, E, S]; another than the next of `states` where an episode ended.
         ended: Whether the episode ended with the step, [n, E].
+        final: The states that those steps led to, in the order of their steps and then of environments, [F, S].
     """
 
     states: Tensor
     actions: Tensor
-    after: Tensor
     ended: Tensor
+    final: Tensor
 
 
 class Replay:
@@ -55,9 +56,9 @@ class Replay:
         self._states = torch.zeros(*size, features[0], device=device)
         self._actions = torch.zeros(*size, features[1], device=device)
         self._ahead = torch.zeros(size, dtype=torch.long, device=device)
-        self._cursor = [0] * environments  # where each ring is written next
-        self._kept = [0] * environments  # states that each ring holds
-        self._open = [0] * environments  # states of the episode under way
+        self._cursor = torch.zeros(environments, dtype=torch.long)  # where each ring is written next
+        self._kept = torch.zeros(environments, dtype=torch.long)  # states that each ring holds
+        self._open = torch.zeros(environments, dtype=torch.long)  # states of the episode under way
         self._usable = torch.zeros(0, dtype=torch.long, device=device)
 
     def __len__(self) -> int:
@@ -65,13 +66,16 @@ class Replay:
         return len(self._usable)
 
     def extend(self, roll: Roll) -> None:
-        """Add a roll that goes on where the last one stopped."""
-        for e in range(len(self._cursor)):
-            ends = roll.ended[:, e].nonzero().flatten()
-            order = torch.cat((torch.arange(len(roll.ended)), ends)).argsort(stable=True)
-            states = torch.cat((roll.states[:, e], roll.after[ends, e]))[order]
-            actions = torch.cat((roll.actions[:, e], roll.actions.new_zeros(len(ends), roll.actions.shape[2])))[order]
-            self._write(e, states, actions, last=order >= len(roll.ended))
+        """Add a roll that goes on where the last one stopped, to all rings at once."""
+        states, actions, last, added = _rows(roll)  # [M, E, S], [M, E, A], [M, E], [E]
+        of, number = torch.arange(last.shape[1]).expand_as(last), torch.arange(len(last))[:, None]
+        new = (number < added) & (number >= added - self.capacity)  # the rest of the rows are nobody's, or too old
+        rings, places = of[new], ((self._cursor + number) % self.capacity)[new]
+        self._put(self._states, rings, places, states[new])
+        self._put(self._actions, rings, places, actions[new])
+        self._look_ahead(last, added)
+        self._cursor = (self._cursor + added) % self.capacity
+        self._kept = (self._kept + added).clamp(max=self.capacity)
         self._usable = self._ahead.flatten().nonzero().flatten()
 
     def under_way(self) -> list[Tensor]:
@@ -79,10 +83,10 @@ class Replay:
 
         An episode of which not all is kept any more is over as far as it has come: what follows belongs to a new one.
         """
+        self._open[self._open >= self.capacity] = 0
         found = []
-        for e, begun in enumerate(self._open):
-            self._open[e] = begun = begun if begun < self.capacity else 0
-            rows = (self._cursor[e] - begun + torch.arange(begun)) % self.capacity
+        for e, (cursor, begun) in enumerate(zip(self._cursor.tolist(), self._open.tolist(), strict=True)):
+            rows = (cursor - begun + torch.arange(begun)) % self.capacity
             found.append(self._actions[e, rows.to(self._actions.device)].cpu())
         return found
 
@@ -114,7 +118,7 @@ class Replay:
     def _windows(self, window: int, generator: Generator) -> tuple[Tensor, Tensor]:
         """Transitions in a window of each environment, and how many states of its episode follow there: [P] each."""
         device, rows, ahead = self._states.device, [], []
-        for e, (kept, cursor) in enumerate(zip(self._kept, self._cursor, strict=True)):
+        for e, (kept, cursor) in enumerate(zip(self._kept.tolist(), self._cursor.tolist(), strict=True)):
             length = min(window, kept)
             first = int(torch.randint(kept - length + 1, (), generator=generator, device=device))
             within = torch.arange(length, device=device)
@@ -142,24 +146,47 @@ class Replay:
         """Take up what `state_dict` gave."""
         for mine, name in ((self._states, "states"), (self._actions, "actions"), (self._ahead, "ahead")):
             mine.copy_(kept[name])
-        self._cursor, self._kept, self._open = (list(kept[name]) for name in ("cursor", "kept", "open"))
+        self._cursor, self._kept, self._open = (torch.as_tensor(kept[name]) for name in ("cursor", "kept", "open"))
         self._usable = self._ahead.flatten().nonzero().flatten()
 
-    def _write(self, e: int, states: Tensor, actions: Tensor, last: Tensor) -> None:
-        """Put rows into ring e, [m, S] and [m, A], and count anew what lies ahead in the episodes they touch."""
-        begun = min(self._open[e], self.capacity)
-        where = (self._cursor[e] - begun + torch.arange(begun + len(states))) % self.capacity
-        known = torch.cat((torch.zeros(begun, dtype=torch.bool), last))
-        where, known = where[-self.capacity :], known[-self.capacity :]
-        new = where[max(0, len(where) - len(states)) :]
-        device = self._states.device
-        self._states[e, new.to(device)] = states[-len(new) :].to(device)
-        self._actions[e, new.to(device)] = actions[-len(new) :].to(device)
-        self._ahead[e, where.to(device)] = _ahead(known).to(device)
-        self._cursor[e] = (self._cursor[e] + len(states)) % self.capacity
-        self._kept[e] = min(self._kept[e] + len(states), self.capacity)
-        final = known.nonzero().flatten()
-        self._open[e] = len(known) - 1 - int(final[-1]) if len(final) else len(known)
+    def _look_ahead(self, last: Tensor, added: Tensor) -> None:
+        """Count anew what lies ahead in the episodes that new rows touch, those under way included: [M, E] and [E]."""
+        begun = self._open.clamp(max=self.capacity)
+        touched = begun + added
+        number = torch.arange(int(touched.max()))[:, None]
+        among = (number - begun).clamp(0, len(last) - 1)
+        ends = last.gather(0, among) & (number >= begun) & (number < touched)  # [M, E]
+        there = (number < touched) & (number >= touched - self.capacity)
+        of = torch.arange(len(touched)).expand_as(there)
+        places = (self._cursor - begun + number) % self.capacity
+        self._put(self._ahead, of[there], places[there], _ahead(ends, touched)[there])
+        final = torch.where(ends & there, number, -1).max(0).values
+        self._open = torch.where(final < 0, touched.clamp(max=self.capacity), touched - 1 - final)
+
+    def _put(self, kept: Tensor, rings: Tensor, places: Tensor, rows: Tensor) -> None:
+        """Write rows to their places in their rings."""
+        device = kept.device
+        kept[rings.to(device), places.to(device)] = rows.to(device)
+
+
+def _rows(roll: Roll) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """What a roll adds to the rings: states [M, E, S], actions [M, E, A], which end an episode [M, E], how many [E].
+
+    Behind the step that ends an episode stands the state that it led to, with an action that is nobody's.
+    """
+    steps, environments = roll.ended.shape
+    ended = roll.ended.long()
+    place = torch.arange(steps)[:, None] + ended.cumsum(0) - ended  # [n, E]
+    added = steps + ended.sum(0)
+    most, of = int(added.max()), torch.arange(environments).expand_as(place)
+    states = roll.states.new_zeros(most, environments, roll.states.shape[2])
+    actions = roll.actions.new_zeros(most, environments, roll.actions.shape[2])
+    last = torch.zeros(most, environments, dtype=torch.bool)
+    states[place, of], actions[place, of] = roll.states, roll.actions
+    behind = place[roll.ended] + 1, of[roll.ended]
+    states[behind] = roll.final
+    last[behind] = True
+    return states, actions, last, added
 
 
 def truncated_geometric(u: Tensor, most: Tensor, discount: float) -> Tensor:
@@ -171,8 +198,11 @@ def truncated_geometric(u: Tensor, most: Tensor, discount: float) -> Tensor:
     return reached.ceil().long().clamp(min=torch.ones_like(most), max=most)
 
 
-def _ahead(last: Tensor) -> Tensor:
-    """How many rows of its episode follow each row, given which rows end one; the final row ends what is known. [m]"""
-    m = len(last)
-    ends = torch.where(last, torch.arange(m), m - 1)
-    return ends.flip(0).cummin(0).values.flip(0) - torch.arange(m)
+def _ahead(last: Tensor, touched: Tensor) -> Tensor:
+    """How many rows of its episode follow each row, given which rows end one; the final row ends what is known.
+
+    [M, E] and the rows of each ring [E] to [M, E]; beyond these it means nothing.
+    """
+    number = torch.arange(len(last))[:, None]
+    ends = torch.where(last | (number >= touched - 1), number, len(last))
+    return ends.flip(0).cummin(0).values.flip(0) - number

@@ -25,10 +25,11 @@ class Past:
                 ended.append(at[1] == self.lengths[e][at[0] % len(self.lengths[e])])
                 if ended[-1]:
                     at[:] = at[0] + 1, 0
-            states = torch.tensor(now)
-            for row, value in zip(rows, (states, states[:, 2:], torch.tensor(after), torch.tensor(ended)), strict=True):
+            states, over = torch.tensor(now), torch.tensor(ended)
+            for row, value in zip(rows, (states, states[:, 2:], over, torch.tensor(after)[over]), strict=True):
                 row.append(value)
-        return Roll(*(torch.stack(row) for row in rows))
+        *stacked, final = rows
+        return Roll(*(torch.stack(row) for row in stacked), torch.cat(final))
 
 
 def replay(environments: int, capacity: int, discount: float = 0.9) -> Replay:
@@ -166,6 +167,53 @@ def test_an_episode_of_which_not_all_is_kept_is_over() -> None:
     kept.extend(past.roll(6))
     states, _, goals = kept.sample(500, Generator().manual_seed(0))
     assert ((states[:, 2] < 20) == (goals[:, 2] < 20)).all()
+
+
+class Rings:
+    """What a replay is to hold, one environment and one state after the other."""
+
+    def __init__(self, environments: int) -> None:
+        self.rows: list[list[tuple[Tensor, Tensor, bool]]] = [[] for _ in range(environments)]
+
+    def extend(self, roll: Roll) -> None:
+        final = iter(roll.final)
+        for states, actions, ended in zip(roll.states, roll.actions, roll.ended, strict=True):
+            for ring, state, action, over in zip(self.rows, states, actions, ended, strict=True):
+                ring.append((state, action, False))
+                if over:
+                    ring.append((next(final), torch.zeros_like(action), True))
+
+    def transitions(self, capacity: int) -> list[tuple[float, ...]]:
+        """State, action and how many states of its episode follow, of all that one follows."""
+        found = []
+        for ring in self.rows:
+            newest = ring[-capacity:]
+            for n, (state, action, over) in enumerate(newest):
+                behind = 0
+                while not over and n + behind + 1 < len(newest) and not newest[n + behind][2]:
+                    behind += 1
+                if behind:
+                    found.append((*state.tolist(), *action.tolist(), float(behind)))
+        return found
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_rings_hold_what_a_loop_over_environments_and_states_puts_there(seed: int) -> None:
+    draws = Generator().manual_seed(seed)
+    environments, capacity = [(1, 3), (2, 20), (5, 60), (3, 7)][seed % 4]
+    kept, naive = replay(environments, capacity), Rings(environments)
+    for steps in (4, 17, 1, 9, 30):
+        size, ended = (
+            (steps, environments),
+            torch.rand(steps, environments, generator=draws) < [0, 0.05, 0.4, 1][seed // 4 % 4],
+        )
+        states, actions = torch.rand(*size, 3, generator=draws), torch.rand(*size, 1, generator=draws)
+        roll = Roll(states, actions, ended, torch.rand(int(ended.sum()), 3, generator=draws))
+        kept.extend(roll)
+        naive.extend(roll)
+        rows = kept._usable
+        held = kept._states.flatten(0, 1)[rows], kept._actions.flatten(0, 1)[rows], kept._ahead.view(-1, 1)[rows]
+        assert sorted(map(tuple, torch.cat(held, dim=1).tolist())) == sorted(naive.transitions(capacity))
 
 
 def test_a_kept_replay_draws_the_same() -> None:

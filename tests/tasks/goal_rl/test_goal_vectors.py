@@ -33,7 +33,7 @@ def apart(task: GoalTask) -> Iterator[Environments]:
 def test_episodes_are_the_same_in_any_number_of_processes(task: GoalTask, apart: Environments) -> None:
     here = SyncVectorEnv(partial(task.environment, 6), 3, task.goal_at)
     mine, theirs = (Collector(vector, seed=5).roll(15, at_random(4, 0)) for vector in (here, apart))
-    for name in ("states", "actions", "after", "ended"):
+    for name in ("states", "actions", "ended", "final"):
         assert torch.equal(getattr(mine, name), getattr(theirs, name))
     assert mine.ended.sum() == 6
     assert torch.equal(here.goals, apart.goals)
