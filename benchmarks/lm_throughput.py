@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import GPT2Config, GPT2LMHeadModel
 
+from benchmarks.clock import WARM, Clock
 from benchmarks.form import Figure, main
 from search_spaces.architecture import Architecture
 from tasks.batches import Batch
@@ -30,31 +31,6 @@ from tasks.language.shards import texts_of
 from tasks.language.task import LanguageTask
 from tasks.language.tokenizer import Tokenizer, trained_tokenizer
 from tasks.run import Run
-
-_WARM = 3
-"""Steps at the start of a training that are not timed."""
-
-
-class Clock:
-    """Times a training between two of its passes, waiting for the device at these alone."""
-
-    def __init__(self, passes: int) -> None:
-        self.last = passes
-        self.passes = 0
-        self.times: list[float] = []
-
-    def tick(self) -> None:
-        """Say that a pass has its outputs."""
-        self.passes += 1
-        if self.passes in (_WARM, self.last):
-            if torch.cuda.is_available():
-                torch.cuda.synchronize()
-            self.times.append(time.perf_counter())
-
-    def passes_per_second(self) -> float:
-        """Of the passes behind the warm-up."""
-        began, ended = self.times
-        return (self.last - _WARM) / (ended - began)
 
 
 class GPT2OnStdlib(LanguageTask):
@@ -85,7 +61,7 @@ class GPT2OnStdlib(LanguageTask):
 
 def sizes() -> dict[str, GPT2OnStdlib]:
     """Decoders of one to seven million parameters on a CPU; GPT-2 small, a smaller and GPT-2 medium on a GPU."""
-    shared = {"steps": _WARM + 10, "measured": 1, "reports": 1}
+    shared = {"steps": WARM + 10, "measured": 1, "reports": 1}
     if torch.cuda.is_available():
         words, context, heads = 50257, 1024, {"small": (4, 4), "middle": (12, 12), "large": (24, 16)}
         recipe = LanguageRecipe(batch=16, lr=6e-4, precision="bf16-mixed", **shared)

@@ -1,22 +1,30 @@
 """Images per second of a vision task's training, beside a bare PyTorch loop around timm's ViT of the same shape.
 
-Both train on the same augmented batches with the same optimiser and clipping, in turns; the ratio is taken turn by
-turn. digits-vit trains on the CPU, with one thread here, in fp32.
+Both train with the same optimiser and clipping, in turns; the ratio is taken turn by turn. Of digits-vit on the same
+augmented batches; of imagenet-vit, whose images are made for it as JPEG files, each reads by its own loader: timm's
+`create_loader` here and the task's there, with one process that reads. On the CPU, with one thread, in fp32.
 """
 
 import statistics
 import time
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice, repeat
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from PIL import Image
+from timm.data import create_dataset, create_loader
 from timm.models.vision_transformer import VisionTransformer
-from torch import nn
+from torch import Tensor, nn
 
+from benchmarks.clock import WARM, Clock
 from benchmarks.form import Figure, main
 from search_spaces.architecture import Architecture
 from tasks.digits import DigitsViT
+from tasks.imagenet import ImageNetRecipe, ImageNetViT
 from tasks.run import Run
 
 SHAPES = {
@@ -68,8 +76,95 @@ def reference_speed(task: TimedDigits, shape: Architecture) -> float:
     return steps * recipe.batch / (time.perf_counter() - began)
 
 
+class TimedFiles(ImageNetViT):
+    """imagenet-vit for some steps of small batches."""
+
+    presets = {  # noqa: RUF012
+        "timed": ImageNetRecipe(steps=WARM + 20, batch=32, lr=1e-3, measured=1, reports=1, loaders=1, accelerator="cpu")
+    }
+
+    def __init__(self, data: Path) -> None:
+        super().__init__(data)
+        self.clock = Clock(self.presets["timed"].steps)
+
+    def loss(self, outputs: Tensor, targets: Tensor, recipe: ImageNetRecipe) -> Tensor:
+        """The task's loss, which each step takes once."""
+        self.clock.tick()
+        return super().loss(outputs, targets, recipe)
+
+
+def write_images(folder: Path, each: int) -> None:
+    """Photographs of nothing: smooth noise of 400 x 300 in two classes."""
+    draw = np.random.default_rng(0)
+    for split, number in (("train", each), ("validation", 4)):
+        for label in ("one", "other"):
+            (folder / split / label).mkdir(parents=True)
+            for n in range(number):
+                coarse = Image.fromarray(draw.integers(256, size=(30, 40, 3), dtype=np.uint8))
+                coarse.resize((400, 300), Image.Resampling.BICUBIC).save(folder / split / label / f"{n}.jpg")
+
+
+def files_speed(task: TimedFiles, shape: Architecture) -> float:
+    """Images per second of the task's own `fit`."""
+    recipe = task.presets["timed"]
+    task.clock = Clock(recipe.steps)
+    task.fit(Run(architecture=shape, recipe=recipe, seed=0))
+    return task.clock.passes_per_second() * recipe.batch
+
+
+def timm_speed(folder: Path, recipe: ImageNetRecipe, shape: Architecture) -> float:
+    """Images per second of a bare loop around timm's model and loader."""
+    model = VisionTransformer(
+        num_classes=2,
+        embed_dim=shape.width,
+        depth=shape.depth,
+        num_heads=shape.heads,
+        mlp_ratio=shape.hidden / shape.width,
+    )
+    optimizer = torch.optim.AdamW(model.parameters(), lr=recipe.lr, weight_decay=recipe.weight_decay, fused=True)
+    images = create_dataset("", root=str(folder), split="train")
+    loader = create_loader(
+        images,
+        (3, 224, 224),
+        recipe.batch,
+        is_training=True,
+        interpolation="bicubic",
+        num_workers=recipe.loaders,
+        use_prefetcher=False,
+        device=torch.device("cpu"),
+    )
+    clock, batches = Clock(recipe.steps), chain.from_iterable(repeat(loader))
+    for inputs, labels in islice(batches, recipe.steps):
+        outputs = model(inputs)
+        clock.tick()
+        loss = F.cross_entropy(outputs, labels)
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
+        optimizer.step()
+    return clock.passes_per_second() * recipe.batch
+
+
+def of_files(quick: bool) -> dict[str, Figure]:
+    """imagenet-vit and timm in turns, on a small network, which waits for its images."""
+    shape, ours, theirs = Architecture(depth=2, width=64, heads=2, head_dim=32, hidden=256), [], []
+    with TemporaryDirectory() as made:
+        folder = Path(made)
+        write_images(folder, 400)
+        task = TimedFiles(folder)
+        for _ in range(2 if quick else 7):
+            ours.append(files_speed(task, shape))
+            theirs.append(timm_speed(folder, task.presets["timed"], shape))
+    ratio = statistics.median(our / their for our, their in zip(ours, theirs, strict=True))
+    peers = {"bare loop, timm and its loader": statistics.median(theirs)}
+    return {
+        "images_over_reference_files": Figure(ratio, "ratio", "higher", target=1.0),
+        "images_per_second_files": Figure(statistics.median(ours), "images/s", "higher", peers=peers),
+    }
+
+
 def figures(quick: bool) -> dict[str, Figure]:
-    """The task and the loop in turns, at each shape."""
+    """Each task and its loop in turns, digits-vit's at each shape."""
     torch.set_num_threads(1)
     task = TimedDigits()
     found = {}
@@ -84,7 +179,7 @@ def figures(quick: bool) -> dict[str, Figure]:
         found[f"images_over_reference{suffix}"] = Figure(ratio, "ratio", "higher", target=1.0)
         peers = {"bare loop, timm": statistics.median(theirs)}
         found[f"images_per_second{suffix}"] = Figure(statistics.median(ours), "images/s", "higher", peers=peers)
-    return found
+    return found | of_files(quick)
 
 
 if __name__ == "__main__":
