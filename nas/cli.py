@@ -29,7 +29,7 @@ from nas.doors.retrofit import retrofit
 from nas.doors.search import search
 from nas.doors.show import show as show_wiring
 from nas.doors.tournament import tournament
-from nas.given_once import check_given_once
+from nas.option_values import check_option_values
 from nas.options import command
 from nas.run_file import expanded
 from nas.workers.left_behind import LEFT_BEHIND
@@ -69,7 +69,7 @@ def _run() -> int:
         raise UserError("standard output is closed, and nothing could be printed. Leave it open, or give > /dev/null.")
     commands = vars(get_command(app))["commands"]
     words = expanded(sys.argv[1:], commands)
-    check_given_once(words, commands)
+    check_option_values(words, commands)
     try:
         return app(args=words, prog_name="nas", standalone_mode=False) or 0
     except _UsageError as error:

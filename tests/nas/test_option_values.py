@@ -1,4 +1,4 @@
-"""An option that holds one value is given once."""
+"""An option that holds one value is given once, and no option nothing."""
 
 import sys
 
@@ -45,3 +45,21 @@ def test_what_an_option_holds_is_no_option(monkeypatch: pytest.MonkeyPatch, caps
     code, err = said(words, monkeypatch, capsys)
     assert code == 2
     assert "is given once" not in err
+
+
+@pytest.mark.parametrize(
+    ("words", "flag"),
+    [
+        (["search", "digits-vit", "--space", ""], "--space"),
+        (["evaluate", "digits-vit", "--save", ""], "--save"),
+        (["evaluate", "digits-vit", "--start="], "--start"),
+        (["evaluate", "digits-vit", "--set", " , "], "--set"),
+        (["results", "--from", "tables", "-o", ""], "--output"),
+        (["search", "digits-vit", "--axis", "depth=1:2", "--axis", ""], "--axis"),
+    ],
+)
+def test_nothing_is_a_line(
+    words: list[str], flag: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, err = said(words, monkeypatch, capsys)
+    assert (code, err) == (2, f"nas: {flag} was given nothing. Say what, or leave it out.\n")
