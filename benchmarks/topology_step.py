@@ -1,17 +1,18 @@
-"""Training-step time and peak memory of every topology over resnet's, at one shape and batch, interleaved in one run.
+"""Training-step time and peak memory of every topology over resnet's, at one shape and batch, in turns with it.
 
 On a GPU, the two shapes that the papers measured at, in bf16, eager and compiled; on a CPU a small one in fp32, one
 thread, eager, and compiled too where there is a C++ compiler and time (not with --quick). "recomputed" is eager with
-`recompute_mixing`: what topologies hand their layers is computed again in the backward pass. A step is the forward pass
-of a causal transformer stack without vocabulary, the backward pass and AdamW. Ratios are medians over rounds, taken
-round by round. Peers: what the paper printed (nas/overheads.csv), and the floor: the ratio at which a step is bound by
-the bytes that have to move (4.3 TB/s, 780 TFLOP/s, all elementwise work fused), which holds for the GPU shapes alone.
+`recompute_mixing`: the costliest move of each topology is computed again in the backward pass. A step is the forward
+pass of a causal transformer stack without vocabulary, the backward pass and AdamW. Ratios are medians over rounds,
+taken round by round. Peers: what the paper printed (nas/overheads.csv), and the floor: the ratio at which a step is
+bound by the bytes that have to move (4.3 TB/s, 780 TFLOP/s, all elementwise work fused), which holds for the GPU shapes
+alone.
 """
 
 import shutil
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -93,7 +94,7 @@ CPU_TARGETS = {"dca-k2": 1.2, "rmt": 1.4, "hyper": 1.4}
 """Eager, on a CPU."""
 
 MEMORY_TARGET = 1.5
-"""On a CPU, where what topologies hand their layers is computed again in the backward pass."""
+"""On a CPU, with `recompute_mixing`."""
 
 FLOORS = {
     ("grn-v1", "d512"): 1.066,
@@ -112,12 +113,10 @@ FLOORS = {
     ("rmt", "d1024"): 0.905,
 }
 
-NAMED = {"resnet": "resnet", **TOPOLOGIES}
-
 Step = Callable[[], None]
-Named = tuple[str, Figure]
+Measured = tuple[str, Figure]
 Mode = Literal["eager", "recomputed", "compiled"]
-"""As it stands; with what topologies hand their layers computed again in the backward pass; by torch.compile."""
+"""As it stands; with `recompute_mixing`; by torch.compile."""
 
 
 def step_of(shape: Shape, topology: str, device: torch.device, mode: Mode) -> Step:
@@ -145,18 +144,17 @@ def step_of(shape: Shape, topology: str, device: torch.device, mode: Mode) -> St
     return step
 
 
-def ratios(steps: Mapping[str, Step], rounds: int) -> dict[str, float]:
-    """Each step's time over that of "resnet", the median over rounds in which all take turns."""
-    for step in steps.values():
-        step(), step()
-    times: dict[str, list[float]] = {name: [] for name in steps}
+def ratio_of(step: Step, plain: Step, rounds: int) -> float:
+    """A step's time over that of resnet's, the median over rounds in which both take turns."""
+    step(), plain()
+    found = []
     for _ in range(rounds):
-        for name, step in steps.items():
-            began = time.perf_counter()
-            step()
-            times[name].append(time.perf_counter() - began)
-    over = {name: [t / plain for t, plain in zip(each, times["resnet"], strict=True)] for name, each in times.items()}
-    return {name: statistics.median(each) for name, each in over.items()}
+        began = time.perf_counter()
+        step()
+        between = time.perf_counter()
+        plain()
+        found.append((between - began) / (time.perf_counter() - between))
+    return statistics.median(found)
 
 
 def memory(shape: Shape, topology: str, device: torch.device, mode: Mode) -> int:
@@ -171,21 +169,21 @@ def target_of(name: str, place: str, mode: Mode) -> float | None:
     return TARGETS.get((name, place)) if mode == "compiled" else None
 
 
-def step_figures(place: str, shape: Shape, device: torch.device, mode: Mode, rounds: int) -> Iterator[Named]:
+def step_figures(place: str, shape: Shape, device: torch.device, mode: Mode, rounds: int) -> Iterator[Measured]:
     """The time of each topology's step."""
-    steps = {name: step_of(shape, topology, device, mode) for name, topology in NAMED.items()}
-    with freed_memory_kept():  # as in every training
-        found = ratios(steps, rounds)
-    for name in TOPOLOGIES:
-        paper = printed_overhead(NAMED[name])
+    plain = step_of(shape, "resnet", device, mode)
+    for name, topology in TOPOLOGIES.items():
+        with freed_memory_kept():  # as in every training
+            ratio = ratio_of(step_of(shape, topology, device, mode), plain, rounds)
+        paper = printed_overhead(topology)
         peers = {} if paper is None else {"paper": paper}
         if (name, place) in FLOORS:
             peers["floor"] = FLOORS[name, place]
         target = target_of(name, place, mode)
-        yield f"step_{name}_{place}_{mode}", Figure(found[name], "x resnet", "lower", target, peers)
+        yield f"step_{name}_{place}_{mode}", Figure(ratio, "x resnet", "lower", target, peers)
 
 
-def memory_figures(place: str, shape: Shape, device: torch.device, mode: Mode) -> Iterator[Named]:
+def memory_figures(place: str, shape: Shape, device: torch.device, mode: Mode) -> Iterator[Measured]:
     """The memory of each topology's step over that of resnet's, of which nothing is computed again."""
     plain = memory(shape, "resnet", device, "eager")
     target = MEMORY_TARGET if place in CPU_SHAPES and mode == "recomputed" else None
@@ -203,10 +201,11 @@ def figures(quick: bool) -> dict[str, Figure]:
     modes: list[Mode] = ["eager", "recomputed", *(["compiled"] if compiles else [])]
     found: dict[str, Figure] = {}
     for place, shape in (GPU_SHAPES if on_gpu else CPU_SHAPES).items():
+        tried = replace(shape, batch=1) if quick else shape
         for mode in modes:
-            found |= step_figures(place, shape, device, mode, 4 if quick else 40)
-        for mode in modes[:2]:
-            found |= memory_figures(place, shape, device, mode)
+            found |= step_figures(place, tried, device, mode, 3 if quick else 20)
+            if mode != "compiled":
+                found |= memory_figures(place, tried, device, mode)
     return found
 
 

@@ -204,7 +204,7 @@ def check_two_forwards_do_not_meet(subject: Subject) -> None:
     assert not holders, f"no tensor may stay on a module after a forward, got one on {', '.join(holders)}"
 
 
-def check_what_is_read_can_be_computed_twice(subject: Subject) -> None:
+def check_its_mixing_can_be_computed_twice(subject: Subject) -> None:
     """With `recompute_mixing` gradients are the same."""
     stack, inputs = perturbed(transformer(*subject.wired, 3, 4, 4)), embeddings()
     gradients = []
@@ -214,9 +214,9 @@ def check_what_is_read_can_be_computed_twice(subject: Subject) -> None:
         stack(*inputs).square().mean().backward()
         gradients.append({name: p.grad.clone() for name, p in stack.named_parameters() if p.grad is not None})
     once, twice = gradients
-    assert once.keys() == twice.keys(), "other parameters have gradients where what is read is computed twice"
+    assert once.keys() == twice.keys(), "other parameters have gradients where its mixing is computed twice"
     others = [name for name, gradient in once.items() if not torch.equal(gradient, twice[name])]
-    assert not others, f"computed twice, what is read gives other gradients of {', '.join(others)}"
+    assert not others, f"computed twice, its mixing gives other gradients of {', '.join(others)}"
 
 
 def check_positions_do_not_meet(subject: Subject) -> None:
@@ -260,11 +260,14 @@ def check_it_runs_in_bf16(subject: Subject) -> None:
 
 
 def check_it_compiles_to_one_graph(subject: Subject) -> None:
-    """torch.compile makes one graph of it, with the same output."""
-    torch.compiler.reset()
+    """torch.compile makes one graph of it, with the same output; with `recompute_mixing`, too."""
     stack = perturbed(echoes(*subject.wired, 2, width=WIDTH, heads=6, head_dim=4))
-    compiled = torch.compile(stack, fullgraph=True, backend="eager")
-    torch.testing.assert_close(compiled(*embeddings()), stack(*embeddings()))
+    expected = stack(*embeddings())
+    for recompute in (False, True):
+        torch.compiler.reset()
+        stack.recompute_mixing = recompute
+        compiled = torch.compile(stack, fullgraph=True, backend="eager")
+        torch.testing.assert_close(compiled(*embeddings()), expected)
 
 
 CONTRACT: tuple[Callable[[Subject], None], ...] = (
@@ -274,7 +277,7 @@ CONTRACT: tuple[Callable[[Subject], None], ...] = (
     check_every_parameter_learns,
     check_the_closed_form_is_what_is_counted,
     check_two_forwards_do_not_meet,
-    check_what_is_read_can_be_computed_twice,
+    check_its_mixing_can_be_computed_twice,
     check_positions_do_not_meet,
     check_it_starts_as_the_residual_network,
     check_it_runs_in_bf16,

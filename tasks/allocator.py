@@ -5,30 +5,57 @@ training step frees all its activations and asks for as many at once, and the sy
 """
 
 import ctypes
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Lock
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 _NEVER = -1
 _LARGEST_ON_THE_HEAP = 32 * 2**20  # glibc takes no larger one with 64 bits, and comes to it by its own rules as well
 _TRIM_AFTERWARDS = 2 * _LARGEST_ON_THE_HEAP  # where those rules end
 
+_CHOSEN = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES")
+"""By which somebody has set these for the process."""
+
+_inside = 0
+_lock = Lock()
+
 
 @contextmanager
 def freed_memory_kept() -> Iterator[None]:
-    """Keep what is freed, and give it back at the end. Without glibc nothing is done."""
-    libc = _library()
+    """Keep what is freed, and give it back at the end of the outermost of these.
+
+    Nothing is done without glibc, or where the environment chooses. Afterwards the two thresholds stay where glibc's
+    own rules take them at most.
+    """
+    libc = None if any(os.environ.get(name) for name in _CHOSEN) else _library()
     if libc is None:
         yield
         return
-    libc.mallopt(_MMAP_THRESHOLD, _LARGEST_ON_THE_HEAP)
-    libc.mallopt(_TRIM_THRESHOLD, _NEVER)
+    _enter(libc)
     try:
         yield
     finally:
-        libc.mallopt(_TRIM_THRESHOLD, _TRIM_AFTERWARDS)
-        libc.malloc_trim(0)
+        _leave(libc)
+
+
+def _enter(libc: ctypes.CDLL) -> None:
+    global _inside  # thresholds are the process's, and so is how many want them
+    with _lock:
+        _inside += 1
+        libc.mallopt(_MMAP_THRESHOLD, _LARGEST_ON_THE_HEAP)
+        libc.mallopt(_TRIM_THRESHOLD, _NEVER)
+
+
+def _leave(libc: ctypes.CDLL) -> None:
+    global _inside
+    with _lock:
+        _inside -= 1
+        if not _inside:
+            libc.mallopt(_TRIM_THRESHOLD, _TRIM_AFTERWARDS)
+            libc.malloc_trim(0)
 
 
 def _library() -> ctypes.CDLL | None:

@@ -54,8 +54,8 @@ class Recipe:
         accumulate: Into how many micro-batches a batch is cut, where memory is short.
         precision: What the forward pass computes in; "bf16-true" keeps the weights in it as well.
         compile: Whether the network is compiled by torch.compile.
-        recompute_mixing: Whether what a topology hands its layers is computed again in the backward pass, which saves
-            the memory of all but its states.
+        recompute_mixing: Whether the costliest move of a topology is computed again in the backward pass, which saves
+            the memory of what it makes on its way.
         sharing: What devices share where torchrun starts several processes: "ddp" the work, and "fsdp" the weights and
             the optimiser's state as well. They take a micro-batch together: `accumulate` is divided by their number,
             and rounded up to what cuts the batch evenly.

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from search_spaces.architecture import Architecture
 from search_spaces.checkpoint import load_weights
+from search_spaces.errors import UserError
 from search_spaces.layers.stack import Stack
 from tasks.base import Fitted, Task
 from tasks.batches import Inputs
@@ -109,9 +110,8 @@ class SupervisedTask(Task):
     def training(self, run: Run, recipe: Recipe, splits: Splits) -> SupervisedTraining:
         """What trains the run's network by a recipe, before its first step. It draws, and so is `apart` from others."""
         network = self.training_form(run.architecture, recipe)
-        for module in network.modules():
-            if isinstance(module, Stack):
-                module.recompute_mixing = recipe.recompute_mixing
+        if recipe.recompute_mixing:
+            _recompute_mixing(network, self.name)
         rates = self._parametrized(network, run.architecture, recipe)
         if run.start is not None:
             load_weights(network, run.start, "the checkpoint")
@@ -129,6 +129,18 @@ class SupervisedTask(Task):
         by = scales(network, base)
         redraw(network, base, by)
         return {name: scale.rate for name, scale in by.items() if scale.rate != 1}
+
+
+def _recompute_mixing(network: nn.Module, task: str) -> None:
+    """Raises UserError where no topology wires anything."""
+    stacks = [module for module in network.modules() if isinstance(module, Stack)]
+    if not stacks:
+        raise UserError(
+            f"recompute_mixing is for layers that `build_stack` made a stack of, and this network of {task!r} has "
+            f"none. Leave it out."
+        )
+    for stack in stacks:
+        stack.recompute_mixing = True
 
 
 def means(measured: Mapping[str, Tensor]) -> dict[str, float]:

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
+import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
@@ -21,7 +22,7 @@ class Stack(nn.Module):
 
     Attributes:
         recompute: Whether layers are computed again in the backward pass, which saves most of their memory.
-        recompute_mixing: Whether what the topology makes of its state for a layer is, which saves all but the states.
+        recompute_mixing: Whether the move that the topology `recomputes` is, which saves what it makes on its way.
     """
 
     def __init__(self, layers: Sequence[nn.Module], topology: Topology, norm: nn.Module) -> None:
@@ -42,7 +43,7 @@ class Stack(nn.Module):
         state = self.topology.open(*parts)
         for t in range(len(self.layers)):
             y, state = self.output(t, state, mask, condition)
-            state = self.topology.write(t, state, y)
+            state = self._move("write", t, state, y)
         return self.norm(self.topology.close(state))  # type: ignore[no-any-return]  # nn.Module returns Any
 
     def output(
@@ -52,7 +53,7 @@ class Stack(nn.Module):
         layer: Any = self.layers[t]
         site = _site(layer)
         beside = _beside(site, mask, condition)
-        inputs, state = self._read(t, state)
+        inputs, state = self._move("read", t, state)
         if self.topology.takes_values and site.attends:
             conditioned = {name: given for name, given in beside.items() if name == "condition"}
             q, k, v = self._run(partial(layer.project, **conditioned), *inputs)
@@ -60,13 +61,12 @@ class Stack(nn.Module):
             return self._run(partial(layer.mix, **beside), q, k, v), state
         return self._run(partial(layer, **beside), *inputs), state
 
-    def _read(self, t: int, state: Any) -> tuple[tuple[Tensor, ...], Any]:
-        """The topology's move."""
-        if not self.recompute_mixing:
-            return self.topology.read(t, state)
-        read: tuple[tuple[Tensor, ...], Any]
-        read = checkpoint(self.topology.read, t, state, use_reentrant=False)
-        return read
+    def _move(self, name: Literal["read", "write"], t: int, *given: Any) -> Any:
+        """What a move of the topology makes at layer t of what it is given."""
+        move = getattr(self.topology, name)
+        if self.recompute_mixing and name == self.topology.recomputes(t) and torch.is_grad_enabled():
+            return checkpoint(move, t, *given, use_reentrant=False, preserve_rng_state=False)
+        return move(t, *given)
 
     def _run(self, call: Any, *inputs: Any) -> Any:
         """What a layer, or a part of one, makes of its inputs."""

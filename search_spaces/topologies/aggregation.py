@@ -6,7 +6,7 @@ Shapes: ... = any leading axes, D = width, F = features inside a node.
 
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, Literal, final
 
 import torch
 from torch import Tensor, nn
@@ -114,6 +114,10 @@ class Aggregation(Topology):
     def read(self, t: int, state: Any) -> tuple[tuple[Tensor, ...], Any]:
         """Give the stream to all ports."""
         return (state[0],), state
+
+    def recomputes(self, t: int) -> Literal["read", "write"]:
+        """Where the nodes are."""
+        return "write"
 
     def write(self, t: int, state: Any, y: Tensor) -> Any:
         """Add the layer's output, and where a node stands behind it, join and go on from there."""

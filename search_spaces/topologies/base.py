@@ -128,6 +128,13 @@ class Topology(nn.Module, ABC):
         """What is delivered to layer t: `delivers`, but where runs of layers are wired differently."""
         return self.delivers
 
+    def recomputes(self, t: int) -> Literal["read", "write"]:
+        """The move at layer t that holds most for the backward pass beyond what it is given, and draws nothing.
+
+        A network with `recompute_mixing` computes it again there.
+        """
+        return "read"
+
     @classmethod
     def refusal(cls, architecture: Architecture, options: Any) -> str | None:
         """Why this architecture cannot be wired so, or None where it can."""

@@ -3,7 +3,7 @@
 Shapes: ... = any leading axes, D = width, F = hidden features of the block.
 """
 
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, Literal, final
 
 import torch
 import torch.nn.functional as F
@@ -112,6 +112,10 @@ class DepthLSTM(Topology):
     def read(self, t: int, state: State) -> tuple[tuple[Tensor, ...], State]:
         """Give o_t to all ports."""
         return (state[0],), state
+
+    def recomputes(self, t: int) -> Literal["read", "write"]:
+        """Where the cell's gates are."""
+        return "write"
 
     def write(self, t: int, state: State, y: Tensor) -> Any:
         """Take a step of the LSTM."""

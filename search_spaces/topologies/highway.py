@@ -99,6 +99,10 @@ class Highway(Topology):
         """Give x_t to all ports."""
         return (state,), state
 
+    def recomputes(self, t: int) -> Literal["read", "write"]:
+        """Where its gates are."""
+        return "write"
+
     def write(self, t: int, state: Tensor, y: Tensor) -> Tensor:
         """Add the layer's output to what the gates make of x_t."""
         skip: Tensor = self.gates[t](state, self.form)

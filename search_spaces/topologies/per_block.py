@@ -1,7 +1,7 @@
 """Block granularity: any topology, applied to whole blocks instead of single layers."""
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, Literal, final
 
 from torch import Tensor, nn
 
@@ -63,6 +63,10 @@ class PerBlock(Topology):
         """What the inner topology counts; each further layer of a block adds to its input and to the block's output."""
         further = sum(not site.opens_block for site in wiring.sites)
         return options.topology.count(openings(wiring), options.options) + Count(elementwise=2 * further * wiring.width)
+
+    def recomputes(self, t: int) -> Literal["read", "write"]:
+        """As the inner topology has it."""
+        return self.inner.recomputes(self.block[t])
 
     def open(self, *parts: Tensor) -> Any:
         """Open the inner topology."""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, Literal, final
 
 from torch import Tensor, nn
 
@@ -55,6 +55,11 @@ class Runs(Topology):
     def delivery(self, t: int) -> Delivery:
         """What the run of layer t delivers."""
         return self.runs[self.place[t][0]].delivery(t)  # type: ignore[operator, no-any-return]  # a Topology's
+
+    def recomputes(self, t: int) -> Literal["read", "write"]:
+        """As the run of layer t has it."""
+        run, inside = self.place[t]
+        return self.runs[run].recomputes(inside)  # type: ignore[operator, no-any-return]  # a Topology's
 
     def open(self, *parts: Tensor) -> Any:
         """Open the first run."""

@@ -146,7 +146,9 @@ class Replay:
         """Take up what `state_dict` gave."""
         for mine, name in ((self._states, "states"), (self._actions, "actions"), (self._ahead, "ahead")):
             mine.copy_(kept[name])
-        self._cursor, self._kept, self._open = (torch.as_tensor(kept[name]) for name in ("cursor", "kept", "open"))
+        self._cursor, self._kept, self._open = (
+            torch.as_tensor(kept[name]).clone() for name in ("cursor", "kept", "open")
+        )
         self._usable = self._ahead.flatten().nonzero().flatten()
 
     def _look_ahead(self, last: Tensor, added: Tensor) -> None:

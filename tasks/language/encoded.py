@@ -7,12 +7,17 @@ from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
+import tokenizers
 from numpy.typing import NDArray
 
 from tasks.cache import Arrays, cached_arrays
 from tasks.language.shards import TextShard, read
 from tasks.language.tokenizer import Tokenizer, Tokens
 from tasks.processes import Share
+from tasks.progress import said_if_slow
+
+_RULE = 1
+"""Of what follows from a tokenizer.json and the library, in `Tokenizer.encode` and here; another has another number."""
 
 BLOCK = 1024
 """Documents that are read, shuffled and laid out together; at most that many are read again to go on."""
@@ -73,12 +78,16 @@ def _kept(shard: TextShard, start: int, share: Share, tokenizer: Tokenizer) -> I
 def encoded(shard: TextShard, tokenizer: Tokenizer) -> Encoded:
     """All documents of a shard that is in memory, from the cache or made for it."""
     texts = [text for _, text in read(shard)]
-    digest = hashlib.sha256(f"{tokenizer.fingerprint} {len(texts)}\n".encode())
+    made_by = f"{_RULE} {tokenizers.__version__} {tokenizer.fingerprint}"
+    digest = hashlib.sha256(f"{made_by} {len(texts)}\n".encode())
     for text in texts:
         digest.update(b"none\n" if text is None else f"{len(text)}\n{text}".encode())
 
     def make() -> Arrays:
-        found = tokenizer.encode([text or "" for text in texts])
+        found: list[Tokens] = []
+        with said_if_slow(f"making tokens of {len(texts):,} documents ..."):
+            for first in range(0, len(texts), BLOCK):
+                found += tokenizer.encode([text or "" for text in texts[first : first + BLOCK]])
         ends = np.cumsum([len(one) for one in found], dtype=np.int64)
         tokens = np.concatenate([np.empty(0, dtype=np.int32), *found])
         return {"tokens": tokens, "ends": ends, "unread": np.array([text is None for text in texts], dtype=np.bool_)}

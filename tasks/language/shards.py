@@ -9,7 +9,7 @@ import json
 import warnings
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from io import BufferedIOBase
@@ -39,7 +39,8 @@ class TextShard(ABC):
 
     Attributes:
         name: What people call it.
-        in_memory: Whether to read all of it costs next to nothing.
+        in_memory: Whether to read all of it costs next to nothing. Its tokens are then made before the first batch, and
+            kept: it must be hashable, and never change.
     """
 
     name: str
@@ -104,7 +105,7 @@ class MemoryShard(TextShard):
 
     in_memory = True
 
-    texts: Sequence[str]
+    texts: tuple[str, ...]
     name: str = "memory"
 
     def values(self, start: int, stride: int = 1) -> Iterator[object]:

@@ -171,7 +171,7 @@ class Breaking(Gated):
         (Busy, "count says 0 MACs at 7 positions"),
         (Keeping, "no tensor may stay on a module"),
         (Meeting, "changed by another one"),
-        (Twofold, "computed twice, what is read gives other gradients of "),
+        (Twofold, "computed twice, its mixing gives other gradients of "),
         (Mixing, r"positions must not be mixed, .* changed those at \[0, 1, 3, 4\]"),
         (Late, "equals_resnet is claimed"),
         (Fragile, "not close"),

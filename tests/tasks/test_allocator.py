@@ -1,14 +1,21 @@
 """What a training frees stays with the process until it is over, and no longer."""
 
 import ctypes
-import resource
 import subprocess
 import sys
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from torch import Tensor
 
+from nas.profiling.profile import profile
+from tasks import allocator
 from tasks.allocator import freed_memory_kept
+from tasks.digits import DigitsViT
+from tasks.run import Run
 
 STEPS = """
 import resource
@@ -43,7 +50,31 @@ def of_glibc() -> bool:
     return sys.platform == "linux" and hasattr(ctypes.CDLL(None), "malloc_trim")
 
 
+HUGE = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+
+Calls = list[tuple[int, ...]]
+KEPT = [(-3, 32 * 2**20), (-1, -1)]
+UNDONE = [(-1, 64 * 2**20), (0,)]
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
+    """What the C library is told."""
+    said: Calls = []
+
+    def note(*numbers: int) -> int:
+        said.append(numbers)
+        return 1
+
+    for name in ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(allocator.ctypes, "CDLL", lambda name: SimpleNamespace(mallopt=note, malloc_trim=note))
+    return said
+
+
 @pytest.mark.skipif(not of_glibc(), reason="the allocator is another")
+@pytest.mark.skipif(HUGE.exists() and "[always]" in HUGE.read_text(), reason="pages are huge")
 def test_a_step_finds_the_pages_that_the_one_before_had_and_they_are_given_back_at_the_end() -> None:
     said = subprocess.run([sys.executable, "-c", STEPS], check=True, capture_output=True, text=True).stdout
     usual, kept, left, afterwards = map(float, said.split())
@@ -53,22 +84,59 @@ def test_a_step_finds_the_pages_that_the_one_before_had_and_they_are_given_back_
     assert afterwards < 0.5  # within 64 MiB, where glibc's own rules end as well
 
 
-@pytest.mark.parametrize("libc", [SimpleNamespace(), SimpleNamespace(mallopt=lambda *numbers: 1)])
-def test_elsewhere_nothing_is_done(libc: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ctypes, "CDLL", lambda name: libc)
-    with freed_memory_kept():
-        assert resource.getpagesize()
-
-
-@pytest.mark.skipif(not of_glibc(), reason="the allocator is another")
-def test_it_is_undone_where_a_training_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[tuple[int, ...]] = []
-
-    def note(*numbers: int) -> int:
-        said.append(numbers)
-        return 1
-
-    monkeypatch.setattr(ctypes, "CDLL", lambda name: SimpleNamespace(mallopt=note, malloc_trim=note))
+def test_it_is_undone_where_a_training_fails(calls: Calls) -> None:
     with pytest.raises(RuntimeError), freed_memory_kept():
         raise RuntimeError
-    assert said == [(-3, 32 * 2**20), (-1, -1), (-1, 64 * 2**20), (0,)]
+    assert calls == KEPT + UNDONE
+
+
+def test_of_two_within_one_another_the_outer_one_undoes_it(calls: Calls) -> None:
+    with freed_memory_kept():
+        with freed_memory_kept():
+            pass
+        assert calls == KEPT + KEPT
+    assert calls == KEPT + KEPT + UNDONE
+
+
+@pytest.mark.parametrize("name", ["MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES"])
+def test_what_the_environment_chooses_stays(name: str, calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "glibc.malloc.trim_threshold=1")
+    with freed_memory_kept():
+        pass
+    assert not calls
+
+
+def test_other_libraries_and_systems_are_left_alone(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[int] = []
+    monkeypatch.setattr(allocator.ctypes, "CDLL", lambda name: SimpleNamespace(mallopt=lambda *numbers: told.append(1)))
+    with freed_memory_kept():
+        pass
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with freed_memory_kept():
+        pass
+    assert not told
+    assert not calls
+
+
+class Watched(DigitsViT):
+    """digits-vit, which looks at the thresholds at each loss."""
+
+    def __init__(self, calls: Calls) -> None:
+        super().__init__()
+        self.calls, self.seen = calls, set[int]()
+
+    def loss(self, outputs: Tensor, targets: Tensor, recipe: Any) -> Tensor:
+        self.seen.add([numbers for numbers in self.calls if numbers[0] == -1][-1][1])
+        return super().loss(outputs, targets, recipe)
+
+
+def test_it_is_so_in_trainings_and_where_their_steps_are_measured(calls: Calls) -> None:
+    task = Watched(calls)
+    recipe = replace(DigitsViT.presets["smoke"], epochs=0, steps=2, reports=1)
+    task.fit(Run(architecture=task.base, recipe=recipe, seed=0))
+    assert task.seen == {-1}
+    assert calls[-2:] == UNDONE
+    task.seen.clear()
+    profile(task, task.base, recipe, None, None)
+    assert task.seen == {-1}
+    assert calls[-2:] == UNDONE

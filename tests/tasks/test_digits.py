@@ -52,7 +52,7 @@ def test_smoke_clearly_learns() -> None:
     assert fitted.test["accuracy"] > 0.85
 
 
-def test_what_topologies_hand_layers_is_computed_twice_where_the_recipe_says_so() -> None:
+def test_mixing_is_computed_twice_where_the_recipe_says_so() -> None:
     recipe = replace(TASK.presets["smoke"], recompute_mixing=True)
     run = Run(architecture=replace(TASK.base, topology="hyper"), recipe=recipe, seed=0)
     training = TASK.training(run, recipe, TASK.splits)

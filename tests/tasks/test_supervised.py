@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 import tasks.checkpoint
 from search_spaces import Architecture
+from search_spaces.errors import UserError
 from search_spaces.topologies.decay import split_by_decay
 from tasks.base import Diverged, Fitted
 from tasks.batches import Batch
@@ -312,3 +313,9 @@ def test_test_examples_do_not_change_the_training() -> None:
     )
     assert one.metrics == two.metrics
     assert one.test != two.test
+
+
+def test_mixing_is_computed_twice_only_where_something_is_mixed() -> None:
+    recipe = replace(Corners.presets["smoke"], recompute_mixing=True)
+    with pytest.raises(UserError, match=r"recompute_mixing is for layers .* 'corners' has none. Leave it out."):
+        Corners().fit(Run(architecture=SHAPE, recipe=recipe, seed=0))

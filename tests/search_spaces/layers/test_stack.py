@@ -1,4 +1,4 @@
-"""The loop over layers, and what it saves when layers, or what topologies hand them, are computed twice."""
+"""The loop over layers, and what it saves when layers, or what topologies make of their states, are computed twice."""
 
 from dataclasses import replace
 
@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
+from nas.profiling.memory import peak_of
 from search_spaces.architecture import Architecture
 from search_spaces.models.decoder import Decoder, build_decoder
 from search_spaces.topologies.registry import TOPOLOGIES
@@ -14,10 +15,10 @@ from search_spaces.topologies.registry import TOPOLOGIES
 ARCHITECTURE = Architecture(depth=2, width=16, heads=2, head_dim=8, hidden=64)
 
 
-def decoder(topology: str, *, recompute: bool = False, recompute_mixing: bool = False) -> Decoder:
+def decoder(topology: str, *, recompute: bool) -> Decoder:
     torch.manual_seed(0)
     model = build_decoder(replace(ARCHITECTURE, topology=topology), "llama", 30, 8)
-    model.stack.recompute, model.stack.recompute_mixing = recompute, recompute_mixing
+    model.stack.recompute = recompute
     return model
 
 
@@ -44,21 +45,17 @@ def test_layers_that_are_computed_twice_give_the_same_gradients_from_less_memory
     assert less < much
 
 
-@pytest.mark.parametrize("topology", ["hyper", "mhc", "rmt(keys=32)", "frac", "dca(k=1)", "grn-v3"])
+@pytest.mark.parametrize(
+    "topology",
+    ["hyper", "mhc", "rmt(keys=32)", "frac", "dca(k=1)", "grn-v3", "highway", "depth-lstm", "aggregation", "dca/hyper"],
+)
 def test_mixing_that_is_computed_twice_holds_less(topology: str) -> None:
-    _, much = gradients(decoder(topology))
-    _, less = gradients(decoder(topology, recompute_mixing=True))
-    assert less < much
+    wide = replace(ARCHITECTURE, depth=4, width=64, heads=4, head_dim=16)
+    x = torch.randn(8, 32, 64)
 
+    def held(recompute_mixing: bool) -> int:
+        stack = build_decoder(replace(wide, topology=topology), "llama", 30, 32).stack
+        stack.recompute_mixing = recompute_mixing
+        return peak_of(lambda: stack(x).square().mean().backward(), torch.device("cpu"))
 
-@pytest.mark.parametrize("topology", ["hyper", "dca(k=1)"])
-def test_it_compiles_with_mixing_that_is_computed_twice(topology: str) -> None:
-    torch.compiler.reset()
-    model = decoder(topology, recompute_mixing=True)
-    compiled = torch.compile(model.stack, fullgraph=True, backend="aot_eager")
-    once = torch.randn(4, 8, 16, requires_grad=True)
-    twice = once.detach().clone().requires_grad_()
-    compiled(once).sum().backward()
-    model.stack.recompute_mixing = False
-    model.stack(twice).sum().backward()
-    torch.testing.assert_close(once.grad, twice.grad)
+    assert held(True) < 0.95 * held(False)
