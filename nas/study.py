@@ -139,8 +139,10 @@ class Study:
         if not asked:
             raise UserError(f'study {self.name!r} has no row that says what its metrics are. Give --metric "max NAME".')
         groups, found, reason = comparable(self.table.to_pylist()), {}, self.nothing_complete()
+        first = {row.task: [*row.directions][:1] for row in self._rows} if metric is None else {}
         for name, lines in groups.items():
-            own = next((one for one in asked if any(line.get(one) is not None for line in lines)), None)
+            tried = (*first.get(lines[0]["task"], ()), *asked)
+            own = next((one for one in tried if any(line.get(one) is not None for line in lines)), None)
             try:
                 if own is not None:
                     found[name] = effects(lines, axis, own, asked[own], at)

@@ -3,12 +3,16 @@
 import csv
 import io
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import nas
 from nas.cli import main
+from nas.study import Study
+from results.row import Direction
+from toy_rows import LITTLE, a_row
 
 TASKS = {"sight": {"resnet": 0.5, "dca": 0.6, "rmt": 0.8}, "speech": {"resnet": 0.2, "dca": 0.1, "rmt": 0.4}}
 
@@ -105,3 +109,24 @@ def test_of_python_a_task_has_its_effects() -> None:
     assert (on_test["stdlib-lm"].metric, on_test["stdlib-lm"].direction) == ("test_loss", "min")
     (best, *_) = found["stdlib-lm"].records()
     assert (best["value"], best["than"]) == ("rmt", "better")
+
+
+def test_each_task_is_judged_by_its_own_first_metric() -> None:
+    of_task: dict[str, dict[str, Direction]] = {
+        "sight": {"accuracy": "max", "loss": "min"},
+        "drawing": {"distance": "min", "loss": "min"},
+    }
+    rows = [
+        a_row(
+            task=task,
+            seed=seed,
+            architecture=replace(LITTLE, topology=topology),
+            directions=directions,
+            metrics=dict.fromkeys(directions, value + seed % 2),
+        )
+        for task, directions in of_task.items()
+        for seed in range(3)
+        for value, topology in enumerate(("resnet", "dca", "ancre"))
+    ]
+    found = Study("toys", "", rows).effects("topology")
+    assert {task: one.metric for task, one in found.items()} == {"sight": "accuracy", "drawing": "distance"}
