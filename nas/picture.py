@@ -174,9 +174,12 @@ def draw_effects(found: "Mapping[str, Effects]") -> "Figure":
     from matplotlib.figure import Figure
 
     order = _in_one_order([one.records() for one in found.values()])
-    figure = Figure(figsize=(2 + 3 * len(found), 1.2 + 0.22 * len(order)), layout="constrained")
-    panels = figure.subplots(1, len(found), sharey=True, squeeze=False)[0]
-    for axes, (name, one) in zip(panels, found.items(), strict=True):
+    across, down = min(4, len(found)), -(-len(found) // 4)  # more of them would be too small on a page
+    figure = Figure(figsize=(2 + 3 * across, down * (1.2 + 0.22 * len(order))), layout="constrained")
+    panels = [*figure.subplots(down, across, sharey=True, squeeze=False).flat]
+    for axes in panels[len(found) :]:
+        axes.set_visible(False)
+    for axes, (name, one) in zip(panels, found.items(), strict=False):
         drawn = looks(order) if one.axis == "topology" else {}
         for line in one.records():
             value, over = str(line["value"]), line["over"]
