@@ -127,7 +127,7 @@ class HyperConnections(Topology):
         # keeps for it is a copy: a view would keep the mixed streams in memory as well.
         read_and_carry, write = matrices.split((self.streams + 1, 1), dim=-1)
         x, carried = (read_and_carry.mT @ state).split((1, self.streams), dim=-2)
-        return (x.squeeze(-2).clone(),), (carried, write)
+        return (x.squeeze(-2).contiguous(),), (carried, write)
 
     def write(self, t: int, state: Any, y: Tensor) -> Tensor:
         """Add the weighted output to each stream."""
