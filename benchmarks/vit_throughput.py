@@ -19,6 +19,7 @@ from PIL import Image
 from timm.data import create_dataset, create_loader
 from timm.models.vision_transformer import VisionTransformer
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from benchmarks.clock import WARM, Clock
 from benchmarks.form import Figure, main
@@ -26,6 +27,7 @@ from search_spaces.architecture import Architecture
 from tasks.allocator import freed_memory_kept
 from tasks.digits import DigitsViT
 from tasks.imagenet import ImageNetRecipe, ImageNetViT
+from tasks.recipe import Recipe
 from tasks.run import Run
 
 SHAPES = {
@@ -40,6 +42,28 @@ class TimedDigits(DigitsViT):
     presets = {"timed": replace(DigitsViT.presets["proxy"], epochs=6, reports=1)}  # noqa: RUF012
 
 
+def bare(shape: Architecture, recipe: Recipe, **images: int) -> tuple[VisionTransformer, Optimizer]:
+    """timm's model for such images, and its optimiser."""
+    model = VisionTransformer(
+        embed_dim=shape.width,
+        depth=shape.depth,
+        num_heads=shape.heads,
+        mlp_ratio=shape.hidden / shape.width,
+        **images,
+    )
+    decay = recipe.weight_decay
+    return model, torch.optim.AdamW(model.parameters(), lr=recipe.lr, weight_decay=decay, fused=True)
+
+
+def learn(model: nn.Module, optimizer: Optimizer, outputs: Tensor, labels: Tensor, recipe: Recipe) -> None:
+    """A step, the forward pass being done."""
+    loss = F.cross_entropy(outputs, labels, label_smoothing=recipe.label_smoothing)
+    optimizer.zero_grad()
+    loss.backward()
+    nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
+    optimizer.step()
+
+
 def task_speed(task: TimedDigits, shape: Architecture) -> float:
     """Images per second of the task's own `fit`, from its call to its end."""
     recipe = task.presets["timed"]
@@ -52,24 +76,10 @@ def reference_speed(task: TimedDigits, shape: Architecture) -> float:
     """Images per second of a bare loop around timm's model, which measures as often as the task does."""
     recipe = task.presets["timed"]
     began = time.perf_counter()
-    model = VisionTransformer(
-        img_size=8,
-        patch_size=2,
-        in_chans=1,
-        num_classes=10,
-        embed_dim=shape.width,
-        depth=shape.depth,
-        num_heads=shape.heads,
-        mlp_ratio=shape.hidden / shape.width,
-    )
-    optimizer = torch.optim.AdamW(model.parameters(), lr=recipe.lr, weight_decay=recipe.weight_decay, fused=True)
+    model, optimizer = bare(shape, recipe, img_size=8, patch_size=2, in_chans=1, num_classes=10)
     steps = recipe.total_steps(task.splits.examples)
     for (images, labels), _ in islice(task.splits.training(recipe, 0, (), torch.device("cpu")), steps):
-        loss = F.cross_entropy(model(images), labels, label_smoothing=recipe.label_smoothing)
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
-        optimizer.step()
+        learn(model, optimizer, model(images), labels, recipe)
     with torch.no_grad():
         model.eval()
         for part in (task.splits.validation, task.splits.validation, task.splits.test):
@@ -115,14 +125,7 @@ def files_speed(task: TimedFiles, shape: Architecture) -> float:
 
 def timm_speed(folder: Path, recipe: ImageNetRecipe, shape: Architecture) -> float:
     """Images per second of a bare loop around timm's model and loader."""
-    model = VisionTransformer(
-        num_classes=2,
-        embed_dim=shape.width,
-        depth=shape.depth,
-        num_heads=shape.heads,
-        mlp_ratio=shape.hidden / shape.width,
-    )
-    optimizer = torch.optim.AdamW(model.parameters(), lr=recipe.lr, weight_decay=recipe.weight_decay, fused=True)
+    model, optimizer = bare(shape, recipe, num_classes=2)
     images = create_dataset("", root=str(folder), split="train")
     loader = create_loader(
         images,
@@ -138,11 +141,7 @@ def timm_speed(folder: Path, recipe: ImageNetRecipe, shape: Architecture) -> flo
     for inputs, labels in islice(batches, recipe.steps):
         outputs = model(inputs)
         clock.tick()
-        loss = F.cross_entropy(outputs, labels)
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
-        optimizer.step()
+        learn(model, optimizer, outputs, labels, recipe)
     return clock.passes_per_second() * recipe.batch
 
 

@@ -12,6 +12,7 @@ from signal import SIGINT
 from typing import Annotated, Any
 
 import typer
+from typer.models import ArgumentInfo
 
 from nas.run_file import SAVE, save
 from nas.signals import Terminated, ended_when_asked
@@ -246,7 +247,7 @@ def command(
             with ended_when_asked():
                 if file is not None:
                     save(context, file)
-                _refuse_blank(options, given)
+                _refuse_blank(arguments, given)
                 if check is not None:
                     check(**given)
                 found = door(**{one.name: given[one.name] for one in own})
@@ -257,6 +258,7 @@ def command(
             raise typer.Exit(128 + number) from None
 
     options = [_typed(one, OPTIONS[called.get(one.name, one.name)]) for one in (*own, *shown)]
+    arguments = [one for one in options if isinstance(one.annotation.__metadata__[0], ArgumentInfo)]
     whole = [Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context), *options, _SAVED]
     run.__signature__ = Signature(whole)  # type: ignore[attr-defined]  # what typer reads
     run.__annotations__ = {one.name: one.annotation for one in whole}
@@ -265,14 +267,12 @@ def command(
     return run
 
 
-def _refuse_blank(options: Sequence[Parameter], given: Mapping[str, Any]) -> None:
-    """Raise UserError for an option that was given no text, or commas alone: it would mean everything, or nothing."""
-    for one in options:
+def _refuse_blank(arguments: Sequence[Parameter], given: Mapping[str, Any]) -> None:
+    """Raise UserError for an argument without text, or of commas alone. Of options nas.option_values knows it."""
+    for one in arguments:
         values = given[one.name] if isinstance(given[one.name], list) else [given[one.name]]
         if given[one.name] != one.default and any(isinstance(value, str) and not value.strip(" ,") for value in values):
-            flag = one.annotation.__metadata__[0].default  # where typer keeps it; of an argument an ellipsis
-            name = flag if isinstance(flag, str) else one.name.upper()
-            raise UserError(f"{name} was given nothing. Say what, or leave it out.")
+            raise UserError(f"{one.name.upper()} was given nothing. Say what, or leave it out.")
 
 
 def _parameters(function: Callable[..., Any]) -> list[Parameter]:

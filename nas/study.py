@@ -134,6 +134,10 @@ class Study:
 
         if at is not None and at not in COSTS:
             raise unknown("cost", at, COSTS)
+        if not (self._rows or self._flat):
+            raise UserError("there is no row to be held against another. Ask others, or leave --where out.")
+        if axis in COSTS or axis.removesuffix("_se").removeprefix("test_") in self.directions:
+            raise UserError(f"an axis tells architectures apart, and {axis!r} follows from them. Ask topology.")
         asked = self.directions if metric is None else self.directions_of([metric])
         table.require(self.column_names, [axis, *({} if metric is None else asked), *filter(None, [at])])
         if not asked:

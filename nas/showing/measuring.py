@@ -80,7 +80,7 @@ def shown(task: Task, network: nn.Module, recipe: Any, architecture: Architectur
         has = f"model={architecture.model}" if architecture.model else f"the network of {task.name!r}"
         raise UserError(f"a wiring is of layers that `build_stack` made one stack of, and {has} has none.")
     for stack in stacks.values():
-        stack.recompute = stack.recompute_mixing = False
+        stack.recompute = False
     network = network.cpu().double().eval().requires_grad_(False)
     with torch.random.fork_rng(devices=[]):
         found = influences(network, _forward(task, network, recipe, seed))

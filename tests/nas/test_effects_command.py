@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -10,8 +11,10 @@ import pytest
 
 import nas
 from nas.cli import main
+from nas.picture import draw_effects
 from nas.study import Study
 from results.row import Direction
+from search_spaces.errors import UserError
 from toy_rows import LITTLE, a_row
 
 TASKS = {"sight": {"resnet": 0.5, "dca": 0.6, "rmt": 0.8}, "speech": {"resnet": 0.2, "dca": 0.1, "rmt": 0.4}}
@@ -130,3 +133,31 @@ def test_each_task_is_judged_by_its_own_first_metric() -> None:
     ]
     found = Study("toys", "", rows).effects("topology")
     assert {task: one.metric for task, one in found.items()} == {"sight": "accuracy", "drawing": "distance"}
+
+
+@pytest.mark.parametrize(
+    ("axis", "where", "says"),
+    [
+        ("loss", None, "an axis tells architectures apart, and 'loss' follows from them. Ask topology."),
+        ("test_loss_se", None, "'test_loss_se' follows from them"),
+        ("flops", None, "'flops' follows from them"),
+        ("topology", "depth = 99", "there is no row to be held against another. Ask others, or leave --where out."),
+    ],
+)
+def test_what_cannot_be_asked_of_rows_is_a_line(axis: str, where: str | None, says: str) -> None:
+    study = nas.load(source="stdlib-lm-topologies")
+    with pytest.raises(UserError, match=re.escape(says)):
+        (study if where is None else study.where(where)).effects(axis)
+
+
+def test_seven_tasks_are_drawn_four_a_line() -> None:
+    rows = [
+        a_row(task=f"task {n}", seed=seed, architecture=replace(LITTLE, topology=topology))
+        for n in range(7)
+        for seed in range(3)
+        for topology in ("resnet", "dca")
+    ]
+    panels = draw_effects(Study("toys", "", rows).effects("topology")).axes
+    shown = [axes for axes in panels if axes.get_visible()]
+    assert [axes.get_title(loc="left") for axes in shown] == [f"task {n}" for n in range(7)]
+    assert [axes.get_subplotspec().colspan.start for axes in shown] == [0, 1, 2, 3, 0, 1, 2]

@@ -47,7 +47,7 @@ def test_layers_that_are_computed_twice_give_the_same_gradients_from_less_memory
 
 @pytest.mark.parametrize(
     "topology",
-    ["hyper", "mhc", "rmt(keys=32)", "frac", "dca(k=1)", "grn-v3", "highway", "depth-lstm", "aggregation", "dca/hyper"],
+    "hyper mhc rmt(keys=32) frac dca(k=1) grn-v3 highway depth-lstm aggregation resnet[0:1]+highway[1:4]".split(),
 )
 def test_mixing_that_is_computed_twice_holds_less(topology: str) -> None:
     wide = replace(ARCHITECTURE, depth=4, width=64, heads=4, head_dim=16)

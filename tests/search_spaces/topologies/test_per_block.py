@@ -69,3 +69,9 @@ def test_the_first_layer_must_open_a_block() -> None:
 def test_a_topology_in_head_space_cannot_wire_blocks() -> None:
     with pytest.raises(ValueError, match="head space"):
         PerBlock(Wiring((FIRST,), 4, 4), Inner(RMT, RMTOptions()))
+
+
+def test_the_move_that_is_computed_again_is_the_inner_topologys() -> None:
+    topology = blocks(FIRST, NEXT, FIRST)
+    topology.inner.recomputes = lambda t: ("read", "write")[t]  # type: ignore[method-assign]
+    assert [topology.recomputes(t) for t in range(3)] == ["read", "read", "write"]

@@ -203,10 +203,8 @@ def test_rings_hold_what_a_loop_over_environments_and_states_puts_there(seed: in
     environments, capacity = [(1, 3), (2, 20), (5, 60), (3, 7)][seed % 4]
     kept, naive = replay(environments, capacity), Rings(environments)
     for steps in (4, 17, 1, 9, 30):
-        size, ended = (
-            (steps, environments),
-            torch.rand(steps, environments, generator=draws) < [0, 0.05, 0.4, 1][seed // 4 % 4],
-        )
+        size, often = (steps, environments), [0, 0.05, 0.4, 1][seed // 4 % 4]
+        ended = torch.rand(size, generator=draws) < often
         states, actions = torch.rand(*size, 3, generator=draws), torch.rand(*size, 1, generator=draws)
         roll = Roll(states, actions, ended, torch.rand(int(ended.sum()), 3, generator=draws))
         kept.extend(roll)
@@ -224,3 +222,12 @@ def test_a_kept_replay_draws_the_same() -> None:
         kept.extend(Past([[5], [5]]).roll(3))
     drawn, again = (kept.sample(50, Generator().manual_seed(3)) for kept in (first, second))
     assert all(torch.equal(a, b) for a, b in zip(drawn, again, strict=True))
+
+
+def test_what_was_loaded_is_not_changed_by_what_goes_on_from_it() -> None:
+    first, second = replay(1, 10), replay(1, 10)
+    first.extend(Past([[100]]).roll(20))
+    loaded = first.state_dict()
+    second.load_state_dict(loaded)
+    second.under_way()  # an episode of which not all is kept is over
+    assert loaded["open"].tolist() == [10]

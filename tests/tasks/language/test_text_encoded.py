@@ -8,7 +8,7 @@ import pytest
 from tasks.language import encoded
 from tasks.language.encoded import Block, blocks
 from tasks.language.shards import HashShare, MemoryShard
-from tasks.language.tokenizer import Tokenizer
+from tasks.language.tokenizer import Tokenizer, trained_tokenizer
 from tasks.processes import Share
 
 TEXTS: tuple[object, ...] = (*(f"text {n} " + "word " * (n % 5) for n in range(19)), "", None, "the end", None)
@@ -42,6 +42,7 @@ def test_what_is_kept_comes_as_what_is_read(tokenizer: Tokenizer, share: Share, 
     assert one == other
 
 
+@pytest.mark.filterwarnings("ignore:memory:UserWarning")
 def test_a_text_in_memory_is_encoded_once_on_a_machine(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     shard, counted = MemoryShard(("one text of this test", "and another")), []
 
@@ -57,3 +58,11 @@ def test_a_text_in_memory_is_encoded_once_on_a_machine(tokenizer: Tokenizer, mon
     assert all(np.array_equal(mine, other) for mine, other in zip(first, again, strict=True))
     encoded.encoded(MemoryShard((*shard.texts, "")), tokenizer)
     assert counted == [2, 3]
+    unread = encoded.encoded(MemoryShard((*shard.texts, None)), tokenizer)  # type: ignore[arg-type]
+    assert unread.unread.tolist() == [False, False, True]
+    encoded.encoded(shard, trained_tokenizer(["another"], 300))
+    assert counted == [2, 3, 3, 2]
+    monkeypatch.setattr(encoded.tokenizers, "__version__", "another")
+    encoded.encoded.cache_clear()
+    encoded.encoded(shard, tokenizer)
+    assert counted == [2, 3, 3, 2, 2]
