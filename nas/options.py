@@ -208,7 +208,7 @@ OPTIONS: Mapping[str, Any] = {
     ),
     "axis_of": _argument("AXIS", "A column that tells architectures apart: topology, depth, recipe_lr ..."),
     "metric": _option("--metric", "The column that was measured. Default: the task's first metric.", _TEXT, "NAME"),
-    "at": _option("--at", "The cost at which architectures are equal, in place of their shape.", _TEXT, "flops|params"),
+    "at": _option("--at", "The cost (flops, params) at which architectures are equal, not their shape.", _TEXT, "COST"),
     "sql": _option("--sql", 'Ask in SQL: "SELECT topology, max(accuracy) FROM rows GROUP BY topology".', _TEXT),
     "by": _option("--by", "Instead of the sums, counts of each layer, or of each operator.", _TEXT, "layer|operator"),
     "port": _option("--port", "Where the dashboard listens, on this machine alone.", int),

@@ -5,7 +5,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from nas.colours import looks
+from nas.colours import Look, looks
 from nas.objectives import COSTS
 from results.row import Direction
 from search_spaces.errors import UserError
@@ -173,26 +173,25 @@ def draw_effects(found: "Mapping[str, Effects]") -> "Figure":
     """Draw what each value of an axis is worth and its interval: a panel a task, the values in one order."""
     from matplotlib.figure import Figure
 
-    order = _in_one_order([one.records() for one in found.values()])
+    lines = {task: _named_records(one) for task, one in found.items()}
+    order = _in_one_order([*lines.values()])
+    drawn = _looks_by_name([line for own in lines.values() for line in own])
     across, down = min(4, len(found)), -(-len(found) // 4)  # more of them would be too small on a page
     figure = Figure(figsize=(2 + 3 * across, down * (1.2 + 0.22 * len(order))), layout="constrained")
     panels = [*figure.subplots(down, across, sharey=True, squeeze=False).flat]
     for axes in panels[len(found) :]:
         axes.set_visible(False)
-    for axes, (name, one) in zip(panels, found.items(), strict=False):
-        drawn = looks(order) if one.axis == "topology" else {}
-        for line in one.records():
-            value, over = str(line["value"]), line["over"]
+    for axes, (task, one) in zip(panels, found.items(), strict=False):
+        for line in lines[task]:
+            name, over = line["name"], line["over"]
             ends = [[over - line["low"]], [line["high"] - over]] if line["low"] is not None else None
-            marker, colour = (drawn[value].marker.code, drawn[value].colour) if value in drawn else ("o", "black")
-            axes.errorbar([over], [order[value]], xerr=ends, fmt=marker, color=colour, elinewidth=0.8, markersize=5)
+            marker, colour = (drawn[name].marker.code, drawn[name].colour) if one.axis == "topology" else ("o", "black")
+            axes.errorbar([over], [order[name]], xerr=ends, fmt=marker, color=colour, elinewidth=0.8, markersize=5)
         axes.axvline(0, color="grey", linewidth=0.8)
         axes.locator_params(axis="x", nbins=4)  # more of them touch in a panel so narrow
         axes.xaxis.set_inverted(one.direction == "min")  # better is to the right
-        axes.set_xlabel(
-            _as_it_is(f"{one.metric} over {one.values[0]}{'' if one.direction == 'max' else ' (less is better)'}")
-        )
-        axes.set_title(_as_it_is(fill(f"{name}{f', at equal {one.at}' if one.at else ''}", 40)), loc="left", fontsize=9)
+        axes.set_xlabel(_as_it_is(f"{one.metric} over {one.values[0]}, better to the right"))
+        axes.set_title(_as_it_is(fill(f"{task}{f', at equal {one.at}' if one.at else ''}", 40)), loc="left", fontsize=9)
         axes.set_yticks([*order.values()], map(_as_it_is, order), fontsize=8)
         axes.grid(alpha=0.25)
     return figure
@@ -220,12 +219,27 @@ def draw_coordinates(records: Sequence[Mapping[str, Any]], widths: Sequence[int]
     return figure
 
 
+def _named_records(one: "Effects") -> list[dict[str, Any]]:
+    """A line a value with its `name`, which is one for all tasks: a topology's has no options where it stands once."""
+    from results.effects import plain_names
+
+    names = {one.values[place]: str(name) for name, place in plain_names(one.values).items()}
+    return [{**line, "name": names[line["value"]]} for line in one.records()]
+
+
+def _looks_by_name(lines: Sequence[Mapping[str, Any]]) -> dict[str, Look]:
+    """Name -> the look of the first value that has it."""
+    values = {line["name"]: str(line["value"]) for line in reversed(lines)}
+    of_value = looks(values.values())
+    return {name: of_value[value] for name, value in values.items()}
+
+
 def _in_one_order(tasks: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, int]:
-    """Every value of the axis -> its height: the best, in the mean over tasks of its share of those below, on top."""
+    """Every name -> its height: the best, in the mean over tasks of its share of those below, is on top."""
     shares: dict[str, list[float]] = {}
     for lines in tasks:
         for place, line in enumerate(lines):
-            shares.setdefault(str(line["value"]), []).append(1 - place / max(len(lines) - 1, 1))
+            shares.setdefault(line["name"], []).append(1 - place / max(len(lines) - 1, 1))
     order = sorted(shares, key=lambda value: sum(shares[value]) / len(shares[value]))
     return {value: height for height, value in enumerate(order)}
 

@@ -84,6 +84,8 @@ class Study:
             elif name.startswith("test_") and name[5:] in self.directions:
                 found[name] = self.directions[name[5:]]
             elif name in self.column_names and name not in {*self.directions, *COSTS}:
+                if not table.has_numbers(self.schema.field(name)):
+                    raise UserError(f"column {name!r} has no numbers, to be large or small. Ask a metric or a cost.")
                 raise UserError(f'whether {name!r} is to be large or small is not known. Ask for "max {name}", or min.')
             else:
                 found |= resolve([name], self.directions)
@@ -125,21 +127,22 @@ class Study:
         Args:
             axis: A column that tells architectures apart: `topology`, `depth`, `recipe_lr` ...
             metric: A column, as "max NAME" where it is no metric and no cost. Default: the first metric of each task.
-            at: `flops` or `params`, at which architectures are equal in place of their shape.
+            at: A cost, as `flops` or `params`, at which architectures are equal in place of their shape.
 
         Raises:
             UserError: An unknown column or cost, or nothing to be held against anything.
         """
         from results.effects import comparable, effects  # SciPy, which takes a quarter of a second to import
 
-        if at is not None and at not in COSTS:
-            raise unknown("cost", at, COSTS)
         if not (self._rows or self._flat):
             raise UserError("there is no row to be held against another. Ask others, or leave --where out.")
+        costs = [name for name in COSTS if name in self.column_names]
+        if at is not None and at not in costs:
+            raise unknown("cost", at, costs)
         if axis in COSTS or axis.removesuffix("_se").removeprefix("test_") in self.directions:
             raise UserError(f"an axis tells architectures apart, and {axis!r} follows from them. Ask topology.")
         asked = self.directions if metric is None else self.directions_of([metric])
-        table.require(self.column_names, [axis, *({} if metric is None else asked), *filter(None, [at])])
+        table.require(self.column_names, [axis, *({} if metric is None else asked)])
         if not asked:
             raise UserError(f'study {self.name!r} has no row that says what its metrics are. Give --metric "max NAME".')
         groups, found, reason = comparable(self.table.to_pylist()), {}, self.nothing_complete()

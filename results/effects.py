@@ -129,7 +129,7 @@ def effects(lines: Sequence[Record], axis: str, metric: str, direction: Directio
     if not kept:
         raise UserError(
             f"no two values of {axis!r} have {metric!r} with all else equal, so that nothing is held against anything. "
-            f"Give rows that have{'' if at else ', or --at flops'}."
+            f"Give rows {'of more architectures, or leave --at out' if at else 'that have, or --at flops'}."
         )
     fitted = inverse @ matrix.T @ measured
     freedom = len(units) - int(np.linalg.matrix_rank(matrix))
@@ -158,12 +158,12 @@ def agreement(one: Effects, other: Effects) -> dict[str, Any] | None:
     between what the values may be worth by their errors, which lie nearer to 0 than `tau` where these are large.
     None where they have fewer than three values in common.
     """
-    first, second = _named(one.values), _named(other.values)
+    first, second = plain_names(one.values), plain_names(other.values)
     common = [name for name in first if name in second]
     if len(common) < 3:
         return None
     signs = [1.0 if each.direction == "max" else -1.0 for each in (one, other)]
-    places = [[named[name] for name in common] for named in (first, second)]
+    places = [[each[name] for name in common] for each in (first, second)]
     tau = _tau(*(sign * each.over[place] for sign, each, place in zip(signs, (one, other), places, strict=True)))
     found: dict[str, Any] = {"values": len(common), "tau": float(tau), "low": None, "high": None}
     if min(one.freedom, other.freedom) > 0:
@@ -174,8 +174,8 @@ def agreement(one: Effects, other: Effects) -> dict[str, Any] | None:
     return found
 
 
-def _named(values: Sequence[Any]) -> dict[Any, int]:
-    """Value -> its place; a topology's name without its options where no other has that name."""
+def plain_names(values: Sequence[Any]) -> dict[Any, int]:
+    """Values by their names -> their places; a topology's name is without options where no other has it."""
     names = [str(value).partition("(")[0] for value in values]
     return {
         name if names.count(name) == 1 else value: i for i, (name, value) in enumerate(zip(names, values, strict=True))
@@ -240,13 +240,17 @@ def _at_shape(lines: Sequence[Record], axis: str, metric: str) -> tuple[Sequence
 
 
 def _at_cost(lines: Sequence[Record], axis: str, metric: str, cost: str) -> tuple[Sequence[Record], Array]:
-    """What counts once, and what is expected of its cost and topology: n, [n, terms]."""
-    units = _averaged([line for line in lines if line.get(cost)], metric, [axis, *_others(lines, axis)])
+    """What counts once, and what is expected of its cost, its topology and, of one shape, its seed: n, [n, terms]."""
+    others, told = _others(lines, axis), [line for line in lines if line.get(cost)]
+    is_one_shape = len({_place(line, others) for line in told}) == 1
+    units = told if is_one_shape else _averaged(told, metric, [axis, *others])
     logs = np.array([log(unit[cost]) for unit in units])
     line = (logs - logs.mean()) / (logs.std() or 1.0) if len(logs) else logs
     terms = np.stack([line**power for power in range(_DEGREE + 1)], axis=1)
     topologies = [unit.get("topology") for unit in units] if axis != "topology" else []
-    return units, np.hstack([terms, _indicators(topologies)[:, 1:]]) if topologies else terms
+    seeds = [unit.get("seed") for unit in units] if is_one_shape else []
+    due = [_indicators(keys)[:, 1:] for keys in (topologies, seeds) if keys]
+    return units, np.hstack([terms, *due])
 
 
 def _indicators(keys: Sequence[Any], known: Sequence[Any] | None = None) -> Array:

@@ -188,9 +188,14 @@ def keep(table: pa.Table, mask: NDArray[np.bool_]) -> pa.Table:
     return table.filter(pa.BooleanArray.from_buffers(pa.bool_(), len(mask), [None, bits]))
 
 
+def has_numbers(field: pa.Field) -> bool:
+    """Whether a column is of numbers."""
+    return bool(pa.types.is_floating(field.type) or pa.types.is_integer(field.type))
+
+
 def measured(fields: Sequence[pa.Field]) -> list[str]:
     """The columns of numbers, of those that there are, that may have been measured; standard errors left out."""
-    known = {one.name for one in fields if pa.types.is_floating(one.type) or pa.types.is_integer(one.type)}
+    known = {one.name for one in fields if has_numbers(one)}
     own = [name for name in known if name not in FIXED and not name.startswith(("recipe_", "version_"))]
     errors = {f"{name}_se" for name in own}
     return [one.name for one in fields if one.name in {*own} - errors]

@@ -191,7 +191,8 @@ def _print_answer(
         if chosen is not None:
             telling = [column for column in chosen if column in part.column_names]
         how_many = f"{most} of {len(part)}" if most < len(part) else f"{len(part)}"
-        _print(query(part, columns=telling, limit=most), f"{name}{how_many} lines from {of} rows", format)
+        shown = query(part, columns=telling, limit=most)
+        _print(shown, f"{name}{how_many} {'line' if how_many == '1' else 'lines'} from {of} rows", format)
 
 
 def _asked(

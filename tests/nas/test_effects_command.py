@@ -73,7 +73,7 @@ def test_a_file_has_a_line_a_value_of_each_task(
         *(("speech", name) for name in ("rmt", "resnet", "dca")),
     ]
     picture = (tmp_path / "p.svg").read_text(encoding="utf-8")
-    assert all(f"<!-- {text} -->" in picture for text in ("sight", "speech", "dca", "accuracy over resnet"))
+    assert all(f"<!-- {text} -->" in picture for text in ("sight", "speech", "dca", "accuracy over resnet, better to the right"))
 
 
 @pytest.mark.parametrize(
@@ -161,3 +161,42 @@ def test_seven_tasks_are_drawn_four_a_line() -> None:
     shown = [axes for axes in panels if axes.get_visible()]
     assert [axes.get_title(loc="left") for axes in shown] == [f"task {n}" for n in range(7)]
     assert [axes.get_subplotspec().colspan.start for axes in shown] == [0, 1, 2, 3, 0, 1, 2]
+
+
+def test_a_topology_stands_on_one_line_of_all_panels_whatever_its_options() -> None:
+    options = {"sight": ("resnet", "rmt(keys=32)", "dca", "dca(k=2)"), "text": ("resnet", "rmt", "dca")}
+    rows = [
+        a_row(task=task, seed=seed, architecture=replace(LITTLE, topology=topology))
+        for task, topologies in options.items()
+        for topology in topologies
+        for seed in range(3)
+    ]
+    [sight, _] = draw_effects(Study("toys", "", rows).effects("topology")).axes
+    assert {label.get_text() for label in sight.get_yticklabels()} == {"resnet", "rmt", "dca", "dca(k=2)"}
+    assert sight.get_xlabel() == "accuracy over resnet, better to the right"
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--metric", "topology"], "column 'topology' has no numbers, to be large or small. Ask a metric or a cost."),
+        (["--at", "latency_ms"], "unknown cost 'latency_ms'. Choose from: elementwise_flops, embedding_params, flops, macs, "),
+        (["--at", "flop"], "unknown cost 'flop'. Did you mean 'flops'?"),
+    ],
+)
+def test_options_that_cannot_be_are_a_line(
+    options: list[str], says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = run(monkeypatch, capsys, ["stdlib-lm-topologies"], "topology", *options)
+    assert code == 2
+    assert says in err
+
+
+def test_where_nothing_was_measured_twice_it_says_that_there_are_no_intervals(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = "no intervals: nothing was measured twice. Give rows of more seeds or shapes."
+    _, alone, _ = run(monkeypatch, capsys, ["stdlib-lm-topologies"], "topology", "--where", "seed = 0")
+    _, all_seeds, _ = run(monkeypatch, capsys, ["stdlib-lm-topologies"], "topology")
+    assert told in alone
+    assert told not in all_seeds

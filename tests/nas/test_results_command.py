@@ -108,7 +108,7 @@ def test_a_terminal_shows_a_table_for_each_task(study: Study, capsys: pytest.Cap
     query_rows(both, by="topology")
     out = capsys.readouterr().out
     assert "any: 2 lines from 12 rows" in out
-    assert "other: 1 lines from 12 rows" in out
+    assert "other: 1 line from 12 rows" in out
     query_rows(both, best="accuracy")
     out = capsys.readouterr().out
     assert "chance" in out

@@ -112,6 +112,21 @@ def test_at_equal_cost_what_that_cost_gives_anyway_is_taken_out() -> None:
     assert (over["dca"]["over"], over["rmt"]["over"]) == (pytest.approx(0.3), pytest.approx(-2.0))
 
 
+def test_at_equal_cost_of_one_shape_differences_are_paired_by_seed() -> None:
+    noise = {"resnet": (0.1, 3.1, -5.2), "dca": (0.6, 3.7, -4.9), "rmt": (0.2, 3.0, -5.0)}  # by seed, above all
+    lines = [line(name, 2, seed, value, flops=1000) for name, row in noise.items() for seed, value in enumerate(row)]
+    found, paired = worth(lines, at="flops"), worth(lines)
+    for name, column in product(("dca", "rmt"), ("over", "low", "high", "n")):
+        assert found[name][column] == pytest.approx(paired[name][column])
+    assert found["dca"]["than"] == "better"
+
+
+def test_nothing_at_equal_cost_says_what_to_give() -> None:
+    lines = [line(name, 2, 0, 0.5, flops=flops) for name, flops in (("resnet", 1000), ("dca", 2000))]
+    with pytest.raises(UserError, match="Give rows of more architectures, or leave --at out"):
+        worth(lines, at="flops")
+
+
 def test_what_is_not_complete_or_has_no_number_takes_no_part() -> None:
     lines = [line("resnet", 1, 0, 0.1), line("dca", 1, 0, 0.2), line("dca", 1, 1, 0.9) | {"status": "pruned"}]
     lines += [line("resnet", 1, 1, float("nan")), line("resnet", 1, 2, 0.1) | {"accuracy": None}]
