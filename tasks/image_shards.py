@@ -1,170 +1,123 @@
-"""Images in webdataset shards: tar files that are read from front to back, through timm.
+"""Images in webdataset shards: tar files in which each image lies beside its class.
 
-Shapes: C = channels, H and W = height and width of an image.
+Where each lies is looked up once and kept: so they are read in any order and from any place on, as those in folders.
 """
 
 import hashlib
+import io
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+import tarfile
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from importlib.util import find_spec
-from itertools import count, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import torch
-from timm.data import create_dataset
-from torch import Generator
-from torch.utils.data import DataLoader
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
 
 from search_spaces.errors import UserError
 from search_spaces.files import regular
-from tasks.batches import Batch
-from tasks.image_sources import state_of
-from tasks.images import Transform
-from tasks.processes import ALONE, Share
-from tasks.splits import Augment, DataPosition, Part, Splits, derived_seed
+from tasks.cache import Arrays, cached_arrays
+from tasks.image_sources import ImageSource, check_member, state_of
+from tasks.progress import said_if_slow
 
 LISTING = "_info.json"
 """What such a folder has: for each split its shards, and how many images are in each."""
 
+IMAGES = ("jpg", "jpeg", "png", "webp")
+"""What an image's name ends in; its class is in a file of the same name that ends in `cls`."""
 
-_NAME = re.compile(r"[\w.-][\w./-]*")
-_MOST_LISTING = 2**26
+_RULE = 1
+"""Of what is looked up; other arrays have another number."""
+
+_PARTS = re.compile(r"((?:.*/)?[^./]+)\.([^/]*)")
+"""A name up to the first dot, which is the example's, and what it ends in, as the package webdataset reads them."""
+
+_SHARD_NAME = re.compile(r"[\w.-][\w./-]*")
+_MOST_LISTING, _MOST_CLASS = 2**26, 32
 """Bytes."""
 
 
 @dataclass(frozen=True)
 class ImageShard:
-    """One tar file, how many images are in it, and `state_of` the file."""
+    """One tar file below the folder, how many images are in it, and `state_of` the file."""
 
     name: str
     images: int
     state: str
 
 
+class Place(NamedTuple):
+    """Where an image lies in its shard, in bytes, and its class."""
+
+    start: int
+    size: int
+    label: int
+
+
 @dataclass(frozen=True)
-class ShardSplits(Splits):
-    """Images that are read in the order of shuffled shards, and shuffled among those read next to one another.
-
-    Validation is held out from the training shards: those whose names have the smallest hashes, until they have a
-    twentieth of the images, or 10,000. Test is the published validation split.
-
-    Other than everywhere else, the numbers depend on how many processes read, and a continued training reads its
-    epoch again up to where it stood.
+class ShardImages:
+    """The images of some shards, each by its number.
 
     Attributes:
-        folder: Where the shards and their listing are.
-        train: The training shards as published.
-        test: The validation shards as published.
-        classes: How many classes the images are in; shards do not say.
-        changed: The recipe to what changes a training image.
-        plain: What becomes of an image that is measured.
-        augment: Changes training batches.
-
-    Raises:
-        UserError: There is one shard to train on, or the package webdataset is missing.
+        folder: Where the shards are.
+        shards: These.
+        places: Of all images: `shard`, its number, and the parts of a `Place`, [images] each.
     """
 
     folder: Path
-    train: tuple[ImageShard, ...]
-    test: tuple[ImageShard, ...]
-    classes: int
-    changed: Callable[[Any], Transform]
-    plain: Transform
-    augment: Augment
+    shards: tuple[ImageShard, ...]
+    places: Mapping[str, NDArray[Any]]
 
-    def __post_init__(self) -> None:
-        if find_spec("webdataset") is None:
-            raise UserError("webdataset shards are read by the package webdataset: pip install webdataset.")
-        if not self._parted[1]:
-            raise UserError(f"one of at least two training shards is held out for validation, got {len(self.train)}.")
+    def __len__(self) -> int:
+        return len(self.places["label"])
 
-    @property
-    def fingerprint(self) -> str:
-        """Of the shards' names, and of their files' sizes and times."""
-        return hashlib.sha256(repr((self.train, self.test)).encode()).hexdigest()[:12]
-
-    @property
-    def examples(self) -> int:
-        """How many images there are to train on."""
-        return _total(self._parted[1])
-
-    @cached_property
-    def _parted(self) -> tuple[tuple[ImageShard, ...], tuple[ImageShard, ...]]:
-        """The training shards that are held out, and the others."""
-        wanted = min(10_000, _total(self.train) / 20)
-        by_hash = sorted(self.train, key=lambda shard: hashlib.sha256(shard.name.encode()).digest())
-        enough = next(n for n in range(1, len(by_hash) + 1) if _total(by_hash[:n]) >= wanted)
-        return tuple(by_hash[:enough]), tuple(by_hash[enough:])
-
-    def training(
-        self, recipe: Any, seed: int, start: DataPosition, device: torch.device, share: Share = ALONE
-    ) -> Iterator[tuple[Batch, DataPosition]]:
-        """Batches of shuffled and changed images; the position is the number of micro-batches.
-
-        Of several processes timm gives each other shards in each epoch.
-        """
-        size, per_epoch, number = recipe.micro_batch // share.of, recipe.micro_batches(self.examples), sum(start)
-        images = self._images(self._parted[1], self.changed(recipe), size, derived_seed(seed, "shards"))
-        loaders = min(max(1, recipe.loaders), max(1, len(self._parted[1]) // share.of))
-        purpose = ("augmentation",) if share.of == 1 else ("augmentation", share.rank)
-        generator = Generator(device)
-        for epoch in count(number // per_epoch):
-            images.set_epoch(epoch)
-            draws = Generator().manual_seed(derived_seed(seed, "images", epoch))
-            loader = DataLoader(images, size, drop_last=True, num_workers=loaders, generator=draws)
-            for inputs, labels in islice(loader, number % per_epoch, per_epoch):
-                generator.manual_seed(derived_seed(seed, *purpose, number))
-                number += 1
-                yield self.augment((inputs.to(device), labels.to(device)), recipe, generator), (number,)
-
-    def measured(self, part: Part, recipe: Any, device: torch.device, share: Share = ALONE) -> Iterator[Batch]:
-        """Batches in the order of the shards, of which each process reads its own."""
-        shards, left = _first(self._parted[0] if part == "validation" else self.test, recipe.measured, share)
-        if not shards:
-            return
-        images = self._images(shards, self.plain)
-        reader = images.reader
-        reader.dist_rank, reader.dist_num_replicas, reader.global_num_workers = (
-            0,
-            1,
-            1,
-        )  # timm would deal them out again
-        for inputs, labels in DataLoader(images, recipe.micro_batch):
-            yield inputs[:left].to(device), labels[:left].to(device)
-            left -= len(inputs)
-            if left <= 0:
-                return
-
-    def _images(self, shards: tuple[ImageShard, ...], transform: Transform, batch: int = 0, seed: int = 0) -> Any:
-        """A timm data set of these shards, shuffled for batches of that size, or as they are."""
-        images = create_dataset(
-            "wds/",
-            root=str(self.folder),
-            split="::".join(shard.name for shard in shards),
-            num_samples=_total(shards),
-            is_training=batch > 0,
-            batch_size=max(1, batch),
-            seed=seed,
-        )
-        images.transform = transform
-        return images
+    def __getitem__(self, index: int) -> tuple[Image.Image, int]:
+        """Raises OSError, with the shard's name, where the image cannot be read."""
+        shard, start, size, label = (int(self.places[name][index]) for name in ("shard", *Place._fields))
+        path = self.folder / self.shards[shard].name
+        try:
+            with path.open("rb") as file:  # not kept open: there are more shards than a process may have files
+                file.seek(start)
+                return Image.open(io.BytesIO(file.read(size))).convert("RGB"), label
+        except OSError as error:
+            raise OSError(f"the image at byte {start:,} of {str(path)!r} cannot be read: {error}") from error
 
 
-def shards(folder: Path, splits: tuple[str, ...]) -> tuple[ImageShard, ...]:
+def shard_source(folder: Path, splits: tuple[str, ...], classes: int) -> ImageSource:
+    """The images of the first of these splits that a folder's listing has.
+
+    Raises:
+        UserError: It has none of them, or a shard cannot be read or holds something else than is listed.
+    """
+    found = listed(folder, splits)
+    digest = hashlib.sha256(f"{_RULE} {classes} {folder.resolve()} {found}".encode()).hexdigest()
+
+    def make() -> Arrays:
+        with said_if_slow(f"looking up the images of {len(found):,} shards ..."):
+            places = [_places(folder, shard, classes) for shard in found]
+        columns = np.array([place for own in places for place in own], dtype=np.int64).reshape(-1, len(Place._fields))
+        numbers = np.repeat(np.arange(len(found)), [len(own) for own in places])
+        return {"shard": numbers, **dict(zip(Place._fields, np.ascontiguousarray(columns.T), strict=True))}
+
+    places = cached_arrays(f"shards/{digest}.safetensors", make)
+    return ImageSource(ShardImages(folder, found, places), {str(label): label for label in range(classes)}, found)
+
+
+def listed(folder: Path, splits: tuple[str, ...]) -> tuple[ImageShard, ...]:
     """The shards of the first of these splits that the folder's listing has.
 
     Raises:
         UserError: It has none of them, or it or a shard cannot be read.
     """
     try:
-        listed: Mapping[str, Any] = json.loads(regular(folder / LISTING, _MOST_LISTING).read_text())["splits"]
-        found = next(listed[split] for split in splits if split in listed)
+        lists: Mapping[str, Any] = json.loads(regular(folder / LISTING, _MOST_LISTING).read_text())["splits"]
+        found = next(lists[split] for split in splits if split in lists)
         names: list[str] = list(map(_file_name, found["filenames"]))
-        return tuple(map(ImageShard, names, found["shard_lengths"], [state_of(folder / name) for name in names]))
+        states = [state_of(folder / name) for name in names]
+        return tuple(map(ImageShard, names, map(int, found["shard_lengths"]), states))
     except UserError:
         raise
     except (OSError, ValueError, KeyError, TypeError, RecursionError, StopIteration) as error:
@@ -175,22 +128,55 @@ def shards(folder: Path, splits: tuple[str, ...]) -> tuple[ImageShard, ...]:
 
 
 def _file_name(name: str) -> str:
-    """A shard's name as it is listed: of a file below the folder, and nothing that webdataset reads as a command."""
-    if not _NAME.fullmatch(name) or ".." in name.split("/"):
+    """A shard's name as it is listed: of a file below the folder."""
+    if not _SHARD_NAME.fullmatch(name) or ".." in name.split("/"):
         raise UserError(f"a shard is a file below its folder, of letters, digits, . _ - and /, got {name!r:.80}.")
     return name
 
 
-def _first(shards: tuple[ImageShard, ...], limit: int, share: Share) -> tuple[tuple[ImageShard, ...], int]:
-    """A process's own of the shards that hold the first images, 0 being all, and how many of these are in them."""
-    left, own, images = limit or _total(shards), [], 0
-    for number, shard in enumerate(shards):
-        if left > 0 and number % share.of == share.rank:
-            own.append(shard)
-            images += min(left, shard.images)
-        left -= shard.images
-    return tuple(own), images
+def _places(folder: Path, shard: ImageShard, classes: int) -> list[Place]:
+    """Where the images of a shard lie, in their order. Raises UserError where it is not as listed."""
+    path = folder / shard.name
+    try:
+        with tarfile.open(path, "r:") as tar:
+            found = list(_examples(tar, path, classes))
+    except (tarfile.TarError, OSError, EOFError) as error:
+        raise UserError(f"{str(path)!r} cannot be read as a tar file that is not packed: {error}") from error
+    if len(found) != shard.images:
+        raise UserError(
+            f"{str(path)!r} must hold {shard.images} images with classes (.cls), as {LISTING} says, got {len(found)}."
+        )
+    return found
 
 
-def _total(shards: tuple[ImageShard, ...] | list[ImageShard]) -> int:
-    return sum(shard.images for shard in shards)
+def _examples(tar: tarfile.TarFile, path: Path, classes: int) -> Iterator[Place]:
+    """Each example's image and class, which stand next to each other under one name, in whatever order."""
+    name, image, label = "", None, None
+    for member in tar:
+        check_member(member, path)
+        parts = _PARTS.fullmatch(member.name)
+        if parts is None or not member.isreg():
+            continue
+        if parts[1] != name:
+            name, image, label = parts[1], None, None
+        ending = parts[2].lower()
+        if ending in IMAGES:
+            image = member
+        elif ending == "cls":
+            label = _label(tar, member, path, classes)
+        else:
+            continue
+        if image is not None and label is not None:
+            yield Place(image.offset_data, image.size, label)
+            image = label = None
+
+
+def _label(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path, classes: int) -> int:
+    file = tar.extractfile(member) if member.size <= _MOST_CLASS else None
+    text = file.read() if file is not None else b"..."
+    label = int(text) if text.strip().isdigit() else -1
+    if not 0 <= label < classes:
+        raise UserError(
+            f"{member.name!r} in {str(path)!r} must hold a class from 0 to {classes - 1}, got {text!r:.40}."
+        )
+    return label

@@ -94,22 +94,26 @@ def _folder(place: Path) -> ImageSource:
 
 
 def _tar(place: Path) -> ImageSource:
-    _check_members(place)
+    with tarfile.open(regular(place)) as tar:
+        for member in tar:
+            check_member(member, place)
     # Processes that read the same open file would move each other's place in it.
     reader = create_dataset("", root=str(place), cache_tarfiles=False).reader
     return ImageSource(Images(reader), reader.class_name_to_idx, [state_of(place), *reader.filenames()])
 
 
-def _check_members(place: Path) -> None:
-    """Refuse a tar file that holds anything but files and folders. Nothing of it is ever unpacked to the disk."""
-    with tarfile.open(regular(place)) as tar:
-        for member in tar:
-            outside = member.name.startswith("/") or ".." in Path(member.name).parts
-            if outside or member.issparse() or not (member.isreg() or member.isdir()):
-                raise UserError(
-                    f"a tar file of images holds files and folders below its own, got {member.name!r} in "
-                    f"{str(place)!r}: a link, a device, a file with holes or one outside. Pack it again."
-                )
+def check_member(member: tarfile.TarInfo, place: Path) -> None:
+    """Refuse what is neither a file nor a folder of a tar file at `place`. Nothing of it is ever unpacked to the disk.
+
+    Raises:
+        UserError: It is a link, a device, a file with holes, or outside.
+    """
+    outside = member.name.startswith("/") or ".." in Path(member.name).parts
+    if outside or member.issparse() or not (member.isreg() or member.isdir()):
+        raise UserError(
+            f"a tar file of images holds files and folders below its own, got {member.name!r} in "
+            f"{str(place)!r}: a link, a device, a file with holes or one outside. Pack it again."
+        )
 
 
 def _hugging_face(name: Path, split: str) -> ImageSource:

@@ -1,6 +1,7 @@
 """imagenet-vit: ImageNet, or any image data set laid out as it is."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from PIL import Image
@@ -9,8 +10,8 @@ from timm.data.auto_augment import RandAugment, posterize
 
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
-from tasks.image_shards import LISTING, ShardSplits, shards
-from tasks.image_sources import NAMES, source
+from tasks.image_shards import LISTING, shard_source
+from tasks.image_sources import NAMES, ImageSource, source
 from tasks.images import ImageSplits, Transform
 from tasks.settings import ShareOfOne, Whole
 from tasks.splits import Augment
@@ -85,10 +86,10 @@ class ImageNetViT(ViTTask):
         if self.data is None:
             return _IMAGENET
         splits = self.splits
-        assert isinstance(splits, ImageSplits | ShardSplits)
+        assert isinstance(splits, ImageSplits)
         return splits.classes
 
-    def load(self) -> ImageSplits | ShardSplits:
+    def load(self) -> ImageSplits:
         """Find the images; they are read when they are needed.
 
         Raises:
@@ -97,16 +98,18 @@ class ImageNetViT(ViTTask):
         if self.data is None:
             raise UserError(f"task {self.name!r} has no own data. Give --data FOLDER with train/ and validation/.")
         plain = create_transform(224, interpolation="bicubic", crop_pct=0.875)
-        if (self.data / LISTING).exists():
-            train_shards, test_shards = (shards(self.data, names) for names in NAMES.values())
-            return ShardSplits(self.data, train_shards, test_shards, _IMAGENET, _changed, plain, _mixed(_IMAGENET))
-        train, test = source(self.data, "train"), source(self.data, "validation")
+        train, test = (_images(self.data, split) for split in NAMES)
         if train.classes != test.classes:
             raise UserError(f"train and validation of {str(self.data)!r} must have the same classes (folder names).")
         if len(train.images) < 2:
             raise UserError(f"train of {str(self.data)!r} must hold 2 images or more, some to validate by, got 1.")
         held_out = min(10_000, -(-len(train.images) // 20))
         return ImageSplits(train, test, held_out, _changed, plain, _mixed(len(train.classes)))
+
+
+def _images(data: Path, split: str) -> ImageSource:
+    in_shards = (data / LISTING).exists()
+    return shard_source(data, NAMES[split], _IMAGENET) if in_shards else source(data, split)
 
 
 def _changed(recipe: ImageNetRecipe) -> Transform:

@@ -19,7 +19,7 @@ from results.row import Row
 from results.strict_json import BadRow, parse
 from search_spaces.checkpoint import RECORD, read_record
 from search_spaces.errors import UserError
-from tasks.image_shards import shards
+from tasks.image_shards import listed, shard_source
 from tasks.image_sources import source
 from tasks.language.corpus import folder_corpus
 from tasks.language.shards import MOST_LINE, JsonShard, read
@@ -129,7 +129,7 @@ def test_a_pipe_among_data_is_refused_and_not_waited_for(tmp_path: Path) -> None
         lambda: folder_corpus(tmp_path, "text"),
         lambda: tokenizer_at(tmp_path),
         lambda: read_record(tmp_path),
-        lambda: shards(tmp_path, ("train",)),
+        lambda: listed(tmp_path, ("train",)),
         lambda: lines.read(tmp_path / "rows.jsonl"),
     ):
         with pytest.raises(UserError, match="data must be in files"):
@@ -179,7 +179,10 @@ def member(name: str, **changes: Any) -> tarfile.TarInfo:
     ],
     ids=lambda info: str(info.name),
 )
-def test_an_archive_with_more_than_files_below_it_is_refused(tmp_path: Path, hostile: tarfile.TarInfo) -> None:
+@pytest.mark.parametrize("is_shard", [False, True], ids=["folder", "shard"])
+def test_an_archive_with_more_than_files_below_it_is_refused(
+    tmp_path: Path, hostile: tarfile.TarInfo, is_shard: bool
+) -> None:
     picture = io.BytesIO()
     Image.new("RGB", (4, 4)).save(picture, "png")
     with tarfile.open(tmp_path / "train.tar", "w", format=tarfile.PAX_FORMAT) as tar:
@@ -187,15 +190,21 @@ def test_an_archive_with_more_than_files_below_it_is_refused(tmp_path: Path, hos
         tar.addfile(good, io.BytesIO(picture.getvalue()))
         tar.addfile(hostile)
     with pytest.raises(UserError, match="a tar file of images holds files and folders below its own"):
-        source(tmp_path, "train")
-    assert {path.name for path in tmp_path.iterdir()} == {"train.tar"}
+        read_as_shard(tmp_path) if is_shard else source(tmp_path, "train")
+    assert {path.name for path in tmp_path.iterdir()} == {"train.tar", *(["_info.json"] if is_shard else [])}
+
+
+def read_as_shard(folder: Path, images: int = 1) -> None:
+    listing = {"splits": {"train": {"filenames": ["train.tar"], "shard_lengths": [images]}}}
+    (folder / "_info.json").write_text(json.dumps(listing))
+    shard_source(folder, ("train",), 10)
 
 
 @pytest.mark.parametrize("name", ["../a.tar", "/etc/a.tar", "pipe:touch it-ran", "{0..999999999}.tar", "a::b", "a b;c"])
 def test_a_listing_of_shards_names_files_below_it_and_no_commands(tmp_path: Path, name: str) -> None:
     (tmp_path / "_info.json").write_text(json.dumps({"splits": {"train": {"filenames": [name], "shard_lengths": [1]}}}))
     with pytest.raises(UserError, match="a shard is a file below its folder"):
-        shards(tmp_path, ("train",))
+        listed(tmp_path, ("train",))
 
 
 def test_an_image_that_unpacks_to_a_huge_one_is_refused_and_not_unpacked(

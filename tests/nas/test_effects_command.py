@@ -11,6 +11,7 @@ import pytest
 
 import nas
 from nas.cli import main
+from nas.colours import looks
 from nas.picture import draw_effects
 from nas.study import Study
 from results.row import Direction
@@ -73,7 +74,10 @@ def test_a_file_has_a_line_a_value_of_each_task(
         *(("speech", name) for name in ("rmt", "resnet", "dca")),
     ]
     picture = (tmp_path / "p.svg").read_text(encoding="utf-8")
-    assert all(f"<!-- {text} -->" in picture for text in ("sight", "speech", "dca", "accuracy over resnet, better to the right"))
+    assert all(
+        f"<!-- {text} -->" in picture
+        for text in ("sight", "speech", "dca", "accuracy over resnet, better to the right")
+    )
 
 
 @pytest.mark.parametrize(
@@ -171,16 +175,22 @@ def test_a_topology_stands_on_one_line_of_all_panels_whatever_its_options() -> N
         for topology in topologies
         for seed in range(3)
     ]
-    [sight, _] = draw_effects(Study("toys", "", rows).effects("topology")).axes
+    [sight, text] = draw_effects(Study("toys", "", rows).effects("topology")).axes
     assert {label.get_text() for label in sight.get_yticklabels()} == {"resnet", "rmt", "dca", "dca(k=2)"}
     assert sight.get_xlabel() == "accuracy over resnet, better to the right"
+    drawn = {line.get_color() for panel in (sight, text) for line in panel.lines}
+    assert looks(["resnet", "rmt(keys=32)", "dca", "dca(k=2)"])["rmt(keys=32)"].colour in drawn
+    assert looks(["resnet", "rmt", "dca", "dca(k=2)"])["rmt"].colour not in drawn
 
 
 @pytest.mark.parametrize(
     ("options", "says"),
     [
         (["--metric", "topology"], "column 'topology' has no numbers, to be large or small. Ask a metric or a cost."),
-        (["--at", "latency_ms"], "unknown cost 'latency_ms'. Choose from: elementwise_flops, embedding_params, flops, macs, "),
+        (
+            ["--at", "latency_ms"],
+            "unknown cost 'latency_ms'. Choose from: elementwise_flops, embedding_params, flops, macs, ",
+        ),
         (["--at", "flop"], "unknown cost 'flop'. Did you mean 'flops'?"),
     ],
 )

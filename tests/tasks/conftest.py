@@ -64,7 +64,6 @@ def image_folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def image_shards(image_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same images in webdataset shards of 6, with the listing that timm reads."""
-    pytest.importorskip("webdataset")
     folder = tmp_path_factory.mktemp("shards")
     listing = {}
     for split in ("train", "val"):

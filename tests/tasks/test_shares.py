@@ -13,7 +13,6 @@ from PIL import Image
 from torch import Generator, Tensor
 
 from tasks.batches import Batch
-from tasks.image_shards import ShardSplits
 from tasks.imagenet import ImageNetRecipe, ImageNetViT
 from tasks.images import ImageSplits
 from tasks.load import load_task
@@ -46,7 +45,7 @@ def splits(request: pytest.FixtureRequest) -> Splits:
         return TensorSplits((train, train), (validation, validation), (test, test))
     folder: Path = request.getfixturevalue("image_folder" if request.param == "images" else "image_shards")
     found = ImageNetViT(folder).load()
-    assert isinstance(found, ImageSplits if request.param == "images" else ShardSplits)
+    assert isinstance(found, ImageSplits)
     return replace(found, plain=pixels, changed=lambda recipe: pixels, augment=as_they_are)
 
 
@@ -65,7 +64,7 @@ def test_of_what_is_measured_nothing_is_missed_and_nothing_read_twice(splits: Sp
     assert set(alone.values()) == {1}
 
 
-@pytest.mark.parametrize("splits", KINDS[:2], indirect=True)
+@pytest.mark.parametrize("splits", KINDS, indirect=True)
 def test_of_every_micro_batch_nothing_is_missed_and_nothing_read_twice(splits: Splits) -> None:
     def batches(share: Share) -> list[Counter[int]]:
         found = islice(splits.training(RECIPE, 0, (), CPU, share), 9)
@@ -74,19 +73,6 @@ def test_of_every_micro_batch_nothing_is_missed_and_nothing_read_twice(splits: S
     together = [sum(parts, Counter()) for parts in zip(*map(batches, THREE), strict=True)]
     assert together == batches(ALONE)
     assert all(len(batch) == RECIPE.batch for batch in together)
-
-
-@pytest.mark.parametrize("splits", KINDS[2:], indirect=True)
-def test_of_an_epoch_of_shards_nothing_is_read_twice(splits: Splits, monkeypatch: pytest.MonkeyPatch) -> None:
-    def epoch(share: Share) -> Counter[int]:
-        monkeypatch.setattr("torch.distributed.is_initialized", lambda: True)
-        monkeypatch.setattr("torch.distributed.get_rank", lambda: share.rank)
-        monkeypatch.setattr("torch.distributed.get_world_size", lambda: share.of)
-        found = islice(splits.training(RECIPE, 0, (), CPU, share), splits.examples // RECIPE.batch)
-        return Counter(int(one) for (inputs, _), _ in found for one in inputs)
-
-    together = sum(map(epoch, THREE), Counter())
-    assert together.total() == len(together) == splits.examples == 18  # a shard of 6 for each
 
 
 def test_each_process_draws_its_own_dropout() -> None:
