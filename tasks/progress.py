@@ -139,6 +139,12 @@ class Progress:
             self._number = number
             self._bars.update(self._all, completed=number, last=printable(last))
 
+    def reach_at_once(self, number: int, last: str = "") -> None:
+        """Show that so many things are done, the last one for nothing: how long the others take, it does not tell."""
+        with self._lock:
+            self._number = number
+            self._bars.reset(self._all, completed=number, last=printable(last))
+
     def advance(self, last: str = "") -> None:
         """Show that one more is done; where there are words of it, they are a line where there is no terminal."""
         self.reach(self._number + 1, last)

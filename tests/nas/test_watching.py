@@ -26,6 +26,16 @@ def test_a_training_that_goes_on_is_counted_once(asked: dict[str, Any], capsys: 
     assert ["pruned: " in line for line in said] == [True, False, False]
 
 
+def test_what_is_known_already_is_no_work(asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    reached: list[tuple[str, int]] = []
+    for name in ("reach", "reach_at_once"):
+        monkeypatch.setattr(progress.Progress, name, lambda self, number, last, name=name: reached.append((name, number)))
+    words = {"preset": "smoke", "seeds": 1, "storage": asked["storage"]}
+    nas.compare(f"{TOYS}:Toy", topology=["resnet"], **words)
+    nas.compare(f"{TOYS}:Toy", topology=["resnet", "rmt"], **words)
+    assert reached == [("reach", 1), ("reach_at_once", 1), ("reach", 2)]
+
+
 def test_who_wants_to_know_more_is_told_of_beginnings_and_ends(
     asked: dict[str, Any], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

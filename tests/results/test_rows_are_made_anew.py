@@ -8,7 +8,7 @@ import pytest
 import nas
 from results.row import Row
 
-TABLES = ("digit-ranks-vit",)
+TABLES = ("digit-ranks-vit", "digits-vit-topologies", "stdlib-mlm-topologies")
 
 
 def cheapest(table: str) -> list[Row]:

@@ -37,6 +37,18 @@ def test_a_thing_under_way_is_told_with_its_step_and_its_time(monkeypatch: pytes
     )
 
 
+def test_what_was_done_before_does_not_tell_how_long_the_rest_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(progress, "_screen", lambda: Console(file=io.StringIO(), get_time=lambda: now[0]))
+    shown = Progress("trainings", 10)
+    for number in (1, 2, 3, 4):
+        shown.reach_at_once(number)
+    for number in (5, 6):
+        now[0] += 100
+        shown.reach(number)
+    assert shown._line() == "6/10 trainings, 0:06:40 left"
+
+
 def test_lines_come_ever_more_rarely() -> None:
     assert list(islice(progress._pauses(), 7)) == [2, 4, 8, 16, 32, 60, 60]
 
