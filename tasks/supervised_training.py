@@ -66,6 +66,7 @@ class SupervisedTraining(Training):
         self.steps = self._clock.steps(0) if recipe.hours else recipe.steps or recipe.total_steps(splits.examples)
         self.reports = frozenset() if recipe.hours else recipe.report_steps(self.steps)
         if recipe.compile:
+            torch.compiler.reset()  # torch gives up at the eighth form of one forward, of whatever networks
             network.compile()  # in place: its parameters keep their names
         self._network = network
         self._model = fabric.setup_module(network)  # what gradients are gathered through

@@ -29,7 +29,9 @@ def test_a_training_that_goes_on_is_counted_once(asked: dict[str, Any], capsys: 
 def test_what_is_known_already_is_no_work(asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     reached: list[tuple[str, int]] = []
     for name in ("reach", "reach_at_once"):
-        monkeypatch.setattr(progress.Progress, name, lambda self, number, last, name=name: reached.append((name, number)))
+        monkeypatch.setattr(
+            progress.Progress, name, lambda self, number, last, name=name: reached.append((name, number))
+        )
     words = {"preset": "smoke", "seeds": 1, "storage": asked["storage"]}
     nas.compare(f"{TOYS}:Toy", topology=["resnet"], **words)
     nas.compare(f"{TOYS}:Toy", topology=["resnet", "rmt"], **words)

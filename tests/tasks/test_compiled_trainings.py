@@ -1,0 +1,25 @@
+"""Trainings that are compiled, one after the other in one process, as a worker has them."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from tasks.load import load_task
+from tasks.run import Run
+
+MOONS = load_task(f"{Path(__file__).parent}/moons.py:Moons")
+plain = nn.Module.compile
+
+
+def test_each_is_compiled_however_many_were_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nn.Module, "compile", lambda network: plain(network, backend="eager"))
+    recipe = replace(MOONS.presets["smoke"], compile=True)
+    limits = {"recompile_limit": 2, "fail_on_recompile_limit_hit": True}  # torch gives up behind it, and says nothing
+    with torch._dynamo.config.patch(**limits):
+        for depth in (1, 2, 3):  # each in two forms, for training and for measuring
+            run = Run(architecture=replace(MOONS.base, depth=depth), recipe=recipe, seed=0)
+            eager = MOONS.fit(replace(run, recipe=replace(recipe, compile=False)))
+            assert MOONS.fit(run).metrics == pytest.approx(eager.metrics)
