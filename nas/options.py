@@ -191,7 +191,7 @@ OPTIONS: Mapping[str, Any] = {
     "pareto": _option("--pareto", "Keep the rows that nothing beats in these columns.", _TEXT, "A,B"),
     "columns": _option("--columns", "Columns to print, or `all`.", _TEXT, "A,B"),
     "order_by": _option("--order-by", "Columns to order by, each as NAME, or -NAME from the greatest.", _TEXT, "A,B"),
-    "limit": _option("--limit", "How many rows to print.", _NUMBER, min=1),
+    "limit": _option("--limit", "How many rows to print, or with --best of each task.", _NUMBER, min=1),
     "format": _option("--format", "How to print.", Format),
     "output": _option("--output -o", "Write there instead of the terminal.", _FILE, "FILE"),
     "new_file": _option("--output -o", "Where to write it. Default: a file of that name, here.", _FILE, "FILE.py"),

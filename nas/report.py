@@ -118,6 +118,21 @@ def front_columns(objectives: Sequence[str], metrics: Iterable[str]) -> list[str
     return list(dict.fromkeys(("key", *SHAPE_COLUMNS, "params", "flops", *objectives, *shown)))
 
 
+def check_alike(found: "Sequence[Standing]", what: str) -> None:
+    """Raise UserError where architectures cannot be held against each other, as `what` is to do."""
+    from results.columns import COMPARABLE
+    from results.table import condition_of  # with pyarrow, which lists do without
+
+    for column in COMPARABLE:
+        values = sorted({one.record.get(column) for one in found}, key=str)
+        if len(values) > 1:
+            which = ", ".join(map(str, values))
+            raise UserError(
+                f"a {what} is of one {column}, and these rows have {len(values)} ({which}): "
+                f'keep one with --where "{condition_of(column, values[-1])}".'
+            )
+
+
 def front_records(found: "Sequence[Standing]") -> list[dict[str, Any]]:
     """The architectures on a front and those that may be, a record each."""
     return [*map(standing_record, contenders(found))]

@@ -78,6 +78,8 @@ class Study:
         """
         found: dict[str, Direction] = {}
         for name in names:
+            if names.count(name) > 1:
+                raise UserError(f"column {name!r} is asked for twice. Leave one out.")
             way, _, column = name.partition(" ")
             if way in ("max", "min"):
                 found[column.strip()] = "max" if way == "max" else "min"
@@ -101,6 +103,8 @@ class Study:
         if self.config is not None:
             return dict(self.config.objectives)
         first = next((name for row in self._rows for name in row.directions), None)
+        if not (self._rows or self._flat):
+            raise UserError(f"study {self.name!r} has no row, or none that meets the condition. Ask others.")
         if first is None:
             raise UserError(f"study {self.name!r} has no row that says what its metrics are. Name objectives.")
         return resolve([first, "flops"], self.directions)
@@ -232,6 +236,7 @@ class Study:
         asked, found = self._asked(objectives), self.standings(objectives)
         if not found:
             raise UserError(self.nothing_complete())
+        report.check_alike(found, "picture")
         baselines = self.config.baselines if self.config else {}
         figure = picture.draw_front(found, asked, self.title(asked, found), baselines)
         if path is not None:

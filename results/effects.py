@@ -34,6 +34,10 @@ _SEEN = 1e-6
 """How far a coefficient may be from what the equations say of it, and be determined by them."""
 
 
+_EXACT = 1e-9
+"""As a share of the largest reading: less is the computer's rounding, as where costs are what is measured."""
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class Effects:
@@ -127,13 +131,13 @@ def effects(lines: Sequence[Record], axis: str, metric: str, direction: Directio
     seen = np.abs(inverse @ squares - np.eye(len(squares))).max(axis=1, initial=0.0) < _SEEN
     kept = [i for i in range(len(values) - 1) if seen[i]]
     if not kept:
-        raise UserError(
-            f"no two values of {axis!r} have {metric!r} with all else equal, so that nothing is held against anything. "
-            f"Give rows {'of more architectures, or leave --at out' if at else 'that have, or --at flops'}."
-        )
+        raise UserError(_nothing_to_hold(told, axis, metric, at))
+    nothing = _EXACT * np.abs(measured).max()
     fitted = inverse @ matrix.T @ measured
+    fitted[np.abs(fitted) < nothing] = 0.0
     freedom = len(units) - int(np.linalg.matrix_rank(matrix))
-    variance = float(((measured - matrix @ fitted) ** 2).sum()) / freedom if freedom else 0.0
+    error = float(((measured - matrix @ fitted) ** 2).sum() / freedom) ** 0.5 if freedom else 0.0
+    variance = error**2 if error > nothing else 0.0
     named = [values[0], *(values[i + 1] for i in kept)]
     own = [[unit[metric] for unit in units if unit[axis] == value] for value in named]
     return Effects(
@@ -149,6 +153,18 @@ def effects(lines: Sequence[Record], axis: str, metric: str, direction: Directio
         freedom=freedom,
         apart=tuple(sorted({line[axis] for line in told} - {*named})),
     )
+
+
+def _nothing_to_hold(told: Sequence[Record], axis: str, metric: str, at: str | None) -> str:
+    """Why nothing is held against anything, and what to give."""
+    values = {line[axis] for line in told}
+    if len(values) < 2:
+        have = (
+            f"of rows with {metric!r} all have {axis} = {next(iter(values))!r}" if values else f"no row has {metric!r}"
+        )
+        return f"{have}: there is nothing to hold it against. Give rows that differ, or ask for another axis or metric."
+    need = "Give rows of more architectures, or leave --at out." if at else "Give rows that have, or --at flops."
+    return f"no two values of {axis!r} have {metric!r} with all else equal: nothing is held against anything. {need}"
 
 
 def agreement(one: Effects, other: Effects) -> dict[str, Any] | None:

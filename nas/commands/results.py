@@ -1,10 +1,10 @@
 """`nas results`: the rows that were asked for. Loads no torch."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nas.commands.question import Question
 from nas.options import Format
 
 if TYPE_CHECKING:
@@ -13,96 +13,8 @@ if TYPE_CHECKING:
     from nas.study import Study
     from results.row import Row
 
-GROUPED = ("seeds", "expected", "chance")
-"""Columns that architectures have in place of rows."""
-
 MOST_BEST = 10
 """Lines of --best that a terminal shows of each task, without --limit, --order-by and --by."""
-
-
-@dataclass(frozen=True)
-class Question:
-    """What is asked of rows beyond which of them: one of these, or of each group the best.
-
-    Attributes:
-        pareto: Objectives whose front is asked for.
-        knee: Whether only that front's knee is.
-        best: The metric by which the best architectures are.
-        by: Columns that make groups.
-        sql: A SELECT.
-
-    Raises:
-        UserError: Two questions, or a knee of nothing.
-    """
-
-    pareto: str | None
-    knee: bool
-    best: str | None
-    by: Sequence[str]
-    sql: str | None
-
-    def __post_init__(self) -> None:
-        from search_spaces.errors import UserError
-
-        if self.knee and self.pareto is None:
-            raise UserError("--knee is of a front. Give --pareto accuracy,flops.")
-        if len({*self.by}) < len(self.by):
-            raise UserError(f"--by names a column twice: {', '.join(self.by)}.")
-        given = [name for name in ("pareto", "best", "by", "sql") if getattr(self, name) not in (None, [])]
-        if len(given) > 1 and given != ["best", "by"]:
-            raise UserError(f"--{given[0]} and --{given[1]} are two questions. Ask one after the other.")
-
-    @property
-    def is_of_rows(self) -> bool:
-        """Whether its answer is some of the rows."""
-        return self.sql is None and self.best is None and not self.by
-
-    @property
-    def is_ranked(self) -> bool:
-        """Whether its answer is architectures from the best to the worst."""
-        return self.best is not None and not self.by
-
-    @property
-    def first(self) -> list[str]:
-        """The columns that its answer begins with."""
-        metric = [] if self.best is None else [self.best.split()[-1]]
-        return [*self.by, *metric, *(f"{name}_se" for name in metric), *GROUPED]
-
-    @property
-    def unanswered(self) -> str:
-        """Why rows that meet the condition are no answer."""
-        wanted = self.best or self.pareto
-        return "of these nothing is an answer" if wanted is None else f"of these no complete one has {wanted}"
-
-    def reads(self, study: "Study") -> list[str]:
-        """The columns that it is about, whether the study has them or not."""
-        from nas.objectives import names_in
-        from results.pareto import TOGETHER
-
-        named = [*study.directions_of(names_in(self.pareto or "")), *self.by]
-        if self.sql is not None or self.best is not None or not {*named} <= {*study.column_names}:
-            return study.column_names  # as SELECT * does, and what tells architectures from each other
-        return [*named, *(self._measured(study) if self.by else ()), *TOGETHER]
-
-    def _measured(self, study: "Study") -> list[str]:
-        """The columns of which groups have means."""
-        metrics = [f"{prefix}{name}" for name in study.directions for prefix in ("", "test_")]
-        return [*metrics, *study.measured_elsewhere(), "params", "flops"]
-
-    def asked_of(self, study: "Study", every: "pa.Table") -> "pa.Table":
-        """Its answer by some rows of a study. Raises UserError where there is none."""
-        if self.sql is not None:
-            from results import sql
-
-            return sql.answer(every, self.sql)
-        if self.is_of_rows:
-            return every if self.pareto is None else _front(study, every, self.pareto, knee=self.knee)
-        from results import grouping  # with SciPy's algebra, which takes a quarter of a second to import
-
-        if self.best is not None:
-            [(metric, direction)] = study.directions_of([self.best]).items()
-            return grouping.best(every, metric, direction, self.by, study.confirming)
-        return grouping.means(every, self.by, self._measured(study))
 
 
 def query_rows(
@@ -140,7 +52,7 @@ def query_rows(
         asked = _asked(study, question, condition, orders, named)
     lines = study.select(asked)
     every = query(lines, where=condition)
-    found = query(question.asked_of(study, every), order_by=orders, limit=limit)
+    found = _in_order(question, question.asked_of(study, every), orders or question.order(study), limit)
     if question.is_of_rows:
         for line in table.mixtures(found):
             report.say(report.screen(stderr=True), f"note: {line}")
@@ -152,9 +64,21 @@ def query_rows(
         report.say(report.screen(), _nothing(question, len(every), len(lines)))
     else:
         chosen = query(found, columns=named).column_names if columns else None
-        of, cut = len(lines if question.is_of_rows else every), question.is_ranked and not (limit or orders)
+        of, cut = lines if question.is_of_rows else every, question.is_ranked and not (limit or orders)
         _print_answer(study, question, found, chosen, format, MOST_BEST if cut else len(found), of)
     report.say_written(output)
+
+
+def _in_order(question: Question, answer: "pa.Table", orders: Sequence[str], limit: int | None) -> "pa.Table":
+    """The lines of an answer, at most so many; of architectures that are ranked, so many of each task."""
+    import pyarrow as pa
+
+    from results.query import query
+
+    if not (question.is_ranked and limit and "task" in answer.column_names):
+        return query(answer, order_by=orders, limit=limit)
+    tasks = answer["task"].unique().to_pylist()
+    return pa.concat_tables([query(_of_task(answer, task), order_by=orders, limit=limit) for task in tasks])
 
 
 def _check_columns(columns: str | None, format: Format) -> None:
@@ -177,22 +101,23 @@ def _print_answer(
     chosen: Sequence[str] | None,
     format: Format,
     most: int,
-    of: int,
+    every: "pa.Table",
 ) -> None:
     """Print the lines found, with the columns that were chosen or those that tell them apart; of a task so many."""
     from results.query import query
 
     if question.is_of_rows:
         telling = [*_telling(study, found), *_differing(found)] if chosen is None else chosen
-        _print(query(found, columns=telling), f"{len(found)} of {of} rows", format)
+        _print(query(found, columns=telling), f"{len(found)} of {len(every)} rows", format)
         return
-    for name, part in _by_task(found):
+    for task, part in _by_task(found):
         telling = _telling(study, part, question.first) if question.best else []
         if chosen is not None:
             telling = [column for column in chosen if column in part.column_names]
         how_many = f"{most} of {len(part)}" if most < len(part) else f"{len(part)}"
-        shown = query(part, columns=telling, limit=most)
-        _print(shown, f"{name}{how_many} {'line' if how_many == '1' else 'lines'} from {of} rows", format)
+        own = len(_of_task(every, task)) if task and "task" in every.column_names else len(every)
+        title = f"{f'{task}: ' if task else ''}{how_many} {'line' if how_many == '1' else 'lines'} from {own} rows"
+        _print(query(part, columns=telling, limit=most), title, format)
 
 
 def _asked(
@@ -221,14 +146,14 @@ def _print(found: "pa.Table", title: str, format: Format) -> None:
     report.print_records(report.screen(), found.to_pylist(), found.column_names, title, format)
 
 
-def _by_task(found: "pa.Table") -> "Iterator[tuple[str, pa.Table]]":
+def _by_task(found: "pa.Table") -> "Iterator[tuple[str | None, pa.Table]]":
     """The lines of each task, with the columns that it has."""
 
     tasks = found["task"].unique().to_pylist() if "task" in found.column_names else [None]
     for task in tasks:
         own = found if "task" not in found.column_names else _of_task(found, task).drop_columns("task")
-        names = [name for name in own.column_names if own[name].null_count < len(own) or name.endswith("_se")]
-        yield (f"{task}: " if task else ""), own.select(names)
+        there = {name for name in own.column_names if own[name].null_count < len(own)}
+        yield task, own.select([name for name in own.column_names if {name, name.removesuffix("_se")} & there])
 
 
 def _of_task(found: "pa.Table", task: str | None) -> "pa.Table":
@@ -246,20 +171,6 @@ def _conditions(where: str | None, budget: Sequence[str]) -> str | None:
         for name, bound in parse_budget(budget).bounds.items()
     ]
     return " and ".join([*([f"({where})"] if where is not None else []), *bounds]) or None
-
-
-def _front(study: "Study", every: "pa.Table", pareto: str, *, knee: bool) -> "pa.Table":
-    from nas.objectives import names_in
-    from results import pareto as fronts
-    from search_spaces.errors import UserError
-
-    objectives = study.directions_of(names_in(pareto))
-    if not objectives:
-        raise UserError(f"--pareto needs at least one column, got {pareto!r}.")
-    if study.rows() and not any(row.status == "complete" for row in study.rows()):
-        raise UserError(study.nothing_complete())
-    found = fronts.front(every, objectives)
-    return fronts.knee(found, objectives) if knee else found
 
 
 def _rows_of(study: "Study", found: "pa.Table") -> "list[Row]":

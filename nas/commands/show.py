@@ -58,6 +58,7 @@ def front(study: "Study", plot: Path | None = None) -> None:
     objectives, found = study.objectives, study.standings()
     if not found:
         raise UserError(study.nothing_complete())
+    report.check_alike(found, "front")
     console, shown = report.screen(), report.front_records(found)
     report.print_records(console, shown, [*study.telling_columns(), *report.STANDING], study.title(objectives, found))
     for line in report.front_notes(found):
@@ -68,6 +69,11 @@ def front(study: "Study", plot: Path | None = None) -> None:
     study.plot(path)
     more = f"; ask more with: {report.ask_again(study.name, study.storage)}" if study.config else ""
     report.say(console, f"front drawn in {path}{more}")
+
+
+def front_where(study: "Study", where: str | None = None, plot: Path | None = None) -> None:
+    """Print the front of a study beside its baselines, and draw it; without a name the newest search's."""
+    front(study if where is None else study.where(where), plot)
 
 
 def report(study: "Study", where: str | None = None, page: Path | None = None, wirings: bool = False) -> None:

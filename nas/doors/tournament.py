@@ -65,4 +65,5 @@ def tournament(
 
 def _title(name: str, recorded: "TabularBenchmark", ways: "Mapping[str, Direction]", seeds: int) -> str:
     there = f"{len(recorded.architectures)} architectures, {len(recorded)} trainings"
-    return f"{name}: {there} ({', '.join(f'{way} {metric}' for metric, way in ways.items())}), {seeds} seeds"
+    objectives = ", ".join(f"{way} {metric}" for metric, way in ways.items())
+    return f"{name}: {there} ({objectives}), {seeds} seed{'' if seeds == 1 else 's'}"

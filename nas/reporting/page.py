@@ -19,7 +19,6 @@ from nas.picture import across_and_up, topology_of
 from nas.reporting import findings
 from nas.storage.passwords import without_passwords
 from results import table
-from results.columns import COMPARABLE
 from results.row import Direction
 from results.standing import Standing
 from search_spaces.errors import Notice, UserError, printable
@@ -90,7 +89,7 @@ def page_of(study: "Study", objectives: Mapping[str, Direction], *, wirings: boo
     found = study.standings([*objectives])
     if not found:
         raise UserError(study.nothing_complete())
-    _check_alike(found)
+    report.check_alike(found, "report")
     try:
         import vl_convert
         from markupsafe import Markup
@@ -143,18 +142,6 @@ def _template() -> "Template":
 def _mixtures(study: "Study") -> list[str]:
     """What of its rows should not be read as one table; of seeds, whose means are shown, nothing."""
     return table.mixtures(study.select([name for name in table.mixed(study.column_names) if name != "seed"]))
-
-
-def _check_alike(found: Sequence[Standing]) -> None:
-    """Raise UserError where architectures cannot be held against each other."""
-    for column in COMPARABLE:
-        values = sorted({one.record.get(column) for one in found}, key=str)
-        if len(values) > 1:
-            which = ", ".join(map(str, values))
-            raise UserError(
-                f"a report is of one {column}, and these rows have {len(values)} ({which}): "
-                f'keep one with --where "{table.condition_of(column, values[-1])}".'
-            )
 
 
 def _sections(

@@ -91,7 +91,7 @@ def test_a_file_has_a_line_a_value_of_each_task(
         (["depth", "--metric", "max accuracy", "--where", "topology = 'none'"], "has no complete row"),
         (
             ["topology", "--metric", "max accuracy", "--where", "topology = 'resnet' and task = 'sight'"],
-            "no two values of 'topology' have 'accuracy' with all else equal",
+            "of rows with 'accuracy' all have topology = 'resnet': there is nothing to hold it against. Give rows that",
         ),
         (["topology", "--plot", "x.txt", "--metric", "max accuracy"], "a picture must end in"),
     ],

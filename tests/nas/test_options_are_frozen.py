@@ -58,7 +58,7 @@ FLAGS = {
         "--at", "--format", "--from", "--metric", "-o", "--output", "--plot", "--storage", "--study", "--where",
     },
     "report": {"--from", "-o", "--output", "--storage", "--where", "--wirings"},
-    "front": {"--from", "--plot", "--storage", "--study"},
+    "front": {"--from", "--plot", "--storage", "--study", "--where"},
     "dashboard": {"--port", "--storage"},
     "list": {"--storage"},
     "reproduce": {"--format", "--paper", "--plot", "--preset", "--storage", "--study", "--workers"},

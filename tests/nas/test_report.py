@@ -5,10 +5,14 @@ from math import nan
 import pytest
 from rich.console import Console
 
+from nas.commands import show
 from nas.options import Format
 from nas.places import DEFAULT_STORE
 from nas.report import ask_again, front_notes, front_records, print_records, screen
+from nas.study import Study
 from results.standing import Standing
+from search_spaces.errors import UserError
+from toy_rows import a_row
 
 
 def standing(chance: float, *, stands: bool, fresh: int = 0, level: int = 1) -> Standing:
@@ -79,3 +83,21 @@ def test_an_error_without_what_it_is_of_is_a_column(capsys: pytest.CaptureFixtur
     assert "1.500±0.250" in capsys.readouterr().out
     print_records(screen(), [{"loss": 1.5, "loss_se": 0.25}], ["loss_se"], "alone")
     assert "0.25" in capsys.readouterr().out
+
+
+def test_a_front_is_of_one_task_and_says_how_to_keep_one() -> None:
+    costs = Costs(params=10, macs=5, flops=10)
+    rows = [a_row(task=task, seed=seed, costs=costs) for task in ("sight", "speech") for seed in (0, 1)]
+    study = Study("both", "", rows)
+    for draw in (lambda: show.front(study), study.plot):
+        with pytest.raises(
+            UserError, match=r"is of one task, .* have 2 \(sight, speech\): keep one with --where \"task = "
+        ):
+            draw()
+    assert len(study.where("task = 'speech'").front()) == 1
+
+
+def test_a_study_without_rows_says_so_and_not_that_metrics_are_unknown() -> None:
+    empty = Study("s", "", [a_row()]).where("depth > 99")
+    with pytest.raises(UserError, match="study 's' has no row, or none that meets the condition"):
+        show.front(empty)

@@ -107,8 +107,8 @@ def test_a_terminal_shows_a_table_for_each_task(study: Study, capsys: pytest.Cap
     both = Study("both", "", [*rows(), *other])
     query_rows(both, by="topology")
     out = capsys.readouterr().out
-    assert "any: 2 lines from 12 rows" in out
-    assert "other: 1 line from 12 rows" in out
+    assert "any: 2 lines from 10 rows" in out
+    assert "other: 1 line from 2 rows" in out
     query_rows(both, best="accuracy")
     out = capsys.readouterr().out
     assert "chance" in out
@@ -122,16 +122,36 @@ def test_a_terminal_shows_a_table_for_each_task(study: Study, capsys: pytest.Cap
     assert "Means over them: --best METRIC, or --by key." in err
 
 
+def test_columns_that_a_task_has_nothing_in_take_no_room(capsys: pytest.CaptureFixture[str]) -> None:
+    other = [replace(row, task="other", metrics={"loss": 1.0}, directions={"loss": "min"}) for row in rows()[:2]]
+    query_rows(Study("both", "", [*rows(), *other]), by="topology")
+    _, out = capsys.readouterr().out.split("other: ")
+    assert "loss" in out
+    assert "accuracy" not in out
+
+
+def test_a_front_is_in_the_order_of_its_cost_unless_another_is_asked_for(ask: Ask) -> None:
+    flops = [one["flops"] for one in ask(pareto="accuracy,flops")]
+    assert flops == sorted(flops)
+    assert [one["flops"] for one in ask(pareto="accuracy,flops", order_by="-flops")] == flops[::-1]
+    with pytest.raises(UserError, match="column 'flops' is asked for twice. Leave one out."):
+        ask(pareto="flops,flops")
+
+
 def test_a_terminal_shows_ten_of_the_best_of_each_task(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     first = rows()[0]
     many = [replace(first, architecture=replace(first.architecture, hidden=8 + i)) for i in range(12)]
     both = Study("both", "", [*many, *(replace(row, task="other") for row in many[:3])])
     query_rows(both, best="accuracy")
     out = capsys.readouterr().out
-    assert "any: 10 of 12 lines from 15 rows" in out
-    assert "other: 3 lines from 15 rows" in out
+    assert "any: 10 of 12 lines from 12 rows" in out
+    assert "other: 3 lines from 3 rows" in out
     query_rows(both, best="accuracy", limit=11)
     assert "any: 11 lines" in capsys.readouterr().out
+    query_rows(both, best="accuracy", limit=2)
+    out = capsys.readouterr().out
+    assert "any: 2 lines" in out
+    assert "other: 2 lines" in out
     query_rows(both, best="accuracy", columns="key,accuracy")
     assert "other: 3 lines" in capsys.readouterr().out
     query_rows(both, best="accuracy", order_by="-params")

@@ -121,6 +121,18 @@ def test_at_equal_cost_of_one_shape_differences_are_paired_by_seed() -> None:
     assert found["dca"]["than"] == "better"
 
 
+def test_what_is_the_same_but_for_rounding_is_the_same() -> None:
+    lines = [
+        line(name, 2, seed, 1e6 + more + 1e-8 * RANDOM.normal())
+        for name, more in (("resnet", 0), ("dca", 0), ("rmt", 500))
+        for seed in range(3)
+    ]
+    found = worth(lines)
+    assert {name: found[name]["over"] for name in ("dca", "rmt")} == {"dca": 0, "rmt": pytest.approx(500)}
+    assert [found[name]["than"] for name in ("dca", "rmt")] == ["not distinguishable", "better"]
+    assert found["rmt"]["low"] == found["rmt"]["high"] == found["rmt"]["over"]
+
+
 def test_nothing_at_equal_cost_says_what_to_give() -> None:
     lines = [line(name, 2, 0, 0.5, flops=flops) for name, flops in (("resnet", 1000), ("dca", 2000))]
     with pytest.raises(UserError, match="Give rows of more architectures, or leave --at out"):
