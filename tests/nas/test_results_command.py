@@ -134,7 +134,7 @@ def test_a_front_is_in_the_order_of_its_cost_unless_another_is_asked_for(ask: As
     flops = [one["flops"] for one in ask(pareto="accuracy,flops")]
     assert flops == sorted(flops)
     assert [one["flops"] for one in ask(pareto="accuracy,flops", order_by="-flops")] == flops[::-1]
-    with pytest.raises(UserError, match="column 'flops' is asked for twice. Leave one out."):
+    with pytest.raises(UserError, match="column 'flops' is asked for twice"):
         ask(pareto="flops,flops")
 
 
