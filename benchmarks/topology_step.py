@@ -196,7 +196,8 @@ def figures(quick: bool) -> dict[str, Figure]:
     """Every topology at every shape of this machine."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     torch.set_num_threads(1)
-    torch._dynamo.config.recompile_limit = 2 * len(TOPOLOGIES)  # beyond it torch runs what is left as if not compiled
+    torch._dynamo.config.recompile_limit = 10 * len(TOPOLOGIES)  # behind it torch runs what is left as if not compiled
+    torch._dynamo.config.fail_on_recompile_limit_hit = True
     on_gpu = device.type == "cuda"
     compiles = on_gpu or (not quick and shutil.which("c++"))
     modes: list[Mode] = ["eager", "recomputed", *(["compiled"] if compiles else [])]

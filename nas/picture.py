@@ -173,7 +173,7 @@ def draw_effects(found: "Mapping[str, Effects]") -> "Figure":
     """Draw what each value of an axis is worth and its interval: a panel a task, the values in one order."""
     from matplotlib.figure import Figure
 
-    lines = {task: _named_records(one) for task, one in found.items()}
+    lines = dict(zip(found, _named_records([*found.values()]), strict=True))
     order = _in_one_order([*lines.values()])
     drawn = _looks_by_name([line for own in lines.values() for line in own])
     across, down = min(4, len(found)), -(-len(found) // 4)  # more of them would be too small on a page
@@ -219,12 +219,19 @@ def draw_coordinates(records: Sequence[Mapping[str, Any]], widths: Sequence[int]
     return figure
 
 
-def _named_records(one: "Effects") -> list[dict[str, Any]]:
-    """A line a value with its `name`, which is one for all tasks: a topology's has no options where it stands once."""
+def _named_records(found: Sequence["Effects"]) -> list[list[dict[str, Any]]]:
+    """The lines of each task with their `name`: a topology's has no options where each task has it once."""
     from results.effects import plain_names
 
-    names = {one.values[place]: str(name) for name, place in plain_names(one.values).items()}
-    return [{**line, "name": names[line["value"]]} for line in one.records()]
+    names = [dict(zip(one.values, plain_names(one.values), strict=True)) for one in found]
+    whole = {value for own in names for value, name in own.items() if name == value}
+    return [
+        [
+            {**line, "name": str(line["value"] if line["value"] in whole else own[line["value"]])}
+            for line in one.records()
+        ]
+        for one, own in zip(found, names, strict=True)
+    ]
 
 
 def _looks_by_name(lines: Sequence[Mapping[str, Any]]) -> dict[str, Look]:

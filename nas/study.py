@@ -142,7 +142,7 @@ class Study:
             raise UserError("there is no row to be held against another. Ask others, or leave --where out.")
         costs = [name for name in COSTS if name in self.column_names]
         if at is not None and at not in costs:
-            raise unknown("cost", at, costs)
+            raise unknown("cost", at, costs) if costs else UserError("these rows have no cost. Leave --at out.")
         if axis in COSTS or axis.removesuffix("_se").removeprefix("test_") in self.directions:
             raise UserError(f"an axis tells architectures apart, and {axis!r} follows from them. Ask topology.")
         asked = self.directions if metric is None else self.directions_of([metric])

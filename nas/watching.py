@@ -25,7 +25,6 @@ class Evaluations:
 
     def __init__(self, title: str, scores: Sequence[str] | None, ended: Iterable[str], total: int) -> None:
         self._scores, self._ended, self._total = scores, set(ended), total
-        self._begun: set[str] = set()
         self._progress = Progress(title, total, len(self._ended))
 
     def begin(self, job: EvaluationJob) -> None:
@@ -33,7 +32,6 @@ class Evaluations:
         settings = "".join(f" {name}={value}" for name, value in job.settings)
         say_more(f"begins: {job.architecture} seed={job.seed} preset={job.preset}{settings}")
         new = float(job.identity not in self._ended)
-        self._begun.add(job.identity)
         self._progress.begin(
             job.identity, f"{_shortly(job.architecture)} seed={job.seed}", partial(steps_of, job.folder, job.until), new
         )
@@ -44,8 +42,8 @@ class Evaluations:
         self._ended.add(identity)
         number = len(self._ended)
         scores = " ".join(f"{name} {columns[name]:.4g}" for name in self._scores or () if columns.get(name) is not None)
-        self._progress.end(identity)
-        reach = self._progress.reach if identity in self._begun else self._progress.reach_at_once  # known before
+        was_under_way = self._progress.end(identity)
+        reach = self._progress.reach if was_under_way else self._progress.reach_at_once  # which was known before
         reach(number, f"{row.architecture.topology} {row.error or scores}")
         if self._scores is not None and (row.status == "failed" or not self._progress.is_drawn):
             state = "" if row.status == "complete" else f"{row.status}: "

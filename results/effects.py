@@ -23,6 +23,7 @@ from results.intervals import reached
 from results.process import Array
 from results.row import Direction
 from search_spaces.errors import UserError
+from search_spaces.runs import is_one_run
 
 REFERENCE = "resnet"
 """What others are held against where it is among them; else it is the first value."""
@@ -174,12 +175,11 @@ def agreement(one: Effects, other: Effects) -> dict[str, Any] | None:
     between what the values may be worth by their errors, which lie nearer to 0 than `tau` where these are large.
     None where they have fewer than three values in common.
     """
-    first, second = plain_names(one.values), plain_names(other.values)
-    common = [name for name in first if name in second]
+    common = _in_common(one.values, other.values)
     if len(common) < 3:
         return None
     signs = [1.0 if each.direction == "max" else -1.0 for each in (one, other)]
-    places = [[each[name] for name in common] for each in (first, second)]
+    places = [list(own) for own in zip(*common, strict=True)]
     tau = _tau(*(sign * each.over[place] for sign, each, place in zip(signs, (one, other), places, strict=True)))
     found: dict[str, Any] = {"values": len(common), "tau": float(tau), "low": None, "high": None}
     if min(one.freedom, other.freedom) > 0:
@@ -190,12 +190,20 @@ def agreement(one: Effects, other: Effects) -> dict[str, Any] | None:
     return found
 
 
-def plain_names(values: Sequence[Any]) -> dict[Any, int]:
-    """Values by their names -> their places; a topology's name is without options where no other has it."""
-    names = [str(value).partition("(")[0] for value in values]
-    return {
-        name if names.count(name) == 1 else value: i for i, (name, value) in enumerate(zip(names, values, strict=True))
-    }
+def plain_names(values: Sequence[Any]) -> list[Any]:
+    """The values; of topologies that are one run the names without options, where no other of these values has that."""
+    plain = [value.partition("(")[0] if isinstance(value, str) and is_one_run(value) else value for value in values]
+    return [name if plain.count(name) == 1 else value for name, value in zip(plain, values, strict=True)]
+
+
+def _in_common(one: Sequence[Any], other: Sequence[Any]) -> list[tuple[int, int]]:
+    """The places of each value that both have: the same, or else one of the same plain name."""
+    same = {value: other.index(value) for value in one if value in other}
+    names = plain_names(other)
+    for value, name in zip(one, plain_names(one), strict=True):
+        if value not in same and name in names and names.index(name) not in same.values():
+            same[value] = names.index(name)
+    return [(one.index(value), place) for value, place in same.items()]
 
 
 def _tau(one: Array, other: Array) -> Array:

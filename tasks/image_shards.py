@@ -6,10 +6,12 @@ Where each lies is looked up once and kept: so they are read in any order and fr
 import hashlib
 import io
 import json
+import os
 import re
 import tarfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,14 +22,14 @@ from PIL import Image
 from search_spaces.errors import UserError
 from search_spaces.files import regular
 from tasks.cache import Arrays, cached_arrays
-from tasks.image_sources import ImageSource, check_member, state_of
+from tasks.image_sources import ImageSource, check_member, state, state_of
 from tasks.progress import said_if_slow
 
 LISTING = "_info.json"
 """What such a folder has: for each split its shards, and how many images are in each."""
 
 IMAGES = ("jpg", "jpeg", "png", "webp")
-"""What an image's name ends in; its class is in a file of the same name that ends in `cls`."""
+"""What an image's name ends in, the first of an example's that it has; its class is in a file that ends in `cls`."""
 
 _RULE = 1
 """Of what is looked up; other arrays have another number."""
@@ -75,13 +77,11 @@ class ShardImages:
         return len(self.places["label"])
 
     def __getitem__(self, index: int) -> tuple[Image.Image, int]:
-        """Raises OSError, with the shard's name, where the image cannot be read."""
+        """Raises OSError, with the shard's name, where the image cannot be read, or the shard is another by now."""
         shard, start, size, label = (int(self.places[name][index]) for name in ("shard", *Place._fields))
         path = self.folder / self.shards[shard].name
         try:
-            with path.open("rb") as file:  # not kept open: there are more shards than a process may have files
-                file.seek(start)
-                return Image.open(io.BytesIO(file.read(size))).convert("RGB"), label
+            return Image.open(io.BytesIO(_bytes(path, self.shards[shard], start, size))).convert("RGB"), label
         except OSError as error:
             raise OSError(f"the image at byte {start:,} of {str(path)!r} cannot be read: {error}") from error
 
@@ -116,8 +116,8 @@ def listed(folder: Path, splits: tuple[str, ...]) -> tuple[ImageShard, ...]:
         lists: Mapping[str, Any] = json.loads(regular(folder / LISTING, _MOST_LISTING).read_text())["splits"]
         found = next(lists[split] for split in splits if split in lists)
         names: list[str] = list(map(_file_name, found["filenames"]))
-        states = [state_of(folder / name) for name in names]
-        return tuple(map(ImageShard, names, map(int, found["shard_lengths"]), states))
+        lengths = _lengths(names, found["shard_lengths"])
+        return tuple(ImageShard(name, n, state_of(folder / name)) for name, n in zip(names, lengths, strict=True))
     except UserError:
         raise
     except (OSError, ValueError, KeyError, TypeError, RecursionError, StopIteration) as error:
@@ -134,14 +134,35 @@ def _file_name(name: str) -> str:
     return name
 
 
+def _lengths(names: list[str], lengths: list[int]) -> list[int]:
+    """How many images each shard has. Raises ValueError where that is not said of each, or one stands twice."""
+    whole = [length for length in lengths if type(length) is int and length > 0]
+    if not 0 < len(names) == len({*names}) == len(whole) == len(lengths):
+        raise ValueError("each shard once, and of each a whole number of images")
+    return whole
+
+
+def _bytes(path: Path, shard: ImageShard, start: int, size: int) -> bytes:
+    """A part of a shard. Raises OSError where it cannot be read, or the shard is not what was looked through."""
+    with path.open("rb") as file:  # not kept open: there are more shards than a process may have files
+        if state(os.fstat(file.fileno())) != shard.state:
+            raise OSError("the shard was written anew meanwhile")
+        file.seek(start)
+        return file.read(size)
+
+
 def _places(folder: Path, shard: ImageShard, classes: int) -> list[Place]:
     """Where the images of a shard lie, in their order. Raises UserError where it is not as listed."""
     path = folder / shard.name
     try:
         with tarfile.open(path, "r:") as tar:
             found = list(_examples(tar, path, classes))
-    except (tarfile.TarError, OSError, EOFError) as error:
+    except UserError:
+        raise
+    except (tarfile.TarError, OSError, EOFError, ValueError) as error:
         raise UserError(f"{str(path)!r} cannot be read as a tar file that is not packed: {error}") from error
+    if state_of(path) != shard.state:
+        raise UserError(f"{str(path)!r} was written anew while it was looked through. Begin again.")
     if len(found) != shard.images:
         raise UserError(
             f"{str(path)!r} must hold {shard.images} images with classes (.cls), as {LISTING} says, got {len(found)}."
@@ -150,25 +171,27 @@ def _places(folder: Path, shard: ImageShard, classes: int) -> list[Place]:
 
 
 def _examples(tar: tarfile.TarFile, path: Path, classes: int) -> Iterator[Place]:
-    """Each example's image and class, which stand next to each other under one name, in whatever order."""
-    name, image, label = "", None, None
+    """Each example's image and class: files of one name that stand next to each other, in whatever order."""
+    for _, files in groupby(_named_files(tar, path), key=lambda file: file[0]):
+        by_ending: dict[str, tarfile.TarInfo] = {}
+        for _, ending, member in files:
+            if ending in by_ending:
+                raise UserError(
+                    f"a shard has each of an example's files once, and {str(path)!r} {member.name!r} twice."
+                )
+            by_ending[ending] = member
+        image = next((by_ending[ending] for ending in IMAGES if ending in by_ending), None)
+        if image is not None and "cls" in by_ending:
+            yield Place(image.offset_data, image.size, _label(tar, by_ending["cls"], path, classes))
+
+
+def _named_files(tar: tarfile.TarFile, path: Path) -> Iterator[tuple[str, str, tarfile.TarInfo]]:
+    """The files of a shard, each with its example's name and what its own ends in."""
     for member in tar:
         check_member(member, path)
         parts = _PARTS.fullmatch(member.name)
-        if parts is None or not member.isreg():
-            continue
-        if parts[1] != name:
-            name, image, label = parts[1], None, None
-        ending = parts[2].lower()
-        if ending in IMAGES:
-            image = member
-        elif ending == "cls":
-            label = _label(tar, member, path, classes)
-        else:
-            continue
-        if image is not None and label is not None:
-            yield Place(image.offset_data, image.size, label)
-            image = label = None
+        if parts is not None and member.isreg():
+            yield parts[1], parts[2].lower(), member
 
 
 def _label(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path, classes: int) -> int:

@@ -1,5 +1,6 @@
 """Where images come from: folders, tar files and Hugging Face data sets, through timm."""
 
+import os
 import tarfile
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -24,8 +25,8 @@ class ImageSource:
     Attributes:
         images: Index -> PIL image and label.
         classes: Name -> label.
-        listing: What tells it from another: the images' names, or their labels where they have none, and `state_of`
-            each file, or the data set's own fingerprint.
+        listing: What tells it from another: the images' names, or their labels where they have none, or those of the
+            shards that they are in, and `state_of` each file, or the data set's own fingerprint.
     """
 
     images: Any
@@ -82,7 +83,11 @@ def state_of(path: Path) -> str:
     Raises:
         UserError: It is no file, but a pipe or a device.
     """
-    found = regular(path).stat()
+    return state(regular(path).stat())
+
+
+def state(found: os.stat_result) -> str:
+    """The same of a file that is open."""
     return f"{found.st_size} {found.st_mtime_ns}"
 
 
@@ -106,13 +111,14 @@ def check_member(member: tarfile.TarInfo, place: Path) -> None:
     """Refuse what is neither a file nor a folder of a tar file at `place`. Nothing of it is ever unpacked to the disk.
 
     Raises:
-        UserError: It is a link, a device, a file with holes, or outside.
+        UserError: It is a link, a device, a file with holes or of a negative size, or outside.
     """
     outside = member.name.startswith("/") or ".." in Path(member.name).parts
-    if outside or member.issparse() or not (member.isreg() or member.isdir()):
+    no_bytes = member.size < 0  # which leads tarfile back to where it was, without end
+    if outside or no_bytes or member.issparse() or not (member.isreg() or member.isdir()):
         raise UserError(
             f"a tar file of images holds files and folders below its own, got {member.name!r} in "
-            f"{str(place)!r}: a link, a device, a file with holes or one outside. Pack it again."
+            f"{str(place)!r}: a link, a device, a file with holes or of no size, or one outside. Pack it again."
         )
 
 

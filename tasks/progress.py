@@ -126,12 +126,13 @@ class Progress:
             bar = self._bars.add_task(printable(words), total=None, last="", visible=len(self._under_way) < _MOST_SHOWN)
             self._under_way[name] = _UnderWay(bar, reached, weight)
 
-    def end(self, name: str) -> None:
-        """Show no more what was under way, if it was."""
+    def end(self, name: str) -> bool:
+        """Show no more what was under way, if it was: whether it was."""
         with self._lock:
             ended = self._under_way.pop(name, None)
             if ended is not None:
                 self._bars.remove_task(ended.bar)
+            return ended is not None
 
     def reach(self, number: int, last: str = "") -> None:
         """Show that so many things are done, and a few words of the last one."""
@@ -143,7 +144,9 @@ class Progress:
         """Show that so many things are done, the last one for nothing: how long the others take, it does not tell."""
         with self._lock:
             self._number = number
-            self._bars.reset(self._all, completed=number, last=printable(last))
+            (task,) = (task for task in self._bars.tasks if task.id == self._all)
+            task.completed = number  # and no sample of how fast it goes
+            self._bars.update(self._all, last=printable(last))
 
     def advance(self, last: str = "") -> None:
         """Show that one more is done; where there are words of it, they are a line where there is no terminal."""

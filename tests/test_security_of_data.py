@@ -175,14 +175,16 @@ def member(name: str, **changes: Any) -> tarfile.TarInfo:
         member("cat/hard.png", type=tarfile.LNKTYPE, linkname="cat/1.png"),
         member("cat/pipe.png", type=tarfile.FIFOTYPE),
         member("cat/device.png", type=tarfile.CHRTYPE),
+        member("cat/backwards.png", pax_headers={"size": "-1536"}),
         member("cat/holes.png", pax_headers={"GNU.sparse.size": str(2**40), "GNU.sparse.map": f"{2**40},0"}),
     ],
     ids=lambda info: str(info.name),
 )
 @pytest.mark.parametrize("is_shard", [False, True], ids=["folder", "shard"])
 def test_an_archive_with_more_than_files_below_it_is_refused(
-    tmp_path: Path, hostile: tarfile.TarInfo, is_shard: bool
+    tmp_path: Path, hostile: tarfile.TarInfo, is_shard: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("NAS_CACHE", str(tmp_path.parent / "cache"))
     picture = io.BytesIO()
     Image.new("RGB", (4, 4)).save(picture, "png")
     with tarfile.open(tmp_path / "train.tar", "w", format=tarfile.PAX_FORMAT) as tar:
@@ -194,8 +196,8 @@ def test_an_archive_with_more_than_files_below_it_is_refused(
     assert {path.name for path in tmp_path.iterdir()} == {"train.tar", *(["_info.json"] if is_shard else [])}
 
 
-def read_as_shard(folder: Path, images: int = 1) -> None:
-    listing = {"splits": {"train": {"filenames": ["train.tar"], "shard_lengths": [images]}}}
+def read_as_shard(folder: Path) -> None:
+    listing = {"splits": {"train": {"filenames": ["train.tar"], "shard_lengths": [1]}}}
     (folder / "_info.json").write_text(json.dumps(listing))
     shard_source(folder, ("train",), 10)
 

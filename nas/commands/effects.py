@@ -69,7 +69,10 @@ def _print(found: "Mapping[str, Effects]", format: Format) -> None:
             values = ", ".join(map(str, one.apart))
             report.say(console, f"not held against {one.values[0]}, with which they share nothing: {values}")
         if one.freedom < 1:
-            report.say(console, "no intervals: nothing was measured twice. Give rows of more seeds or shapes.")
+            report.say(
+                console,
+                "no intervals: as much is asked as was measured. Give rows of more shapes, or of one with more seeds.",
+            )
     if taus := agreements(found):
         title = "Kendall's tau of their orders, and 95 % of what it may be"
         report.print_records(console, taus, list(taus[0]), title, format)

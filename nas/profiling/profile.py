@@ -122,6 +122,8 @@ def _make(folder: Path) -> None:
 
 def _measured(task: Task, run: Run, batch: int | None, trace_path: Path | None) -> tuple[dict[str, Any], list[str]]:
     device, notes = run.device, list[str]()
+    if getattr(run.recipe, "compile", False):
+        torch.compiler.reset()  # of networks before, behind some of which torch gives up
     train, memory, examples = _step(task, run, batch, notes)
     step = timed(train, device)
     latency = timed(inference(task, run.architecture, run.recipe, device), device)

@@ -168,7 +168,7 @@ def test_seven_tasks_are_drawn_four_a_line() -> None:
 
 
 def test_a_topology_stands_on_one_line_of_all_panels_whatever_its_options() -> None:
-    options = {"sight": ("resnet", "rmt(keys=32)", "dca", "dca(k=2)"), "text": ("resnet", "rmt", "dca")}
+    options = {"sight": ("resnet", "rmt(keys=32)", "dca", "dca(k=2)"), "text": ("resnet", "rmt", "dca(k=2)")}
     rows = [
         a_row(task=task, seed=seed, architecture=replace(LITTLE, topology=topology))
         for task, topologies in options.items()
@@ -205,7 +205,7 @@ def test_options_that_cannot_be_are_a_line(
 def test_where_nothing_was_measured_twice_it_says_that_there_are_no_intervals(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = "no intervals: nothing was measured twice. Give rows of more seeds or shapes."
+    told = "no intervals: as much is asked as was measured. Give rows of more shapes, or of one with more seeds."
     _, alone, _ = run(monkeypatch, capsys, ["stdlib-lm-topologies"], "topology", "--where", "seed = 0")
     _, all_seeds, _ = run(monkeypatch, capsys, ["stdlib-lm-topologies"], "topology")
     assert told in alone

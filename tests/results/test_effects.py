@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import kendalltau
 from scipy.stats import t as student
 
-from results.effects import Effects, agreement, comparable, effects
+from results.effects import Effects, agreement, comparable, effects, plain_names
 from results.intervals import interval
 from search_spaces.errors import UserError
 
@@ -184,6 +184,14 @@ def test_a_topology_with_other_options_is_the_same_where_each_has_one() -> None:
     assert found is not None
     assert found["values"] == 3
     assert agreement(one, orders({"resnet": 0, "dca(k=2)": 1, "hyper": 2})) is None
+    both = agreement(one, orders({"resnet": 2, "dca": 9, "dca(k=2)": 3, "hyper(streams=2)": 4}))
+    assert both is not None
+    assert (both["values"], both["tau"]) == (3, 1)  # dca(k=2) is held against dca(k=2)
+
+
+def test_a_topology_of_some_blocks_keeps_its_name() -> None:
+    values = ["resnet", "dca(k=2)[:2]+resnet", "rmt(keys=32)", 4]
+    assert plain_names(values) == ["resnet", "dca(k=2)[:2]+resnet", "rmt", 4]
 
 
 def test_rows_of_one_task_are_told_apart_by_what_differs_between_them() -> None:

@@ -69,20 +69,24 @@ def test_names_orders_and_other_files_are_webdatasets(tmp_path: Path) -> None:
     files = [
         ("x/one.cls", b"3\n"),
         ("x/one.seg.png", b"no image of its own"),
-        ("x/one.JPEG", picture()),
+        ("x/one.JPG", picture()),
         ("x/one.png", picture("png")),
         ("README", b"no dot"),
         ("x.y/two.png", picture("png")),
         ("x.y/two.json", b"{}"),
         ("x.y/two.cls", b"4"),
+        ("three.webp", picture("webp")),
         ("three.jpg", picture()),
-        ("three.jpeg", picture()),
         ("three.cls", b"5"),
-        ("four.PNG", picture("png")),
+        ("four.webp", picture("webp")),
         ("four.cls", b"6"),
     ]
     images = found(written(tmp_path, files, 4))
-    assert [images[index][1] for index in range(4)] == [3, 4, 5, 6]
+    theirs = webdataset.WebDataset(str(tmp_path / "a.tar"), shardshuffle=False)
+    expected = [*theirs.decode("rgb8", only=["jpg", "png", "webp", "cls"]).to_tuple("jpg;png;webp", "cls")]
+    assert [images[index][1] for index in range(4)] == [label for _, label in expected] == [3, 4, 5, 6]
+    for index, (pixels, _) in enumerate(expected):
+        assert np.array_equal(np.asarray(images[index][0]), pixels)
 
 
 def test_where_images_lie_is_looked_up_once_and_again_where_a_shard_is_another(
@@ -113,6 +117,7 @@ def test_where_images_lie_is_looked_up_once_and_again_where_a_shard_is_another(
         ([("one.jpg", b""), ("one.cls", b"cat")], "must hold a class from 0 to 9"),
         ([("one.jpg", b""), ("one.cls", b" " * 99 + b"3")], "must hold a class from 0 to 9"),
         ([(f"{name}.{ending}", b"1") for name in "ab" for ending in ("jpg", "cls")], "got 2"),
+        ([("one.jpg", b""), ("one.JPG", b""), ("one.cls", b"3")], "has each of an example's files once, and '.*a.tar'"),
     ],
 )
 def test_what_is_not_as_listed_is_a_line(tmp_path: Path, files: list[tuple[str, bytes]], says: str) -> None:
@@ -130,14 +135,47 @@ def test_a_shard_that_is_damaged_or_packed_is_a_line(tmp_path: Path, damage: str
         found(folder)
 
 
+def test_a_shard_that_is_written_anew_meanwhile_gives_no_wrong_labels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [("one.jpg", picture()), ("one.cls", b"3")]
+    images = found(written(tmp_path, files))
+    os.utime(tmp_path / "a.tar", ns=(1, 1))
+    with pytest.raises(OSError, match=r"byte 512 of '.*a.tar' cannot be read: the shard was written anew meanwhile"):
+        images[0]
+    monkeypatch.setattr("tasks.image_shards._label", lambda *_: os.utime(tmp_path / "a.tar", ns=(2, 2)) or 3)
+    with pytest.raises(UserError, match=r"a.tar' was written anew while it was looked through. Begin again\."):
+        found(tmp_path)
+
+
 def test_an_image_that_cannot_be_read_is_named_by_its_place(tmp_path: Path) -> None:
     images = found(written(tmp_path, [("one.jpg", b"no picture"), ("one.cls", b"3")]))
     with pytest.raises(OSError, match=r"the image at byte 512 of '.*a.tar' cannot be read: "):
         images[0]
 
 
-@pytest.mark.parametrize("text", ['{"splits": {"train": {}}}', "[]", "{", '{"splits": {}}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *('{"splits": {"train": {}}}', "[]", "{", '{"splits": {}}'),
+        *(
+            f'{{"splits": {{"train": {{"filenames": {names}, "shard_lengths": {lengths}}}}}}}'
+            for names, lengths in (
+                ("[]", "[]"),
+                ('["a", "b"]', "[1]"),
+                ('["a"]', "[1, 1]"),
+                ('["a", "a"]', "[1, 1]"),
+                ('["a"]', "[0]"),
+                ('["a"]', "[1.9]"),
+                ('["a"]', "[Infinity]"),
+                ('["a"]', "[true]"),
+            )
+        ),
+    ],
+)
 def test_a_listing_that_is_wrong_is_a_line(tmp_path: Path, text: str) -> None:
+    for name in "ab":
+        (tmp_path / name).write_bytes(b"")
     (tmp_path / "_info.json").write_text(text)
     with pytest.raises(UserError, match=r"must list the filenames and shard_lengths of splits.train"):
         listed(tmp_path, ("train", "training"))

@@ -80,11 +80,12 @@ def test_a_model_of_timms_is_counted_and_learnt_by_the_same_path(image_folder: P
     assert costs.embedding_params is None
 
 
-def test_the_numbers_do_not_depend_on_how_many_processes_read(image_folder: Path) -> None:
+@pytest.mark.parametrize("layout", ["image_folder", "image_shards"])
+def test_the_numbers_do_not_depend_on_how_many_processes_read(layout: str, request: pytest.FixtureRequest) -> None:
+    data = request.getfixturevalue(layout)
     recipe, deeper = replace(PAPER, drop_path=0.5), replace(TINY, depth=2)  # the first layer is never dropped
     one, two = (
-        Short(image_folder).fit(Run(architecture=deeper, recipe=replace(recipe, loaders=loaders), seed=0))
-        for loaders in (0, 2)
+        Short(data).fit(Run(architecture=deeper, recipe=replace(recipe, loaders=loaders), seed=0)) for loaders in (0, 2)
     )
     assert one == two
 
@@ -133,7 +134,7 @@ def test_a_hugging_face_data_set_is_read_as_folders_are(
     assert fit(name).test == fit(image_folder).test
 
 
-def test_webdataset_shards_are_read_as_folders_are(image_shards: Path) -> None:
+def test_webdataset_shards_are_learnt_from(image_shards: Path) -> None:
     splits = Short(image_shards).load()
     assert (splits.classes, splits.examples) == (1000, 22)
     labels = torch.cat([labels for _, labels in splits.measured("test", PAPER, CPU)])

@@ -47,6 +47,8 @@ def test_what_was_done_before_does_not_tell_how_long_the_rest_takes(monkeypatch:
         now[0] += 100
         shown.reach(number)
     assert shown._line() == "6/10 trainings, 0:06:40 left"
+    shown.reach_at_once(7)  # and what was seen is not forgotten
+    assert shown._line() == "7/10 trainings, 0:05:00 left"
 
 
 def test_lines_come_ever_more_rarely() -> None:
