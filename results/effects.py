@@ -23,7 +23,6 @@ from results.intervals import reached
 from results.process import Array
 from results.row import Direction
 from search_spaces.errors import UserError
-from search_spaces.runs import is_one_run
 
 REFERENCE = "resnet"
 """What others are held against where it is among them; else it is the first value."""
@@ -192,7 +191,9 @@ def agreement(one: Effects, other: Effects) -> dict[str, Any] | None:
 
 def plain_names(values: Sequence[Any]) -> list[Any]:
     """The values; of topologies that are one run the names without options, where no other of these values has that."""
-    plain = [value.partition("(")[0] if isinstance(value, str) and is_one_run(value) else value for value in values]
+    plain = [
+        value.partition("(")[0] if isinstance(value, str) and not {*value} & {*"[/"} else value for value in values
+    ]
     return [name if plain.count(name) == 1 else value for name, value in zip(plain, values, strict=True)]
 
 
