@@ -33,7 +33,6 @@ _DEGREE = 3
 _SEEN = 1e-6
 """How far a coefficient may be from what the equations say of it, and be determined by them."""
 
-
 _EXACT = 1e-9
 """As a share of the largest reading: less is the computer's rounding, as where costs are what is measured."""
 
@@ -191,10 +190,13 @@ def agreement(one: Effects, other: Effects) -> dict[str, Any] | None:
 
 def plain_names(values: Sequence[Any]) -> list[Any]:
     """The values; of topologies that are one run the names without options, where no other of these values has that."""
-    plain = [
-        value.partition("(")[0] if isinstance(value, str) and not {*value} & {*"[/"} else value for value in values
-    ]
+    plain = [value.partition("(")[0] if _is_one_topology(value) else value for value in values]
     return [name if plain.count(name) == 1 else value for name, value in zip(plain, values, strict=True)]
+
+
+def _is_one_topology(value: Any) -> bool:
+    """Whether it is a text of no runs of blocks, `dca/resnet` or `dca[:2]+resnet`."""
+    return isinstance(value, str) and "/" not in value and "[" not in value
 
 
 def _in_common(one: Sequence[Any], other: Sequence[Any]) -> list[tuple[int, int]]:

@@ -6,7 +6,6 @@ Where each lies is looked up once and kept: so they are read in any order and fr
 import hashlib
 import io
 import json
-import os
 import re
 import tarfile
 from collections.abc import Iterator, Mapping
@@ -22,7 +21,7 @@ from PIL import Image
 from search_spaces.errors import UserError
 from search_spaces.files import regular
 from tasks.cache import Arrays, cached_arrays
-from tasks.image_sources import ImageSource, check_member, state, state_of
+from tasks.image_sources import ImageSource, check_member, state_of
 from tasks.progress import said_if_slow
 
 LISTING = "_info.json"
@@ -145,10 +144,11 @@ def _lengths(names: list[str], lengths: list[int]) -> list[int]:
 def _bytes(path: Path, shard: ImageShard, start: int, size: int) -> bytes:
     """A part of a shard. Raises OSError where it cannot be read, or the shard is not what was looked through."""
     with path.open("rb") as file:  # not kept open: there are more shards than a process may have files
-        if state(os.fstat(file.fileno())) != shard.state:
-            raise OSError("the shard was written anew meanwhile")
         file.seek(start)
-        return file.read(size)
+        found = file.read(size)
+    if state_of(path) != shard.state:  # asked last: what was read is of the file that was looked through
+        raise OSError("the shard was written anew meanwhile")
+    return found
 
 
 def _places(folder: Path, shard: ImageShard, classes: int) -> list[Place]:

@@ -1,6 +1,5 @@
 """Where images come from: folders, tar files and Hugging Face data sets, through timm."""
 
-import os
 import tarfile
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -83,11 +82,7 @@ def state_of(path: Path) -> str:
     Raises:
         UserError: It is no file, but a pipe or a device.
     """
-    return state(regular(path).stat())
-
-
-def state(found: os.stat_result) -> str:
-    """The same of a file that is open."""
+    found = regular(path).stat()
     return f"{found.st_size} {found.st_mtime_ns}"
 
 
@@ -114,11 +109,11 @@ def check_member(member: tarfile.TarInfo, place: Path) -> None:
         UserError: It is a link, a device, a file with holes or of a negative size, or outside.
     """
     outside = member.name.startswith("/") or ".." in Path(member.name).parts
-    no_bytes = member.size < 0  # which leads tarfile back to where it was, without end
-    if outside or no_bytes or member.issparse() or not (member.isreg() or member.isdir()):
+    leads_back = member.size < 0  # and tarfile reads the same headers without end
+    if outside or leads_back or member.issparse() or not (member.isreg() or member.isdir()):
         raise UserError(
             f"a tar file of images holds files and folders below its own, got {member.name!r} in "
-            f"{str(place)!r}: a link, a device, a file with holes or of no size, or one outside. Pack it again."
+            f"{str(place)!r}: a link, a device, a file with holes or of a negative size, or one outside. Pack it again."
         )
 
 

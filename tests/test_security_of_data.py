@@ -196,6 +196,14 @@ def test_an_archive_with_more_than_files_below_it_is_refused(
     assert {path.name for path in tmp_path.iterdir()} == {"train.tar", *(["_info.json"] if is_shard else [])}
 
 
+def test_a_shard_with_headers_that_make_no_sense_is_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NAS_CACHE", str(tmp_path / "cache"))
+    with tarfile.open(tmp_path / "train.tar", "w", format=tarfile.PAX_FORMAT) as tar:
+        tar.addfile(member("cat/1.png", pax_headers={"GNU.sparse.size": "z", "GNU.sparse.map": "x"}))
+    with pytest.raises(UserError, match="cannot be read as a tar file"):
+        read_as_shard(tmp_path)
+
+
 def read_as_shard(folder: Path) -> None:
     listing = {"splits": {"train": {"filenames": ["train.tar"], "shard_lengths": [1]}}}
     (folder / "_info.json").write_text(json.dumps(listing))

@@ -48,9 +48,7 @@ def _stored(study: str | None, storage: str) -> "Study":
     searched, known = store.searches(), store.studies()
     names = [*(name for name in searched if name not in known), *known]
     if not names:
-        raise UserError(
-            f"there is no study in {store.place}. Make one with `nas search`, give --storage, or ask --from tables."
-        )
+        raise UserError(f"there is no study in {store.place}. Make one with `nas search`, or give --storage.")
     newest = [name for name in searched if name in known] or list(searched) or known  # those with rows first
     wanted = [newest[-1]] if study is None else named(study, names)
     stored = store.read(wanted)

@@ -86,13 +86,14 @@ def test_an_error_without_what_it_is_of_is_a_column(capsys: pytest.CaptureFixtur
     assert "0.25" in capsys.readouterr().out
 
 
-def test_a_front_is_of_one_task_and_says_how_to_keep_one() -> None:
+def test_a_front_is_of_one_task_and_says_how_to_keep_one(capsys: pytest.CaptureFixture[str]) -> None:
     costs = Costs(params=10, macs=5, flops=10)
     rows = [a_row(task=task, seed=seed, costs=costs) for task in ("sight", "speech") for seed in (0, 1)]
     study = Study("both", "", rows)
     for draw in (lambda: show.front(study), study.plot):
         with pytest.raises(UserError, match=r"is of one task, .* \(sight, speech\): keep one with --where "):
             draw()
+    assert capsys.readouterr().out == ""  # and not after a table of both
     assert len(study.where("task = 'speech'").front()) == 1
 
 
