@@ -177,6 +177,9 @@ def test_a_topology_stands_on_one_line_of_all_panels_whatever_its_options() -> N
     ]
     [sight, text] = draw_effects(Study("toys", "", rows).effects("topology")).axes
     assert {label.get_text() for label in sight.get_yticklabels()} == {"resnet", "rmt", "dca", "dca(k=2)"}
+    labels = [label.get_text() for label in sight.get_yticklabels()]
+    heights = {labels[int(line.get_ydata()[0])] for line in text.lines if len(line.get_ydata()) == 1}
+    assert heights == {"resnet", "rmt", "dca(k=2)"}
     assert sight.get_xlabel() == "accuracy over resnet, better to the right"
     drawn = {line.get_color() for panel in (sight, text) for line in panel.lines}
     assert looks(["resnet", "rmt(keys=32)", "dca", "dca(k=2)"])["rmt(keys=32)"].colour in drawn
