@@ -30,6 +30,12 @@ class Format(StrEnum):
     PARQUET = "parquet"
 
 
+def format_for(output: Path | None, format: Format) -> Format:
+    """The form that the name of a file ends in, where no other was asked for than that of a terminal."""
+    ending = output.suffix.lower().removeprefix(".") if output is not None and format is Format.TABLE else ""
+    return Format(ending) if ending in (Format.CSV, Format.JSON, Format.JSONL, Format.PARQUET) else format
+
+
 class Kind(StrEnum):
     """What `nas list` can list."""
 
@@ -193,7 +199,7 @@ OPTIONS: Mapping[str, Any] = {
     "order_by": _option("--order-by", "Columns to order by, each as NAME, or -NAME from the greatest.", _TEXT, "A,B"),
     "limit": _option("--limit", "How many rows to print, or with --best of each task.", _NUMBER, min=1),
     "format": _option("--format", "How to print.", Format),
-    "output": _option("--output -o", "Write there instead of the terminal.", _FILE, "FILE"),
+    "output": _option("--output -o", "Write there, and print nothing.", _FILE, "FILE.csv|.json|.jsonl|.parquet"),
     "new_file": _option("--output -o", "Where to write it. Default: a file of that name, here.", _FILE, "FILE.py"),
     "page": _option("--output -o", "Where to write the report.", _FILE, "FILE.html"),
     "wirings": _option("--wirings", "Show as well how the front's networks are wired, of those that are kept.", bool),
@@ -248,6 +254,8 @@ def command(
                 if file is not None:
                     save(context, file)
                 _refuse_blank(arguments, given)
+                if {"format", "output"} <= given.keys():
+                    given["format"] = format_for(given["output"], given["format"])
                 if check is not None:
                     check(**given)
                 found = door(**{one.name: given[one.name] for one in own})

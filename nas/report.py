@@ -66,7 +66,7 @@ def for_a_terminal(format: Format, output: Path | None = None) -> bool:
     """Whether to print a table. Raises UserError where a table is to go to a file."""
     is_table = format in (Format.TABLE, Format.MARKDOWN)
     if is_table and output is not None:
-        raise UserError(f"a table is printed; --output {output} needs --format csv, json, jsonl or parquet.")
+        raise UserError(f"a file is .csv, .json, .jsonl or .parquet, got --output {output}. Give --format for others.")
     return is_table
 
 

@@ -12,6 +12,7 @@ from nas.objectives import COSTS, names_in, resolve
 from nas.storage.passwords import without_passwords
 from nas.storage.search_config import SearchConfig
 from results import table
+from results.columns import is_reserved
 from results.row import Direction, Row
 from search_spaces.errors import Notice, UserError, unknown
 
@@ -264,12 +265,14 @@ class Study:
         return f"{standing} of {len(found)} architectures on the front of {self.name} ({ways}; {budget})"
 
     def telling_columns(self) -> list[str]:
-        """The columns that tell its Rows apart: architecture, costs, metrics, axes of the recipe."""
+        """The columns that tell its Rows apart: architecture, costs, metrics, axes of the recipe, metrics of files."""
         axes = self.config.axes if self.config else {}
         recipe = [axis.replace(".", "_", 1) for axis in axes if axis.startswith("recipe.")]
         objectives = list(self.objectives) if self.directions else []
         metrics = [next(iter(row.directions)) for row in self._rows if row.directions]  # the first one of each task
-        return [*report.front_columns(objectives, dict.fromkeys(metrics)), *recipe]
+        own = (name for name in self.measured_elsewhere() if not is_reserved(name.removeprefix("test_")))
+        elsewhere = [column for name in own for column in (name, f"{name}_se")]
+        return [*report.front_columns(objectives, dict.fromkeys(metrics)), *recipe, *elsewhere]
 
     def nothing_complete(self) -> str:
         """That it has no complete Row, and the first reason, in a line."""

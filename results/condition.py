@@ -10,6 +10,7 @@ network and settings locked, and with bounds on its length, nesting, memory and 
 """
 
 import re
+import warnings
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
@@ -18,7 +19,7 @@ import pyarrow as pa
 
 from results.sandbox import SECONDS, interrupted_after, reason_of, rows_in_memory
 from results.sizes import SIZES
-from search_spaces.errors import UserError, unknown
+from search_spaces.errors import Notice, UserError, nearest, unknown
 
 MAX_LENGTH, MAX_NESTING = 4000, 20
 
@@ -27,6 +28,9 @@ FUNCTIONS = (
     *("abs", "ceil", "exp", "floor", "greatest", "least", "ln", "log10", "log2", "pow", "round", "sqrt"),
     *("coalesce", "contains", "length", "lower", "regexp_matches", "starts_with", "upper"),
 )
+
+_MOST_TEXTS = 1000
+"""Different texts that a column may have for a near one to be looked for: of each row's own there is none."""
 
 _NUMERIC = frozenset(("abs", "ceil", "exp", "floor", "ln", "log10", "log2", "pow", "round", "sqrt"))
 _ARITHMETIC = frozenset(("+", "-", "*", "/", "//", "%", "^", "**"))
@@ -54,6 +58,8 @@ def select(table: pa.Table, condition: str, seconds: float = SECONDS) -> pa.Tabl
 
     What is not defined is null: the logarithm or the root of a negative number, 0 / 0, infinity less infinity.
 
+    Where nothing meets it, a Notice names each text in it that no column it asks has, and the nearest that one has.
+
     Names of columns and functions have no case. A name that is no word stands in double quotes, text in single ones.
     Numbers may be written 50k, 1.5M, 2G or 1T.
 
@@ -67,7 +73,7 @@ def select(table: pa.Table, condition: str, seconds: float = SECONDS) -> pa.Tabl
         with rows_in_memory(table.select(used or table.column_names[:1])) as connection:
             connection.execute(_DEFINED)
             with interrupted_after(connection, seconds):
-                return table.filter(_mask(connection, query, condition))
+                found = table.filter(_mask(connection, query, condition))
     except duckdb.InterruptException as error:
         raise _refusal(condition, f"it took longer than {seconds:g} s") from error
     except duckdb.ParserException as error:
@@ -75,6 +81,10 @@ def select(table: pa.Table, condition: str, seconds: float = SECONDS) -> pa.Tabl
         raise _refusal(condition, f"{reason_of(error)}. {example}") from error
     except duckdb.Error as error:
         raise _refusal(condition, reason_of(error)) from error
+    if not len(found):
+        for line in _not_there(condition, table.select(used)):
+            warnings.warn(line, Notice, 2)
+    return found
 
 
 def columns_in(condition: str, known: Sequence[str]) -> list[str]:
@@ -111,6 +121,16 @@ def _rewrite(condition: str, known: Sequence[str]) -> tuple[str, list[str]]:
     if nesting:
         raise _refusal(condition, "its brackets do not match")
     return " ".join(_guarded(sql)), list(used)  # spaces, so that no two pieces become one
+
+
+def _not_there(condition: str, table: pa.Table) -> list[str]:
+    """Of each text in a condition that no column it asks has, which text there is that is nearly the same."""
+    texts = [piece[1:-1].replace("''", "'") for kind, piece in _pieces(condition) if kind == "text"]
+    columns = {name: table[name].unique() for name in table.column_names if pa.types.is_string(table[name].type)}
+    few = {name: values.drop_null().to_pylist() for name, values in columns.items() if len(values) <= _MOST_TEXTS}
+    there = sorted({text for values in few.values() for text in values})
+    near = {text: nearest(text, there) for text in texts if text not in there and "%" not in text}
+    return [f"unknown {' or '.join(few)} {text!r}. Did you mean {one!r}?" for text, one in near.items() if one]
 
 
 def _guarded(pieces: Sequence[str]) -> list[str]:

@@ -13,6 +13,8 @@ from results.sandbox import SECONDS, interrupted_after, reason_of, rows_in_memor
 from results.table import finite
 from search_spaces.errors import UserError
 
+_EXAMPLE = 'Write it as in "SELECT topology, max(accuracy) FROM rows GROUP BY topology".'
+
 
 def answer(table: pa.Table, question: str, seconds: float = SECONDS) -> pa.Table:
     """What one SELECT gives: columns of integers, floats or text.
@@ -25,7 +27,7 @@ def answer(table: pa.Table, question: str, seconds: float = SECONDS) -> pa.Table
             question.encode()  # DuckDB has Unicode
             statements = connection.extract_statements(question)
             if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-                raise _refusal("it must be one SELECT")
+                raise _refusal("it must be one SELECT", _EXAMPLE)
             found = connection.sql(statements[0].query).to_arrow_table()
     except duckdb.InterruptException as error:
         raise _refusal(f"it took longer than {seconds:g} s") from error
@@ -34,7 +36,7 @@ def answer(table: pa.Table, question: str, seconds: float = SECONDS) -> pa.Table
         remedy = f"Did you mean {' or '.join(map(repr, near[:3]))}?" if near else "See `nas results --columns all`."
         raise _refusal(reason_of(error), remedy) from error
     except (duckdb.Error, UnicodeEncodeError) as error:
-        raise _refusal(reason_of(error)) from error
+        raise _refusal(reason_of(error), _EXAMPLE) from error
     twice = {name for name in found.column_names if found.column_names.count(name) > 1}
     if twice:
         raise _refusal(f"several columns are called {min(twice)!r}; name them with AS")

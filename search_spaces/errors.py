@@ -5,7 +5,7 @@ import sys
 import sysconfig
 import traceback
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -59,10 +59,15 @@ def printable(text: str) -> str:
 def unknown(kind: str, got: str, known: Iterable[str]) -> UserError:
     """A name that does not exist, with the nearest one that does."""
     names = sorted(known)
-    longer = [name for name in names if len(got) > 1 and name.startswith(got)]
-    near = longer[:1] or get_close_matches(got, names, n=1, cutoff=0.5)
-    remedy = f"Did you mean {near[0]!r}?" if near else f"Choose from: {', '.join(names)}."
+    near = nearest(got, names)
+    remedy = f"Choose from: {', '.join(names)}." if near is None else f"Did you mean {near!r}?"
     return UserError(f"unknown {kind} {got!r}. {remedy}")
+
+
+def nearest(got: str, names: Sequence[str]) -> str | None:
+    """Of sorted names the one that begins so, or else the one that is most like it; None where none is."""
+    longer = [name for name in names if len(got) > 1 and name.startswith(got)]
+    return next(iter(longer or get_close_matches(got, names, n=1, cutoff=0.5)), None)
 
 
 def place_of(error: BaseException) -> str | None:

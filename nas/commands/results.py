@@ -136,7 +136,7 @@ def _asked(
     if question.is_of_rows:  # of anything else columns are its answer's
         require(known, named)
         asked |= {order_in(text, known)[0] for text in orders}
-        asked |= {*mixed(known), *study.telling_columns(), "status", "error"}
+        asked |= {*mixed(known), *(() if named else study.telling_columns()), "status", "error"}
     return [name for name in known if name in asked]
 
 

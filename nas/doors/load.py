@@ -39,16 +39,15 @@ def load(
 
 
 def _stored(study: str | None, storage: str) -> "Study":
-    from nas.storage.names import named
+    from nas.storage.names import named, no_study
     from nas.storage.store import Store
     from nas.study import Study
-    from search_spaces.errors import UserError
 
     store = Store(storage)
     searched, known = store.searches(), store.studies()
     names = [*(name for name in searched if name not in known), *known]
     if not names:
-        raise UserError(f"there is no study in {store.place}. Make one with `nas search`, or give --storage.")
+        raise no_study(store.place)
     newest = [name for name in searched if name in known] or list(searched) or known  # those with rows first
     wanted = [newest[-1]] if study is None else named(study, names)
     stored = store.read(wanted)

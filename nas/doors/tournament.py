@@ -41,10 +41,12 @@ def tournament(
         from search_spaces.errors import UserError
         from tasks.progress import Progress
     check_asked(seeds=seeds, trials=trials)
-    names = SAMPLERS.names() if samplers is None else list(dict.fromkeys(names_in(samplers)))
+    names = SAMPLERS.names() if samplers is None else names_in(samplers)
     if not names or not seeds:
         raise UserError(f"a tournament needs a sampler and a seed, got --samplers {','.join(names)} --seeds {seeds}.")
     for name in names:
+        if names.count(name) > 1:
+            raise UserError(f"sampler {name!r} is asked for twice. Leave one out.")
         proposer(name)  # which raises where there is no such sampler
     of = fresh_task(table, None)
     if not isinstance(of, Replay):

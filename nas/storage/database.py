@@ -18,6 +18,7 @@ from sqlalchemy.engine import URL, Engine, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from nas.places import DEFAULT_STORE
+from nas.storage.names import no_study
 from nas.storage.passwords import shape_of, without_passwords
 from search_spaces.errors import UserError
 
@@ -63,7 +64,7 @@ def check_file(parsed: URL, url: str, make: bool) -> None:
     except FileNotFoundError:
         if make:
             return
-        raise UserError(f"there is no study in {file}. Make one with `nas search`, or give --storage.") from None
+        raise no_study(file) from None
     except (OSError, ValueError) as error:
         raise unusable(url, error) from error
     if not stat.S_ISREG(found.st_mode):

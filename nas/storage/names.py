@@ -18,6 +18,14 @@ def check_name(study: str) -> str:
     return study
 
 
+def no_study(place: object) -> UserError:
+    """That nothing is stored there, and where else there are rows."""
+    return UserError(
+        f"there is no study in {place}. Make one with `nas search`, or give --storage; `nas results --from tables` "
+        f"asks what ships."
+    )
+
+
 def named(wanted: str, known: list[str]) -> list[str]:
     """The studies that "all" or "A,B" means. Raises UserError for one that is not there."""
     names = known if wanted == "all" else [name.strip() for name in wanted.split(",") if name.strip()]

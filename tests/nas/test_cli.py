@@ -64,8 +64,17 @@ def test_a_search_prints_its_front_and_draws_it_and_can_be_asked_again(nas: Nas,
     for one in front:
         assert not any(other["accuracy"] > one["accuracy"] and other["flops"] <= one["flops"] for other in front)
 
-    assert nas("results", "--format", "parquet", "--output", "rows.parquet")[0] == 0
+    assert nas("results", "-o", "rows.parquet")[0] == 0
     assert pyarrow.parquet.read_table(tmp_path / "rows.parquet").num_rows == 6
+    assert nas("results", "-o", "rows.CSV")[0] == 0
+    assert len((tmp_path / "rows.CSV").read_text().splitlines()) == 7
+    assert nas("results", "--format", "json", "-o", "rows.csv.bak")[0] == 0
+    assert len(json.loads((tmp_path / "rows.csv.bak").read_text())) == 6
+    status, _, err = nas("results", "-o", "rows.txt")
+    assert (status, err) == (
+        2,
+        "nas: a file is .csv, .json, .jsonl or .parquet, got --output rows.txt. Give --format for others.\n",
+    )
 
     status, out, _ = nas(
         "results", "--order-by", "accuracy desc", "--limit", "1", "--columns", "accuracy", "--format", "json"

@@ -319,3 +319,15 @@ def test_odd_questions_that_have_answers_are_answered(ask: Ask, tmp_path: Path) 
     ask(sql="select 'nan'::float as none")
     (tmp_path / "times.csv").write_text("latency_ms\n4.5\n5.5\n")
     assert ask(nas.load(source=tmp_path / "times.csv"), budget=["latency_ms<=5.1"]) == [{"latency_ms": 4.5}]
+
+
+@pytest.mark.parametrize("question", [{"best": "accuracy", "by": "topology"}, {"by": "topology"}])
+def test_an_answer_that_was_written_is_shown_with_what_it_measured(
+    study: Study, tmp_path: Path, capsys: pytest.CaptureFixture[str], question: dict[str, str]
+) -> None:
+    query_rows(study, **question, format=Format.PARQUET, output=tmp_path / "answer.parquet")
+    query_rows(nas.load(source=tmp_path / "answer.parquet"))
+    out = capsys.readouterr().out
+    (error,) = {one["accuracy_se"] for one in nas.load(source=tmp_path / "answer.parquet").table.to_pylist()[:1]}
+    assert "accuracy" in out
+    assert f"±{error:.3f}" in out

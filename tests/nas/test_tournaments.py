@@ -145,3 +145,8 @@ def test_the_command_prints_a_table_and_writes_files(tmp_path: Path) -> None:
     assert "Did you mean 'random'" in done.stderr
     nothing = "import nas; nas.tournament; import nas.tournaments; assert callable(nas.tournament)"
     subprocess.run([sys.executable, "-c", nothing], check=True)
+
+
+def test_a_sampler_is_asked_for_once(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="sampler 'random' is asked for twice"):
+        nas.tournament(written(tmp_path, recorded()), samplers="random,nsga2,random", seeds=1, trials=2)

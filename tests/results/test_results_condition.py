@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+import warnings
 from collections.abc import Callable
 
 import pyarrow as pa
@@ -197,3 +198,25 @@ def test_what_is_defined_is_as_it_was(table: pa.Table) -> None:
     }.items():
         found = select(table, condition)["depth"].to_pylist()
         assert found == [depth for depth in table["depth"].to_pylist() if holds(depth)], condition
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("topology = 'resnett'", ["unknown topology 'resnett'. Did you mean 'resnet'?"]),
+        ("topology = 'rmt'", ["unknown topology 'rmt'. Did you mean 'rmt(keys=64)'?"]),  # the beginning of one
+        ("topology in ('it''s', 'nonee')", ["unknown topology 'nonee'. Did you mean 'none'?"]),
+        ("topology = 'none' and depth = 60 or topology = 'nonee'", ["unknown topology 'nonee'. Did you mean 'none'?"]),
+        ("topology like 'rmtt%'", []),
+        ("topology = 'none' and depth = 12345", []),
+        ("topology in ('none', 'nonee')", []),  # it has an answer
+        ("depth > 100", []),
+    ],
+)
+def test_where_nothing_is_found_a_text_that_is_nearly_there_is_named(
+    table: pa.Table, text: str, said: list[str]
+) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        select(table, text)
+    assert [str(one.message) for one in caught] == said

@@ -29,7 +29,7 @@ def test_a_question_is_answered_in_plain_columns(table: pa.Table) -> None:
 @pytest.mark.parametrize(
     ("question", "words"),
     [
-        ("", "must be one SELECT"),
+        ("", 'must be one SELECT. Write it as in "SELECT topology, max(accuracy) FROM rows GROUP BY topology".'),
         ("-- nothing", "must be one SELECT"),
         ("SELECT 1; SELECT 2", "must be one SELECT"),
         ("CREATE TABLE x AS SELECT 1", "must be one SELECT"),
@@ -41,6 +41,7 @@ def test_a_question_is_answered_in_plain_columns(table: pa.Table) -> None:
         ("SELECT * FROM '{folder}/secret.csv'", "disabled by configuration"),
         ("SELECT * FROM glob('{folder}/*')", "disabled by configuration"),
         ("SELECT * FROM table", "syntax error"),
+        ("SELECT * FROM table", 'Write it as in "SELECT topology'),
         ("SELECT flop FROM rows", 'Referenced column "flop" not found'),
         ("SELECT flop FROM rows", "Did you mean 'flops'"),
         ("SELECT depth, depth FROM rows", "several columns are called 'depth'; name them with AS"),
