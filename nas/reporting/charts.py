@@ -25,6 +25,8 @@ _HIDDEN = alt.param(name="hidden", value=[])
 _FONT = "system-ui, -apple-system, Segoe UI, Roboto, sans-serif"
 _ROW = 22
 """Pixels of a line of a chart that has one for each name."""
+_SHORT = 6
+"""Characters of names that stand side by side."""
 
 
 def front(
@@ -105,22 +107,32 @@ def parts(records: Sequence[Record], whole: str) -> Spec:
 
 
 def axis(found: Sequence[Standing], name: str, metric: str, looks: Mapping[str, Look]) -> Spec:
-    """The metric of the architectures with each value of an axis: each of them, their mean and spread."""
+    """The metric of the architectures with each value of an axis: each of them, their mean and spread.
+
+    Values with long names stand one below the other, where they do not touch on the narrowest screen.
+    """
     means = findings.along(found, name, metric)
-    values = [{**findings.shape_of(one), "at": str(one.record.get(name)), "y": one.record[metric]} for one in found]
+    values = [{**findings.shape_of(one), "at": str(one.record.get(name)), "of": one.record[metric]} for one in found]
     order = [one["at"] for one in means]
-    angle = -40 if max(map(len, order)) > 6 else 0
-    at = alt.X("at:N", title=name, sort=order, axis=alt.Axis(labelAngle=angle, labelLimit=150))
-    y = alt.Y("y:Q", title=_title(metric), scale=alt.Scale(zero=False))
-    told = [*_SHAPE, alt.Tooltip("y:Q", title=metric, format=".4~g")]
+    are_long = max(map(len, order)) > _SHORT
+    scale, title = alt.Scale(zero=False), _title(metric)
+    told = [*_SHAPE, alt.Tooltip("of:Q", title=metric, format=".4~g")]
     summary = [*("at:N", "number:Q"), *(alt.Tooltip(f"{part}:Q", format=".4~g") for part in ("mean", "spread"))]
-    points = _shown(values).mark_circle(size=40, opacity=0.9)
-    points = points.encode(x=at, y=y, color=_colour(looks), tooltip=told)
-    ends = _with_ends(means, "spread")
-    several = alt.Chart(data(ends)).encode(x=at)
-    bars = several.mark_rule(color=TEXT, strokeWidth=1.5).encode(y="low:Q", y2="high:Q")
-    ticks = several.mark_tick(color=TEXT, thickness=3, width=16).encode(y="mean:Q", tooltip=summary)
-    return spec(alt.layer(points, *([bars, ticks] if ends else [])), 230, f"{metric} by {name}")
+    points, ends = _shown(values).mark_circle(size=40, opacity=0.9), _with_ends(means, "spread")
+    several = alt.Chart(data(ends))
+    bar, tick = several.mark_rule(color=TEXT, strokeWidth=1.5), several.mark_tick(color=TEXT, thickness=3, width=16)
+    if are_long:
+        ticks = alt.Axis(tickCount=5, labelOverlap=True, labelSeparation=6)
+        below = alt.Y("at:N", title=None, sort=order, axis=alt.Axis(labelLimit=180))
+        points = points.encode(x=alt.X("of:Q", title=title, scale=scale, axis=ticks), y=below)
+        bar = bar.encode(x="low:Q", x2="high:Q", y=below)
+        tick = several.mark_tick(color=TEXT, thickness=3, height=14).encode(x="mean:Q", y=below)
+    else:
+        across = alt.X("at:N", title=name, sort=order, axis=alt.Axis(labelAngle=0))
+        points = points.encode(x=across, y=alt.Y("of:Q", title=title, scale=scale))
+        bar, tick = bar.encode(x=across, y="low:Q", y2="high:Q"), tick.encode(x=across, y="mean:Q")
+    layers = [points.encode(color=_colour(looks), tooltip=told), *([bar, tick.encode(tooltip=summary)] if ends else [])]
+    return spec(alt.layer(*layers), _ROW * len(order) + 20 if are_long else 230, f"{metric} by {name}")
 
 
 def equal_cost(differences: Sequence[Record], cost: str, metric: str, looks: Mapping[str, Look]) -> Spec:
@@ -137,7 +149,7 @@ def equal_cost(differences: Sequence[Record], cost: str, metric: str, looks: Map
     ends = _with_ends(means, "error")
     several = _shown(ends).encode(y=row)
     bars = several.mark_rule(color=TEXT, strokeWidth=1.5).encode(x=alt.X("low:Q"), x2="high:Q")
-    ticks = several.mark_tick(color=TEXT, thickness=3, height=14).encode(x="mean:Q", tooltip=summary)
+    ticks = several.mark_tick(color=TEXT, thickness=3, bandSize=16).encode(x="mean:Q", tooltip=summary)
     return spec(
         alt.layer(zero, points, *([bars, ticks] if ends else [])), _ROW * len(means) + 20, "topologies at equal cost"
     )

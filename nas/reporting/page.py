@@ -8,6 +8,7 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from heapq import nlargest
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 MOST_CURVES = 200
 """Trainings whose curves are drawn; of more, those of the architectures that may be on the front."""
+
+MOST_PARTS = 20
+"""Architectures whose costs are drawn by part."""
 
 _HERE = Path(__file__).parent
 
@@ -165,10 +169,11 @@ def _sections(
     points = findings.curves([r for r in rows if len(rows) <= MOST_CURVES or r.identity() in best], up)
     if points:
         yield Section("Training curves", _CURVES, {"curves": charts.curves(points, up, drawn)})
-    records = {whole: findings.parts(report.contenders(found), whole) for whole in findings.PARTS}
+    surest = nlargest(MOST_PARTS, report.contenders(found), key=lambda one: (one.stands, one.chance))
+    records = {whole: findings.parts(sorted(surest, key=found.index), whole) for whole in findings.PARTS}
     sums = {f"cost-{whole}": charts.parts(parts, whole) for whole, parts in records.items() if parts}
     if sums:
-        yield Section("Costs by part", _COSTS, sums)
+        yield Section("Costs by part", _COSTS.format(MOST_PARTS), sums)
     each = {f"axis-{name}": charts.axis(found, name, up, drawn) for name in findings.axes_of(found)}
     if each:
         yield Section("What each axis does", _AXES, each)
@@ -207,7 +212,10 @@ _HYPERVOLUME = (
     "expected of the architectures now. A lucky seed adds nothing."
 )
 _CURVES = "A line is a training, measured on the validation split on its way."
-_COSTS = "Of the architectures that are or may be on the front. Operations are of one forward pass of one example."
+_COSTS = (
+    "Of the architectures that are or may be on the front, the surest {} at most. Operations are of one forward pass "
+    "of one example."
+)
 _AXES = (
     "A point is an architecture, a bar the mean and the standard deviation of those with that value. These are the "
     "architectures that were tried: their other values and their costs differ too."

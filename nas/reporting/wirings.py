@@ -150,7 +150,8 @@ def _look_at(kept: _Kept, load: Any) -> "Shown":
     from nas.showing.measuring import trained
 
     if not is_installed(kept.row.task):
-        raise UserError(f"a report runs no file of code; `nas show FILE.py:CLASS --checkpoint {kept.folder}` shows it")
+        any_of = f"{kept.folder.parent}/..."  # one reason for all of them
+        raise UserError(f"a report runs no file of code; `nas show FILE.py:CLASS --checkpoint {any_of}` shows each")
     origin = origin_of(kept.folder, load=load)
     settings = settings_of(origin.task, origin.preset, origin.settings)
     return trained(origin.task, origin.folder, origin.preset, settings, "", 0)

@@ -11,7 +11,10 @@ from typer.testing import CliRunner
 
 import nas
 from nas.cli import app
+from nas.colours import looks
+from nas.picture import topology_of
 from nas.report import cell
+from nas.reporting.charts import axis
 from nas.reporting.page import page_of
 from nas.study import Study
 from results import export, lines
@@ -139,3 +142,25 @@ def test_what_cannot_be_reported_is_said(study: Study, tmp_path: Path, monkeypat
     with pytest.raises(UserError, match=r'\(vl_convert\).*pip install "\.\[report\]"'):
         study.report(tmp_path / "report.html")
     assert not (tmp_path / "report.html").exists()
+
+
+@pytest.mark.parametrize(("name", "side", "height"), [("topology", "y", 3 * 22 + 20), ("depth", "x", 230)])
+def test_long_names_of_an_axis_stand_one_below_the_other(study: Study, name: str, side: str, height: int) -> None:
+    found = study.standings()
+    drawn = axis(found, name, "accuracy", looks({*map(topology_of, found)}))
+    assert drawn["height"] == height
+    across = "y" if side == "x" else "x"
+    for layer in drawn["layer"]:
+        assert layer["encoding"][side]["field"] == "at"
+        assert layer["encoding"][across]["field"] in ("of", "low", "mean")
+
+
+def test_costs_by_part_are_of_the_surest(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nas.reporting.page.MOST_PARTS", 2)
+    named = []
+    monkeypatch.setattr("nas.reporting.charts.parts", lambda records, _: named.append({r["key"] for r in records}))
+    page_of(study, study.objectives)
+    chances = {one.record["key"]: (one.stands, one.chance) for one in study.standings()}
+    (keys, _) = named
+    assert len(keys) == 2
+    assert min(chances[key] for key in keys) >= max(chances[key] for key in chances.keys() - keys)

@@ -140,11 +140,15 @@ def test_what_a_checkpoint_says_of_itself_runs_no_code(copied: Study, tmp_path: 
 def test_a_task_in_a_file_is_named_with_who_shows_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     storage = f"sqlite:///{tmp_path}/toys.db"
-    nas.evaluate(f"{TOYS}:Showing", preset="smoke", study="toys", storage=storage)
+    for topology in ("resnet", "grn-v1"):
+        nas.evaluate(f"{TOYS}:Showing", preset="smoke", topology=topology, study="toys", storage=storage)
     study = nas.load("toys", storage=storage)
-    with pytest.warns(Notice, match=r"shows no wirings. resnet \w{6}: a report runs no file of code; `nas show FILE"):
+    both = r"shows no wirings. \S+ \w{6}, \S+ \w{6}: a report runs no file of code; `nas show FILE"
+    with pytest.warns(Notice, match=both):
         study.report("toys.html", wirings=True)
-    assert str(network_of(study, "resnet")) in Path("toys.html").read_text()
+    page = Path("toys.html").read_text()
+    assert page.count("runs no file of code") == 1
+    assert f"{network_of(study, 'resnet').parent}/..." in page
 
 
 def test_rows_of_files_have_no_networks_and_a_report(
