@@ -74,7 +74,7 @@ def _run() -> int:
         return app(args=words, prog_name="nas", standalone_mode=False) or 0
     except _UsageError as error:
         command = error.ctx.command_path if error.ctx else "nas"
-        text = " ".join(error.format_message().replace("Value error, ", "").split())
+        text = " ".join(error.format_message().split())
         if not text:  # `nas` alone, which has printed its help
             return 2
         end = "" if text.endswith(("?", ".")) else "."

@@ -1,4 +1,4 @@
-"""One colour and one marker a topology; of those that are usually searched the same on every picture and page."""
+"""One colour and one marker a topology; of this project's own the same on every picture and page."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -58,21 +58,34 @@ _USUAL = (
 """What the space `joint` has, and `none`, in the order of COLOURS."""
 
 
+_OTHERS_THERE_ARE = (
+    *("attnres", "mhc", "dca", "frac", "value-residual", "layerscale", "rezero", "deepnorm", "laurel", "hyper", "rmt"),
+    *("attnres-delta", "muddformer", "mhc(streams=2)", "ancre", "laurel-rw", "svformer", "highway", "depth-lstm"),
+    "aggregation",
+)
+"""What else is installed with this project, in an order that gives no two neighbours of a list one colour."""
+
+
 def _family(topology: str) -> str:
     return topology.partition("(")[0] if is_one_run(topology) else topology
 
 
-_LOOKS = {
-    name: Look(colour, _MARKERS[_family(name)])
-    for name, colour in zip(_USUAL, COLOURS, strict=False)  # one colour is nobody's
-}
+def _looks_there_are() -> Iterator[tuple[str, Look]]:
+    """The look of each topology of this project, every colour as often as any other."""
+    for name, colour in zip(_USUAL, COLOURS, strict=False):
+        yield name, Look(colour, _MARKERS[_family(name)])
+    for number, name in enumerate(_OTHERS_THERE_ARE):
+        marker = _MARKERS.get(_family(name), _OTHERS[(number + number // len(COLOURS)) % len(_OTHERS)])
+        yield name, Look(COLOURS[(len(_USUAL) + number) % len(COLOURS)], marker)
+
+
+_LOOKS = dict(_looks_there_are())
 
 
 def looks(topologies: Iterable[str]) -> Mapping[str, Look]:
     """The look of each topology of a picture, no two alike as long as there are looks left (sixty and more).
 
-    Those that are usually searched always look the same. Others follow from their names, and make way where two would
-    be alike.
+    Those of this project always look the same. Others follow from their names, and make way where two would be alike.
     """
     names = set(topologies)
     found = {name: _LOOKS[name] for name in sorted(names & _LOOKS.keys())}

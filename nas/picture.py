@@ -165,7 +165,14 @@ def draw_tournament(records: Sequence[Mapping[str, Any]], title: str) -> "Figure
     axes.set_ylabel("hypervolume of the front by test, share of the table's")
     axes.grid(alpha=0.25)
     axes.set_title(_as_it_is(fill(title, 90)), loc="left", fontsize=9)
-    axes.legend(fontsize=7, loc="lower right", frameon=False, title="median and quartiles", title_fontsize=7)
+    axes.legend(
+        fontsize=7,
+        loc="center left",
+        bbox_to_anchor=(1, 0.5),
+        frameon=False,
+        title="median and quartiles",
+        title_fontsize=7,
+    )
     return figure
 
 

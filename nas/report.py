@@ -1,6 +1,7 @@
 """What people see: the front as a table and a picture, a Row, the lists. Loads no torch."""
 
 import math
+import os
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -38,9 +39,9 @@ MOST_OPERATORS = 10
 
 
 def screen(*, stderr: bool = False) -> Console:
-    """Where tables go: the terminal, or 120 columns where there is none to fit into."""
+    """Where tables go: the terminal, or where there is none to fit into COLUMNS, or else 120 of them."""
     console = Console(stderr=stderr)
-    return console if console.is_terminal else Console(stderr=stderr, width=120)
+    return console if console.is_terminal or "COLUMNS" in os.environ else Console(stderr=stderr, width=120)
 
 
 def say(console: Console, line: str) -> None:
@@ -128,7 +129,7 @@ def check_alike(found: "Sequence[Standing]", what: str) -> None:
         if len(values) > 1:
             which = ", ".join(map(str, values))
             raise UserError(
-                f"a {what} is of one {column}, and these rows have {len(values)} ({which}): "
+                f"a {what} is of one {column}, and what can be in this one is of {len(values)} ({which}): "
                 f'keep one with --where "{condition_of(column, values[-1])}".'
             )
 
@@ -160,7 +161,7 @@ def front_notes(found: "Sequence[Standing]") -> list[str]:
     groups = max(one.level for one in shown)
     notes = [f"levels: {groups} groups that can be told apart, the last is the best"] if groups > 1 else []
     if not all(one.stands for one in shown):
-        notes.append("in brackets: what is not expected to be on the front, but may be")
+        notes.append("at front: the chance to be there, in brackets where that is not expected")
     if not all(one.confirmed for one in shown if one.stands):
         notes.append("means of seeds that chose an architecture are too good, those of fresh ones (--confirm) far less")
     if all(len(one.identities) == 1 for one in found):
@@ -179,8 +180,12 @@ def print_records(
     columns: Sequence[str],
     title: str,
     format: Format = Format.TABLE,
+    dropped: Sequence[str] = DROPPED,
 ) -> None:
-    """Print records as a table; a metric and its standard error share a cell."""
+    """Print records as a table; a metric and its standard error share a cell.
+
+    Where there is no room for all columns, those in `dropped` go first, in that order, and then the last.
+    """
     names = [column for column in columns if not column.endswith("_se") or column.removesuffix("_se") not in columns]
     cells = {column: [printable(cell(record, column)) for record in records] for column in names}
     say(console, title)
@@ -188,7 +193,8 @@ def print_records(
         _print_markdown(cells)
         return
     headings = {column: printable(column.replace("_", "\n", 1)) for column in names}  # two short lines leave room
-    shown = _fitting({column: [*headings[column].split("\n"), *cells[column]] for column in names}, console.width)
+    lines = {column: [*headings[column].split("\n"), *cells[column]] for column in names}
+    shown = _fitting(lines, console.width, dropped)
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), collapse_padding=True, show_edge=False)
     for column in shown:
         numbers = all(isinstance(record.get(column), int | float | None) for record in records)
@@ -210,12 +216,11 @@ def _print_markdown(cells: Mapping[str, Sequence[str]]) -> None:
             print("|", " | ".join("---" for _ in cells), "|")
 
 
-def _fitting(cells: Mapping[str, Sequence[str]], width: int) -> list[str]:
-    """The columns that there is room for: those of DROPPED go first, and then the last; never a digit."""
+def _fitting(cells: Mapping[str, Sequence[str]], width: int, dropped: Sequence[str]) -> list[str]:
+    """The columns that there is room for: those in `dropped` go first, and then the last; never a digit."""
     widths = {column: 2 + max(map(cell_len, lines)) for column, lines in cells.items()}
-    order = sorted(cells, key=lambda column: DROPPED.index(column) if column in DROPPED else len(DROPPED))
-    last = [column for column in reversed(order) if column not in DROPPED]
-    for column in [*(column for column in order if column in DROPPED), *last[:-1]]:
+    last = [column for column in reversed([*cells]) if column not in dropped]
+    for column in [*(column for column in dropped if column in cells), *last[:-1]]:
         if sum(widths.values()) > width:
             del widths[column]
     return list(widths)
@@ -229,6 +234,8 @@ def cell(record: Mapping[str, Any], column: str) -> str:
             return runs
     if value is None:
         return "-"
+    if column == "chance":
+        return f"{value:.2f}" if value == 0 or value >= 0.01 else "<0.01"
     if isinstance(value, float):
         return (
             f"{value:.{decimals(error)}f}±{error:.{decimals(error)}f}" if isinstance(error, float) else f"{value:.4g}"

@@ -49,7 +49,10 @@ class Evaluations:
             state = "" if row.status == "complete" else f"{row.status}: "
             shown = f"{number}/{self._total} {state}{row.architecture} seed={row.seed} {scores} {row.error or ''}"
             (warn if row.status == "failed" else self._progress.tell)(shown.rstrip())
-        _say_more_of(row)
+        if was_under_way:
+            _say_more_of(row)
+        else:
+            say_more(f"known from before: {row.architecture} seed={row.seed}")
 
     def __enter__(self) -> Self:
         self._progress.__enter__()

@@ -91,8 +91,9 @@ def check_topology(
     """
     examined = subject(topology, still=still, count_macs=count_macs)
     for check in (*CONTRACT, *((check_it_compiles_to_one_graph,) if compiles else ())):
-        print(f"{examined.name}: {(check.__doc__ or '').partition(chr(10))[0]}", flush=True)
+        print(f"{examined.name}: {(check.__doc__ or '').partition(chr(10))[0]}", end=" ", flush=True)
         check(examined)
+        print("ok", flush=True)
 
 
 def subject(

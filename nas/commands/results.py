@@ -106,18 +106,23 @@ def _print_answer(
     """Print the lines found, with the columns that were chosen or those that tell them apart; of a task so many."""
     from results.query import query
 
+    as_asked = chosen is not None or question.sql is not None
     if question.is_of_rows:
-        telling = [*_telling(study, found), *_differing(found)] if chosen is None else chosen
-        _print(query(found, columns=telling), f"{len(found)} of {len(every)} rows", format)
+        telling = [*_telling(study, found, (), every), *_differing(found)] if chosen is None else chosen
+        _print(query(found, columns=telling), f"{len(found)} of {len(every)} rows", format, as_asked=as_asked)
         return
-    for task, part in _by_task(found):
-        telling = _telling(study, part, question.first) if question.best else []
+    if question.sql is not None:
+        title = f"{len(found)} {'line' if len(found) == 1 else 'lines'}"
+        _print(query(found, columns=chosen or found.column_names), title, format, as_asked=as_asked)
+        return
+    for task, part in _by_task(found, question.by):
+        telling = _telling(study, part, question.first, part) if question.best else []
         if chosen is not None:
             telling = [column for column in chosen if column in part.column_names]
         how_many = f"{most} of {len(part)}" if most < len(part) else f"{len(part)}"
         own = len(_of_task(every, task)) if task and "task" in every.column_names else len(every)
         title = f"{f'{task}: ' if task else ''}{how_many} {'line' if how_many == '1' else 'lines'} from {own} rows"
-        _print(query(part, columns=telling, limit=most), title, format)
+        _print(query(part, columns=telling, limit=most), title, format, as_asked=as_asked)
 
 
 def _asked(
@@ -140,19 +145,23 @@ def _asked(
     return [name for name in known if name in asked]
 
 
-def _print(found: "pa.Table", title: str, format: Format) -> None:
+def _print(found: "pa.Table", title: str, format: Format, *, as_asked: bool = False) -> None:
+    """Print a table; of columns that were asked for, the last ones go where there is no room for all."""
     from nas import report
 
-    report.print_records(report.screen(), found.to_pylist(), found.column_names, title, format)
+    dropped = () if as_asked else report.DROPPED
+    report.print_records(report.screen(), found.to_pylist(), found.column_names, title, format, dropped)
 
 
-def _by_task(found: "pa.Table") -> "Iterator[tuple[str | None, pa.Table]]":
-    """The lines of each task, with the columns that it has."""
+def _by_task(found: "pa.Table", by: Sequence[str]) -> "Iterator[tuple[str | None, pa.Table]]":
+    """The lines of each task, with the columns that it has and that say not the same of all its lines."""
+    from results.columns import COMPARABLE
 
     tasks = found["task"].unique().to_pylist() if "task" in found.column_names else [None]
     for task in tasks:
         own = found if "task" not in found.column_names else _of_task(found, task).drop_columns("task")
         there = {name for name in own.column_names if own[name].null_count < len(own)}
+        there -= {name for name in COMPARABLE if name in there and name not in by and len(own[name].unique()) == 1}
         yield task, own.select([name for name in own.column_names if {name, name.removesuffix("_se")} & there])
 
 
@@ -190,8 +199,9 @@ def _differing(found: "pa.Table") -> list[str]:
     return [*several, *(["error"] if "error" in found.column_names and any(found["error"].to_pylist()) else [])]
 
 
-def _telling(study: "Study", found: "pa.Table", asked: Sequence[str] = ()) -> list[str]:
-    """The columns that a terminal shows: what was asked for, and what tells lines apart."""
-    differing = [name for name in ("task", "preset") if name in found.column_names and len(found[name].unique()) > 1]
-    telling = dict.fromkeys((*differing, *asked, *study.telling_columns()))
+def _telling(study: "Study", found: "pa.Table", asked: Sequence[str], of: "pa.Table") -> list[str]:
+    """The columns that a terminal shows: what tells them from the others of a table, what was asked for, and shapes."""
+    differing = [name for name in ("task", "preset") if name in found.column_names and len(of[name].unique()) > 1]
+    recipe = [name for name in found.column_names if name.startswith("recipe_") and len(found[name].unique()) > 1]
+    telling = dict.fromkeys((*differing, *asked, *(recipe if asked else ()), *study.telling_columns()))
     return [name for name in telling if name in found.column_names and found[name].null_count < len(found)]

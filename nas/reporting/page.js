@@ -14,7 +14,7 @@ const charts = Promise.all([...document.querySelectorAll("[data-chart]")].map(as
 charts.then(() => document.body.dataset.drawn = "yes");
 
 function show() {
-  const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+  const words = filter.value.toLowerCase().split(/[\s,]+/).filter(Boolean);
   for (const row of rows) {
     const text = row.textContent.toLowerCase();
     const cells = [...row.cells].map(cell => cell.textContent);

@@ -78,7 +78,7 @@ def _imported(text: str) -> Any:
     try:
         module = importlib.import_module(path)
     except Exception as error:  # somebody's module may fail in any way
-        remedy = "It is MODULE:CLASS, of a module that is installed."
+        remedy = "It is MODULE:CLASS, of a module that is installed, or here with PYTHONPATH=. before the command."
         raise UserError(f"sampler {text!r} could not be imported: {reason_of(error)}. {remedy}") from error
     if not hasattr(module, name):
         raise unknown(f"sampler of {path}", name, [known for known in dir(module) if known[0].isupper()] or [path])

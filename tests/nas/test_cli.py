@@ -272,7 +272,7 @@ def test_a_failed_evaluation_is_printed_and_then_said(nas: Nas) -> None:
         (["front", "--study", "nothing"], "no study"),
         (["results", "--storage", "mysql+nodriver://x/y"], "mysql"),
         (["results", "--limti", "1"], "No such option: --limti (Possible options: --limit). `nas results --help`"),
-        (["results", "--limit", "many"], "'--limit': Input should be a valid integer"),
+        (["results", "--limit", "many"], "'--limit': 'many' is not a valid int"),
         (["results", "--format", "xml"], "'--format': 'xml' is not one of 'table'"),
         (["results", "--best"], "'--best' requires an argument. `nas --help`"),
         (["reslts"], "No such command 'reslts'. Did you mean 'results'? `nas --help`"),

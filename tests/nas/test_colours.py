@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from nas.colours import COLOURS, looks
 from search_spaces.architecture import Architecture
 from search_spaces.catalog import joint, topology
+from search_spaces.topologies.registry import TOPOLOGIES
 
 BASE = Architecture(depth=2, width=8, heads=2, head_dim=4, hidden=16)
 USUAL = {str(one.topology) for one in joint(BASE).architectures} | {"none"}
@@ -77,3 +78,13 @@ def test_every_marker_is_one_of_matplotlib() -> None:
     codes = {look.marker.code for look in looks([*map(str, range(60)), *MEMBERS]).values()}
     assert len(codes) == 14
     assert codes <= {str(marker) for marker in Line2D.markers}
+
+
+def test_every_topology_of_this_project_looks_the_same_wherever_it_is() -> None:
+    own = [one for one in TOPOLOGIES.names() if TOPOLOGIES.is_ours(one)]
+    assert len(own) >= 25
+    together = looks([*own, *USUAL, "weave"])
+    assert len(set(together.values())) == len(together)
+    assert all(looks([one])[one] == together[one] for one in own)
+    colours = [together[one].colour for one in own]
+    assert max(map(colours.count, colours)) <= 3

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import nas
+from nas import report
 from nas.commands.results import query_rows
 from nas.options import Format
 from nas.storage.store import Store
@@ -331,3 +332,49 @@ def test_an_answer_that_was_written_is_shown_with_what_it_measured(
     (error,) = {one["accuracy_se"] for one in nas.load(source=tmp_path / "answer.parquet").table.to_pylist()[:1]}
     assert "accuracy" in out
     assert f"±{error:.3f}" in out
+
+
+def test_sql_is_printed_as_it_was_asked(study: Study, capsys: pytest.CaptureFixture[str]) -> None:
+    query_rows(study, sql="SELECT 'b' AS task, 2 AS n, 'x' AS preset UNION ALL SELECT 'a', 1, 'x' ORDER BY task DESC")
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines[:2] == [["2", "lines"], ["task", "n", "preset"]]
+    assert lines[3:] == [["b", "2", "x"], ["a", "1", "x"]]
+
+
+def test_of_columns_that_were_asked_for_the_last_go(
+    study: Study, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    query_rows(study, columns="key,seed,accuracy,identity", limit=1)
+    out = capsys.readouterr().out
+    assert out.splitlines()[1].split() == ["key", "seed", "accuracy"]
+    assert "no room for: identity" in out
+
+
+def test_rows_of_several_tasks_say_of_which_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    of_two = [*rows(), *rows(task="other")]
+    query_rows(Study("both", "", of_two), limit=1)
+    assert capsys.readouterr().out.splitlines()[2].split()[0] == "task"
+    query_rows(Study("one", "", rows()), limit=1)
+    assert "task" not in capsys.readouterr().out
+
+
+def test_what_tells_tuned_architectures_apart_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    tuned = [*rows(recipe={"lr": 0.1, "batch": 8}), *rows(recipe={"lr": 0.2, "batch": 8})]
+    query_rows(Study("tuned", "", tuned), best="accuracy")
+    out = capsys.readouterr().out
+    assert "recipe" in out
+    assert {line.split()[4] for line in out.splitlines()[4:]} == {"0.1", "0.2"}
+
+
+def test_what_all_lines_of_a_task_have_in_common_takes_no_room(capsys: pytest.CaptureFixture[str]) -> None:
+    both = Study("both", "", [*rows(data="a" * 64), *rows(task="other", data="b" * 64)])
+    query_rows(both, by="depth")
+    assert "data" not in capsys.readouterr().out
+    query_rows(both, by="data")
+    assert "data" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("chance", "shown"), [(0.0, "0.00"), (0.003906, "<0.01"), (0.3184, "0.32"), (1.0, "1.00")])
+def test_a_chance_has_two_digits(chance: float, shown: str) -> None:
+    assert report.cell({"chance": chance}, "chance") == shown
