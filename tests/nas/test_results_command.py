@@ -359,7 +359,10 @@ def test_rows_of_several_tasks_say_of_which_they_are(capsys: pytest.CaptureFixtu
     assert "task" not in capsys.readouterr().out
 
 
-def test_what_tells_tuned_architectures_apart_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_tells_tuned_architectures_apart_is_shown(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
     tuned = [*rows(recipe={"lr": 0.1, "batch": 8}), *rows(recipe={"lr": 0.2, "batch": 8})]
     query_rows(Study("tuned", "", tuned), best="accuracy")
     out = capsys.readouterr().out
