@@ -68,8 +68,8 @@ def test_a_search_prints_its_front_and_draws_it_and_can_be_asked_again(nas: Nas,
     assert pyarrow.parquet.read_table(tmp_path / "rows.parquet").num_rows == 6
     assert nas("results", "-o", "rows.CSV")[0] == 0
     assert len((tmp_path / "rows.CSV").read_text().splitlines()) == 7
-    assert nas("results", "--format", "json", "-o", "rows.csv.bak")[0] == 0
-    assert len(json.loads((tmp_path / "rows.csv.bak").read_text())) == 6
+    assert nas("results", "--format", "json", "-o", "rows.csv")[0] == 0
+    assert len(json.loads((tmp_path / "rows.csv").read_text())) == 6
     status, _, err = nas("results", "-o", "rows.txt")
     assert (status, err) == (
         2,

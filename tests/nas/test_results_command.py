@@ -334,6 +334,17 @@ def test_an_answer_that_was_written_is_shown_with_what_it_measured(
     assert f"±{error:.3f}" in out
 
 
+def test_of_rows_in_a_file_of_columns_the_metrics_are_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    export.write(table.from_rows(rows(measures={"weight": 2.5})), "csv", tmp_path / "theirs.csv")
+    query_rows(nas.load(source=tmp_path / "theirs.csv"))
+    out = capsys.readouterr().out
+    assert "accuracy" in out
+    assert "weight" not in out
+
+
 def test_sql_is_printed_as_it_was_asked(study: Study, capsys: pytest.CaptureFixture[str]) -> None:
     query_rows(study, sql="SELECT 'b' AS task, 2 AS n, 'x' AS preset UNION ALL SELECT 'a', 1, 'x' ORDER BY task DESC")
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]

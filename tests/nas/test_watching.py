@@ -47,6 +47,9 @@ def test_who_wants_to_know_more_is_told_of_beginnings_and_ends(
     assert begun.startswith("begins: depth=4,")
     assert begun.endswith("seed=0 preset=smoke penalty=0.02")
     assert "complete, 1 steps" in ended
+    nas.evaluate(f"{TOYS}:Toy", preset="smoke", storage=asked["storage"], settings="penalty=0.02")
+    (known,) = capsys.readouterr().err.splitlines()
+    assert known.startswith("known from before: depth=4,")
 
 
 @pytest.mark.parametrize("workers", [1, 2])

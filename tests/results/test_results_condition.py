@@ -207,7 +207,7 @@ def test_what_is_defined_is_as_it_was(table: pa.Table) -> None:
         ("topology = 'rmt'", ["unknown topology 'rmt'. Did you mean 'rmt(keys=64)'?"]),  # the beginning of one
         ("topology in ('it''s', 'nonee')", ["unknown topology 'nonee'. Did you mean 'none'?"]),
         ("topology = 'none' and depth = 60 or topology = 'nonee'", ["unknown topology 'nonee'. Did you mean 'none'?"]),
-        ("topology like 'rmtt%'", []),
+        ("topology like 'resnett%'", []),
         ("topology = 'none' and depth = 12345", []),
         ("topology in ('none', 'nonee')", []),  # it has an answer
         ("depth > 100", []),

@@ -157,6 +157,7 @@ def test_long_names_of_an_axis_stand_one_below_the_other(study: Study, name: str
 
 def test_costs_by_part_are_of_the_surest(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nas.reporting.page.MOST_PARTS", 2)
+    monkeypatch.setattr("nas.report.CONTENDS", -1.0)  # all of them
     named = []
     monkeypatch.setattr("nas.reporting.charts.parts", lambda records, _: named.append({r["key"] for r in records}))
     page_of(study, study.objectives)

@@ -121,6 +121,8 @@ def test_the_table_is_filtered_and_ordered(opened: Open, evil: str) -> None:
     page.locator("#filter").fill("DCA")
     assert shown(page) == ["dca(k=2)"] * 3
     assert page.locator("#shown").inner_text() == "3 of 9"
+    page.locator("#filter").fill("DCA, k=2")
+    assert shown(page) == ["dca(k=2)"] * 3
     page.locator("#filter").fill("")
     page.get_by_role("button", name="accuracy", exact=True).click()
     assert shown(page)[:2] == [evil, "resnet"]
