@@ -338,7 +338,7 @@ def test_of_rows_in_a_file_of_columns_the_metrics_are_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    export.write(table.from_rows(rows(measures={"weight": 2.5})), "csv", tmp_path / "theirs.csv")
+    export.write(table.from_rows(rows(speeds={"weight": 2.5})), "csv", tmp_path / "theirs.csv")
     query_rows(nas.load(source=tmp_path / "theirs.csv"))
     out = capsys.readouterr().out
     assert "accuracy" in out
