@@ -12,6 +12,7 @@ from typer.main import get_command
 import nas
 from nas.commands import dashboard, effects, listing, reproduce, results, show
 from nas.debugging import DEBUG, show_traceback
+from nas.door_command import command
 from nas.doors.audit import audit
 from nas.doors.check_mup import check_mup
 from nas.doors.compare import compare
@@ -30,7 +31,6 @@ from nas.doors.search import search
 from nas.doors.show import show as show_wiring
 from nas.doors.tournament import tournament
 from nas.option_values import check_option_values
-from nas.options import command
 from nas.run_file import expanded
 from nas.workers.left_behind import LEFT_BEHIND
 from search_spaces.errors import UserError, place_of, printable, reason_of, show_notices

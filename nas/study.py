@@ -67,9 +67,7 @@ class Study:
     def directions(self) -> dict[str, Direction]:
         """Every metric of the Rows -> "max" or "min"."""
         known = dict(self.config.metrics) if self.config else {}
-        for row in self._rows:
-            known.update(row.directions)
-        return known
+        return known | {name: way for row in self._rows for name, way in row.directions.items()}
 
     def directions_of(self, names: Sequence[str]) -> dict[str, Direction]:
         """Columns -> what is to be had of them: "max accuracy" says it, and of metrics and costs it is known.

@@ -35,7 +35,7 @@ TABLE = "results --from digits-vit-topologies"
         ("new-task starts", ""),
         ("list presets digits-vit", "torch numpy"),
         (TABLE, "numpy pyarrow"),
-        (f"{TABLE} --by topology", "numpy pandas pyarrow"),  # Arrow groups with it
+        (f"{TABLE} --by topology", "numpy pandas pyarrow scipy"),  # of which Arrow's groups take pandas
         (f"{TABLE} --where depth>1", "duckdb numpy pyarrow"),
         ("effects topology --from digits-vit-topologies", "numpy pyarrow scipy"),
         ("cost digits-vit", "torch numpy"),

@@ -36,18 +36,12 @@ def tournament(
         from nas.objectives import names_in, resolve
         from nas.replaying import Replay
         from nas.samplers import SAMPLERS
-        from nas.sampling import proposer
         from nas.tournaments import play, summed_up, trials_for
         from search_spaces.errors import UserError
         from tasks.progress import Progress
     check_asked(seeds=seeds, trials=trials)
     names = SAMPLERS.names() if samplers is None else names_in(samplers)
-    if not names or not seeds:
-        raise UserError(f"a tournament needs a sampler and a seed, got --samplers {','.join(names)} --seeds {seeds}.")
-    for name in names:
-        if names.count(name) > 1:
-            raise UserError(f"sampler {name!r} is asked for twice. Leave one out.")
-        proposer(name)  # which raises where there is no such sampler
+    _check(names, seeds)
     of = fresh_task(table, None)
     if not isinstance(of, Replay):
         raise UserError(f"a tournament is of recorded trainings: replay:NAME or replay:FILE.jsonl, got {table!r}.")
@@ -63,6 +57,19 @@ def tournament(
             shares[name].append(worth)
             progress.advance(name)
     return summed_up(_title(of.name, recorded, ways, seeds), shares, number)
+
+
+def _check(samplers: Sequence[str], seeds: int) -> None:
+    from nas.sampling import proposer
+    from search_spaces.errors import UserError
+
+    if not samplers or not seeds:
+        got = f"--samplers {','.join(samplers)} --seeds {seeds}"
+        raise UserError(f"a tournament needs a sampler and a seed, got {got}.")
+    if twice := [name for name in samplers if samplers.count(name) > 1]:
+        raise UserError(f"sampler {twice[0]!r} is asked for twice. Leave one out.")
+    for name in samplers:
+        proposer(name)  # which raises where there is no such sampler
 
 
 def _title(name: str, recorded: "TabularBenchmark", ways: "Mapping[str, Direction]", seeds: int) -> str:

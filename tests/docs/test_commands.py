@@ -41,7 +41,7 @@ def in_text(page: Path) -> list[list[str]]:
     return [words for code in re.findall(r"`(nas [^`\n]+)`", page.read_text()) for words in calls(code)]
 
 
-BEFORE = ("--debug", "-v", "-q")
+BEFORE = ("--debug", "--install-completion", "-v", "-q")
 """Options before the command."""
 
 

@@ -15,7 +15,7 @@ import typer
 
 from nas import __version__
 from nas.cli import main
-from nas.options import command
+from nas.door_command import command
 from nas.provenance import without_passwords
 from nas.storage.store import Store
 from search_spaces.catalog import SPACES
