@@ -54,6 +54,7 @@ _UNWRITABLE = (errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG, e
 
 def main() -> None:
     """Run the command line; a user's error, or one in a plug-in's code, is one line and exit status 2."""
+    _open_what_is_closed()
     show_notices()
     with SILENCE.lasting():
         status = _status(_run)
@@ -61,6 +62,20 @@ def main() -> None:
     if LEFT_BEHIND:
         os._exit(status)
     sys.exit(status)
+
+
+def _open_what_is_closed() -> None:
+    """Have standard input and standard error be something: else the next file that is opened would be them."""
+    for number in (0, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            nothing = os.open(os.devnull, os.O_RDWR)
+            if nothing != number:
+                os.dup2(nothing, number)
+                os.close(nothing)
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115  # as long as the process
 
 
 def _run() -> int:

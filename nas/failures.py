@@ -5,6 +5,7 @@ import gc
 
 import torch
 
+from nas.workers.memory import is_memory_bounded
 from results.row import Row
 from search_spaces.errors import reason_of
 
@@ -32,6 +33,8 @@ def clean_up(row: Row) -> None:
 def _is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
+    if isinstance(error, ImportError):  # what a package that could not be loaded whole says of itself is no reason
+        return is_memory_bounded()
     if isinstance(error, OSError):
         return error.errno == errno.ENOMEM
     return isinstance(error, RuntimeError) and any(words in str(error).lower() for words in _SAID)

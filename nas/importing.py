@@ -4,10 +4,13 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 from nas.storage.store import Store
 from results import lines
-from results.row import Row, each_once
+from results.columns import COUNTS
+from results.repeated import each_once
+from results.row import Direction, Row, Status
 from search_spaces.errors import UserError
 from tasks.progress import said_if_slow
 
@@ -39,10 +42,23 @@ def rows_in(paths: Sequence[Path]) -> list[Row]:
             more = f" and {len(bad) - _MOST_NAMED} more" if len(bad) > _MOST_NAMED else ""
             named = "; ".join(map(str, bad[:_MOST_NAMED]))
             raise UserError(f"every line of {path} must be a row, {named}{more}. Nothing was imported.")
+        for number, row in enumerate(found, 1):
+            if why := _impossible(row):
+                raise UserError(f"row {number} of {path} cannot be: {why}. Nothing was imported.")
         if not found:
             raise UserError(f"there is no row in {path}. Nothing was imported.")
         rows += found
     return rows
+
+
+def _impossible(row: Row) -> str | None:
+    """Why no evaluation can have found this, None where one can; of what is only read that is not asked."""
+    if row.status not in get_args(Status):
+        return f"its status must be one of {', '.join(get_args(Status))}, got {row.status!r}"
+    if ways := {*row.directions.values()} - {*get_args(Direction)}:
+        return f"what is to be had of a metric is max or min, got {min(ways)!r}"
+    less = [name for name in COUNTS if isinstance(count := getattr(row.costs, name), int) and count < 0]
+    return f"{less[0]} must be at least 0, got {getattr(row.costs, less[0])}" if less else None
 
 
 def import_into(storage: str, study: str, rows: Sequence[Row]) -> Imported:

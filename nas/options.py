@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from nas import completion
+from search_spaces.errors import UserError
 
 
 class Format(StrEnum):
@@ -25,9 +26,17 @@ class Format(StrEnum):
 
 
 def format_for(output: Path | None, format: Format) -> Format:
-    """The form that the name of a file ends in, where no other was asked for than that of a terminal."""
-    ending = output.suffix.lower().removeprefix(".") if output is not None and format is Format.TABLE else ""
-    return Format(ending) if ending in (Format.CSV, Format.JSON, Format.JSONL, Format.PARQUET) else format
+    """The form that the name of a file ends in, where no other was asked for than that of a terminal.
+
+    Raises:
+        UserError: Its name ends in another form than was asked for.
+    """
+    ending = output.suffix.lower().removeprefix(".") if output is not None else ""
+    if ending not in (Format.CSV, Format.JSON, Format.JSONL, Format.PARQUET):
+        return format
+    if format not in (Format.TABLE, ending):
+        raise UserError(f"--format {format.value} and --output {output} are two forms. Leave --format out.")
+    return Format(ending)
 
 
 class Kind(StrEnum):

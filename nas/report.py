@@ -211,7 +211,7 @@ def _print_markdown(cells: Mapping[str, Sequence[str]]) -> None:
     lines = [list(cells), *zip(*cells.values(), strict=True)]
     print()
     for number, line in enumerate(lines):
-        print("|", " | ".join(text.replace("\\", "\\\\").replace("|", "\\|") for text in line), "|")
+        print("|", " | ".join(text.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ") for text in line), "|")
         if number == 0:
             print("|", " | ".join("---" for _ in cells), "|")
 

@@ -12,7 +12,6 @@ from nas.objectives import COSTS, names_in, resolve
 from nas.storage.passwords import without_passwords
 from nas.storage.search_config import SearchConfig
 from results import table
-from results.columns import is_reserved
 from results.row import Direction, Row
 from search_spaces.errors import Notice, UserError, unknown
 
@@ -105,7 +104,9 @@ class Study:
         if not (self._rows or self._flat):
             raise UserError(f"study {self.name!r} has no row, or none that meets the condition. Ask others.")
         if first is None:
-            raise UserError(f"study {self.name!r} has no row that says what its metrics are. Name objectives.")
+            raise UserError(
+                f"study {self.name!r} has no row that says what its metrics are. Give .jsonl, or ask its columns."
+            )
         return resolve([first, "flops"], self.directions)
 
     def standings(self, objectives: str | Sequence[str] | None = None) -> "list[Standing]":
@@ -263,20 +264,18 @@ class Study:
         return f"{standing} of {len(found)} architectures on the front of {self.name} ({ways}; {budget})"
 
     def telling_columns(self) -> list[str]:
-        """The columns that tell its Rows apart: architecture, costs, metrics, axes of the recipe, metrics of files."""
+        """The columns that tell its Rows apart: architecture, costs, metrics, axes of the recipe."""
         axes = self.config.axes if self.config else {}
         recipe = [axis.replace(".", "_", 1) for axis in axes if axis.startswith("recipe.")]
         objectives = list(self.objectives) if self.directions else []
         metrics = [next(iter(row.directions)) for row in self._rows if row.directions]  # the first one of each task
-        own = (name for name in self.measured_elsewhere() if not is_reserved(name.removeprefix("test_")))
-        elsewhere = [column for name in own for column in (name, f"{name}_se")]
-        return [*report.front_columns(objectives, dict.fromkeys(metrics)), *recipe, *elsewhere]
+        return [*report.front_columns(objectives, dict.fromkeys(metrics)), *recipe]
 
     def nothing_complete(self) -> str:
         """That it has no complete Row, and the first reason, in a line."""
-        first = next((row.error for row in self._rows if row.error), None)
-        why = f", the first with: {first}" if first else ""
-        return f"study {self.name!r} has no complete row yet: {len(self)} ended{why}. See `nas results`."
+        why = next((f", the first with: {row.error}" for row in self._rows if row.error), "")
+        again = report.ask_again(self.name, self.storage)
+        return f"study {self.name!r} has no complete row yet: {len(self)} ended{why}. See `{again}`."
 
     def _asked(self, objectives: str | Sequence[str] | None) -> dict[str, Direction]:
         if objectives is None:

@@ -29,6 +29,8 @@ FUNCTIONS = (
     *("coalesce", "contains", "length", "lower", "regexp_matches", "starts_with", "upper"),
 )
 
+_EXAMPLE = """Write it as in "flops <= 50M and topology = 'resnet'\""""
+
 _MOST_TEXTS = 1000
 """Different texts that a column may have for a near one to be looked for: of each row's own there is none."""
 
@@ -76,11 +78,8 @@ def select(table: pa.Table, condition: str, seconds: float = SECONDS) -> pa.Tabl
                 found = table.filter(_mask(connection, query, condition))
     except duckdb.InterruptException as error:
         raise _refusal(condition, f"it took longer than {seconds:g} s") from error
-    except duckdb.ParserException as error:
-        example = """Write it as in "flops <= 50M and topology = 'resnet'\""""
-        raise _refusal(condition, f"{reason_of(error)}. {example}") from error
     except duckdb.Error as error:
-        raise _refusal(condition, reason_of(error)) from error
+        raise _refusal(condition, f"{reason_of(error)}. {_EXAMPLE}") from error
     if not len(found):
         for line in _not_there(condition, table.select(used)):
             warnings.warn(line, Notice, 2)
@@ -130,7 +129,7 @@ def _not_there(condition: str, table: pa.Table) -> list[str]:
     few = {name: values.drop_null().to_pylist() for name, values in columns.items() if len(values) <= _MOST_TEXTS}
     there = sorted({text for values in few.values() for text in values})
     near = {text: nearest(text, there) for text in texts if text not in there and "%" not in text}
-    return [f"unknown {' or '.join(few)} {text!r}. Did you mean {one!r}?" for text, one in near.items() if one]
+    return [f"no row has {text!r} as {' or '.join(few)}. Did you mean {one!r}?" for text, one in near.items() if one]
 
 
 def _guarded(pieces: Sequence[str]) -> list[str]:
@@ -196,7 +195,7 @@ def _column(name: str, known: Sequence[str]) -> str:
 def _mask(connection: duckdb.DuckDBPyConnection, query: str, condition: str) -> pa.ChunkedArray:
     answer = connection.sql(query)
     if answer.types != ["BOOLEAN"]:
-        raise _refusal(condition, f"it gives {answer.types[0]}, not true or false")
+        raise _refusal(condition, f"it gives {answer.types[0]}, not true or false. {_EXAMPLE}")
     return answer.to_arrow_table().column(0)
 
 

@@ -1,7 +1,7 @@
 """What one evaluation found: a record that outlives the code that made it, lossless as a line of JSON."""
 
 import json
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from functools import cached_property
 from html import escape
@@ -236,17 +236,6 @@ class Row:
             *(value if type(value) in _SCALARS else cell(value) for group in groups for value in group.values()),
         )
         return dict(zip(names_of(tuple(self.directions), *map(tuple, groups)), values, strict=True))
-
-
-def each_once(rows: Iterable[Row], key: Callable[[Row], Hashable] = Row.identity) -> list[Row]:
-    """Rows of which each evaluation stands once: its last complete Row or else its last, where that one stood."""
-    found: dict[Hashable, Row] = {}
-    for row in rows:
-        name = key(row)
-        if name not in found or found[name].status != "complete" or row.status == "complete":
-            found.pop(name, None)
-            found[name] = row
-    return [*found.values()]
 
 
 def _checked(record: object) -> dict[str, Any]:

@@ -15,7 +15,8 @@ from pyarrow import compute
 from results import lines
 from results.columns import TYPES
 from results.parquet import ParquetTable, opened
-from results.row import Row, each_once
+from results.repeated import contradictions, each_once
+from results.row import Row
 from results.sizes import check_size
 from results.table import finite, from_records
 from search_spaces.errors import UserError, unknown
@@ -62,9 +63,10 @@ def read(name: str | Path) -> Source:
 
 def union(sources: list[Source]) -> Source:
     """Several sources as one."""
-    rows = each_once(row for source in sources for row in source.rows)
+    every = [row for source in sources for row in source.rows]
     flat = tuple(table for source in sources for table in source.flat)
-    return Source(tuple(rows), flat, tuple(line for source in sources for line in source.bad))
+    bad = (*(line for source in sources for line in source.bad), *contradictions(every))
+    return Source(tuple(each_once(every)), flat, bad)
 
 
 def _read(path: Path) -> Source:
@@ -91,6 +93,8 @@ def from_csv(path: Path) -> pa.Table:
     try:
         with _bounded(path).open(encoding="utf-8-sig", newline="") as file:
             names = next(csv.reader(file), [])
+        if len(names) == 1 and (other := next((one for one in ";\t|" if one in names[0]), None)):
+            raise _refusal(path, "CSV", f"its columns have commas between them, got {other!r}")
         options = arrow.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True)
         options.null_values, options.quoted_strings_can_be_null = [""], False
         table = arrow.read_csv(path, convert_options=options)

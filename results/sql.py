@@ -30,7 +30,7 @@ def answer(table: pa.Table, question: str, seconds: float = SECONDS) -> pa.Table
                 raise _refusal("it must be one SELECT", _EXAMPLE)
             found = connection.sql(statements[0].query).to_arrow_table()
     except duckdb.InterruptException as error:
-        raise _refusal(f"it took longer than {seconds:g} s") from error
+        raise _refusal(f"it took longer than {seconds:g} s", "Ask of fewer rows, or join them by a column.") from error
     except duckdb.BinderException as error:
         near = re.findall('"([^"]+)"', str(error).partition("Candidate bindings: ")[2])
         remedy = f"Did you mean {' or '.join(map(repr, near[:3]))}?" if near else "See `nas results --columns all`."

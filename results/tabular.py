@@ -13,7 +13,8 @@ from typing import Any, final
 from results import lines
 from results.columns import COMPARABLE, UNSET, cell
 from results.identity import settings
-from results.row import Costs, Direction, Row, each_once
+from results.repeated import each_once
+from results.row import Costs, Direction, Row
 from results.sources import shipped
 from results.strict_json import JSON
 from search_spaces.architecture import Architecture

@@ -136,7 +136,9 @@ def regular(path: Path, most: int | None = None) -> Path:
     """
     found = path.stat()
     if not stat.S_ISREG(found.st_mode):
-        raise UserError(f"data must be in files, got {str(path)!r}, which is none. Take it out of the folder.")
+        raise UserError(
+            f"data must be in files, got {str(path)!r}, which is none. Give a file, or take it out of its folder."
+        )
     if most is not None and found.st_size > most:
         raise UserError(f"{str(path)!r} has {found.st_size} bytes, and may have {most}. Is it what it should be?")
     return path

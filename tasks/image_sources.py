@@ -67,7 +67,7 @@ def source(data: Path, split: str) -> ImageSource:
     place = next((place for place in places if place.exists()), None)
     if place is None:
         wanted = ", ".join(place.name for place in places)
-        raise UserError(f"a folder of images must hold one of {wanted}, got {str(data)!r}. Give it with --data FOLDER.")
+        raise UserError(f"a folder of images must hold one of {wanted}, got {str(data)!r}. Give such a folder.")
     try:
         return _tar(place) if place.suffix == ".tar" else _folder(place)
     except UserError:

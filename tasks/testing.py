@@ -38,7 +38,10 @@ def check_task(task: Task, architecture: Architecture | None = None) -> None:
     chosen = architecture or task.base
     for check in CONTRACT:
         print(f"check: {check.__name__.removeprefix('check_').replace('_', ' ')} ...", end=" ", flush=True)
-        check(task, chosen)
+        try:
+            check(task, chosen)
+        except SystemExit as end:
+            raise AssertionError(f"a task must not end the program, and this one did with {end.code!r}") from end
         print("ok", flush=True)
 
 

@@ -93,8 +93,10 @@ class Question:
         """Its answer by some rows of a study. Raises UserError where there is none."""
         if self.sql is not None:
             from results import sql
+            from tasks.progress import said_if_slow
 
-            return sql.answer(every, self.sql)
+            with said_if_slow("asking in SQL ..."):
+                return sql.answer(every, self.sql)
         if self.is_of_rows:
             return every if self.pareto is None else _front(study, every, self.pareto, knee=self.knee)
         from results import grouping  # with SciPy's algebra, which takes a quarter of a second to import

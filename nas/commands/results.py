@@ -45,7 +45,7 @@ def query_rows(
     report.say_bad(study.bad)
     _check_columns(columns, format)
     question = Question(pareto, knee, best, names_in(by or ""), sql)
-    for_terminal, condition = report.for_a_terminal(format, output), _conditions(where, budget)
+    for_terminal, condition = report.for_a_terminal(format, output), _conditions(study, where, budget)
     orders, named = names_in(order_by or ""), [] if columns == "all" else names_in(columns or "")
     asked = study.column_names
     if (for_terminal and columns is None) or (named and format is not Format.JSONL):
@@ -141,7 +141,7 @@ def _asked(
     if question.is_of_rows:  # of anything else columns are its answer's
         require(known, named)
         asked |= {order_in(text, known)[0] for text in orders}
-        asked |= {*mixed(known), *(() if named else study.telling_columns()), "status", "error"}
+        asked |= {*mixed(known), *(() if named else _telling_columns(study)), "status", "error"}
     return [name for name in known if name in asked]
 
 
@@ -171,9 +171,14 @@ def _of_task(found: "pa.Table", task: str | None) -> "pa.Table":
     return found.filter(compute.is_null(found["task"]) if task is None else compute.equal(found["task"], task))
 
 
-def _conditions(where: str | None, budget: Sequence[str]) -> str | None:
-    """The condition that rows are to meet: what was typed, and the bounds."""
+def _conditions(study: "Study", where: str | None, budget: Sequence[str]) -> str | None:
+    """The condition that rows are to meet: what was typed, and the bounds. Raises UserError where it is none alone."""
     from nas.budget import parse_budget
+
+    if where is not None and budget:
+        from results.condition import columns_in
+
+        columns_in(where, study.column_names)  # else its brackets might close ours
 
     bounds = [
         f"{name} >= {bound.low} and {name} <= {bound.high}" if bound.high < float("inf") else f"{name} >= {bound.low}"
@@ -203,5 +208,13 @@ def _telling(study: "Study", found: "pa.Table", asked: Sequence[str], of: "pa.Ta
     """The columns that a terminal shows: what tells them from the others of a table, what was asked for, and shapes."""
     differing = [name for name in ("task", "preset") if name in found.column_names and len(of[name].unique()) > 1]
     recipe = [name for name in found.column_names if name.startswith("recipe_") and len(found[name].unique()) > 1]
-    telling = dict.fromkeys((*differing, *asked, *(recipe if asked else ()), *study.telling_columns()))
+    telling = dict.fromkeys((*differing, *asked, *(recipe if asked else ()), *_telling_columns(study)))
     return [name for name in telling if name in found.column_names and found[name].null_count < len(found)]
+
+
+def _telling_columns(study: "Study") -> list[str]:
+    """The columns that tell Rows apart, and what files of columns alone have measured, with its errors."""
+    from results.columns import is_reserved
+
+    elsewhere = [name for name in study.measured_elsewhere() if not is_reserved(name.removeprefix("test_"))]
+    return [*study.telling_columns(), *(column for name in elsewhere for column in (name, f"{name}_se"))]

@@ -61,7 +61,7 @@ def front(study: "Study", plot: Path | None = None) -> None:
     report.check_alike(found, "front")
     console, shown = report.screen(), report.front_records(found)
     report.print_records(console, shown, [*study.telling_columns(), *report.STANDING], study.title(objectives, found))
-    for line in report.front_notes(found):
+    for line in [*report.front_notes(found), *_failures(study)]:
         report.say(console, line)
     for line in report.baseline_lines(study.config.baselines if study.config else {}):
         report.say(console, line)
@@ -69,6 +69,13 @@ def front(study: "Study", plot: Path | None = None) -> None:
     study.plot(path)
     more = f"; ask more with: {report.ask_again(study.name, study.storage)}" if study.config else ""
     report.say(console, f"front drawn in {path}{more}")
+
+
+def _failures(study: "Study") -> list[str]:
+    """How many of a search's trainings failed: as they were trained, nobody may have looked."""
+    failed = [row.error for row in study.rows() if row.status == "failed"]
+    again = f"; another --study than {study.name} tries them again" if study.config else ""
+    return [f"{len(failed)} of {len(study)} trainings failed, the first with: {failed[0]}{again}"] if failed else []
 
 
 def front_where(study: "Study", where: str | None = None, plot: Path | None = None) -> None:
@@ -109,7 +116,7 @@ def row(evaluated: "Row", format: Format = Format.TABLE, output: Path | None = N
     if for_terminal:
         report.print_record(report.screen(), report.readable(evaluated))
     else:
-        report.write_rows([evaluated], format, output)
+        _write_trained([evaluated], format, output)
     if evaluated.status == "failed":
         raise UserError(f"the evaluation failed: {evaluated.error}")
 
@@ -126,7 +133,7 @@ def comparison(
     if curves is not None:
         export.write(table.curves(compared.trained), "csv", curves)
     if not for_terminal and compared.trained:
-        report.write_rows(compared.trained, format, output)
+        _write_trained(compared.trained, format, output)
     elif not for_terminal:
         export.write(table.from_records(compared.records), format.value, output)
     else:
@@ -141,7 +148,7 @@ def audit(audited: "Audit", format: Format = Format.TABLE, output: Path | None =
     from nas import report
 
     if not report.for_a_terminal(format, output):
-        report.write_rows(audited.trained, format, output)
+        _write_trained(audited.trained, format, output)
         return
     console, names = report.screen(), list(audited.records[0])
     orders = [name for name in names if name.startswith("tau_")]
@@ -170,6 +177,18 @@ def drawn(
     if plot is not None:
         found.plot(plot)
     report.say_written(output, plot)
+
+
+def _write_trained(rows: "Sequence[Row]", format: Format, output: Path | None) -> None:
+    """Write Rows that a store has. Raises UserError where that cannot be, and says that they are not lost."""
+    from nas import report
+    from search_spaces.errors import UserError
+
+    try:
+        report.write_rows(rows, format, output)
+    except UserError as error:
+        kept = "What was trained is kept: the same command with another --output writes it, and trains nothing again."
+        raise UserError(f"{error} {kept}") from error
 
 
 def _export(records: Sequence[Mapping[str, Any]], format: Format, output: Path | None = None) -> None:
@@ -241,7 +260,9 @@ def imported(found: "Imported") -> None:
     from nas import report
 
     known = f"; {found.known} it had" if found.known else ""
-    report.say(report.screen(), f"{found.new} rows are new in study {found.study}{known}")
+    report.say(
+        report.screen(), f"{found.new} {'row is' if found.new == 1 else 'rows are'} new in study {found.study}{known}"
+    )
 
 
 def encoded(written: "Encoded") -> None:

@@ -24,10 +24,13 @@ def load(
     """
     from nas.study import Study
     from results import sources
+    from search_spaces.errors import UserError
 
     named = [source] if isinstance(source, str | Path) else list(source)
     files = sources.union([sources.read(one) for one in named])
     if named and study is None:
+        if storage != DEFAULT_STORE:
+            raise UserError(f"--from and --storage are two sources, got {storage}. Leave one out, or give --study too.")
         where = ",".join(map(str, named))
         return Study(where, where, files.rows, bad=files.bad, flat=files.flat)
     stored = _stored(study, storage)

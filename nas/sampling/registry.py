@@ -81,7 +81,11 @@ def _imported(text: str) -> Any:
         remedy = "It is MODULE:CLASS, of a module that is installed, or here with PYTHONPATH=. before the command."
         raise UserError(f"sampler {text!r} could not be imported: {reason_of(error)}. {remedy}") from error
     if not hasattr(module, name):
-        raise unknown(f"sampler of {path}", name, [known for known in dir(module) if known[0].isupper()] or [path])
+        classes = {each: of for each, of in vars(module).items() if inspect.isclass(of)}
+        known = [each for each, of in classes.items() if issubclass(of, BaseSampler) or of.__module__ == path]
+        if not known:
+            raise UserError(f"unknown sampler of {path} {name!r}: it has none. Optuna's are optuna.samplers:NAME.")
+        raise unknown(f"sampler of {path}", name, known)
     return getattr(module, name)
 
 

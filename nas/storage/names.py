@@ -29,6 +29,8 @@ def no_study(place: object) -> UserError:
 def named(wanted: str, known: list[str]) -> list[str]:
     """The studies that "all" or "A,B" means. Raises UserError for one that is not there."""
     names = known if wanted == "all" else [name.strip() for name in wanted.split(",") if name.strip()]
+    if "all" in names and wanted != "all":
+        raise UserError(f"'all' stands alone, got --study {wanted}. Leave the others out.")
     for name in names or [wanted]:
         if name not in known:
             raise unknown("study", name, known)

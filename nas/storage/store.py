@@ -30,7 +30,8 @@ from nas.storage.database import (
 from nas.storage.locks import making_schema
 from nas.storage.outages import patient
 from nas.storage.search_config import SearchConfig
-from results.row import BadRow, Row, each_once
+from results.repeated import each_once
+from results.row import BadRow, Row
 from search_spaces.errors import UserError
 
 CONFIG = "settings"  # the attribute of Optuna's study that has a SearchConfig

@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet
@@ -68,8 +70,10 @@ def test_a_search_prints_its_front_and_draws_it_and_can_be_asked_again(nas: Nas,
     assert pyarrow.parquet.read_table(tmp_path / "rows.parquet").num_rows == 6
     assert nas("results", "-o", "rows.CSV")[0] == 0
     assert len((tmp_path / "rows.CSV").read_text().splitlines()) == 7
-    assert nas("results", "--format", "json", "-o", "rows.csv")[0] == 0
-    assert len(json.loads((tmp_path / "rows.csv").read_text())) == 6
+    assert nas("results", "--format", "json", "-o", "rows.csv.bak")[0] == 0
+    assert len(json.loads((tmp_path / "rows.csv.bak").read_text())) == 6
+    status, _, err = nas("results", "--format", "json", "-o", "rows.csv")
+    assert (status, err) == (2, "nas: --format json and --output rows.csv are two forms. Leave --format out.\n")
     status, _, err = nas("results", "-o", "rows.txt")
     assert (status, err) == (
         2,
@@ -363,3 +367,12 @@ def test_what_is_asked_to_end_says_so_and_only_what_trains_says_that_it_goes_on(
             run(None, study="s", storage="x", preset="smoke", save_config=None)
         assert end.value.exit_code == status
         assert capsys.readouterr().err == f"nas: ended by {number.name}{said}\n"
+
+
+def test_a_front_says_how_many_trainings_failed(nas: Nas) -> None:
+    nas("search", TOY, "--trials", "2", "--study", "s", "--preset", "smoke")
+    assert "failed" not in nas("front", "--study", "s")[1]
+    with closing(Store("sqlite:///nas-runs/studies.db", make=True)) as store:
+        store.add(replace(store.read(["s"]).rows[0], status="failed", error="it broke", metrics={}, seed=77), "s")
+    said = "1 of 3 trainings failed, the first with: it broke; another --study than s tries them again"
+    assert said in nas("front", "--study", "s")[1]

@@ -145,3 +145,42 @@ def test_data_for_a_task_that_has_its_own_is_a_line(task: str) -> None:
 def test_networks_that_nothing_could_hold_are_refused() -> None:
     done = nas("cost", "digits-vit", "--arch", f"heads={10**12}")
     assert done.stderr == "nas: heads must be at most 16777216, got 1000000000000.\n"
+
+
+def test_what_is_said_does_not_go_where_rows_go() -> None:
+    words = [sys.executable, "-m", "nas", "evaluate", f"{TOYS}:Toy", "--preset", "smoke", "--format", "csv"]
+    done = subprocess.run(
+        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, preexec_fn=lambda: os.close(2), text=True, check=False
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert len(done.stdout.splitlines()) == 2
+    assert done.stdout.startswith('"task"')
+
+
+def test_a_result_that_cannot_be_written_is_kept_and_said_so() -> None:
+    Path("full.csv").symlink_to("/dev/full")
+    done = nas("evaluate", f"{TOYS}:Toy", "--preset", "smoke", "-o", "full.csv")
+    assert done.returncode == 2
+    assert "trains nothing again" in done.stderr
+    assert len(Store("sqlite:///nas-runs/studies.db").read(["evaluations"]).rows) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (
+            ["cost", "digits-vit", "--topology", "resnet,resnet"],
+            "--topology takes one topology here, got 'resnet,resnet'",
+        ),
+        (["cost", "digits-vit", "--topology", "dca", "--arch", "topology=resnet"], "both say the topology. Leave one"),
+        (["results", "--study", "all,s"], "'all' stands alone, got --study all,s."),
+        (["results", "--from", "tables", "--storage", "sqlite:///x.db"], "--from and --storage are two sources"),
+        (["results", "--from", "odd.csv"], "its columns have commas between them, got ';'"),
+        (["evaluate", f"{TOYS}:Toy", "-o", "a.csv", "--format", "json"], "are two forms. Leave --format out."),
+    ],
+)
+def test_these_are_refused_with_a_remedy(words: list[str], says: str) -> None:
+    Path("odd.csv").write_text("task;depth\na;1\n")
+    done = nas(*words)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert says in done.stderr

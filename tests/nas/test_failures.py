@@ -28,3 +28,10 @@ def test_memory_that_was_short_is_said(error: BaseException) -> None:
 )
 def test_other_failures_are_not_blamed_on_memory(error: BaseException) -> None:
     assert reason_of_failure(error).startswith(type(error).__name__)
+
+
+def test_a_package_that_cannot_be_loaded_under_a_bound_is_short_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    error = ImportError("The scipy install you are using seems to be broken")
+    assert reason_of_failure(error).startswith("ImportError")
+    monkeypatch.setattr("resource.getrlimit", lambda _: (2**30, 2**30))
+    assert reason_of_failure(error).startswith("out-of-memory: ImportError")

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -11,6 +12,7 @@ from nas.cli import app
 from nas.importing import Imported
 from nas.storage.store import Store
 from results import lines
+from results.costs import Costs
 from results.row import Row
 from search_spaces.errors import UserError
 from toy_rows import a_row
@@ -84,7 +86,7 @@ def test_rows_are_not_put_into_a_search(tmp_path: Path, asked: dict[str, str]) -
 
 def test_the_command_says_what_it_took(tmp_path: Path, url: str) -> None:
     file = _file(tmp_path, [a_row()])
-    for expected in ("1 rows are new in study theirs\n", "0 rows are new in study theirs; 1 it had\n"):
+    for expected in ("1 row is new in study theirs\n", "0 rows are new in study theirs; 1 it had\n"):
         said = RUNNER.invoke(app, ["import", str(file), "--storage", url])
         assert (said.exit_code, said.stdout) == (0, expected)
 
@@ -103,3 +105,20 @@ def test_an_empty_file_is_refused(tmp_path: Path, url: str, content: str) -> Non
         nas.import_rows(tmp_path / "empty.jsonl", storage=url)
     with pytest.raises(UserError, match="cannot be read"):
         nas.import_rows(tmp_path / "none.jsonl", storage=url)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"status": "great"}, "its status must be one of complete, pruned, over-budget, failed, got 'great'"),
+        ({"directions": {"accuracy": "sideways"}}, "what is to be had of a metric is max or min, got 'sideways'"),
+        ({"costs": Costs(params=-5)}, "params must be at least 0, got -5"),
+    ],
+)
+def test_what_no_evaluation_can_have_found_is_refused(
+    tmp_path: Path, url: str, change: dict[str, Any], why: str
+) -> None:
+    file = _file(tmp_path, [a_row(), a_row(seed=1, **change)])
+    with pytest.raises(UserError, match=f"row 2 of .* cannot be: {why}. Nothing was imported."):
+        nas.import_rows(file, storage=url)
+    assert not (tmp_path / "mine.db").exists()

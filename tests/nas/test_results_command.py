@@ -392,3 +392,20 @@ def test_what_all_lines_of_a_task_have_in_common_takes_no_room(capsys: pytest.Ca
 @pytest.mark.parametrize(("chance", "shown"), [(0.0, "0.00"), (0.003906, "<0.01"), (0.3184, "0.32"), (1.0, "1.00")])
 def test_a_chance_has_two_digits(chance: float, shown: str) -> None:
     assert report.cell({"chance": chance}, "chance") == shown
+
+
+def test_brackets_of_a_condition_do_not_close_those_of_a_budget(study: Study) -> None:
+    with pytest.raises(UserError, match="its brackets do not match"):
+        query_rows(study, where="true) or (true", budget=["flops<=1"])
+
+
+def test_rows_of_one_training_that_disagree_are_named(tmp_path: Path) -> None:
+    (row,) = [one for one in rows() if (one.architecture.depth, one.architecture.topology, one.seed) == (1, "rmt", 0)]
+    lines.write([row, replace(row, metrics={"accuracy": 0.25}), replace(row, speeds={"x": 1.0})], tmp_path / "a.jsonl")
+    found = nas.load(source=tmp_path / "a.jsonl")
+    assert len(found) == 1
+    of = f"the row of training {row.identity()} with accuracy"
+    assert list(found.bad) == [
+        f"{of} 0.6, where a later row of it has 0.25",
+        f"{of} 0.25, where a later row of it has 0.6",
+    ]

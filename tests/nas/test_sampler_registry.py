@@ -43,6 +43,7 @@ def test_an_optuna_sampler_by_import_path_is_true_to_the_budget_and_repeats(path
         ("nowhere:Sampler", "could not be imported: ModuleNotFoundError"),
         (":Sampler", "could not be imported"),
         ("math:", "unknown sampler of math"),
+        ("optuna:Nope", "unknown sampler of optuna 'Nope': it has none. Optuna's are optuna.samplers:NAME."),
     ],
 )
 def test_what_cannot_be_a_sampler_says_why(path: str, says: str) -> None:

@@ -158,3 +158,16 @@ def test_a_search_that_ended_before_it_had_a_row_is_not_the_newest(search: Searc
         search(study="later", workers="ray://127.0.0.1:1")
     assert nas.load(storage=asked["storage"]).name == "s"
     assert nas.load("later", storage=asked["storage"]).rows() == []
+
+
+def test_a_store_whose_damage_is_in_its_own_words_is_said_to_be_damaged(
+    search: Search, asked: dict[str, Any], tmp_path: Path
+) -> None:
+    search(trials=1)
+    file = tmp_path / "store" / "studies.db"
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    file.write_bytes(file.read_bytes().replace(b"CREATE TABLE nas_rows", b"CREATE T\xcdBLE nas_rows"))
+    for ask in (search, lambda: nas.load("s", storage=asked["storage"])):
+        with pytest.raises(UserError, match=r"studies\.db is damaged: .*malformed.* Put a copy of it there"):
+            ask()

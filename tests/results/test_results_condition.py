@@ -203,10 +203,13 @@ def test_what_is_defined_is_as_it_was(table: pa.Table) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("topology = 'resnett'", ["unknown topology 'resnett'. Did you mean 'resnet'?"]),
-        ("topology = 'rmt'", ["unknown topology 'rmt'. Did you mean 'rmt(keys=64)'?"]),  # the beginning of one
-        ("topology in ('it''s', 'nonee')", ["unknown topology 'nonee'. Did you mean 'none'?"]),
-        ("topology = 'none' and depth = 60 or topology = 'nonee'", ["unknown topology 'nonee'. Did you mean 'none'?"]),
+        ("topology = 'resnett'", ["no row has 'resnett' as topology. Did you mean 'resnet'?"]),
+        ("topology = 'rmt'", ["no row has 'rmt' as topology. Did you mean 'rmt(keys=64)'?"]),  # the beginning of one
+        ("topology in ('it''s', 'nonee')", ["no row has 'nonee' as topology. Did you mean 'none'?"]),
+        (
+            "topology = 'none' and depth = 60 or topology = 'nonee'",
+            ["no row has 'nonee' as topology. Did you mean 'none'?"],
+        ),
         ("topology like 'resnett%'", []),
         ("topology = 'none' and depth = 12345", []),
         ("topology in ('none', 'nonee')", []),  # it has an answer

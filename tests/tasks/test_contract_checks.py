@@ -14,6 +14,7 @@ from tasks.run import Run
 from tasks.splits import TensorSplits
 from tasks.testing import (
     check_it_stops_and_goes_on,
+    check_task,
     check_training_is_a_pure_function,
     check_what_is_measured_was_not_trained_on,
 )
@@ -103,3 +104,17 @@ def test_what_was_trained_on_and_is_measured_is_found(split: str) -> None:
     check_what_is_measured_was_not_trained_on(Tiny(), TINY)
     with pytest.raises(AssertionError, match=f"1000 of 1000 examples of {split} are in train as well"):
         check_what_is_measured_was_not_trained_on(Leaking(), TINY)
+
+
+class Leaves(Tiny):
+    """Ends the program as it reads its data."""
+
+    def load(self) -> object:
+        """Nothing."""
+        raise SystemExit(0)
+
+
+def test_a_task_that_ends_the_program_does_not_pass(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(AssertionError, match="must not end the program, and this one did with 0"):
+        check_task(Leaves(), TINY)
+    assert not capsys.readouterr().out.endswith("ok\n")
