@@ -126,7 +126,7 @@ def _reader(file: Path) -> partial[sqlite3.Connection]:
     try:
         connection = opened()
         try:
-            _execute(connection, "SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
+            connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
         finally:
             connection.close()
     except sqlite3.OperationalError:
@@ -146,7 +146,7 @@ def _opened_to_read(file: Path) -> sqlite3.Connection:
     may = os.access(file, os.W_OK) and os.access(file.parent, os.W_OK)
     uri = f"file:{quote(str(file))}?mode={'rw' if may else 'ro'}"
     connection = sqlite3.connect(uri, uri=True, timeout=PATIENCE_S, check_same_thread=False)
-    _execute(connection, "PRAGMA query_only=ON")
+    connection.execute("PRAGMA query_only=ON")
     return connection
 
 
@@ -191,16 +191,8 @@ def begin_file(url: str) -> None:
 
 def write_ahead(connection: Any, _: Any) -> None:
     """Let readers read while somebody writes, and lose nothing when the machine stops."""
-    _execute(connection, "PRAGMA journal_mode=WAL")
-    _execute(connection, "PRAGMA synchronous=FULL")
-
-
-def _execute(connection: Any, statement: str) -> Any:
-    """Run a statement. Raises sqlite3.DatabaseError where the file is so damaged that SQLite's own words are."""
-    try:
-        return connection.execute(statement)
-    except UnicodeDecodeError as error:
-        raise sqlite3.DatabaseError("database disk image is malformed") from error
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=FULL")
 
 
 @contextmanager
