@@ -75,4 +75,4 @@ def _check(samplers: Sequence[str], seeds: int) -> None:
 def _title(name: str, recorded: "TabularBenchmark", ways: "Mapping[str, Direction]", seeds: int) -> str:
     there = f"{len(recorded.architectures)} architectures, {len(recorded)} trainings"
     objectives = ", ".join(f"{way} {metric}" for metric, way in ways.items())
-    return f"{name}: {there} ({objectives}), {seeds} seed{'' if seeds == 1 else 's'}"
+    return f"{name}: {there} ({objectives}), {seeds} search{'' if seeds == 1 else 'es'} each"

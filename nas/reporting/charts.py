@@ -64,7 +64,7 @@ def front(
 def hypervolume(reached: Sequence[Record], trainings: int) -> Spec:
     """The share of the hypervolume after so many trainings."""
     share = alt.Y("share:Q", title="share of the hypervolume", axis=alt.Axis(format="%"))
-    x = alt.X("trainings:Q", scale=alt.Scale(domain=[1, max(trainings, 2)]), axis=alt.Axis(tickMinStep=1))
+    x = alt.X("trainings:Q", scale=alt.Scale(domain=[1, max(trainings, 2)]), axis=_roomy(tickMinStep=1))
     chart = alt.Chart(data(reached)).encode(x=x, y=share)
     told = ["trainings:Q", alt.Tooltip("share:Q", format=".1%")]
     points = chart.mark_circle(size=36, color=TEXT, opacity=0.9).encode(tooltip=told)
@@ -122,7 +122,7 @@ def axis(found: Sequence[Standing], name: str, metric: str, looks: Mapping[str, 
     several = alt.Chart(data(ends))
     bar, tick = several.mark_rule(color=TEXT, strokeWidth=1.5), several.mark_tick(color=TEXT, thickness=3, width=16)
     if are_long:
-        ticks = alt.Axis(tickCount=5, labelOverlap=True, labelSeparation=6)
+        ticks = _roomy(tickCount=5)
         below = alt.Y("at:N", title=None, sort=order, axis=alt.Axis(labelLimit=180))
         points = points.encode(x=alt.X("of:Q", title=title, scale=scale, axis=ticks), y=below)
         bar = bar.encode(x="low:Q", x2="high:Q", y=below)
@@ -218,6 +218,11 @@ def _scale(looks: Mapping[str, Look], values: Sequence[str]) -> alt.Scale:
 def _across(values: Sequence[float], name: str) -> alt.X:
     scale = alt.Scale(type="log", nice=False, padding=12) if is_wide(values) else alt.Scale(zero=False, padding=12)
     return alt.X("x:Q", title=name, scale=scale, axis=alt.Axis(format="~s", tickCount=5))
+
+
+def _roomy(**more: Any) -> alt.Axis:
+    """An axis whose labels do not touch, however narrow the page is."""
+    return alt.Axis(labelOverlap=True, labelSeparation=6, **more)
 
 
 def _title(name: str) -> str:
