@@ -62,6 +62,8 @@ def query_rows(
         export.write(query(found, columns=named), format.value, output)
     elif not len(found):
         report.say(report.screen(), _nothing(question, len(every), len(lines)))
+    elif columns == "all" and format is Format.TABLE:
+        _print_each(found)
     else:
         chosen = query(found, columns=named).column_names if columns else None
         of, cut = lines if question.is_of_rows else every, question.is_ranked and not (limit or orders)
@@ -151,6 +153,15 @@ def _print(found: "pa.Table", title: str, format: Format, *, as_asked: bool = Fa
 
     dropped = () if as_asked else report.DROPPED
     report.print_records(report.screen(), found.to_pylist(), found.column_names, title, format, dropped)
+
+
+def _print_each(found: "pa.Table") -> None:
+    """Print lines of so many columns that no terminal has room for: each by itself, a column below the other."""
+    from nas import report
+
+    for number, record in enumerate(found.to_pylist(), 1):
+        report.say(report.screen(), f"{number} of {len(found)}")
+        report.print_record(report.screen(), record)
 
 
 def _by_task(found: "pa.Table", by: Sequence[str]) -> "Iterator[tuple[str | None, pa.Table]]":

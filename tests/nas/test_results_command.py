@@ -409,3 +409,15 @@ def test_rows_of_one_training_that_disagree_are_named(tmp_path: Path) -> None:
         f"{of} 0.6, where a later row of it has 0.25",
         f"{of} 0.25, where a later row of it has 0.6",
     ]
+
+
+def test_all_columns_stand_one_below_the_other(study: Study, capsys: pytest.CaptureFixture[str]) -> None:
+    query_rows(study, columns="all", limit=2, order_by="-accuracy")
+    lines = capsys.readouterr().out.splitlines()
+    first, second = lines.index("1 of 2"), lines.index("2 of 2")
+    named = {line.split()[0]: line.split()[1] for line in lines[first + 1 : second]}
+    assert named["topology"] == "resnet"
+    assert named["accuracy"].startswith("0.76")
+    assert len(named) > 20
+    query_rows(study, columns="all", limit=2, format=Format.MARKDOWN)
+    assert capsys.readouterr().out.count("| identity |") == 1
