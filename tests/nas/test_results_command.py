@@ -420,4 +420,4 @@ def test_all_columns_stand_one_below_the_other(study: Study, capsys: pytest.Capt
     assert named["accuracy"].startswith("0.76")
     assert len(named) > 20
     query_rows(study, columns="all", limit=2, format=Format.MARKDOWN)
-    assert capsys.readouterr().out.count("| identity |") == 1
+    assert capsys.readouterr().out.count(" identity |") == 1
