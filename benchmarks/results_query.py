@@ -95,7 +95,7 @@ def write_parquet(path: Path, size: int) -> None:
         "topology": pa.array(words[draw.integers(len(words), size=size)]),
         **{name: pa.array(draw.integers(10**6, 10**9, size=size)) for name in ("seed", "depth", "params", "flops")},
     }
-    columns |= {f"measure_{number}": pa.array(draw.random(size)) for number in range(COLUMNS - len(columns))}
+    columns |= {f"found_{number}": pa.array(draw.random(size)) for number in range(COLUMNS - len(columns))}
     parquet.write_table(pa.table(columns), path, compression="zstd")
 
 

@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def _open_what_is_closed() -> None:
-    """Have standard input and standard error be something: else the next file that is opened would be them."""
+    """Have the numbers of standard input and error be something: else the next file that is opened would have them."""
     for number in (0, 2):
         try:
             os.fstat(number)
@@ -75,7 +75,7 @@ def _open_what_is_closed() -> None:
                 os.dup2(nothing, number)
                 os.close(nothing)
     if sys.stderr is None:
-        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115  # as long as the process
+        sys.stderr = open(2, "w", errors="backslashreplace", closefd=False)  # noqa: SIM115  # as long as the process
 
 
 def _run() -> int:
@@ -162,10 +162,10 @@ _add("evaluate", evaluate, show.row, check=show.check)
 _add("audit", audit, show.audit, check=show.check)
 _add("retrofit", retrofit, show.row, check=show.check, task="own_task")
 _add("compare", compare, show.comparison, check=show.check, arch="archs", topology="topologies")
-_add("tournament", tournament, show.drawn, check=show.check)
+_add("tournament", tournament, show.drawn, check=show.check, output="columns_file")
 _add("cost", cost, show.costs, check=show.check)
 _add("profile", profile, show.profile, check=show.check)
-_add("check-mup", check_mup, show.drawn, check=show.check)
+_add("check-mup", check_mup, show.drawn, check=show.check, output="columns_file")
 _add("show", show_wiring, show.wiring, check=show.check, checkpoint="own_checkpoint", plot="drawing")
 _add("export", export, show.export, study="from_study", task="own_task")
 _add("downstream", downstream, show.row, check=show.check, task="own_task")
@@ -175,7 +175,7 @@ _add("new-task", new_task, show.new_file, output="new_file")
 _add("new-topology", new_topology, show.new_file, output="new_file")
 _add("results", load, results.query_rows, check=show.check, by="groups")
 _add("front", load, show.front_where, check=show.check)
-_add("effects", load, effects.show, check=show.check, axis="axis_of")
+_add("effects", load, effects.show, check=show.check, axis="axis_of", output="columns_file")
 _add("report", load, show.report, check=show.check, study="from_study")
 _add("dashboard", dashboard.copied, dashboard.serve)
 _add("list", listing.everything, listing.show)

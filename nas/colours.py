@@ -58,28 +58,28 @@ _USUAL = (
 """What the space `joint` has, and `none`, in the order of COLOURS."""
 
 
-_OTHERS_THERE_ARE = (
+_LESS_USUAL = (
     *("attnres", "mhc", "dca", "frac", "value-residual", "layerscale", "rezero", "deepnorm", "laurel", "hyper", "rmt"),
     *("attnres-delta", "muddformer", "mhc(streams=2)", "ancre", "laurel-rw", "svformer", "highway", "depth-lstm"),
     "aggregation",
 )
-"""What else is installed with this project, in an order that gives no two neighbours of a list one colour."""
+"""What else is installed with this project; they have the colours in turn, each two or three times."""
 
 
 def _family(topology: str) -> str:
     return topology.partition("(")[0] if is_one_run(topology) else topology
 
 
-def _looks_there_are() -> Iterator[tuple[str, Look]]:
-    """The look of each topology of this project, every colour as often as any other."""
+def _own_looks() -> Iterator[tuple[str, Look]]:
+    """The look of each topology of this project."""
     for name, colour in zip(_USUAL, COLOURS, strict=False):
         yield name, Look(colour, _MARKERS[_family(name)])
-    for number, name in enumerate(_OTHERS_THERE_ARE):
+    for number, name in enumerate(_LESS_USUAL):
         marker = _MARKERS.get(_family(name), _OTHERS[(number + number // len(COLOURS)) % len(_OTHERS)])
         yield name, Look(COLOURS[(len(_USUAL) + number) % len(COLOURS)], marker)
 
 
-_LOOKS = dict(_looks_there_are())
+_LOOKS = dict(_own_looks())
 
 
 def looks(topologies: Iterable[str]) -> Mapping[str, Look]:

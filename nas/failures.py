@@ -2,17 +2,24 @@
 
 import errno
 import gc
+from collections.abc import Iterator
 
 import torch
 
-from nas.workers.memory import is_memory_bounded
 from results.row import Row
 from search_spaces.errors import reason_of
 
 OUT_OF_MEMORY, TIMED_OUT = "out-of-memory", "timed-out"
 """What the error of a failed Row begins with where it took too much."""
 
-_SAID = ("can't allocate memory", "cannot allocate memory", "out of memory", "bad_alloc", "alloc_failed")
+_SAID = (
+    "can't allocate memory",
+    "cannot allocate memory",
+    "out of memory",
+    "bad_alloc",
+    "alloc_failed",
+    "failed to map segment",
+)
 """What torch, its libraries and the operating system say, in small letters, where memory is short."""
 
 
@@ -33,8 +40,15 @@ def clean_up(row: Row) -> None:
 def _is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
-    if isinstance(error, ImportError):  # what a package that could not be loaded whole says of itself is no reason
-        return is_memory_bounded()
+    if isinstance(error, ImportError):  # a package may say anything of why it could not be loaded whole
+        return any(words in str(one).lower() for one in _with_causes(error) for words in _SAID)
     if isinstance(error, OSError):
         return error.errno == errno.ENOMEM
     return isinstance(error, RuntimeError) and any(words in str(error).lower() for words in _SAID)
+
+
+def _with_causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, and those that it came of."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__

@@ -42,9 +42,9 @@ def rows_in(paths: Sequence[Path]) -> list[Row]:
             more = f" and {len(bad) - _MOST_NAMED} more" if len(bad) > _MOST_NAMED else ""
             named = "; ".join(map(str, bad[:_MOST_NAMED]))
             raise UserError(f"every line of {path} must be a row, {named}{more}. Nothing was imported.")
-        for number, row in enumerate(found, 1):
+        for row in found:
             if why := _impossible(row):
-                raise UserError(f"row {number} of {path} cannot be: {why}. Nothing was imported.")
+                raise UserError(f"training {row.identity()} of {path} cannot be: {why}. Nothing was imported.")
         if not found:
             raise UserError(f"there is no row in {path}. Nothing was imported.")
         rows += found
@@ -52,11 +52,11 @@ def rows_in(paths: Sequence[Path]) -> list[Row]:
 
 
 def _impossible(row: Row) -> str | None:
-    """Why no evaluation can have found this, None where one can; of what is only read that is not asked."""
+    """Why no evaluation can have found this; None where one can. What is only read is not asked so."""
     if row.status not in get_args(Status):
         return f"its status must be one of {', '.join(get_args(Status))}, got {row.status!r}"
     if ways := {*row.directions.values()} - {*get_args(Direction)}:
-        return f"what is to be had of a metric is max or min, got {min(ways)!r}"
+        return f"the direction of a metric must be max or min, got {min(ways)!r}"
     less = [name for name in COUNTS if isinstance(count := getattr(row.costs, name), int) and count < 0]
     return f"{less[0]} must be at least 0, got {getattr(row.costs, less[0])}" if less else None
 

@@ -67,6 +67,7 @@ def _argument(name: str, what: str, kind: Any = str, **more: Any) -> Any:
 
 
 def option(flags: str, what: str, kind: Any = str, metavar: str | None = None, **more: Any) -> Any:
+    """The annotation of a parameter that is an option: its flags, its meaning, its type, what stands for its value."""
     return Annotated[kind, typer.Option(*flags.split(), metavar=metavar, help=what, **more)]
 
 
@@ -226,6 +227,7 @@ OPTIONS: Mapping[str, Any] = {
     "limit": option("--limit", "How many rows to print, or with --best of each task.", _NUMBER, min=1),
     "format": option("--format", "How to print.", Format),
     "output": option("--output -o", "Write there, and print nothing.", FILE, "FILE.csv|.json|.jsonl|.parquet"),
+    "columns_file": option("--output -o", "Write there, and print nothing.", FILE, "FILE.csv|.json|.parquet"),
     "new_file": option("--output -o", "Where to write it. Default: a file of that name, here.", FILE, "FILE.py"),
     "page": option("--output -o", "Where to write the report.", FILE, "FILE.html"),
     "wirings": option("--wirings", "Show as well how the front's networks are wired, of those that are kept.", bool),

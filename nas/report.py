@@ -41,7 +41,9 @@ MOST_OPERATORS = 10
 def screen(*, stderr: bool = False) -> Console:
     """Where tables go: the terminal, or where there is none to fit into COLUMNS, or else 120 of them."""
     console = Console(stderr=stderr)
-    return console if console.is_terminal or "COLUMNS" in os.environ else Console(stderr=stderr, width=120)
+    return (
+        console if console.is_terminal or os.environ.get("COLUMNS", "").isdigit() else Console(stderr=stderr, width=120)
+    )
 
 
 def say(console: Console, line: str) -> None:
@@ -67,7 +69,9 @@ def for_a_terminal(format: Format, output: Path | None = None) -> bool:
     """Whether to print a table. Raises UserError where a table is to go to a file."""
     is_table = format in (Format.TABLE, Format.MARKDOWN)
     if is_table and output is not None:
-        raise UserError(f"a file is .csv, .json, .jsonl or .parquet, got --output {output}. Give --format for others.")
+        raise UserError(
+            f"a file is .csv, .json, .jsonl or .parquet, got --output {output}. For another name give --format csv."
+        )
     return is_table
 
 
@@ -129,7 +133,7 @@ def check_alike(found: "Sequence[Standing]", what: str) -> None:
         if len(values) > 1:
             which = ", ".join(map(str, values))
             raise UserError(
-                f"a {what} is of one {column}, and what can be in this one is of {len(values)} ({which}): "
+                f"a {what} is of one {column}, and these rows have those of {len(values)} ({which}): "
                 f'keep one with --where "{condition_of(column, values[-1])}".'
             )
 
@@ -234,17 +238,20 @@ def cell(record: Mapping[str, Any], column: str) -> str:
             return runs
     if value is None:
         return "-"
-    if column == "chance":
-        return f"{value:.2f}" if value == 0 or value >= 0.01 else "<0.01"
+    if isinstance(value, float) and isinstance(error, float):
+        return f"{value:.{decimals(error)}f}±{error:.{decimals(error)}f}"
     if isinstance(value, float):
-        return (
-            f"{value:.{decimals(error)}f}±{error:.{decimals(error)}f}" if isinstance(error, float) else f"{value:.4g}"
-        )
+        return _share(value) if column == "chance" and 0 <= value <= 1 else f"{value:.4g}"
     if column in COSTS:
         return short(value)
     if column == "data":
         return str(value)[:10]
     return str(value)
+
+
+def _share(value: float) -> str:
+    """A chance with two digits, by which no one is taken for none."""
+    return "<0.01" if 0 < value < 0.01 else f"{value:.2f}"
 
 
 def decimals(error: float) -> int:

@@ -105,7 +105,7 @@ class Study:
             raise UserError(f"study {self.name!r} has no row, or none that meets the condition. Ask others.")
         if first is None:
             raise UserError(
-                f"study {self.name!r} has no row that says what its metrics are. Give .jsonl, or ask its columns."
+                f"study {self.name!r} has no row that says what its metrics are. Ask a file of rows (.jsonl)."
             )
         return resolve([first, "flops"], self.directions)
 

@@ -123,13 +123,29 @@ def _rewrite(condition: str, known: Sequence[str]) -> tuple[str, list[str]]:
 
 
 def _not_there(condition: str, table: pa.Table) -> list[str]:
-    """Of each text in a condition that no column it asks has, which text there is that is nearly the same."""
-    texts = [piece[1:-1].replace("''", "'") for kind, piece in _pieces(condition) if kind == "text"]
-    columns = {name: table[name].unique() for name in table.column_names if pa.types.is_string(table[name].type)}
-    few = {name: values.drop_null().to_pylist() for name, values in columns.items() if len(values) <= _MOST_TEXTS}
-    there = sorted({text for values in few.values() for text in values})
-    near = {text: nearest(text, there) for text in texts if text not in there and "%" not in text}
-    return [f"no row has {text!r} as {' or '.join(few)}. Did you mean {one!r}?" for text, one in near.items() if one]
+    """Of each text that a column is to be equal to and never is, which one it has that is nearly the same."""
+    lines = []
+    for column, text in _equalities(condition, table.column_names):
+        there = table[column].unique().drop_null().to_pylist() if pa.types.is_string(table[column].type) else []
+        near = nearest(text, sorted(there)) if text not in there and len(there) <= _MOST_TEXTS else None
+        if near is not None:
+            lines.append(f"no row has {text!r} as {column}. Did you mean {near!r}?")
+    return lines
+
+
+def _equalities(condition: str, known: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The texts of a condition that stand behind a column and `=`, or in the list behind a column and `in`."""
+    column, is_open = "", False
+    pieces = list(_pieces(condition))
+    for (kind, piece), (_, before) in zip(pieces, [("", ""), *pieces], strict=False):
+        if kind == "quoted" or (kind == "word" and piece.lower() not in KEYWORDS):
+            column, is_open = piece.strip('"'), False
+        elif kind == "text" and is_open and column.lower() in map(str.lower, known):
+            yield _column(column, known), piece[1:-1].replace("''", "'")
+        elif piece == "=" or (piece.lower() == "in" and before.lower() != "not"):
+            is_open = True
+        elif piece not in ("(", ","):
+            is_open = False
 
 
 def _guarded(pieces: Sequence[str]) -> list[str]:

@@ -1,8 +1,12 @@
 """Rows of which several are of one training: each once, and whether they agree."""
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from math import hypot
 
 from results.row import Row
+
+ERRORS = 5.0
+"""Standard errors by which two Rows of one training may differ."""
 
 
 def each_once(rows: Iterable[Row], key: Callable[[Row], Hashable] = Row.identity) -> list[Row]:
@@ -17,15 +21,27 @@ def each_once(rows: Iterable[Row], key: Callable[[Row], Hashable] = Row.identity
 
 
 def contradictions(rows: Iterable[Row]) -> list[str]:
-    """What complete Rows of one training measured otherwise: a line for each that a later one stands for."""
+    """Complete Rows that a later one of the same training contradicts, a line each.
+
+    Trained on another machine a network is another one, and as good: what it measures differs by chance.
+    """
     latest, lines = dict[str, Row](), []
     for row in rows:
         if row.status != "complete":
             continue
-        before = latest.get(row.identity(), row)
-        differing = [name for name, value in before.metrics.items() if value != row.metrics.get(name)]
+        before = latest.get(row.identity(), row).metrics
+        differing = [name for name in row.directions if _differ(before, row.metrics, name)]
         for name in differing[:1]:
-            values = f"{name} {before.metrics[name]}, where a later row of it has {row.metrics.get(name)}"
-            lines.append(f"the row of training {row.identity()} with {values}")
+            values = f"{name} {before[name]}, a later row of it has {row.metrics[name]}"
+            lines.append(f"training {row.identity()} with {values}")
         latest[row.identity()] = row
     return lines
+
+
+def _differ(one: Mapping[str, float], other: Mapping[str, float], name: str) -> bool:
+    """Whether two trainings' metrics lie further apart than errors leave open, or where none is known a twentieth."""
+    if name not in one or name not in other:
+        return False
+    errors = [each[f"{name}_se"] for each in (one, other) if f"{name}_se" in each]
+    open_to_chance = ERRORS * hypot(*errors) if len(errors) == 2 else abs(one[name]) / 20
+    return abs(one[name] - other[name]) > open_to_chance

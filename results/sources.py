@@ -34,7 +34,7 @@ class Source:
     Attributes:
         rows: Whole Rows, in their order; of an evaluation that stands several times the last.
         flat: Tables of columns alone; of those in Parquet files, columns are read as they are selected.
-        bad: What could not be read as a Row: a line each.
+        bad: What could not be read as a Row, or was replaced by a later one that says otherwise: a line each.
     """
 
     rows: tuple[Row, ...] = ()
@@ -94,7 +94,7 @@ def from_csv(path: Path) -> pa.Table:
         with _bounded(path).open(encoding="utf-8-sig", newline="") as file:
             names = next(csv.reader(file), [])
         if len(names) == 1 and (other := next((one for one in ";\t|" if one in names[0]), None)):
-            raise _refusal(path, "CSV", f"its columns have commas between them, got {other!r}")
+            raise _refusal(path, "CSV", f"commas part its columns, and its first line has {other!r}")
         options = arrow.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True)
         options.null_values, options.quoted_strings_can_be_null = [""], False
         table = arrow.read_csv(path, convert_options=options)

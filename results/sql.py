@@ -33,7 +33,11 @@ def answer(table: pa.Table, question: str, seconds: float = SECONDS) -> pa.Table
         raise _refusal(f"it took longer than {seconds:g} s", "Ask of fewer rows, or join them by a column.") from error
     except duckdb.BinderException as error:
         near = re.findall('"([^"]+)"', str(error).partition("Candidate bindings: ")[2])
-        remedy = f"Did you mean {' or '.join(map(repr, near[:3]))}?" if near else "See `nas results --columns all`."
+        remedy = (
+            f"Did you mean {' or '.join(map(repr, near[:3]))}?"
+            if near
+            else "See `nas results --columns all --limit 1`."
+        )
         raise _refusal(reason_of(error), remedy) from error
     except (duckdb.Error, UnicodeEncodeError) as error:
         raise _refusal(reason_of(error), _EXAMPLE) from error

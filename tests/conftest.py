@@ -27,8 +27,9 @@ for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
 
 @pytest.fixture(autouse=True)
 def one_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Searches evaluate in the test's own process unless they say otherwise: it is quick to start."""
+    """Searches evaluate in the test's own process unless they say otherwise: it is quick to start. Tables are wide."""
     monkeypatch.setenv("NAS_WORKERS", "1")
+    monkeypatch.delenv("COLUMNS", raising=False)
 
 
 @pytest.fixture(scope="session")

@@ -26,7 +26,7 @@ def everything(
     from search_spaces.topologies.registry import TOPOLOGIES
 
     if task is not None and kind is not Kind.PRESETS:
-        raise UserError(f"only presets are listed of one TASK, got {task!r}. Ask `nas list presets {task}`.")
+        raise UserError(f"a TASK is for its presets, got {task!r}. Ask `nas list presets {task}`.")
     listed: dict[Kind, Callable[[], Lines]] = {
         Kind.TASKS: _tasks,
         Kind.PRESETS: lambda: _sheet(task) if task else _presets(),

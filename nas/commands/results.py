@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from results.row import Row
 
 MOST_BEST = 10
-"""Lines of --best that a terminal shows of each task, without --limit, --order-by and --by."""
+"""Lines of --best, and of --columns all, that a terminal shows of each task, without --limit, --order-by and --by."""
+MOST_MEASURED = 6
+"""Columns of what files of columns have measured that a terminal shows: of Parquet files no others are read."""
 
 
 def query_rows(
@@ -39,7 +41,7 @@ def query_rows(
     """
     from nas import report
     from nas.objectives import names_in
-    from results import export, table
+    from results import export
     from results.query import query
 
     report.say_bad(study.bad)
@@ -47,15 +49,12 @@ def query_rows(
     question = Question(pareto, knee, best, names_in(by or ""), sql)
     for_terminal, condition = report.for_a_terminal(format, output), _conditions(study, where, budget)
     orders, named = names_in(order_by or ""), [] if columns == "all" else names_in(columns or "")
-    asked = study.column_names
-    if (for_terminal and columns is None) or (named and format is not Format.JSONL):
-        asked = _asked(study, question, condition, orders, named)
-    lines = study.select(asked)
+    few = (for_terminal and columns is None) or (named and format is not Format.JSONL)
+    lines = study.select(_asked(study, question, condition, orders, named) if few else study.column_names)
     every = query(lines, where=condition)
     found = _in_order(question, question.asked_of(study, every), orders or question.order(study), limit)
     if question.is_of_rows:
-        for line in table.mixtures(found):
-            report.say(report.screen(stderr=True), f"note: {line}")
+        _say_mixtures(found)
     if format is Format.JSONL:
         report.write_rows(_rows_of(study, found), format, output)
     elif not for_terminal:
@@ -63,12 +62,20 @@ def query_rows(
     elif not len(found):
         report.say(report.screen(), _nothing(question, len(every), len(lines)))
     elif columns == "all" and format is Format.TABLE:
-        _print_each(found)
+        _print_each(found if limit else found.slice(0, MOST_BEST), len(found))
     else:
         chosen = query(found, columns=named).column_names if columns else None
         of, cut = lines if question.is_of_rows else every, question.is_ranked and not (limit or orders)
         _print_answer(study, question, found, chosen, format, MOST_BEST if cut else len(found), of)
     report.say_written(output)
+
+
+def _say_mixtures(found: "pa.Table") -> None:
+    from nas import report
+    from results.table import mixtures
+
+    for line in mixtures(found):
+        report.say(report.screen(stderr=True), f"note: {line}")
 
 
 def _in_order(question: Question, answer: "pa.Table", orders: Sequence[str], limit: int | None) -> "pa.Table":
@@ -106,25 +113,28 @@ def _print_answer(
     every: "pa.Table",
 ) -> None:
     """Print the lines found, with the columns that were chosen or those that tell them apart; of a task so many."""
+    from nas import report
     from results.query import query
 
-    as_asked = chosen is not None or question.sql is not None
+    dropped = report.DROPPED if chosen is None and question.sql is None else ()  # of what was asked for, the last go
     if question.is_of_rows:
         telling = [*_telling(study, found, (), every), *_differing(found)] if chosen is None else chosen
-        _print(query(found, columns=telling), f"{len(found)} of {len(every)} rows", format, as_asked=as_asked)
+        _print(query(found, columns=telling), f"{len(found)} of {len(every)} rows", format, dropped)
         return
     if question.sql is not None:
         title = f"{len(found)} {'line' if len(found) == 1 else 'lines'}"
-        _print(query(found, columns=chosen or found.column_names), title, format, as_asked=as_asked)
+        _print(query(found, columns=chosen or found.column_names), title, format, dropped)
         return
-    for task, part in _by_task(found, question.by):
+    for task, part in _by_task(found, [*question.by, *(chosen or ())]):
         telling = _telling(study, part, question.first, part) if question.best else []
         if chosen is not None:
             telling = [column for column in chosen if column in part.column_names]
+            if not telling:  # what was asked for this task has not
+                continue
         how_many = f"{most} of {len(part)}" if most < len(part) else f"{len(part)}"
         own = len(_of_task(every, task)) if task and "task" in every.column_names else len(every)
         title = f"{f'{task}: ' if task else ''}{how_many} {'line' if how_many == '1' else 'lines'} from {own} rows"
-        _print(query(part, columns=telling, limit=most), title, format, as_asked=as_asked)
+        _print(query(part, columns=telling, limit=most), title, format, dropped)
 
 
 def _asked(
@@ -147,32 +157,33 @@ def _asked(
     return [name for name in known if name in asked]
 
 
-def _print(found: "pa.Table", title: str, format: Format, *, as_asked: bool = False) -> None:
-    """Print a table; of columns that were asked for, the last ones go where there is no room for all."""
+def _print(found: "pa.Table", title: str, format: Format, dropped: Sequence[str]) -> None:
     from nas import report
 
-    dropped = () if as_asked else report.DROPPED
     report.print_records(report.screen(), found.to_pylist(), found.column_names, title, format, dropped)
 
 
-def _print_each(found: "pa.Table") -> None:
-    """Print lines of so many columns that no terminal has room for: each by itself, a column below the other."""
+def _print_each(found: "pa.Table", of: int) -> None:
+    """Print lines of so many columns that no terminal has room for: each by itself, a column that it has a line."""
     from nas import report
 
+    console = report.screen()
     for number, record in enumerate(found.to_pylist(), 1):
-        report.say(report.screen(), f"{number} of {len(found)}")
-        report.print_record(report.screen(), record)
+        report.say(console, f"{number} of {of} lines")
+        report.print_record(console, record)
+    if len(found) < of:
+        report.say(console, f"{of - len(found)} more: --limit {of} prints all, --format csv as a table")
 
 
-def _by_task(found: "pa.Table", by: Sequence[str]) -> "Iterator[tuple[str | None, pa.Table]]":
-    """The lines of each task, with the columns that it has and that say not the same of all its lines."""
+def _by_task(found: "pa.Table", asked: Sequence[str]) -> "Iterator[tuple[str | None, pa.Table]]":
+    """The lines of each task, with the columns that it has and that were asked for or differ."""
     from results.columns import COMPARABLE
 
     tasks = found["task"].unique().to_pylist() if "task" in found.column_names else [None]
     for task in tasks:
         own = found if "task" not in found.column_names else _of_task(found, task).drop_columns("task")
         there = {name for name in own.column_names if own[name].null_count < len(own)}
-        there -= {name for name in COMPARABLE if name in there and name not in by and len(own[name].unique()) == 1}
+        there -= {name for name in COMPARABLE if name in there and name not in asked and len(own[name].unique()) == 1}
         yield task, own.select([name for name in own.column_names if {name, name.removesuffix("_se")} & there])
 
 
@@ -227,5 +238,6 @@ def _telling_columns(study: "Study") -> list[str]:
     """The columns that tell Rows apart, and what files of columns alone have measured, with its errors."""
     from results.columns import is_reserved
 
-    elsewhere = [name for name in study.measured_elsewhere() if not is_reserved(name.removeprefix("test_"))]
-    return [*study.telling_columns(), *(column for name in elsewhere for column in (name, f"{name}_se"))]
+    measured = [name for name in study.measured_elsewhere() if not is_reserved(name.removeprefix("test_"))]
+    shown = [column for name in measured[:MOST_MEASURED] for column in (name, f"{name}_se")]
+    return [*study.telling_columns(), *shown]

@@ -37,8 +37,8 @@ def check(
 
     picture.check_picture(plot)
     report.for_a_terminal(format, output)
-    if format is Format.JSONL and not ({"study", "source", "storage"} & set(others) and seeds):
-        raise UserError("--format jsonl is of rows, and there are none. Give csv, json or parquet.")
+    if format is Format.JSONL and ("axis" in others or not ({"study", "source", "storage"} & set(others) and seeds)):
+        raise UserError("JSON Lines are of rows, and there are none. Give --format csv, json or parquet.")
     for file in (plot, page, output, curves):
         if file is not None and not file.parent.is_dir():
             raise UserError(f"{file} cannot be written: there is no folder {file.parent}. Make it, or give another.")
@@ -75,7 +75,7 @@ def _failures(study: "Study") -> list[str]:
     """How many of a search's trainings failed: as they were trained, nobody may have looked."""
     failed = [row.error for row in study.rows() if row.status == "failed"]
     again = f"; another --study than {study.name} tries them again" if study.config else ""
-    return [f"{len(failed)} of {len(study)} trainings failed, the first with: {failed[0]}{again}"] if failed else []
+    return [f"{len(failed)} of {len(study)} evaluations failed, the first with: {failed[0]}{again}"] if failed else []
 
 
 def front_where(study: "Study", where: str | None = None, plot: Path | None = None) -> None:
@@ -116,7 +116,7 @@ def row(evaluated: "Row", format: Format = Format.TABLE, output: Path | None = N
     if for_terminal:
         report.print_record(report.screen(), report.readable(evaluated))
     else:
-        _write_trained([evaluated], format, output)
+        _write_kept([evaluated], format, output)
     if evaluated.status == "failed":
         raise UserError(f"the evaluation failed: {evaluated.error}")
 
@@ -133,7 +133,7 @@ def comparison(
     if curves is not None:
         export.write(table.curves(compared.trained), "csv", curves)
     if not for_terminal and compared.trained:
-        _write_trained(compared.trained, format, output)
+        _write_kept(compared.trained, format, output)
     elif not for_terminal:
         export.write(table.from_records(compared.records), format.value, output)
     else:
@@ -148,7 +148,7 @@ def audit(audited: "Audit", format: Format = Format.TABLE, output: Path | None =
     from nas import report
 
     if not report.for_a_terminal(format, output):
-        _write_trained(audited.trained, format, output)
+        _write_kept(audited.trained, format, output)
         return
     console, names = report.screen(), list(audited.records[0])
     orders = [name for name in names if name.startswith("tau_")]
@@ -179,7 +179,7 @@ def drawn(
     report.say_written(output, plot)
 
 
-def _write_trained(rows: "Sequence[Row]", format: Format, output: Path | None) -> None:
+def _write_kept(rows: "Sequence[Row]", format: Format, output: Path | None) -> None:
     """Write Rows that a store has. Raises UserError where that cannot be, and says that they are not lost."""
     from nas import report
     from search_spaces.errors import UserError
@@ -187,8 +187,10 @@ def _write_trained(rows: "Sequence[Row]", format: Format, output: Path | None) -
     try:
         report.write_rows(rows, format, output)
     except UserError as error:
-        kept = "What was trained is kept: the same command with another --output writes it, and trains nothing again."
-        raise UserError(f"{error} {kept}") from error
+        which = f"--where \"identity = '{rows[0].identity()}'\" " if len(rows) == 1 else ""
+        failed = next((f" The evaluation failed: {row.error}" for row in rows if row.status == "failed"), "")
+        kept = f"What was found is in the store: `nas results --study all {which}-o FILE` writes it."
+        raise UserError(f"{error} {kept}{failed}") from error
 
 
 def _export(records: Sequence[Mapping[str, Any]], format: Format, output: Path | None = None) -> None:

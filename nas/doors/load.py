@@ -30,7 +30,7 @@ def load(
     files = sources.union([sources.read(one) for one in named])
     if named and study is None:
         if storage != DEFAULT_STORE:
-            raise UserError(f"--from and --storage are two sources, got {storage}. Leave one out, or give --study too.")
+            raise UserError("--from and --storage are two sources. Leave one out, or give --study too.")
         where = ",".join(map(str, named))
         return Study(where, where, files.rows, bad=files.bad, flat=files.flat)
     stored = _stored(study, storage)

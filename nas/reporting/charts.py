@@ -25,8 +25,8 @@ _HIDDEN = alt.param(name="hidden", value=[])
 _FONT = "system-ui, -apple-system, Segoe UI, Roboto, sans-serif"
 _ROW = 22
 """Pixels of a line of a chart that has one for each name."""
-_SHORT = 6
-"""Characters of names that stand side by side."""
+_SIDE_BY_SIDE = 30
+"""Characters of names, with those between them, that a narrow screen has room for."""
 
 
 def front(
@@ -114,7 +114,7 @@ def axis(found: Sequence[Standing], name: str, metric: str, looks: Mapping[str, 
     means = findings.along(found, name, metric)
     values = [{**findings.shape_of(one), "at": str(one.record.get(name)), "of": one.record[metric]} for one in found]
     order = [one["at"] for one in means]
-    are_long = max(map(len, order)) > _SHORT
+    are_long = sum(len(each) + 1 for each in order) > _SIDE_BY_SIDE
     scale, title = alt.Scale(zero=False), _title(metric)
     told = [*_SHAPE, alt.Tooltip("of:Q", title=metric, format=".4~g")]
     summary = [*("at:N", "number:Q"), *(alt.Tooltip(f"{part}:Q", format=".4~g") for part in ("mean", "spread"))]
@@ -149,7 +149,7 @@ def equal_cost(differences: Sequence[Record], cost: str, metric: str, looks: Map
     ends = _with_ends(means, "error")
     several = _shown(ends).encode(y=row)
     bars = several.mark_rule(color=TEXT, strokeWidth=1.5).encode(x=alt.X("low:Q"), x2="high:Q")
-    ticks = several.mark_tick(color=TEXT, thickness=3, bandSize=16).encode(x="mean:Q", tooltip=summary)
+    ticks = several.mark_tick(color=TEXT, thickness=3, height=14).encode(x="mean:Q", tooltip=summary)
     return spec(
         alt.layer(zero, points, *([bars, ticks] if ends else [])), _ROW * len(means) + 20, "topologies at equal cost"
     )

@@ -1,13 +1,13 @@
 """What a report says beside the front, as plain records: nothing here draws, and nothing loads torch."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import sqrt
+from math import isnan, sqrt
 from statistics import fmean, stdev
 from typing import Any
 
 import numpy as np
 
-from nas.picture import topology_of
+from nas.picture import across_and_up, topology_of
 from results import table
 from results.columns import SHAPE
 from results.pareto import hypervolume, non_dominated
@@ -195,3 +195,10 @@ def origins(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
         for package, version in (known if isinstance(known, Mapping) else {}).items():
             versions.setdefault(package, set()).add(str(version))
     yield "versions", ", ".join(f"{name} {' and '.join(sorted(each))}" for name, each in versions.items())
+
+
+def place(one: Standing, objectives: Mapping[str, Direction]) -> tuple[float, float]:
+    """The less, the more surely it is on the front; where nobody knows how surely, the better by its metric."""
+    _, metric = across_and_up(objectives)
+    value = one.expected[metric]
+    return 0.0 if isnan(one.chance) else -one.chance, -value if objectives[metric] == "max" else value

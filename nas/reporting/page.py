@@ -8,7 +8,7 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from heapq import nlargest
+from heapq import nsmallest
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -169,7 +169,7 @@ def _sections(
     points = findings.curves([r for r in rows if len(rows) <= MOST_CURVES or r.identity() in best], up)
     if points:
         yield Section("Training curves", _CURVES, {"curves": charts.curves(points, up, drawn)})
-    surest = nlargest(MOST_PARTS, report.contenders(found), key=lambda one: (one.stands, one.chance))
+    surest = nsmallest(MOST_PARTS, report.contenders(found), key=lambda one: findings.place(one, objectives))
     records = {whole: findings.parts(sorted(surest, key=found.index), whole) for whole in findings.PARTS}
     sums = {f"cost-{whole}": charts.parts(parts, whole) for whole, parts in records.items() if parts}
     if sums:

@@ -8,12 +8,12 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
-from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nas import report
-from nas.picture import across_and_up, topology_of
+from nas.picture import topology_of
+from nas.reporting import findings
 from nas.storage.store import Store
 from results.row import Direction, Row
 from results.standing import Standing
@@ -84,7 +84,7 @@ def wirings_of(study: "Study", found: Sequence[Standing], objectives: Mapping[st
     contenders = report.contenders(found)
     kept = _kept(study, contenders)
     with_network = [each.one for each in kept]
-    best = sorted(kept, key=lambda each: _place(each.one, objectives))[:MOST_SHOWN]
+    best = sorted(kept, key=lambda each: findings.place(each.one, objectives))[:MOST_SHOWN]
     chosen = [each for each in kept if each in best]
     shown, reasons = _measured(chosen)
     notes = [f"{', '.join(names)}: {reason}" for reason, names in reasons.items()]
@@ -118,13 +118,6 @@ def _why_not_kept(study: "Study") -> str:
     if not _is_stored(study):
         return "rows of files have no networks; a study of a store may"
     return "no network is kept; `nas search --keep all` keeps every one, and `nas evaluate` its own"
-
-
-def _place(one: Standing, objectives: Mapping[str, Direction]) -> tuple[float, float]:
-    """The less, the better."""
-    _, metric = across_and_up(objectives)
-    value = one.expected[metric]
-    return 0.0 if isnan(one.chance) else -one.chance, -value if objectives[metric] == "max" else value
 
 
 def _measured(chosen: Sequence[_Kept]) -> tuple[list[Wiring], dict[str, list[str]]]:

@@ -81,12 +81,18 @@ def _imported(text: str) -> Any:
         remedy = "It is MODULE:CLASS, of a module that is installed, or here with PYTHONPATH=. before the command."
         raise UserError(f"sampler {text!r} could not be imported: {reason_of(error)}. {remedy}") from error
     if not hasattr(module, name):
-        classes = {each: of for each, of in vars(module).items() if inspect.isclass(of)}
-        known = [each for each, of in classes.items() if issubclass(of, BaseSampler) or of.__module__ == path]
+        known = [each for each, of in [*vars(module).items()] if each[0] != "_" and _may_be_sampler(of, path)]
         if not known:
             raise UserError(f"unknown sampler of {path} {name!r}: it has none. Optuna's are optuna.samplers:NAME.")
         raise unknown(f"sampler of {path}", name, known)
     return getattr(module, name)
+
+
+def _may_be_sampler(of: Any, path: str) -> bool:
+    """Whether a module's value is a sampler's class, or a class or function of its own that may give one."""
+    if inspect.isclass(of) and issubclass(of, BaseSampler):
+        return not inspect.isabstract(of)
+    return callable(of) and (hasattr(of, "propose") or getattr(of, "__module__", None) == path)
 
 
 def _seeded(sampler: type[BaseSampler], seed: int) -> BaseSampler:

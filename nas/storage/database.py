@@ -4,6 +4,7 @@ import os
 import shutil
 import sqlite3
 import stat
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -202,8 +203,17 @@ def clear_errors(url: str) -> Iterator[None]:
         yield
     except SQLAlchemyError as error:
         raise unusable(url, error) from error
-    except UnicodeDecodeError as error:  # SQLite's own words are damaged with its file
+    except UnicodeDecodeError as error:
+        if not _is_of_sqlite(error):
+            raise
         raise unusable(url, sqlite3.DatabaseError("database disk image is malformed")) from error
+
+
+def _is_of_sqlite(error: UnicodeDecodeError) -> bool:
+    """Whether SQLite's own words, damaged with its file, could not be read, and not something of an evaluation."""
+    *_, (innermost, _) = traceback.walk_tb(error.__traceback__)
+    file = innermost.f_code.co_filename
+    return file == __file__ or "sqlalchemy" in Path(file).parts
 
 
 def unusable(url: str, error: BaseException) -> UserError:

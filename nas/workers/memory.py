@@ -1,6 +1,5 @@
 """The memory of a process on Linux: a bound on it, and whether the kernel has ended any for lack of it."""
 
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
@@ -15,15 +14,6 @@ def keep_memory_within(memory: int) -> None:
     held = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmData:"))
     most = int(held.split()[1]) * 1024 + memory
     resource.setrlimit(resource.RLIMIT_DATA, (most, resource.getrlimit(resource.RLIMIT_DATA)[1]))
-
-
-def is_memory_bounded() -> bool:
-    """Whether this process may not allocate all there is."""
-    if not sys.platform.startswith("linux"):
-        return False
-    import resource
-
-    return resource.getrlimit(resource.RLIMIT_DATA)[0] != resource.RLIM_INFINITY
 
 
 def kills_for_memory(root: Path = Path("/")) -> int | None:

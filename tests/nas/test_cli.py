@@ -77,7 +77,7 @@ def test_a_search_prints_its_front_and_draws_it_and_can_be_asked_again(nas: Nas,
     status, _, err = nas("results", "-o", "rows.txt")
     assert (status, err) == (
         2,
-        "nas: a file is .csv, .json, .jsonl or .parquet, got --output rows.txt. Give --format for others.\n",
+        "nas: a file is .csv, .json, .jsonl or .parquet, got --output rows.txt. For another name give --format csv.\n",
     )
 
     status, out, _ = nas(
@@ -374,5 +374,5 @@ def test_a_front_says_how_many_trainings_failed(nas: Nas) -> None:
     assert "failed" not in nas("front", "--study", "s")[1]
     with closing(Store("sqlite:///nas-runs/studies.db", make=True)) as store:
         store.add(replace(store.read(["s"]).rows[0], status="failed", error="it broke", metrics={}, seed=77), "s")
-    said = "1 of 3 trainings failed, the first with: it broke; another --study than s tries them again"
+    said = "1 of 3 evaluations failed, the first with: it broke; another --study than s tries them again"
     assert said in nas("front", "--study", "s")[1]

@@ -161,8 +161,14 @@ def test_a_result_that_cannot_be_written_is_kept_and_said_so() -> None:
     Path("full.csv").symlink_to("/dev/full")
     done = nas("evaluate", f"{TOYS}:Toy", "--preset", "smoke", "-o", "full.csv")
     assert done.returncode == 2
-    assert "trains nothing again" in done.stderr
-    assert len(Store("sqlite:///nas-runs/studies.db").read(["evaluations"]).rows) == 1
+    (row,) = Store("sqlite:///nas-runs/studies.db").read(["evaluations"]).rows
+    remedy = f"--study all --where \"identity = '{row.identity()}'\" -o FILE` writes it."
+    assert done.stderr.endswith(f"{remedy}\n")
+    assert nas("results", "--study", "all", "--where", f"identity = '{row.identity()}'", "-o", "a.csv").returncode == 0
+    assert row.identity() in Path("a.csv").read_text()
+    done = nas("evaluate", f"{TOYS}:Stumbling", "--arch", "depth=1", "--preset", "smoke", "-o", "full.csv")
+    assert "No space left" in done.stderr
+    assert "The evaluation failed: RuntimeError: a layer broke" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -175,7 +181,7 @@ def test_a_result_that_cannot_be_written_is_kept_and_said_so() -> None:
         (["cost", "digits-vit", "--topology", "dca", "--arch", "topology=resnet"], "both say the topology. Leave one"),
         (["results", "--study", "all,s"], "'all' stands alone, got --study all,s."),
         (["results", "--from", "tables", "--storage", "sqlite:///x.db"], "--from and --storage are two sources"),
-        (["results", "--from", "odd.csv"], "its columns have commas between them, got ';'"),
+        (["results", "--from", "odd.csv"], "commas part its columns, and its first line has ';'"),
         (["evaluate", f"{TOYS}:Toy", "-o", "a.csv", "--format", "json"], "are two forms. Leave --format out."),
     ],
 )

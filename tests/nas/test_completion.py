@@ -21,7 +21,7 @@ import pytest
 )
 def test_names_of_what_is_installed_are_completed(typed: str, completed: list[str]) -> None:
     asked = {"_NAS_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split()) - 1)}
-    program = "import sys; from nas.cli import app; sys.argv = ['nas']; app(prog_name='nas')"
+    program = "import sys; from nas.cli import main; sys.argv = ['nas']; main()"
     words = [sys.executable, "-c", program]
     done = subprocess.run(words, capture_output=True, text=True, check=False, env={**os.environ, **asked})
     assert done.stdout.split() == completed, done.stderr

@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -213,3 +214,10 @@ def test_where_nothing_was_measured_twice_it_says_that_there_are_no_intervals(
     _, all_seeds, _ = run(monkeypatch, capsys, ["stdlib-lm-topologies"], "topology")
     assert told in alone
     assert told not in all_seeds
+
+
+def test_json_lines_are_refused_before_the_work(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "nas", "effects", "topology", "--from", "tables", "-o", "e.jsonl"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path)
+    said = "nas: JSON Lines are of rows, and there are none. Give --format csv, json or parquet.\n"
+    assert (done.returncode, done.stderr) == (2, said)

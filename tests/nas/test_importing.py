@@ -111,7 +111,7 @@ def test_an_empty_file_is_refused(tmp_path: Path, url: str, content: str) -> Non
     ("change", "why"),
     [
         ({"status": "great"}, "its status must be one of complete, pruned, over-budget, failed, got 'great'"),
-        ({"directions": {"accuracy": "sideways"}}, "what is to be had of a metric is max or min, got 'sideways'"),
+        ({"directions": {"accuracy": "sideways"}}, "the direction of a metric must be max or min, got 'sideways'"),
         ({"costs": Costs(params=-5)}, "params must be at least 0, got -5"),
     ],
 )
@@ -119,6 +119,8 @@ def test_what_no_evaluation_can_have_found_is_refused(
     tmp_path: Path, url: str, change: dict[str, Any], why: str
 ) -> None:
     file = _file(tmp_path, [a_row(), a_row(seed=1, **change)])
-    with pytest.raises(UserError, match=f"row 2 of .* cannot be: {why}. Nothing was imported."):
+    with pytest.raises(
+        UserError, match=f"training {a_row(seed=1, **change).identity()} of .* cannot be: {why}. Nothing was imported."
+    ):
         nas.import_rows(file, storage=url)
     assert not (tmp_path / "mine.db").exists()

@@ -404,20 +404,57 @@ def test_rows_of_one_training_that_disagree_are_named(tmp_path: Path) -> None:
     lines.write([row, replace(row, metrics={"accuracy": 0.25}), replace(row, speeds={"x": 1.0})], tmp_path / "a.jsonl")
     found = nas.load(source=tmp_path / "a.jsonl")
     assert len(found) == 1
-    of = f"the row of training {row.identity()} with accuracy"
-    assert list(found.bad) == [
-        f"{of} 0.6, where a later row of it has 0.25",
-        f"{of} 0.25, where a later row of it has 0.6",
-    ]
+    of = f"training {row.identity()} with accuracy"
+    assert list(found.bad) == [f"{of} 0.6, a later row of it has 0.25", f"{of} 0.25, a later row of it has 0.6"]
+    without, by_chance = replace(row, metrics={"loss": 1.0}), replace(row, metrics={"accuracy": 0.625})
+    near = replace(row, metrics={"accuracy": 0.607, "accuracy_se": 0.001})
+    lines.write([row, near, without, by_chance], tmp_path / "b.jsonl")
+    assert nas.load(source=tmp_path / "b.jsonl").bad == ()
 
 
 def test_all_columns_stand_one_below_the_other(study: Study, capsys: pytest.CaptureFixture[str]) -> None:
     query_rows(study, columns="all", limit=2, order_by="-accuracy")
     lines = capsys.readouterr().out.splitlines()
-    first, second = lines.index("1 of 2"), lines.index("2 of 2")
+    first, second = lines.index("1 of 2 lines"), lines.index("2 of 2 lines")
     named = {line.split()[0]: line.split()[1] for line in lines[first + 1 : second]}
     assert named["topology"] == "resnet"
     assert named["accuracy"].startswith("0.76")
     assert {"identity", "width", "hidden"} <= named.keys()
     query_rows(study, columns="all", limit=2, format=Format.MARKDOWN)
     assert capsys.readouterr().out.count(" identity |") == 1
+
+
+@pytest.mark.parametrize(
+    ("chance", "shown"), [("high", "high"), (-5.0, "-5"), (float("nan"), "nan"), (2.0, "2"), (None, "-")]
+)
+def test_what_is_no_chance_is_not_shown_as_one(chance: Any, shown: str) -> None:
+    assert report.cell({"chance": chance}, "chance") == shown
+    assert report.cell({"chance": 0.5, "chance_se": 0.25}, "chance") == "0.500±0.250"
+
+
+def test_columns_that_were_asked_for_stay_though_all_lines_agree_in_them(
+    study: Study, capsys: pytest.CaptureFixture[str]
+) -> None:
+    query_rows(study, best="accuracy", columns="preset,topology,accuracy")
+    assert capsys.readouterr().out.splitlines()[1].split() == ["preset", "topology", "accuracy"]
+    query_rows(study, best="accuracy", columns="preset")
+    assert capsys.readouterr().out.splitlines()[1].split() == ["preset"]
+
+
+def test_of_many_columns_of_a_file_few_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    many = {f"found_{number}": float(number) for number in range(50)}
+    export.write(table.from_records([{"topology": "a", **many}]), "parquet", tmp_path / "theirs.parquet")
+    read: list[str] = []
+    select = ParquetTable.select
+    monkeypatch.setattr(ParquetTable, "select", lambda of, names: [read.extend(names), select(of, names)][1])
+    query_rows(nas.load(source=tmp_path / "theirs.parquet"))
+    assert {*read} == {"topology", *(f"found_{number}" for number in range(6))}
+
+
+def test_of_whole_rows_a_terminal_shows_ten(capsys: pytest.CaptureFixture[str]) -> None:
+    of_many = [one for seed in range(3) for one in rows(recipe={"lr": 0.1 + seed})]
+    query_rows(Study("many", "", of_many), columns="all")
+    out = capsys.readouterr().out
+    assert "10 of 30 lines" in out
+    assert "11 of 30 lines" not in out
+    assert "20 more: --limit 30 prints all" in out

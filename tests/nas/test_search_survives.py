@@ -171,3 +171,14 @@ def test_a_store_whose_damage_is_in_its_own_words_is_said_to_be_damaged(
     for ask in (search, lambda: nas.load("s", storage=asked["storage"])):
         with pytest.raises(UserError, match=r"studies\.db is damaged: .*malformed.* Put a copy of it there"):
             ask()
+
+
+def test_what_a_task_cannot_decode_is_no_damage_of_the_store(asked: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "latin.py").write_text(
+        "from toy_tasks import Toy\n"
+        "class Latin(Toy):\n"
+        "    def fingerprint(self, recipe):\n"
+        "        return b'\\xe9'.decode('utf-8')\n"
+    )
+    with pytest.raises(UnicodeDecodeError):
+        nas.evaluate(f"{tmp_path}/latin.py:Latin", preset="smoke", storage=asked["storage"])

@@ -211,6 +211,11 @@ def test_what_is_defined_is_as_it_was(table: pa.Table) -> None:
             ["no row has 'nonee' as topology. Did you mean 'none'?"],
         ),
         ("topology like 'resnett%'", []),
+        ("topology like 'resnet_'", []),
+        ("regexp_matches(topology, 'resnet.')", []),
+        ("topology not in ('resnett') and depth > 60", []),
+        ("topology <> 'resnett' and depth > 60", []),
+        ("depth > 60 and Topology='resnett'", ["no row has 'resnett' as topology. Did you mean 'resnet'?"]),
         ("topology = 'none' and depth = 12345", []),
         ("topology in ('none', 'nonee')", []),  # it has an answer
         ("depth > 100", []),
