@@ -82,11 +82,12 @@ def _run() -> int:
     """Do what the words of the command line ask for; the status that typer ends with."""
     if sys.stdout is None:
         raise UserError("standard output is closed, and nothing could be printed. Leave it open, or give > /dev/null.")
-    commands = vars(get_command(app))["commands"]
+    group = get_command(app)
+    commands = vars(group)["commands"]
     words = expanded(sys.argv[1:], commands)
     check_option_values(words, commands)
     try:
-        return app(args=words, prog_name="nas", standalone_mode=False) or 0
+        return group(args=words, prog_name="nas", standalone_mode=False) or 0
     except _UsageError as error:
         command = error.ctx.command_path if error.ctx else "nas"
         text = " ".join(error.format_message().split())

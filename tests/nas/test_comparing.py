@@ -201,7 +201,7 @@ def test_a_terminal_gets_means_and_errors(compare) -> None:  # type: ignore[no-u
         (["digits-vit", "--match", "param"], "params"),
         (["digits-vit", "--preset", "prox"], "proxy"),
         (["digits-vit", "--arch", "dept=2"], "depth"),
-        (["digits-vit", "--output", "rows.csv"], "--format"),
+        (["digits-vit", "--output", "rows.txt"], "--format"),
         (["digits-vit", "--topology", ","], "given nothing"),
         (["digits-vit", "--curves", "curves.csv"], "--seeds"),
     ],
