@@ -10,10 +10,10 @@ before it is needed.
 """
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    __version__: str
     from nas.doors.audit import audit
     from nas.doors.check_mup import check_mup
     from nas.doors.compare import compare
@@ -67,16 +67,22 @@ _HOMES = {
     "UserError": "search_spaces.errors",
 }
 
-try:
-    __version__ = version("nas-bench-wiring")
-except PackageNotFoundError:  # a checkout that was not installed
-    __version__ = "0+unknown"
-
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return _version()
     if name not in _HOMES:
         raise AttributeError(f"module 'nas' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version  # a tenth of the start of a short command
+
+    try:
+        return version("nas-bench-wiring")
+    except PackageNotFoundError:  # a checkout that was not installed
+        return "0+unknown"
 
 
 def __dir__() -> list[str]:

@@ -5,11 +5,13 @@ import re
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from search_spaces.docstrings import first_line
 from search_spaces.errors import Notice, UserError, reason_of, unknown
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 OURS = "nas-bench-wiring"
 """The distribution whose names nobody can take."""
@@ -32,7 +34,9 @@ class Registry:
     kind: str
 
     @cached_property
-    def _entries(self) -> dict[str, EntryPoint]:
+    def _entries(self) -> "dict[str, EntryPoint]":
+        from importlib.metadata import entry_points  # a tenth of the start of a command that asks for none
+
         entries: dict[str, EntryPoint] = {}
         for entry in sorted(entry_points(group=self.group), key=_precedence):
             first = entries.setdefault(entry.name, entry)
@@ -75,10 +79,10 @@ class Registry:
             raise UserError(f"{of} could not be imported: {reason_of(error)}") from error
 
 
-def _precedence(entry: EntryPoint) -> tuple[bool, str, str]:
+def _precedence(entry: "EntryPoint") -> tuple[bool, str, str]:
     return _owner(entry) != OURS, _owner(entry), entry.value
 
 
-def _owner(entry: EntryPoint) -> str:
+def _owner(entry: "EntryPoint") -> str:
     """The distribution that an entry is from, spelt as package indexes do."""
     return "" if entry.dist is None else re.sub(r"[-_.]+", "-", entry.dist.name).lower()
