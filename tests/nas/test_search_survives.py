@@ -137,14 +137,24 @@ def test_a_store_that_is_no_database_is_named_and_left_alone(search: Search, tmp
     assert "precious" in (tmp_path / "store" / "studies.db").read_text()
 
 
+def cut(content: bytes) -> bytes:
+    return content[:5000]
+
+
+def flipped_in_its_schema(content: bytes) -> bytes:
+    """SQLite's own words of it are no text then."""
+    return content.replace(b"CREATE TABLE nas_rows", b"CREATE T\xcdBLE nas_rows")
+
+
+@pytest.mark.parametrize("damage", [cut, flipped_in_its_schema])
 def test_a_damaged_store_is_said_to_be_one_and_left_alone(
-    search: Search, asked: dict[str, Any], tmp_path: Path
+    search: Search, asked: dict[str, Any], tmp_path: Path, damage: Callable[[bytes], bytes]
 ) -> None:
     search(trials=1)
     file = tmp_path / "store" / "studies.db"
     with closing(sqlite3.connect(file)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # else all is in the log beside it
-    file.write_bytes(file.read_bytes()[:5000])
+    file.write_bytes(damage(file.read_bytes()))
     damaged = file.read_bytes()
     for ask in (search, lambda: nas.load("s", storage=asked["storage"])):
         with pytest.raises(UserError, match=r"studies\.db is damaged: .*malformed.* Put a copy of it there"):
@@ -158,19 +168,6 @@ def test_a_search_that_ended_before_it_had_a_row_is_not_the_newest(search: Searc
         search(study="later", workers="ray://127.0.0.1:1")
     assert nas.load(storage=asked["storage"]).name == "s"
     assert nas.load("later", storage=asked["storage"]).rows() == []
-
-
-def test_a_store_whose_damage_is_in_its_own_words_is_said_to_be_damaged(
-    search: Search, asked: dict[str, Any], tmp_path: Path
-) -> None:
-    search(trials=1)
-    file = tmp_path / "store" / "studies.db"
-    with closing(sqlite3.connect(file)) as connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    file.write_bytes(file.read_bytes().replace(b"CREATE TABLE nas_rows", b"CREATE T\xcdBLE nas_rows"))
-    for ask in (search, lambda: nas.load("s", storage=asked["storage"])):
-        with pytest.raises(UserError, match=r"studies\.db is damaged: .*malformed.* Put a copy of it there"):
-            ask()
 
 
 def test_what_a_task_cannot_decode_is_no_damage_of_the_store(asked: dict[str, Any], tmp_path: Path) -> None:
