@@ -63,7 +63,7 @@ _LESS_USUAL = (
     *("attnres-delta", "muddformer", "mhc(streams=2)", "ancre", "laurel-rw", "svformer", "highway", "depth-lstm"),
     "aggregation",
 )
-"""What else is installed with this project; they have the colours in turn, each two or three times."""
+"""What else is installed with this project; they have the colours in turn. What is not named here follows its name."""
 
 
 def _family(topology: str) -> str:

@@ -9,19 +9,12 @@ from typing import Any
 import typer
 from typer.models import ArgumentInfo
 
-from nas.options import FILE, OPTIONS, format_for, option
+from nas.options import OPTIONS, format_for
 from nas.run_file import SAVE, save
 from nas.signals import Terminated, ended_when_asked
 from search_spaces.errors import UserError
 
-_SAVED = Parameter(
-    SAVE,
-    Parameter.KEYWORD_ONLY,
-    default=None,
-    annotation=option(
-        "--save-config", "Write what was typed there as well, for the same command with @FILE.", FILE, "FILE.toml"
-    ),
-)
+_SAVED = Parameter(SAVE, Parameter.KEYWORD_ONLY, default=None, annotation=OPTIONS[SAVE])
 
 
 def command(

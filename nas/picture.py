@@ -82,8 +82,12 @@ def draw_front(
             axes.axhline(columns[y_name], color="grey", linewidth=0.8, linestyle=style, label=_as_it_is(name))
     _label(axes, [one.record[x_name] for one in found], x_name, y_name)
     axes.set_title(_as_it_is(fill(title, 90)), loc="left", fontsize=9)
-    axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+    axes.legend(**_BESIDE)
     return figure
+
+
+_BESIDE: Mapping[str, Any] = {"fontsize": 7, "loc": "center left", "bbox_to_anchor": (1, 0.5), "frameon": False}
+"""Where a legend stands that hides nothing of a picture."""
 
 
 def _as_it_is(text: str) -> str:
@@ -165,14 +169,7 @@ def draw_tournament(records: Sequence[Mapping[str, Any]], title: str) -> "Figure
     axes.set_ylabel("hypervolume of the front by test, share of the table's")
     axes.grid(alpha=0.25)
     axes.set_title(_as_it_is(fill(title, 90)), loc="left", fontsize=9)
-    axes.legend(
-        fontsize=7,
-        loc="center left",
-        bbox_to_anchor=(1, 0.5),
-        frameon=False,
-        title="median and quartiles",
-        title_fontsize=7,
-    )
+    axes.legend(**_BESIDE, title="median and quartiles", title_fontsize=7)
     return figure
 
 

@@ -133,7 +133,7 @@ def check_alike(found: "Sequence[Standing]", what: str) -> None:
         if len(values) > 1:
             which = ", ".join(map(str, values))
             raise UserError(
-                f"a {what} is of one {column}, and these rows have those of {len(values)} ({which}): "
+                f"a {what} is of one {column}, and what has its objectives is of {len(values)} ({which}): "
                 f'keep one with --where "{condition_of(column, values[-1])}".'
             )
 

@@ -37,6 +37,7 @@ def check(
 
     picture.check_picture(plot)
     report.for_a_terminal(format, output)
+    # what an axis is worth is no row, though rows are asked
     if format is Format.JSONL and ("axis" in others or not ({"study", "source", "storage"} & set(others) and seeds)):
         raise UserError("JSON Lines are of rows, and there are none. Give --format csv, json or parquet.")
     for file in (plot, page, output, curves):
@@ -189,7 +190,9 @@ def _write_kept(rows: "Sequence[Row]", format: Format, output: Path | None) -> N
     except UserError as error:
         which = f"--where \"identity = '{rows[0].identity()}'\" " if len(rows) == 1 else ""
         failed = next((f" The evaluation failed: {row.error}" for row in rows if row.status == "failed"), "")
-        kept = f"What was found is in the store: `nas results --study all {which}-o FILE` writes it."
+        kept = (
+            f"What was found is in the store: `nas results --study all {which}-o FILE` writes it, with its --storage."
+        )
         raise UserError(f"{error} {kept}{failed}") from error
 
 

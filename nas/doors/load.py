@@ -27,10 +27,10 @@ def load(
     from search_spaces.errors import UserError
 
     named = [source] if isinstance(source, str | Path) else list(source)
+    if named and study is None and storage != DEFAULT_STORE:
+        raise UserError("--from and --storage are two sources. Leave one out, or give --study too.")
     files = sources.union([sources.read(one) for one in named])
     if named and study is None:
-        if storage != DEFAULT_STORE:
-            raise UserError("--from and --storage are two sources. Leave one out, or give --study too.")
         where = ",".join(map(str, named))
         return Study(where, where, files.rows, bad=files.bad, flat=files.flat)
     stored = _stored(study, storage)

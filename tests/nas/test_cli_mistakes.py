@@ -162,7 +162,7 @@ def test_a_result_that_cannot_be_written_is_kept_and_said_so() -> None:
     done = nas("evaluate", f"{TOYS}:Toy", "--preset", "smoke", "-o", "full.csv")
     assert done.returncode == 2
     (row,) = Store("sqlite:///nas-runs/studies.db").read(["evaluations"]).rows
-    remedy = f"--study all --where \"identity = '{row.identity()}'\" -o FILE` writes it."
+    remedy = f"--study all --where \"identity = '{row.identity()}'\" -o FILE` writes it, with its --storage."
     assert done.stderr.endswith(f"{remedy}\n")
     assert nas("results", "--study", "all", "--where", f"identity = '{row.identity()}'", "-o", "a.csv").returncode == 0
     assert row.identity() in Path("a.csv").read_text()
