@@ -168,12 +168,15 @@ def test_a_study_of_the_version_before_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        ({"study": "mein"}, "mine"),
+        ({"study": "mein", "storage": "here"}, "mine"),
         ({"source": "nowhere.jsonl"}, "there is no file 'nowhere.jsonl'; unknown table"),
         ({"source": "stdlib-lm-topologie"}, "Did you mean 'stdlib-lm-topologies'"),
-        ({"study": "mein", "source": "tables"}, "mine"),
+        ({"study": "mein", "storage": "here", "source": "tables"}, "mine"),
+        ({"storage": "here", "source": "tables"}, "two sources"),
     ],
 )
 def test_what_is_not_there_is_said(study: Study, asked: dict[str, str], says: str) -> None:
+    stored = {"storage": study.storage} if "storage" in asked else {}
+    named = {name: text for name, text in asked.items() if name != "storage"}
     with pytest.raises(UserError, match=says):
-        nas.load(asked.get("study"), storage=study.storage, source=asked.get("source", ()))
+        nas.load(**named, **stored)
