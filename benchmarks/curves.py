@@ -43,7 +43,8 @@ def curves(file: Path = FILE) -> Mapping[str, Curve]:
     with gzip.open(file, "rt", encoding="utf-8", newline="") as opened:
         for line in csv.DictReader(opened):
             values = {name: float(line[name]) for name in (*METRICS, *TEST) if line[name]}
-            found[line["architecture"]].append((int(line["step"]), values))
+            architecture = parse_architecture(line["architecture"], DigitRanksViT.base)  # whose text may be shorter now
+            found[str(architecture)].append((int(line["step"]), values))
     return dict(found)
 
 

@@ -51,17 +51,15 @@ class Look(NamedTuple):
 
 
 _USUAL = (
-    *("resnet", "ancre(temperature=0.01)", "ancre(temperature=0.1)", "dca(k=1)", "dca(k=2)", "dca(k=4)"),
-    *("denseformer", "grn-v1", "grn-v2", "grn-v3", "hyper(streams=2)", "hyper(streams=4)"),
-    *("rmt(keys=16)", "rmt(keys=32)", "none"),
+    *("resnet", "ancre", "ancre(temperature=0.1)", "dca(k=1)", "dca(k=2)", "dca(k=4)"),
+    *("denseformer", "grn-v1", "grn-v2", "grn-v3", "hyper(streams=2)", "hyper", "rmt(keys=16)", "rmt", "none"),
 )
 """What the space `joint` has, and `none`, in the order of COLOURS."""
 
 
 _LESS_USUAL = (
-    *("attnres", "mhc", "dca", "frac", "value-residual", "layerscale", "rezero", "deepnorm", "laurel", "hyper", "rmt"),
-    *("attnres-delta", "muddformer", "mhc(streams=2)", "ancre", "laurel-rw", "svformer", "highway", "depth-lstm"),
-    "aggregation",
+    *("attnres", "mhc", "dca", "frac", "value-residual", "layerscale", "rezero", "deepnorm", "laurel"),
+    *("highway", "depth-lstm", "attnres-delta", "muddformer", "mhc(streams=2)", "aggregation", "laurel-rw", "svformer"),
 )
 """What else is installed with this project; they have the colours in turn. What is not named here follows its name."""
 

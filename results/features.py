@@ -3,7 +3,7 @@
 Shapes: n = architectures.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from results.columns import SHAPE
 from results.process import Array, Places
 from search_spaces.errors import UserError
+from search_spaces.one_text import whole
 from search_spaces.spec import Spec
 
 _SIZES = ("params", "flops")
@@ -27,8 +28,10 @@ def places_of(records: Sequence[Record]) -> Places:
     own. Positive numbers are told apart by factors.
     """
     columns: dict[str, list[Any]] = {}
-    for number, record in enumerate(records):
-        for name, value in _told(record):
+    specs = [_spec(record.get("topology")) for record in records]
+    options = {(spec.name, option) for spec in specs if spec for option in spec.options}
+    for number, (record, spec) in enumerate(zip(records, specs, strict=True)):
+        for name, value in _told(record, spec, options):
             if name not in columns:
                 columns[name] = [None] * len(records)
             columns[name][number] = value
@@ -41,13 +44,13 @@ def places_of(records: Sequence[Record]) -> Places:
     return Places(*(np.stack(each or [np.zeros(len(records))], axis=1) for each in (sizes, words)))
 
 
-def _told(record: Record) -> Iterator[tuple[str, Any]]:
-    """What tells a record from others, as (name, value)."""
+def _told(record: Record, spec: Spec | None, options: Container[tuple[str, str]]) -> Iterator[tuple[str, Any]]:
+    """What tells a record from others, as (name, value): of its topology those options that some other says."""
     for name, value in record.items():
-        spec = _spec(value) if name == "topology" else None
-        if spec is not None:
+        if name == "topology" and spec is not None:
             yield name, spec.name
-            yield from ((f"{spec.name}.{option}", each) for option, each in spec.options.items())
+            said = whole(spec).options.items()
+            yield from ((f"{spec.name}.{option}", each) for option, each in said if (spec.name, option) in options)
         elif value is not None and _tells(name):
             yield name, value
 

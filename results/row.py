@@ -121,7 +121,7 @@ class Row:
     def identity(self) -> str:
         """What was trained and how, as 16 hex digits: see `identity_of`.
 
-        Of a Row that was upgraded the whole recipe is not known; the preset stands for it, and the identity is no
+        Of a Row of the first version the whole recipe is not known; the preset stands for it, and the identity is no
         other's.
         """
         return self._identity
@@ -158,7 +158,8 @@ class Row:
     def from_json(cls, text: str, identity: str | None = None) -> "Row":
         """Read what `to_json` wrote, now or in an earlier version; whether it may be is not asked.
 
-        A store knows the identity of what it holds, which takes as long to make as all the rest.
+        A store knows the identity of what it holds, which takes as long to make as all the rest; that of what had to be
+        upgraded is made anew.
 
         Raises:
             BadRow: It cannot be a Row: it is no JSON, a field is missing, unknown or not of its type, or it was written
@@ -177,7 +178,7 @@ class Row:
             raise BadRow(str(error)) from None
         row = object.__new__(cls)  # what was parsed is plain already
         row.__dict__.update({name: make() for name, make in _EMPTY.items() if name not in record}, **record)
-        if identity is not None and row.provenance.get("recipe_known") is not False:
+        if identity is not None and "upgraded_from" not in row.provenance:
             row.__dict__["_identity"] = identity
         return row
 

@@ -36,6 +36,7 @@ class Architecture:
         hidden: Features inside a feed-forward layer, or between the dense layers of a block.
         topology: How the blocks are wired, a name with options: "resnet", "dca(k=2)". "dca(k=2)/resnet" wires two runs
             of as many blocks, "resnet[0:4]+dca(k=2)[4:12]" these; what the first closes to, the second opens with.
+            Options that have their default are left out: one wiring has one text.
         blocks: What blocks differ in, "" where they are alike: "heads=8/4,hidden=64/32" says that the first half has 8
             heads and the second 4, and so on. The field itself then has the first block's value.
         model: A model of timm's, "xcit_medium_24_p16_224", of which depth and heads are changed; "" for the network

@@ -5,6 +5,7 @@ from dataclasses import fields
 
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
+from search_spaces.one_text import shortest, whole
 from search_spaces.runs import is_one_run
 from search_spaces.space import Point, SearchSpace
 from search_spaces.spec import Axes, Scalar, Spec
@@ -40,7 +41,7 @@ def _searched_options(architectures: Iterable[Architecture]) -> dict[str, tuple[
     """Topology -> those of its options that are axes."""
     said: dict[str, list[Mapping[str, Scalar]]] = {}
     for text in {one.topology: None for one in architectures if is_one_run(one.topology)}:
-        spec = Spec.parse(text)
+        spec = whole(Spec.parse(text))
         said.setdefault(spec.name, []).append(spec.options)
     alike = {name: every for name, every in said.items() if all(one.keys() == every[0].keys() for one in every)}
     return {
@@ -53,10 +54,10 @@ def _wiring(architecture: Architecture, searched: Mapping[str, Sequence[str]]) -
     """Where an architecture stands on the axis of topologies, and on those of its topology's options."""
     if not is_one_run(architecture.topology):
         return {"topology": architecture.topology}
-    spec = Spec.parse(architecture.topology)
+    spec = whole(Spec.parse(architecture.topology))
     apart = searched.get(spec.name, ())
     word = Spec(spec.name, {option: value for option, value in spec.options.items() if option not in apart})
-    return {"topology": str(word), **{f"{spec.name}.{option}": spec.options[option] for option in apart}}
+    return {"topology": str(shortest(word)), **{f"{spec.name}.{option}": spec.options[option] for option in apart}}
 
 
 def _axes(points: Iterable[Point]) -> Axes:

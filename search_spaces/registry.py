@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from search_spaces.docstrings import first_line
 from search_spaces.errors import Notice, UserError, reason_of, unknown
+from search_spaces.source_text import first_line
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -56,6 +56,11 @@ class Registry:
     def is_ours(self, name: str) -> bool:
         """Whether that installed name is this project's own."""
         return _owner(self._entries[name]) == OURS
+
+    def place(self, name: str) -> tuple[str, str] | None:
+        """The module and the name in it that an installed name stands for; None where it is not installed."""
+        entry = self._entries.get(name)
+        return (entry.module, entry.attr) if entry else None
 
     def description(self, name: str) -> str:
         """The first line of an installed entry's docstring: of its source, where that tells, and nothing is imported.

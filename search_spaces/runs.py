@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from search_spaces.errors import UserError
-from search_spaces.spec import Spec
+from search_spaces.one_text import shortest
+from search_spaces.spec import Axes, Spec
 
 Run = tuple[str, range]
 """A topology's text and the blocks that it wires, counted from 0."""
@@ -23,17 +24,25 @@ def is_one_run(text: str) -> bool:
 def topologies_of(text: str) -> tuple[str, ...]:
     """The topologies of all runs, in order. Raises UserError for a text that cannot be read."""
     if "[" not in text:
-        return tuple(str(Spec.parse(part)) for part in text.split("/"))
-    return tuple(str(Spec.parse(_range(part, text)[0])) for part in _BETWEEN.split(text))
+        return tuple(str(shortest(Spec.parse(part))) for part in text.split("/"))
+    return tuple(str(shortest(Spec.parse(_range(part, text)[0]))) for part in _BETWEEN.split(text))
 
 
 def tidy(text: str) -> str:
-    """The same without blanks, for networks of any depth. Raises UserError as `topologies_of` does."""
+    """The same without blanks and defaults, for networks of any depth. Raises UserError as `topologies_of` does."""
     topologies = topologies_of(text)
     if "[" not in text:
         return "/".join(topologies)
     ends = [_range(part, text)[1:] for part in _BETWEEN.split(text)]
     return "+".join(f"{one}[{first}:{end}]" for one, (first, end) in zip(topologies, ends, strict=True))
+
+
+def tidy_axes(axes: Axes) -> Axes:
+    """A space's axes with the topologies on them tidied. Raises UserError as `tidy` does."""
+    return {
+        axis: tuple(tidy(str(value)) for value in values) if axis.partition(":")[0] == "topology" else values
+        for axis, values in axes.items()
+    }
 
 
 @lru_cache(maxsize=4096)  # an architecture is asked about block by block

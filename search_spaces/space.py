@@ -13,7 +13,8 @@ from typing import Any
 from search_spaces.architecture import Architecture
 from search_spaces.axis_names import RECIPE, is_recipe, option_of, replaces, run_of
 from search_spaces.errors import UserError
-from search_spaces.runs import is_one_run, topologies_of
+from search_spaces.one_text import whole
+from search_spaces.runs import is_one_run, tidy_axes, topologies_of
 from search_spaces.spec import Axes, Scalar, Spec, format_scalar
 from search_spaces.topologies.registry import load, refusal
 
@@ -77,6 +78,7 @@ class SearchSpace:
     listed: Mapping[Architecture, Point] | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "axes", tidy_axes(self.axes))
         if self.listed is None:
             self._check_axes()
             self._check_runs()
@@ -208,7 +210,7 @@ class SearchSpace:
         place = self._fields(architecture) | {f"{RECIPE}.{name}": value for name, value in candidate.settings}
         if set(filter(is_recipe, place)) != set(filter(is_recipe, self.axes)):
             return None
-        said = Spec.parse(architecture.topology).options if is_one_run(architecture.topology) else {}
+        said = whole(Spec.parse(architecture.topology)).options if is_one_run(architecture.topology) else {}
         for topology in reversed(self.axes.get("topology", (self.base.topology,))):
             point = place | ({"topology": topology} if "topology" in self.axes else {})
             point |= {axis: said.get(axis.rpartition(".")[2], "") for axis in self.options(point)}

@@ -27,6 +27,7 @@ from search_spaces.small_networks import (
     transformer,
     wiring_of,
 )
+from search_spaces.source_text import option_defaults
 from search_spaces.spec import Spec
 from search_spaces.topologies.base import Site, Topology, Wiring
 from search_spaces.topologies.build import wire, wire_count
@@ -122,8 +123,10 @@ def check_it_says_what_it_is(subject: Subject) -> None:
     assert is_dataclass(options), f"Options must be a dataclass, got {options!r}"
     assert vars(options)["__dataclass_params__"].frozen, "Options must be frozen: options are part of an architecture"
     options()  # every option has a default: the name alone is a topology
-    known = {field.name for field in fields(options)}
-    assert set(kind.axes) <= known, f"axes must be options {sorted(known)}, got {sorted(kind.axes)}"
+    known = {field.name: field.default for field in fields(options)}
+    told = option_defaults(kind.__module__, kind.__name__)
+    assert told in (None, known), f"the source must tell the defaults that options have, {known}, got {told}"
+    assert set(kind.axes) <= known.keys(), f"axes must be options {sorted(known)}, got {sorted(kind.axes)}"
     check_axes(kind, subject.name)
     for operator, handler in kind.handlers.items():
         assert "::" in operator, f"handlers are named as operators are, aten::lstm, got {operator!r}"

@@ -19,6 +19,8 @@ MAY_IMPORT = {
         "search_spaces.architecture",
         "search_spaces.errors",
         "search_spaces.files",
+        "search_spaces.one_text",
+        "search_spaces.runs",
         "search_spaces.spec",
     },
 }

@@ -92,7 +92,11 @@ class Topology(nn.Module, ABC):
     """
 
     Options: ClassVar[type] = NoOptions
-    """A frozen dataclass: the options that stand in brackets behind the name. Raises UserError for bad values."""
+    """A frozen dataclass: the options that stand in brackets behind the name. Raises UserError for bad values.
+
+    Where an option has its default the text leaves it out (see one_text.py): a default never changes, or rows that were
+    written before would mean another wiring.
+    """
 
     delivers: Delivery = "shared"
     """What `read` hands a layer, and so what is left for the layer to do:

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 
 from search_spaces.architecture import Architecture
 from search_spaces.errors import Notice, UserError, reason_of, unknown
-from search_spaces.registry import Registry
+from search_spaces.one_text import TOPOLOGIES as TOPOLOGIES
 from search_spaces.spec import Axes, Scalar, Spec, format_scalar
 
 if TYPE_CHECKING:
     from search_spaces.topologies.base import Topology
-
-TOPOLOGIES = Registry("nas.topologies", "topology")
 
 
 def load(text: str) -> "tuple[type[Topology], Any]":

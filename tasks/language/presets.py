@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from search_spaces.architecture import Architecture
 from search_spaces.models.decoder import Initial
+from search_spaces.spec import Spec
 from tasks.recipe import Recipe
 from tasks.settings import NOTE, NotNegative
 
@@ -190,11 +191,19 @@ OPENWEBTEXT_BASES: Bases = {
     **{name: architecture for name, (_, _, architecture) in _RMT_TABLES.items()},
     **_RMT_VARIANT_BASES,
 }
+
+
+def _with_rms(topology: str) -> str:
+    spec = Spec.parse(topology)
+    return str(Spec(spec.name, {**spec.options, "norm": "rms"})) if spec.name == "rmt" else topology
+
+
 # The official code's decoder and norm; its own example has its sizes and steps in common with none of the paper's rows.
 WIKITEXT = OPENWEBTEXT
+
+
 WIKITEXT_BASES: Bases = {
-    name: replace(base, topology=base.topology.replace("(keys", "(norm=rms,keys"))
-    for name, base in OPENWEBTEXT_BASES.items()
+    name: replace(base, topology=_with_rms(base.topology)) for name, base in OPENWEBTEXT_BASES.items()
 }
 
 # Leaner Transformers (2025), table 3, gives layers, heads, loss and parameters, and no recipe: this one is nanoGPT's.

@@ -169,7 +169,7 @@ def test_seven_tasks_are_drawn_four_a_line() -> None:
 
 
 def test_a_topology_stands_on_one_line_of_all_panels_whatever_its_options() -> None:
-    options = {"sight": ("resnet", "rmt(keys=32)", "dca", "dca(k=2)"), "text": ("resnet", "rmt", "dca(k=2)")}
+    options = {"sight": ("resnet", "rmt(keys=16)", "dca", "dca(k=2)"), "text": ("resnet", "rmt", "dca(k=2)")}
     rows = [
         a_row(task=task, seed=seed, architecture=replace(LITTLE, topology=topology))
         for task, topologies in options.items()
@@ -183,7 +183,7 @@ def test_a_topology_stands_on_one_line_of_all_panels_whatever_its_options() -> N
     assert heights == {"resnet", "rmt", "dca(k=2)"}
     assert sight.get_xlabel() == "accuracy over resnet, better to the right"
     drawn = {line.get_color() for panel in (sight, text) for line in panel.lines}
-    assert looks(["resnet", "rmt(keys=32)", "dca", "dca(k=2)"])["rmt(keys=32)"].colour in drawn
+    assert looks(["resnet", "rmt(keys=16)", "dca", "dca(k=2)"])["rmt(keys=16)"].colour in drawn
     assert looks(["resnet", "rmt", "dca", "dca(k=2)"])["rmt"].colour not in drawn
 
 

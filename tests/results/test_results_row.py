@@ -214,7 +214,7 @@ CHANGES: list[tuple[dict[str, Any], str]] = [
     ({"costs": {"prams": 1}}, "'costs' has an unknown field 'prams'"),
     ({"costs": {"uncounted": "add"}}, "'uncounted' must be a list of texts"),
     ({"metric": {}}, "it has an unknown field 'metric'"),
-    ({"row_version": 3}, "it is of row_version 3, this nas reads up to 2"),
+    ({"row_version": 4}, "it is of row_version 4, this nas reads up to 3"),
     ({"row_version": 0}, "'row_version' must be an integer of at least 1"),
     ({"row_version": "2"}, "'row_version' must be an integer of at least 1"),
 ]

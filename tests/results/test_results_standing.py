@@ -217,6 +217,13 @@ def test_places_tell_apart_what_differs() -> None:
     assert words[1, 2] == pytest.approx(math.sqrt(2))
 
 
+def test_a_default_is_on_the_line_of_its_option() -> None:
+    places = places_of([{"topology": text} for text in ("resnet", "hyper(streams=16)", "hyper", "hyper(streams=8)")])
+    (line,) = places.sizes.T  # and of no other option, which all have alike
+    assert line == pytest.approx([0.5, 1, 0, 0.5])
+    assert np.linalg.norm(places.words[1] - places.words[2]) == 0
+
+
 def test_one_architecture_has_a_place() -> None:
     assert places_of([{"depth": 3, "topology": "resnet"}]).sizes.shape == (1, 1)
     assert stand([line(1, 0.5)])["k1"].stands

@@ -42,7 +42,7 @@ def wired(topology: str) -> str:
         ("dca[:3]+resnet[3:4]+resnet[4:]", "dca/resnet"),
         ("none[:2]+none[2:]", "none"),
         ("dca[:]", "dca"),
-        ("ancre(temperature=1e-2)[:1]+hyper[1:]", "ancre(temperature=0.01)[0:1]+hyper[1:6]"),
+        ("ancre(temperature=1e-1)[:1]+hyper(streams=4)[1:]", "ancre(temperature=0.1)[0:1]+hyper[1:6]"),
     ],
 )
 def test_equal_networks_have_one_text(typed: str, one: str) -> None:

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+import search_spaces.testing
 from nas.counting import count_macs
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count, Handlers
@@ -41,6 +42,12 @@ def test_a_sound_topology_passes_and_each_check_is_printed_as_it_is_tried(capsys
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(CONTRACT) + 1
     assert all(line.startswith("Gated: ") and len(line) > 30 for line in lines)
+
+
+def test_a_source_that_tells_other_defaults_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_spaces.testing, "option_defaults", lambda *_: {"k": 3})
+    with pytest.raises(AssertionError, match=r"must tell the defaults that options have, \{\}, got \{'k': 3\}"):
+        check_topology(Gated)
 
 
 def test_an_installed_topology_is_checked_by_its_text(capsys: pytest.CaptureFixture[str]) -> None:

@@ -60,7 +60,7 @@ def test_a_preset_of_the_comparison_of_variants_draws_all_of_it_so() -> None:
 
 def test_the_officials_decoder_has_no_positions_and_hears_distances() -> None:
     text = load_task("wikitext-lm")
-    assert text.bases["rmt-134m"].topology == "rmt(keys=32,norm=rms)"
+    assert text.bases["rmt-134m"].topology == "rmt(norm=rms)"
     paper, code = (count_decoder(SHAPE, style, 1000, 64).params for style in ("rmt", "rmt-code"))
     assert paper - code == 64 * 256
     model = build_decoder(SHAPE, "rmt-code", 1000, 64).double().eval()

@@ -2,14 +2,16 @@
 
 import inspect
 import sys
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from nas.samplers import SAMPLERS
 from search_spaces.catalog import SPACES
-from search_spaces.docstrings import first_line
 from search_spaces.registry import Registry
+from search_spaces.source_text import first_line, option_defaults
 from search_spaces.topologies.registry import TOPOLOGIES
 from tasks.registry import TASK_FAMILIES, TASKS
 
@@ -31,6 +33,47 @@ def function() -> None:
 class Silent(Plain):
     pass
 
+class Options:
+    """Of numbers and words."""
+    kept: ClassVar[int]
+    many: int = -4
+    rate: float = 1e-2
+    word: str | None = None
+
+class MoreOptions(Options):
+    many: int = 2
+    on: bool = True
+
+class MadeOptions(MoreOptions):
+    made: int = field(default=3)
+
+class Wired:
+    Options: ClassVar[type] = MoreOptions
+
+class Below(Wired):
+    pass
+
+class OfAnother(Here):
+    pass
+
+class OfModule(os.Wired):
+    pass
+
+class Made(Wired):
+    Options: ClassVar[type] = MadeOptions
+
+class Called(Wired):
+    Options: ClassVar[type] = made()
+
+class ByModule:
+    Options: ClassVar[type] = os.Options
+
+class BelowModule(os.Options):
+    many: int = 2
+
+class OptionsBelowModule:
+    Options: ClassVar[type] = BelowModule
+
 made = function
 '''
 
@@ -41,7 +84,9 @@ def _package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     deep.mkdir(parents=True)
     for folder in (deep, deep.parent):
         (folder / "__init__.py").write_text("raise SystemExit")
-    (deep / "home.py").write_text('class Elsewhere:\n    """From another module."""\n')
+    (deep / "home.py").write_text(
+        'class Elsewhere:\n    """From another module."""\n    Options: type = O\nclass O:\n    far: int = 1\n'
+    )
     (tmp_path / "described.py").write_text(SOURCE)
     (deep / "bad.py").write_text("class Plain(:\n")
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -67,6 +112,36 @@ def _package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_first_line_is_read_without_running_anything(module: str, name: str, says: str | None) -> None:
     assert first_line(module, name) == says
     assert not {"described", "described_by_others"} & sys.modules.keys()
+
+
+@pytest.mark.usefixtures("_package")
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("Wired", {"many": 2, "rate": 0.01, "word": None, "on": True}),
+        ("Below", {"many": 2, "rate": 0.01, "word": None, "on": True}),
+        ("Here", {"far": 1}),
+        ("OfAnother", {"far": 1}),
+        ("OfModule", None),
+        ("Made", None),
+        ("Called", None),
+        ("ByModule", None),
+        ("OptionsBelowModule", None),
+        ("Plain", None),
+        ("function", None),
+        ("nothing", None),
+    ],
+)
+def test_defaults_are_read_without_running_anything(name: str, told: dict[str, Any] | None) -> None:
+    assert option_defaults("described", name) == told
+    assert not {"described", "described_by_others"} & sys.modules.keys()
+
+
+@pytest.mark.parametrize("name", TOPOLOGIES.names())
+def test_all_of_ours_tell_their_defaults(name: str) -> None:
+    place = TOPOLOGIES.place(name)
+    assert place is not None
+    assert option_defaults(*place) == {field.name: field.default for field in fields(TOPOLOGIES.load(name).Options)}
 
 
 @pytest.mark.parametrize("registry", [TASKS, TASK_FAMILIES, SPACES, TOPOLOGIES, SAMPLERS], ids=lambda one: one.kind)

@@ -1,0 +1,114 @@
+"""One wiring has one text, in architectures, spaces and rows, and whoever asks for both trains it once."""
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import pytest
+
+from search_spaces import one_text
+from search_spaces.architecture import Architecture
+from search_spaces.catalog import topology
+from search_spaces.errors import UserError
+from search_spaces.listed import listed_space
+from search_spaces.one_text import shortest, whole
+from search_spaces.space import Candidate, SearchSpace
+from search_spaces.spec import Spec
+from search_spaces.topologies.registry import TOPOLOGIES, load
+
+BASE = Architecture(depth=4, width=32, heads=4, head_dim=8, hidden=64)
+
+
+@dataclass(frozen=True)
+class Options:
+    """Of a topology whose source does not tell them."""
+
+    every: int = 2
+    share: float = 0.5
+
+
+def wired(text: str) -> Architecture:
+    """The base with another topology."""
+    return BASE.changed({"topology": text})
+
+
+@pytest.mark.parametrize(
+    ("typed", "text"),
+    [
+        ("hyper(streams=4)", "hyper"),
+        ("hyper( dynamic = true )", "hyper"),
+        ("hyper(streams=4,dynamic=false)", "hyper(dynamic=false)"),
+        ("ancre(temperature=1e-2)", "ancre"),
+        ("ancre(temperature=1)", "ancre(temperature=1.0)"),
+        ("rmt(keys=32,values=32)", "rmt(values=32)"),
+        ("dca(k=2)", "dca(k=2)"),
+        ("hyper(streams=4)/resnet", "hyper/resnet"),
+        ("hyper(streams=4)[:1]+resnet[1:]", "hyper[0:1]+resnet[1:4]"),
+        ("stripes(every=2)", "stripes(every=2)"),  # not installed
+    ],
+)
+def test_what_has_its_default_is_left_out(typed: str, text: str) -> None:
+    assert wired(typed).topology == text
+    assert wired(typed) == wired(text)
+    assert wired(typed).key == wired(text).key
+
+
+@pytest.mark.parametrize("text", ["aggregation(every=true)", "hyper(streams=4.0)", "hyper(flows=4)"])
+def test_what_an_option_cannot_be_is_not_left_out(text: str) -> None:
+    with pytest.raises(UserError, match="option"):
+        load(str(shortest(Spec.parse(text))))
+
+
+@pytest.mark.parametrize("name", TOPOLOGIES.names())
+def test_the_whole_and_the_shortest_are_the_same_options(name: str) -> None:
+    spec = Spec(name)
+    assert load(str(whole(spec))) == load(name)
+    assert shortest(whole(spec)) == spec
+
+
+def test_defaults_that_no_source_tells_are_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    one_text._defaults_at.cache_clear()
+    monkeypatch.setattr(one_text, "option_defaults", lambda *_: None)
+    loaded = {"dca": SimpleNamespace(Options=Options), "none": SimpleNamespace(), "rmt": SimpleNamespace(Options=int)}
+    monkeypatch.setattr(one_text, "TOPOLOGIES", SimpleNamespace(place=lambda _: ("m", "C"), load=loaded.__getitem__))
+    try:
+        assert str(shortest(Spec.parse("dca(every=2,share=1)"))) == "dca(share=1.0)"
+        for text in ("none(k=2)", "rmt(keys=32)"):  # what is no topology stays as it is
+            assert str(shortest(Spec.parse(text))) == text
+    finally:
+        one_text._defaults_at.cache_clear()
+
+
+def test_no_torch_is_loaded_for_it() -> None:
+    code = (
+        "import sys; from search_spaces.architecture import Architecture as A; "
+        "print(A(depth=2, width=8, hidden=8, topology='hyper(streams=4)').topology, 'torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["hyper", "False"]
+
+
+def test_a_default_has_its_place_on_the_axis_of_an_option() -> None:
+    space = topology(BASE)
+    for streams in (2, 4):
+        candidate = Candidate(wired(f"hyper(streams={streams})"))
+        point = space.point(candidate)
+        assert point == {"topology": "hyper", "hyper.streams": streams}
+        assert space.candidate(point) == candidate
+    assert len({one.architecture.key for one in space}) == len(space)
+
+
+def test_axes_of_a_space_have_one_text() -> None:
+    space = SearchSpace("own", BASE, {"topology": ("resnet", "hyper(streams=4)")})
+    assert space.axes == {"topology": ("resnet", "hyper")}
+    runs = SearchSpace("own", BASE, {f"topology:{run}": ("resnet", "hyper(streams=4)") for run in (1, 2)})
+    assert Candidate(wired("resnet/hyper(streams=4)")) in runs
+    with pytest.raises(UserError, match="distinct"):
+        SearchSpace("own", BASE, {"topology": ("resnet", "hyper", "hyper(streams=4)")})
+
+
+def test_a_listed_space_sets_a_default_beside_other_values() -> None:
+    space = listed_space("own", [wired(text) for text in ("resnet", "hyper", "hyper(streams=2)")])
+    assert space.axes == {"topology": ("resnet", "hyper"), "hyper.streams": (2, 4)}
+    assert space.point(Candidate(wired("hyper"))) == {"topology": "hyper", "hyper.streams": 4}
