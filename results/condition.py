@@ -20,6 +20,7 @@ import pyarrow as pa
 from results.sandbox import SECONDS, interrupted_after, reason_of, rows_in_memory
 from results.sizes import SIZES
 from search_spaces.errors import Notice, UserError, nearest, unknown
+from search_spaces.runs import tidy
 
 MAX_LENGTH, MAX_NESTING = 4000, 20
 
@@ -127,10 +128,19 @@ def _not_there(condition: str, table: pa.Table) -> list[str]:
     lines = []
     for column, text in _equalities(condition, table.column_names):
         there = table[column].unique().drop_null().to_pylist() if pa.types.is_string(table[column].type) else []
-        near = nearest(text, sorted(there)) if text not in there and len(there) <= _MOST_TEXTS else None
+        near = _nearest(column, text, sorted(there)) if text not in there and len(there) <= _MOST_TEXTS else None
         if near is not None:
             lines.append(f"no row has {text!r} as {column}. Did you mean {near!r}?")
     return lines
+
+
+def _nearest(column: str, text: str, there: Sequence[str]) -> str | None:
+    """Of what there is the wiring that the text means, "hyper" where it is "hyper(streams=4)", or else the nearest."""
+    try:
+        meant = tidy(text) if column == "topology" else text
+    except UserError:
+        meant = text
+    return meant if meant in there else nearest(text, there)
 
 
 def _equalities(condition: str, known: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -11,7 +11,7 @@ import pytest
 from results.condition import select
 from results.row import Row
 from results.table import from_rows
-from search_spaces.errors import UserError
+from search_spaces.errors import Notice, UserError
 
 MakeRow = Callable[..., Row]
 
@@ -229,3 +229,12 @@ def test_where_nothing_is_found_a_text_that_is_nearly_there_is_named(
         warnings.simplefilter("always")
         select(table, text)
     assert [str(one.message) for one in caught] == said
+
+
+@pytest.mark.parametrize("text", ["hyper(streams=4)", " hyper ", "hyper(dynamic=true, streams=4)"])
+def test_a_wiring_that_is_there_under_its_one_text_is_named(text: str) -> None:
+    there = pa.table({"topology": ["hyper(streams=2)", "hyper", "rmt((", "resnet"]})
+    with pytest.warns(Notice, match=r"Did you mean 'hyper'\?"):
+        assert not len(select(there, f"topology = '{text}'"))
+    with pytest.warns(Notice, match=r"Did you mean 'rmt\(\('\?"):
+        assert not len(select(there, "topology = 'rmt((('"))
