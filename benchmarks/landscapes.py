@@ -19,8 +19,10 @@ from search_spaces.architecture import Architecture
 from search_spaces.axis_names import option_of
 from search_spaces.count import Count
 from search_spaces.models.vit import count_vit
+from search_spaces.one_text import whole
 from search_spaces.space import SearchSpace
 from search_spaces.spec import Spec
+from search_spaces.topologies.registry import load
 
 BASE = Architecture(depth=12, heads=6, head_dim=64, width=384, hidden=1536)  # ViT-S
 
@@ -118,7 +120,7 @@ def interacting(architecture: Architecture, count: Count) -> float:
 def additive(architecture: Architecture, count: Count) -> float:
     """Each axis by itself."""
     depth, heads = math.log(architecture.depth / 12), math.log(architecture.heads / 6)
-    head_dim, topology = math.log(architecture.head_dim / 64), Spec.parse(architecture.topology)
+    head_dim, topology = math.log(architecture.head_dim / 64), _searched(architecture)
     shape = -0.22 * depth - 0.12 * heads + 0.05 * heads**2 - 0.09 * head_dim + 0.04 * head_dim**2
     option = max(_option(topology), 0.01)
     return 1.5 + shape - 2 * GAIN.get(topology.name, 0.0) + 0.004 * abs(math.log2(option / 2))
@@ -126,7 +128,7 @@ def additive(architecture: Architecture, count: Count) -> float:
 
 def rugged(architecture: Architecture, count: Count) -> float:
     """The interacting loss under waves whose phase is each topology's own, and a grain of each architecture's own."""
-    phase = random.Random(architecture.topology).uniform(0, 2 * math.pi)
+    phase = random.Random(str(_searched(architecture))).uniform(0, 2 * math.pi)
     depth, heads, head_dim = (math.log(getattr(architecture, name)) for name in ("depth", "heads", "head_dim"))
     waves = 0.02 * math.sin(3 * depth + phase) + 0.015 * math.sin(4 * heads - 2 * phase)
     waves += 0.01 * math.cos(2 * head_dim * depth + phase)
@@ -137,7 +139,8 @@ def wild(architecture: Architecture, count: Count) -> float:
     """A random wave field over the shape, another one for each topology, on a slope in parameters."""
     place = [math.log(getattr(architecture, name)) for name in ("depth", "heads", "head_dim")]
     field = 0.0
-    for owner in ("shared", Spec.parse(architecture.topology).name, architecture.topology):
+    topology = _searched(architecture)
+    for owner in ("shared", topology.name, str(topology)):
         source = random.Random(owner)
         for _ in range(6):
             angle = sum(source.gauss(0, 1.2) * position for position in place) + source.uniform(0, 2 * math.pi)
@@ -156,7 +159,7 @@ LOSSES: Mapping[str, tuple[Loss, float]] = {
 
 
 def _gain(architecture: Architecture) -> float:
-    topology = Spec.parse(architecture.topology)
+    topology = _searched(architecture)
     gain, option = GAIN.get(topology.name, 0.0), _option(topology)
     match topology.name:
         case "dca":
@@ -168,6 +171,13 @@ def _gain(architecture: Architecture) -> float:
         case "ancre":
             return gain * (1.1 if option < 0.05 else 0.9)
     return gain
+
+
+def _searched(architecture: Architecture) -> Spec:
+    """The topology with the options that are searched, those that have their default too."""
+    spec = whole(Spec.parse(architecture.topology))
+    axes = load(spec.name)[0].axes
+    return Spec(spec.name, {option: value for option, value in spec.options.items() if option in axes})
 
 
 def _option(topology: Spec) -> float:

@@ -1,6 +1,7 @@
 """What one evaluation found: a record that outlives the code that made it, lossless as a line of JSON."""
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from functools import cached_property
@@ -38,6 +39,8 @@ from results.strict_json import (
 from results.strict_json import BadRow as BadRow
 from results.upgrade import ROW_VERSION, upgraded
 from search_spaces.architecture import Architecture
+
+_OPTIONS = re.compile(r'"topology": "[^"]*\(')
 
 Direction = Literal["max", "min"]
 Status = Literal["complete", "pruned", "over-budget", "failed"]
@@ -121,7 +124,7 @@ class Row:
     def identity(self) -> str:
         """What was trained and how, as 16 hex digits: see `identity_of`.
 
-        Of a Row of the first version the whole recipe is not known; the preset stands for it, and the identity is no
+        Of a Row that was upgraded the whole recipe is not known; the preset stands for it, and the identity is no
         other's.
         """
         return self._identity
@@ -158,8 +161,8 @@ class Row:
     def from_json(cls, text: str, identity: str | None = None) -> "Row":
         """Read what `to_json` wrote, now or in an earlier version; whether it may be is not asked.
 
-        A store knows the identity of what it holds, which takes as long to make as all the rest; that of what had to be
-        upgraded is made anew.
+        A store knows the identity of what it holds, which takes as long to make as all the rest; that of a wiring that
+        stands there under a longer text is made anew.
 
         Raises:
             BadRow: It cannot be a Row: it is no JSON, a field is missing, unknown or not of its type, or it was written
@@ -167,7 +170,8 @@ class Row:
         """
         record = _checked(upgraded(parse(text)))
         try:
-            record["architecture"] = Architecture.from_record(record["architecture"])
+            said = record["architecture"]
+            record["architecture"] = Architecture.from_record(said)
             costs = record.get("costs", {})
             record["costs"] = Costs(**costs | {"uncounted": tuple(costs.get("uncounted", ()))})
             record["curve"] = tuple(record.get("curve", ()))
@@ -178,7 +182,8 @@ class Row:
             raise BadRow(str(error)) from None
         row = object.__new__(cls)  # what was parsed is plain already
         row.__dict__.update({name: make() for name, make in _EMPTY.items() if name not in record}, **record)
-        if identity is not None and "upgraded_from" not in row.provenance:
+        same = row.architecture.topology == said.get("topology", row.architecture.topology)
+        if identity is not None and same and row.provenance.get("recipe_known") is not False:
             row.__dict__["_identity"] = identity
         return row
 
@@ -237,6 +242,16 @@ class Row:
             *(value if type(value) in _SCALARS else cell(value) for group in groups for value in group.values()),
         )
         return dict(zip(names_of(tuple(self.directions), *map(tuple, groups)), values, strict=True))
+
+
+def identity_in(text: str, written: str) -> str:
+    """The identity that a Row has as it is read, of one that was written with that identity: mostly the same."""
+    if not _OPTIONS.search(text):
+        return written
+    try:
+        return Row.from_json(text, written).identity()
+    except BadRow:  # whoever reads the Row is told of it
+        return written
 
 
 def _checked(record: object) -> dict[str, Any]:

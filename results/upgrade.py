@@ -5,10 +5,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from results.strict_json import NUMBER, NUMBERS, POINTS, TEXTS, BadRow, is_integer, shaped
-from search_spaces.errors import UserError
-from search_spaces.runs import tidy
 
-ROW_VERSION = 3
+ROW_VERSION = 2
 
 _RECIPE = re.compile("goals_of_others")
 _MEASURE = re.compile("env_steps|skipped_documents|condition_(number(_[0-9]+)?|heads|rank_share)")
@@ -51,25 +49,6 @@ def _from_version_1(record: Mapping[str, Any]) -> dict[str, Any]:
     return current | groups | {"curve": curve, "provenance": provenance | {n: old[n] for n in _KEPT if n in old}}
 
 
-def _from_version_2(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave options that have their default out of the topology, which then is another identity's."""
-    current = {**record, "row_version": 3}
-    architecture, provenance = record.get("architecture"), record.get("provenance", {})
-    if not isinstance(architecture, dict) or not isinstance(provenance, dict):
-        return current  # which will be refused
-    said = architecture.get("topology")
-    if not isinstance(said, str) or "(" not in said:
-        return current
-    try:
-        topology = tidy(said)
-    except UserError:  # whoever reads it as an architecture will be told
-        return current
-    if topology == said:
-        return current
-    changed = {"architecture": {**architecture, "topology": topology}, "provenance": {"upgraded_from": 2} | provenance}
-    return current | changed
-
-
 def _point(point: Any) -> dict[str, Any]:
     if not isinstance(point, dict) or "step" not in point:
         raise BadRow(f"'curve' must be a list of points, each with its step, got {point!r:.60}")
@@ -92,5 +71,5 @@ def _group(name: str) -> str:
 _NEW = ("metrics", "measures", "speeds", "recipe", "provenance")
 _KEPT = ("wall_s", "versions")
 _VERSION_1 = {"validation": NUMBERS, "curve": POINTS, "versions": TEXTS, "wall_s": NUMBER}
-_STEPS: Mapping[int, Callable[[Mapping[str, Any]], dict[str, Any]]] = {1: _from_version_1, 2: _from_version_2}
+_STEPS: Mapping[int, Callable[[Mapping[str, Any]], dict[str, Any]]] = {1: _from_version_1}
 """Version -> what makes a record of the next version of it."""

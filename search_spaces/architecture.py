@@ -7,7 +7,7 @@ from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, TypeVar
 
 from search_spaces.errors import UserError
-from search_spaces.runs import canonical, check_divides, is_one_run, runs_of
+from search_spaces.runs import canonical, check_divides, is_one_run, recorded, runs_of
 
 _LEAST = {"depth": 1, "width": 1, "heads": 0, "head_dim": 0, "hidden": 1}
 _MOST = {"depth": 10**4}
@@ -94,6 +94,8 @@ class Architecture:
     def from_record(cls, values: Mapping[str, object]) -> "Architecture":
         """What was once recorded, unjudged: whether it may be was asked when it was made, by the rules of that day.
 
+        Options that have their default are left out: once they were recorded.
+
         Raises:
             ValueError: A field is missing, unknown or not of its type.
         """
@@ -109,6 +111,7 @@ class Architecture:
             if name not in values and field.default is MISSING:
                 raise ValueError(f"an architecture needs {name!r}")
             object.__setattr__(architecture, name, values.get(name, field.default))
+        object.__setattr__(architecture, "topology", recorded(architecture.topology))
         return architecture
 
     def record(self) -> dict[str, int | str]:
@@ -118,7 +121,7 @@ class Architecture:
 
     @property
     def key(self) -> str:
-        """Ten hex digits, equal for equal architectures on every machine and in every version."""
+        """Ten hex digits, equal for equal architectures on every machine where their topologies are installed."""
         text = _ENCODER.encode(self._said())
         return hashlib.sha256(text.encode()).hexdigest()[:10]
 

@@ -26,9 +26,9 @@ def listed_space(name: str, architectures: Sequence[Architecture]) -> SearchSpac
         raise UserError(f"space {name!r} must list an architecture, got none.")
     every = dict.fromkeys(architectures)
     searched = _searched_options(every)
-    whole = {one: {field: getattr(one, field) for field in _PLAIN} | _wiring(one, searched) for one in every}
-    axes = _axes(whole.values())
-    points = {one: {axis: value for axis, value in point.items() if axis in axes} for one, point in whole.items()}
+    places = {one: {field: getattr(one, field) for field in _PLAIN} | _wiring(one, searched) for one in every}
+    axes = _axes(places.values())
+    points = {one: {axis: value for axis, value in point.items() if axis in axes} for one, point in places.items()}
     return SearchSpace(name, first_of(architectures), axes, points)
 
 

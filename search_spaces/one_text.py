@@ -42,16 +42,27 @@ def _same(value: Scalar, default: Any) -> bool:
 
 def _defaults(name: str) -> Mapping[str, Any]:
     place = TOPOLOGIES.place(name)
-    return _defaults_at(name, *place) if place else {}
+    try:
+        return _defaults_at(name, *place) if place else {}
+    except (UserError, AttributeError, TypeError):  # which is not kept: it may be about to be imported
+        return {}
 
 
 @lru_cache(maxsize=256)
 def _defaults_at(name: str, module: str, attribute: str) -> Mapping[str, Any]:
-    found = option_defaults(module, attribute)
-    if found is not None:
-        return found
-    try:
-        options = fields(TOPOLOGIES.load(name).Options)
-    except (UserError, AttributeError, TypeError):
-        return {}
-    return {option.name: option.default for option in options if option.default is not MISSING}
+    told = option_defaults(module, attribute)
+    return defaults_of(TOPOLOGIES.load(name).Options) if told is None else told
+
+
+def defaults_of(options: type) -> Mapping[str, Any]:
+    """The defaults of a dataclass. Raises TypeError where it is none."""
+    return {option.name: option.default for option in fields(options) if option.default is not MISSING}
+
+
+@lru_cache(maxsize=256)
+def check_told(name: str, options: type) -> None:
+    """Raise UserError where an installed topology's source tells other defaults than its options have."""
+    told, known = _defaults(name), defaults_of(options)
+    if told != known:
+        rule = f"the source of topology {name!r} must tell the defaults that its options have, {known}"
+        raise UserError(f"{rule}, and tells {dict(told)}. Write Options: type = NAME, and plain values in that class.")

@@ -1,6 +1,8 @@
 """What classes and functions say of themselves, read from their source: nothing is imported, and nothing run."""
 
 import ast
+import os
+from functools import lru_cache
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from typing import Any
@@ -20,54 +22,75 @@ def first_line(module: str, name: str) -> str | None:
 def option_defaults(module: str, name: str) -> dict[str, Any] | None:
     """The defaults of a class's `Options`, a dataclass that it names or inherits; None where the source does not tell.
 
-    It tells plain values alone, and nothing of classes that it has through a module: `base.Options`.
+    It tells what is written plainly: one `Options: TYPE = NAME` in the class or in the one class that it is below, and
+    in that dataclass `field: type = value` alone.
     """
     home, found = _definition(module, name)
     if not isinstance(found, ast.ClassDef):
         return None
-    options = _assigned(found).get("Options")
-    if options is None:
-        inherited = [option_defaults(home, base.id) if isinstance(base, ast.Name) else None for base in found.bases]
-        return inherited[0] if len(inherited) == 1 else None
-    return _fields(home, options.id) if isinstance(options, ast.Name) else None
+    named = [node for node in found.body if _binds(node, "Options")]
+    match named, found.bases:
+        case [ast.AnnAssign(value=ast.Name(id=options))], _:
+            return _fields(home, options)
+        case [], [ast.Name(id=base)]:
+            return option_defaults(home, base)
+    return None
 
 
 def _fields(module: str, name: str) -> dict[str, Any] | None:
     """The fields of a dataclass that have a default, with those that it inherits; None where one is not plain."""
     home, found = _definition(module, name)
-    if not isinstance(found, ast.ClassDef):
+    inherited: dict[str, Any] | None = None
+    match found:
+        case ast.ClassDef(bases=[]):
+            inherited = {}
+        case ast.ClassDef(bases=[ast.Name(id=base)]):
+            inherited = _fields(home, base)
+    if inherited is None or not isinstance(found, ast.ClassDef):
         return None
-    known: dict[str, Any] = {}
-    for base in found.bases:
-        inherited = _fields(home, base.id) if isinstance(base, ast.Name) else None
-        if inherited is None:
-            return None
-        known |= inherited
-    try:
-        return known | {field: ast.literal_eval(value) for field, value in _assigned(found).items()}
-    except ValueError:
-        return None
+    for node in found.body:
+        match node:
+            case ast.FunctionDef() | ast.Expr(value=ast.Constant()) | ast.AnnAssign(value=None) | ast.Pass():
+                continue
+            case ast.AnnAssign(target=ast.Name(id=field), annotation=kind, value=ast.expr() as value) if _is_of(kind):
+                try:
+                    inherited |= {field: ast.literal_eval(value)}
+                except ValueError:
+                    return None
+            case _:
+                return None
+    return inherited
 
 
-def _assigned(found: ast.ClassDef) -> dict[str, ast.expr]:
-    """What stands in a class as NAME: TYPE = VALUE."""
-    return {
-        node.target.id: node.value
-        for node in found.body
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None
-    }
+def _is_of(annotation: ast.expr) -> bool:
+    """Whether what is so annotated is a dataclass's field."""
+    said = ast.unparse(annotation)
+    return "ClassVar" not in said and "InitVar" not in said
 
 
 def _definition(module: str, name: str) -> tuple[str, _Definition | None]:
     """Where a name is defined, in the module or in one that it is imported from, and its definition if it is one."""
-    for node in _statements(module):
-        if isinstance(node, _Definition) and node.name == name:
+    for node in reversed(_statements(module)):  # the last one counts
+        if not _binds(node, name):
+            continue
+        if isinstance(node, _Definition):
             return module, node
-        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            for alias in node.names:
-                if (alias.asname or alias.name) == name and node.module != module:
-                    return _definition(node.module, alias.name)
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level and node.module != module:
+            return _definition(node.module, next(each.name for each in node.names if name in (each.asname, each.name)))
+        break
     return module, None
+
+
+def _binds(statement: ast.stmt, name: str) -> bool:
+    """Whether after a statement the name stands for something of its making; what is inside a definition does not."""
+    match statement:
+        case ast.ClassDef(name=made) | ast.FunctionDef(name=made) | ast.AsyncFunctionDef(name=made):
+            return made == name
+        case ast.Import(names=names) | ast.ImportFrom(names=names):
+            return any((each.asname or each.name) == name for each in names)
+    inside = [node for node in ast.walk(statement) if node is not statement]
+    stored = any(isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id == name for node in inside)
+    return stored or any(isinstance(node, ast.stmt) and _binds(node, name) for node in inside)
 
 
 def _statements(module: str) -> list[ast.stmt]:
@@ -76,10 +99,15 @@ def _statements(module: str) -> list[ast.stmt]:
     if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
         return []
     try:
-        with open(spec.origin, "rb") as file:
-            return ast.parse(file.read()).body
+        return _parsed(spec.origin, os.stat(spec.origin).st_mtime_ns)
     except (OSError, SyntaxError, ValueError):  # whoever imports it will be told
         return []
+
+
+@lru_cache(maxsize=64)
+def _parsed(file: str, changed: int) -> list[ast.stmt]:
+    with open(file, "rb") as opened:
+        return ast.parse(opened.read()).body
 
 
 def _found(module: str) -> ModuleSpec | None:

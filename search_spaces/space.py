@@ -114,7 +114,7 @@ class SearchSpace:
             return self
         if self.listed is not None:
             raise UserError(f"space {self.name!r} has the architectures that it lists, got axis {next(iter(axes))!r}.")
-        said = [f"{axis}={','.join(map(format_scalar, values))}" for axis, values in axes.items()]
+        said = [f"{axis}={','.join(map(format_scalar, values))}" for axis, values in tidy_axes(axes).items()]
         left = {_topology_of({"topology": text}) for text in axes.get("topology", ())}
         gone = {axis for axis in self.axes if left and (option := option_of(axis)) and option[0] not in left}
         gone |= {axis for axis in self.axes if any(replaces(new, axis) for new in axes)}

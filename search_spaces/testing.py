@@ -6,7 +6,7 @@ Shapes: B = batch, N = tokens, D = width.
 """
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import Any
 
 import torch
@@ -15,6 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from search_spaces.architecture import Architecture
 from search_spaces.layers.stack import Stack
+from search_spaces.one_text import defaults_of
 from search_spaces.retrofit import as_delivered
 from search_spaces.small_networks import (
     TOKENS,
@@ -123,8 +124,7 @@ def check_it_says_what_it_is(subject: Subject) -> None:
     assert is_dataclass(options), f"Options must be a dataclass, got {options!r}"
     assert vars(options)["__dataclass_params__"].frozen, "Options must be frozen: options are part of an architecture"
     options()  # every option has a default: the name alone is a topology
-    known = {field.name: field.default for field in fields(options)}
-    told = option_defaults(kind.__module__, kind.__name__)
+    known, told = defaults_of(options), option_defaults(kind.__module__, kind.__name__)
     assert told in (None, known), f"the source must tell the defaults that options have, {known}, got {told}"
     assert set(kind.axes) <= known.keys(), f"axes must be options {sorted(known)}, got {sorted(kind.axes)}"
     check_axes(kind, subject.name)

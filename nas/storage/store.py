@@ -31,7 +31,7 @@ from nas.storage.locks import making_schema
 from nas.storage.outages import patient
 from nas.storage.search_config import SearchConfig
 from results.repeated import each_once
-from results.row import BadRow, Row
+from results.row import BadRow, Row, identity_in
 from search_spaces.errors import UserError
 
 CONFIG = "settings"  # the attribute of Optuna's study that has a SearchConfig
@@ -212,10 +212,12 @@ class Store:
             number = next((json.loads(text) for (text,) in connection.execute(_ATTRIBUTE, values)), None)
             if number is None:
                 return frozenset()
-            rows = sql.select(_ROWS.c.identity).where(_ROWS.c.study == study)
-            after, before = rows.where(_ROWS.c.number >= number), rows.where(_ROWS.c.number < number)
+            rows = sql.select(_ROWS.c.number, _ROWS.c.row, _ROWS.c.identity).where(_ROWS.c.study == study)
+            sides: tuple[set[str], set[str]] = (set(), set())
+            for place, text, identity in connection.execute(rows.where(_ROWS.c.number.is_not(None))):
+                sides[place >= number].add(identity_in(text, identity))
             # A training that was held and goes on beside those that confirm is none of them.
-            return frozenset(connection.execute(after.except_(before)).scalars())
+            return frozenset(sides[True] - sides[False])
 
     @property
     def place(self) -> str:

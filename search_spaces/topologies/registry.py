@@ -2,13 +2,14 @@
 
 import inspect
 import warnings
-from dataclasses import fields, replace
+from dataclasses import fields, is_dataclass, replace
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 from search_spaces.architecture import Architecture
 from search_spaces.errors import Notice, UserError, reason_of, unknown
 from search_spaces.one_text import TOPOLOGIES as TOPOLOGIES
+from search_spaces.one_text import check_told
 from search_spaces.spec import Axes, Scalar, Spec, format_scalar
 
 if TYPE_CHECKING:
@@ -87,6 +88,8 @@ def _class(name: str) -> "type[Topology]":
         raise UserError(f"topology {name!r} must be a subclass of search_spaces.topologies.base.Topology.")
     if topology.__abstractmethods__:
         raise UserError(f"topology {name!r} lacks {', '.join(sorted(topology.__abstractmethods__))}.")
+    if is_dataclass(topology.Options):
+        check_told(name, topology.Options)
     return topology
 
 

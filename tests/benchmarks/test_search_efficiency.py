@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from benchmarks.form import Figure
 from benchmarks.landscapes import Landscape
 from nas.budget import Feasible
 from search_spaces.architecture import Architecture
+from search_spaces.axis_names import option_of
 from search_spaces.space import Candidate, SearchSpace
 
 ROOT = Path(__file__).parents[2]
@@ -116,6 +118,20 @@ def test_the_losses_differ_and_repeat() -> None:
     for name, (loss, _) in landscapes.LOSSES.items():
         if name in values:
             assert [loss(a, count) for a, count in zip(architectures, counts, strict=True)] == values[name]
+
+
+def test_every_option_of_the_space_has_a_loss_whether_it_is_a_default_or_not() -> None:
+    axes, losses = landscapes.space().axes, {}
+    for axis in filter(option_of, axes):
+        name, _, option = axis.partition(".")
+        for value in axes[axis]:
+            architecture = replace(landscapes.BASE, topology=f"{name}({option}={value})")
+            losses[axis, value] = [
+                loss(architecture, landscapes.Count(10**7, 1)) for loss, _ in landscapes.LOSSES.values()
+            ]
+    assert len(losses) == len({tuple(values) for values in losses.values()}) >= 8
+    gains = {value: losses["hyper.streams", value][0] for value in (2, 4)}
+    assert gains[4] < gains[2]  # at 12 blocks four streams are said to be better
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from nas.watching import Evaluations
 from results.row import Row
 from search_spaces.architecture import Architecture
 from search_spaces.errors import Notice
+from search_spaces.runs import tidy
 from search_spaces.topologies.registry import TOPOLOGIES, load
 from tasks.load import load_task
 
@@ -242,6 +243,8 @@ def test_networks_of_a_task_are_matched_within_half_a_percent(topology: str, qua
 @pytest.mark.parametrize("line", LINES, ids=[line["topology"] for line in LINES])
 def test_an_overhead_is_of_a_topology_and_follows_from_its_source(line: dict[str, str]) -> None:
     load(line["topology"])
+    assert tidy(line["topology"]) == line["topology"]
+    assert [one["topology"] for one in LINES].count(line["topology"]) == 1
     assert printed_overhead(line["topology"]) == float(line["step_over_resnet"])
     numbers = [float(number) for number in re.findall(r"\d+\.\d+", line["source"])]
     if numbers:  # rates or seconds: either way the larger over the smaller

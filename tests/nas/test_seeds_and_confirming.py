@@ -1,7 +1,9 @@
 """Seeds of a search: none twice, at least so many, and fresh ones at its end for what may be on the front."""
 
 import math
+import sqlite3
 from collections import Counter
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -54,6 +56,20 @@ def test_a_share_of_the_trials_confirms_with_fresh_seeds(search: Search) -> None
     fronts = [one for one in study.standings() if one.confirmed]
     assert {identity for one in fronts for identity in one.identities} >= study.confirming
     assert all(one.chance > 0.1 for one in fronts)
+
+
+def test_what_confirmed_when_a_wiring_had_several_texts_still_does(search: Search) -> None:
+    study = search(trials=12, confirm=0.25)
+    assert any(row.architecture.topology == "hyper" for row in study.rows()[9:])
+    with closing(sqlite3.connect(study.storage.removeprefix("sqlite:///"))) as connection, connection:
+        connection.execute(
+            """UPDATE nas_rows SET identity = 'x' || substr(identity, 2),
+            row = replace(row, '"topology": "hyper"', '"topology": "hyper(streams=4)"')
+            WHERE row LIKE '%"topology": "hyper"%'"""
+        )
+    again = nas.load(study.name, storage=study.storage)
+    assert again.rows() == study.rows()
+    assert again.confirming == study.confirming
 
 
 def test_a_training_that_was_held_confirms_nothing_when_it_goes_on(search: Search) -> None:

@@ -81,7 +81,7 @@ BAD: dict[str, tuple[Callable[[str], bytes], str]] = {
     "Latin-1": (lambda text: text.replace("digits", "é").encode("latin-1"), "not UTF-8: byte"),
     "UTF-16": (lambda text: text.encode("utf-16"), "not UTF-8: byte 1"),
     "a zero byte": (lambda text: b"\0", "not JSON"),
-    "a newer version": (lambda text: text.replace('"row_version": 3', '"row_version": 4').encode(), "newer"),
+    "a newer version": (lambda text: text.replace('"row_version": 2', '"row_version": 3').encode(), "newer"),
     "a long line": (lambda text: b'"' + b"x" * 50_000_000 + b'"', "50000003 bytes, and may have 16777216"),
 }
 

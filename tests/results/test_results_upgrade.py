@@ -43,7 +43,7 @@ def read(**changes: Any) -> Row:
 
 def test_a_record_of_version_1_is_read_with_each_value_in_its_group() -> None:
     row = read()
-    assert row.row_version == 3
+    assert row.row_version == 2
     assert row.metrics == {"time_at_goal": 2.0, "time_at_goal_se": 0.5, "loss_per_second": 3.0}
     assert row.recipe == {"goals_of_others": 0.5}
     assert row.speeds == {"env_steps_per_second": 900.0, "updates_per_second": 30.0}
@@ -60,7 +60,7 @@ def test_a_record_of_version_1_is_read_with_each_value_in_its_group() -> None:
 
 def test_an_upgraded_row_is_written_as_one_of_this_version() -> None:
     assert Row.from_json(read().to_json()) == read()
-    assert json.loads(read().to_json())["row_version"] == 3
+    assert json.loads(read().to_json())["row_version"] == 2
 
 
 def test_what_a_record_of_version_1_does_not_say_is_left_open() -> None:
@@ -116,29 +116,3 @@ def test_a_study_of_version_1_is_read_whole() -> None:
         assert row.provenance["versions"] == old["versions"]
         assert row.columns()["wall_s"] == old["wall_s"]
     assert from_rows(rows)["accuracy"].to_pylist() == [row.metrics["accuracy"] for row in rows]
-
-
-def test_a_default_that_version_2_wrote_is_left_out_and_the_identity_made_anew() -> None:
-    record = json.loads(read().to_json()) | {"row_version": 2, "provenance": {"device": "cpu"}}
-    record["architecture"] |= {"topology": "hyper(dynamic=true,streams=4)"}
-    old = Row.from_json(json.dumps(record), "0123456789abcdef")
-    record["architecture"] |= {"topology": "hyper"}
-    same = Row.from_json(json.dumps(record | {"row_version": 3}))
-    assert old.architecture == same.architecture
-    assert old.identity() == same.identity() != "0123456789abcdef"
-    assert old.provenance == {"upgraded_from": 2, "device": "cpu"}
-    first = read(architecture=RECORD["architecture"] | {"topology": "hyper(streams=4)"})
-    assert (first.architecture.topology, first.provenance["upgraded_from"]) == ("hyper", 1)
-    again = Row.from_json(old.to_json(), "0123456789abcdef")
-    assert again == old
-    assert again.identity() == old.identity()
-
-
-@pytest.mark.parametrize("topology", ["hyper(streams=2)", "hyper", "hyper((", "hyper(streams=4)[:9"])
-def test_what_version_2_wrote_otherwise_stays_as_it_is(topology: str) -> None:
-    record = json.loads(read().to_json()) | {"row_version": 2, "provenance": {}}
-    record["architecture"] |= {"topology": topology}
-    row = Row.from_json(json.dumps(record), "0123456789abcdef")
-    assert row.architecture.topology == topology
-    assert row.identity() == "0123456789abcdef"
-    assert row.provenance == {}

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import SimpleNamespace
 
@@ -67,17 +68,38 @@ def test_the_whole_and_the_shortest_are_the_same_options(name: str) -> None:
     assert shortest(whole(spec)) == spec
 
 
+@pytest.fixture
+def _told_anew() -> Iterator[None]:
+    for cached in (one_text._defaults_at, one_text.check_told):
+        cached.cache_clear()
+    yield
+    for cached in (one_text._defaults_at, one_text.check_told):
+        cached.cache_clear()
+
+
+@pytest.mark.usefixtures("_told_anew")
 def test_defaults_that_no_source_tells_are_imported(monkeypatch: pytest.MonkeyPatch) -> None:
-    one_text._defaults_at.cache_clear()
-    monkeypatch.setattr(one_text, "option_defaults", lambda *_: None)
     loaded = {"dca": SimpleNamespace(Options=Options), "none": SimpleNamespace(), "rmt": SimpleNamespace(Options=int)}
-    monkeypatch.setattr(one_text, "TOPOLOGIES", SimpleNamespace(place=lambda _: ("m", "C"), load=loaded.__getitem__))
-    try:
-        assert str(shortest(Spec.parse("dca(every=2,share=1)"))) == "dca(share=1.0)"
-        for text in ("none(k=2)", "rmt(keys=32)"):  # what is no topology stays as it is
-            assert str(shortest(Spec.parse(text))) == text
-    finally:
-        one_text._defaults_at.cache_clear()
+
+    def load_it(name: str) -> SimpleNamespace:
+        if name not in loaded:
+            raise UserError("it could not be imported")
+        return loaded[name]
+
+    monkeypatch.setattr(one_text, "option_defaults", lambda *_: None)
+    monkeypatch.setattr(one_text, "TOPOLOGIES", SimpleNamespace(place=lambda _: ("m", "C"), load=load_it))
+    assert str(shortest(Spec.parse("dca(every=2,share=1)"))) == "dca(share=1.0)"
+    for text in ("none(k=2)", "rmt(keys=32)", "hyper(every=2)"):  # what is no topology stays as it is
+        assert str(shortest(Spec.parse(text))) == text
+    loaded["hyper"] = SimpleNamespace(Options=Options)  # which could not be imported at first
+    assert str(shortest(Spec.parse("hyper(every=2)"))) == "hyper"
+
+
+@pytest.mark.usefixtures("_told_anew")
+def test_a_source_that_tells_other_defaults_wires_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(one_text, "option_defaults", lambda *_: {"streams": 2, "dynamic": True})
+    with pytest.raises(UserError, match=r"topology 'hyper' must tell the defaults .* and tells \{'streams': 2"):
+        load("hyper")
 
 
 def test_no_torch_is_loaded_for_it() -> None:

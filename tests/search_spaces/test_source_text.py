@@ -19,6 +19,7 @@ SOURCE = '''
 """A module that must not be run."""
 import os
 from described_by_others.deep.home import Elsewhere as Here
+from .home import Relative
 raise SystemExit
 
 class Plain:
@@ -74,6 +75,60 @@ class BelowModule(os.Options):
 class OptionsBelowModule:
     Options: ClassVar[type] = BelowModule
 
+class Unannotated(Wired):
+    Options = MoreOptions
+
+class Nested(Wired):
+    class Options:
+        many: int = 3
+
+class Perhaps(Wired):
+    if os.name:
+        Options: ClassVar[type] = MoreOptions
+
+class TwoBases(Wired, Here):
+    pass
+
+class TwoOptionBases(Options, MoreOptions):
+    pass
+
+class OfTwo:
+    Options: ClassVar[type] = TwoOptionBases
+
+class Constants:
+    MOST: ClassVar[int] = 8
+    many: int = 2
+
+class WithConstants:
+    Options: ClassVar[type] = Constants
+
+class Conditional:
+    if os.name:
+        many: int = 3
+
+class WithConditional:
+    Options: ClassVar[type] = Conditional
+
+class Twice:
+    many: int = 1
+
+class Twice:
+    """The second."""
+    many: int = 2
+
+    def __post_init__(self) -> None:
+        pass
+
+class OfTwice:
+    Options: ClassVar[type] = Twice
+
+Silenced = Wired
+if os.name:
+    class Wired2(Wired):
+        """One of two."""
+for Looped in (Wired,):
+    pass
+
 made = function
 '''
 
@@ -101,6 +156,8 @@ def _package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("described", "Here", "From another module."),
         ("described_by_others.deep.home", "Elsewhere", "From another module."),
         ("described", "Silent", None),
+        ("described", "Twice", "The second."),
+        ("described", "Wired2", None),
         ("described", "made", None),
         ("described", "nothing", None),
         ("described_by_others.deep.bad", "Plain", None),
@@ -127,6 +184,18 @@ def test_a_first_line_is_read_without_running_anything(module: str, name: str, s
         ("Called", None),
         ("ByModule", None),
         ("OptionsBelowModule", None),
+        ("Unannotated", None),
+        ("Nested", None),
+        ("Perhaps", None),
+        ("TwoBases", None),
+        ("OfTwo", None),
+        ("WithConstants", None),
+        ("WithConditional", None),
+        ("OfTwice", {"many": 2}),
+        ("Silenced", None),
+        ("Wired2", None),
+        ("Looped", None),
+        ("Relative", None),
         ("Plain", None),
         ("function", None),
         ("nothing", None),
