@@ -106,7 +106,7 @@ OPTIONS: Mapping[str, Any] = {
     "storage": _option("--storage", "Database of the studies: sqlite:///_FILE, postgresql://...", str, "URL"),
     "source": _option(
         "--from",
-        "Ask a file in place of a storage (.jsonl, .csv, .json, .parquet), or a table that ships (`tables`: all).",
+        "Ask a file (.jsonl, .csv, .json, .parquet) or a table that ships (`tables`: all); with --study both together.",
         _TEXTS,
         "FILE",
     ),

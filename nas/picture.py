@@ -100,7 +100,7 @@ def _draw_line(axes: "Axes", corners: Sequence[tuple[float, float, float]]) -> N
     if not corners:
         return
     across, up, off = zip(*corners, strict=True)
-    axes.step(across, up, where="post", color="black", linewidth=1, label="front")
+    axes.step(across, up, where="post", color="black", linewidth=1, label="front that is expected")
     low, high = ([value + side * error for value, error in zip(up, off, strict=True)] for side in (-1, 1))
     band = axes.fill_between(across, low, high, step="post", color="black", alpha=0.1, linewidth=0)
     band.set_label("± standard error")

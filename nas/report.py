@@ -31,8 +31,11 @@ STANDING = ("seeds", "at_front", "level")
 CONTENDS = 0.1
 """The chance from which on an architecture is shown with the front."""
 
-DROPPED = ("data", "status", "head_dim", "heads", "key", "params", "seeds")
+DROPPED = ("data", "status", "head_dim", "key", "params", "seeds", "heads")
 """Columns that a terminal leaves out before others, where it is too narrow for all."""
+
+_VERDICT = ("topology", "depth", "over_first", "low", "high", "than_first")
+"""What is left of a comparison where a terminal has room for little."""
 
 MOST_OPERATORS = 10
 """How many operators of a trace are shown."""
@@ -112,7 +115,8 @@ def print_comparison(
     same = [name for name in records[0] if len(records) > 1 and all(one[name] == records[0][name] for one in records)]
     shared = ", ".join(f"{name} {records[0][name]}" for name in same if records[0][name] not in ("", None))
     columns = [name for name in records[0] if name not in same and any(one[name] not in ("", None) for one in records)]
-    print_records(console, records, columns, f"{title}; all: {shared}" if shared else title, format)
+    dropped = [*DROPPED, *(name for name in columns if name not in _VERDICT)]
+    print_records(console, records, columns, f"{title}; all: {shared}" if shared else title, format, dropped)
     for line in baseline_lines(baselines):
         say(console, line)
 

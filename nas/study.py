@@ -12,6 +12,7 @@ from nas.objectives import COSTS, names_in, resolve
 from nas.storage.passwords import without_passwords
 from nas.storage.search_config import SearchConfig
 from results import table
+from results.columns import FIXED, SHAPE
 from results.row import Direction, Row
 from search_spaces.errors import Notice, UserError, unknown
 
@@ -143,8 +144,10 @@ class Study:
         costs = [name for name in COSTS if name in self.column_names]
         if at is not None and at not in costs:
             raise unknown("cost", at, costs) if costs else UserError("these rows have no cost. Leave --at out.")
-        if axis in COSTS or axis.removesuffix("_se").removeprefix("test_") in self.directions:
-            raise UserError(f"an axis tells architectures apart, and {axis!r} follows from them. Ask topology.")
+        if axis in {*COSTS, *FIXED} - {*SHAPE} or axis.removesuffix("_se").removeprefix("test_") in self.directions:
+            raise UserError(
+                f"an axis tells architectures apart, and {axis!r} is none. Ask topology, depth or recipe_lr."
+            )
         asked = self.directions if metric is None else self.directions_of([metric])
         table.require(self.column_names, [axis, *({} if metric is None else asked)])
         if not asked:

@@ -226,17 +226,18 @@ def _others(lines: Sequence[Record], axis: str) -> list[str]:
     """The columns in which architectures are to be equal.
 
     What follows from the axis and the rest is none of them: hidden features that make parameters equal, or a learning
-    rate that each topology was given.
+    rate that each topology was given. What has the fewest values is asked first: of two lengths of training each may
+    have rates of its own.
     """
-    names = dict.fromkeys(name for line in lines for name in line)
-    others = [name for name in names if name in SHAPE and name not in (axis, "hidden")]
-    for name in names:
-        if (name == "hidden" or name.startswith("recipe_")) and name != axis:
-            groups: dict[tuple[Any, ...], set[Any]] = {}
-            for line in lines:
-                groups.setdefault(_place(line, [axis, *others]), set()).update(_place(line, [name]))
-            if any(len(found) > 1 for found in groups.values()):
-                others.append(name)
+    names = dict.fromkeys(name for line in lines for name in line if name != axis)
+    others = [name for name in names if name in SHAPE and name != "hidden"]
+    open_yet = [name for name in names if name == "hidden" or name.startswith("recipe_")]
+    for name in sorted(open_yet, key=lambda name: len({_place(line, [name]) for line in lines})):
+        groups: dict[tuple[Any, ...], set[Any]] = {}
+        for line in lines:
+            groups.setdefault(_place(line, [axis, *others]), set()).update(_place(line, [name]))
+        if any(len(found) > 1 for found in groups.values()):
+            others.append(name)
     return others
 
 

@@ -16,17 +16,20 @@ LATER: Mapping[str, JSON] = {
     "hours": 0.0,
     "batch_ramp": 0.0,
     "recompute_mixing": False,
+    "window": 0,
 }
 """Settings that came later -> what they were before, without a name."""
 
 _OF_STEPS = frozenset({"lr", "weight_decay", "betas", "schedule", "clip"})
-"""Settings of the recipes that these belong to."""
+_OF_ROLLS = frozenset({"lr", "rounds", "updates", "unroll", "capacity"})
+"""Settings of the recipes that these belong to, and of those that `window` belongs to."""
 
 
 def settings(recipe: Mapping[str, JSON]) -> dict[str, JSON]:
     """A recipe with what came later where it was recorded before: one and the same recipe has the same settings."""
-    lacking = LATER.keys() - recipe.keys() if recipe.keys() >= _OF_STEPS else ()
-    return {**recipe, **{name: LATER[name] for name in LATER if name in lacking}}
+    lacking = [name for name in LATER if name not in recipe]
+    fitting = [name for name in lacking if recipe.keys() >= (_OF_ROLLS if name == "window" else _OF_STEPS)]
+    return {**recipe, **{name: LATER[name] for name in fitting}}
 
 
 def identity_of(
@@ -44,8 +47,8 @@ def identity_of(
 
     The order of the recipe's settings says nothing; 1 and 1.0 are one number. A field of the architecture that has its
     default is left out, and a setting of the recipe that is an empty list or text, "adamw" as the optimizer,
-    "standard" as the parametrization, 0 as ema, hours or batch_ramp or false as recompute_mixing: a new one leaves the
-    identities that there are.
+    "standard" as the parametrization, 0 as ema, hours, batch_ramp or window or false as recompute_mixing: a new one
+    leaves the identities that there are.
 
     Raises:
         TypeError, ValueError: The recipe holds what is not of JSON.

@@ -230,7 +230,7 @@ def _seeds(table: pa.Table) -> list[str]:
         return []
     by_task = {task: values for (task,), values in _values(table, ["task"], "seed").items() if len(values) > 1}
     how = "in one table: single seeds differ by chance. Means over them: --best METRIC, or --by key"
-    return [f"{task}: {len(values)} values of seed ({_few(values)}) {how}." for task, values in by_task.items()]
+    return [f"{task}: {len(values)} values of seed ({few(values)}) {how}." for task, values in by_task.items()]
 
 
 def _recipes(table: pa.Table) -> list[str]:
@@ -245,30 +245,32 @@ def _recipes(table: pa.Table) -> list[str]:
                     differing.setdefault(named, {})[column] = values
     lines = []
     for (task, preset), columns in sorted(differing.items()):
-        shown = [f"{column.removeprefix('recipe_')} ({_few(values)})" for column, values in columns.items()]
+        shown = [f"{column.removeprefix('recipe_')} ({few(values)})" for column, values in columns.items()]
         first = next(iter(columns))
         keep = f"Keep one: {condition_of(first, columns[first][0])}."
-        lines.append(f"{task}: several recipes of preset {preset} in one table: {_few(shown)}. {keep}")
+        lines.append(f"{task}: several recipes of preset {preset} in one table: {few(shown)}. {keep}")
     return lines
 
 
 def _values(table: pa.Table, by: Sequence[str], column: str) -> dict[tuple[Any, ...], list[Any]]:
-    """What a column holds beside each combination of others, in order."""
+    """What a column holds beside each combination of others, in order; nothing is a value of `start` alone."""
     values: dict[tuple[Any, ...], list[Any]] = {}
     lists = [table[name].to_pylist() for name in (*by, column)]
     for *named, value in sorted(set(zip(*lists, strict=True)), key=repr):
-        if value is not None:  # a failed row may not have come to its data
+        if value is not None or column == "start":  # a failed row may not have come to its data
             values.setdefault(tuple(map(str, named)), []).append(value)
-    return {named: sorted(values[named]) for named in sorted(values)}
+    return {named: sorted(values[named], key=lambda one: (one is not None, one)) for named in sorted(values)}
 
 
 def _mixture(task: str, column: str, values: Sequence[Any], reason: str) -> str:
-    mixture = f"{len(values)} values of {column} in one table ({_few(values)})"
+    mixture = f"{len(values)} values of {column} in one table ({few(values)})"
     return f"{task}: {mixture}; {reason}. Keep one: {condition_of(column, values[0])}."
 
 
-def _few(values: Sequence[Any]) -> str:
-    return ", ".join(map(str, values[:3])) + (f" and {len(values) - 3} more" if len(values) > 3 else "")
+def few(values: Sequence[Any], most: int = 3) -> str:
+    """The first values as people read them, and how many more there are."""
+    shown = ", ".join("none" if value is None else str(value) for value in values[:most])
+    return shown + (f" and {len(values) - most} more" if len(values) > most else "")
 
 
 def condition_of(column: str, value: Any) -> str:

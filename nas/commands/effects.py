@@ -57,6 +57,7 @@ def agreements(found: "Mapping[str, Effects]") -> list[dict[str, Any]]:
 
 def _print(found: "Mapping[str, Effects]", format: Format) -> None:
     from nas import report
+    from results.table import few
 
     console = report.screen()
     for name, one in found.items():
@@ -66,7 +67,7 @@ def _print(found: "Mapping[str, Effects]", format: Format) -> None:
         columns = sorted(lines[0], key=lambda column: column in (one.metric, "n"))  # a narrow terminal drops the last
         report.print_records(console, lines, columns, title, format)
         if one.apart:
-            values = ", ".join(map(str, one.apart))
+            values = few(one.apart, most=10)
             report.say(console, f"not held against {one.values[0]}, with which they share nothing: {values}")
         if one.freedom < 1:
             report.say(

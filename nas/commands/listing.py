@@ -1,6 +1,7 @@
 """`nas list`: what is installed, with a line each."""
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any
 
 from nas.options import Kind
@@ -30,7 +31,7 @@ def everything(
     listed: dict[Kind, Callable[[], Lines]] = {
         Kind.TASKS: _tasks,
         Kind.PRESETS: lambda: _sheet(task) if task else _presets(),
-        Kind.SPACES: lambda: _registered(SPACES),
+        Kind.SPACES: lambda: chain(_registered(SPACES), [("timm:MODEL", "Depth against heads of a model of timm's.")]),
         Kind.TOPOLOGIES: lambda: _registered(TOPOLOGIES),
         Kind.SAMPLERS: lambda: _registered(SAMPLERS),
         Kind.STUDIES: lambda: _studies(storage),

@@ -51,6 +51,11 @@ class Question:
         return self.sql is None and self.best is None and not self.by
 
     @property
+    def is_of_means(self) -> bool:
+        """Whether its answer is means over groups of rows."""
+        return bool(self.by) and self.best is None
+
+    @property
     def is_ranked(self) -> bool:
         """Whether its answer is architectures from the best to the worst."""
         return self.best is not None and not self.by

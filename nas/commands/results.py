@@ -55,6 +55,8 @@ def query_rows(
     found = _in_order(question, question.asked_of(study, every), orders or question.order(study), limit)
     if question.is_of_rows:
         _say_mixtures(found)
+    elif question.is_of_means:
+        _say_mixtures(every.drop_columns([name for name in ("seed", *question.by) if name in every.column_names]))
     if format is Format.JSONL:
         report.write_rows(_rows_of(study, found), format, output)
     elif not for_terminal:
@@ -153,7 +155,9 @@ def _asked(
     if question.is_of_rows:  # of anything else columns are its answer's
         require(known, named)
         asked |= {order_in(text, known)[0] for text in orders}
-        asked |= {*mixed(known), *(() if named else _telling_columns(study)), "status", "error"}
+        asked |= {*(() if named else _telling_columns(study)), "status", "error"}
+    if question.is_of_rows or question.is_of_means:
+        asked |= {*mixed(known)}
     return [name for name in known if name in asked]
 
 

@@ -67,6 +67,8 @@ def _opened(
         # Baselines are measured, not asked for: the stored ones stand.
         if key != "baselines" and asked[key] != had[key]:
             was, now = _plain(had[key]), _plain(asked[key])
+            if key == "axes":  # of hundreds of values one may be another
+                was, now = _plain(_beyond(had[key], asked[key])), _plain(_beyond(asked[key], had[key]))
             raise UserError(f"study {name!r} was made with {key} {was}, got {now}. Give another --study.")
     return study
 
@@ -82,6 +84,12 @@ def _refuse_of_others(storage: optuna.storages.RDBStorage, name: str, directions
     other = there.directions != directions
     if CONFIG not in there.user_attrs and (other or there.user_attrs or there.get_trials(deepcopy=False)):
         raise UserError(f"study {name!r} is another program's: no `nas search` made it. Give another --study.")
+
+
+def _beyond(axes: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """The values on axes that others have not."""
+    found = {name: [value for value in values if value not in others.get(name, ())] for name, values in axes.items()}
+    return {name: values for name, values in found.items() if values}
 
 
 def _plain(value: Any) -> str:

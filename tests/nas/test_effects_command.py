@@ -143,9 +143,11 @@ def test_each_task_is_judged_by_its_own_first_metric() -> None:
 @pytest.mark.parametrize(
     ("axis", "where", "says"),
     [
-        ("loss", None, "an axis tells architectures apart, and 'loss' follows from them. Ask topology."),
-        ("test_loss_se", None, "'test_loss_se' follows from them"),
-        ("flops", None, "'flops' follows from them"),
+        ("loss", None, "an axis tells architectures apart, and 'loss' is none. Ask topology, depth or recipe_lr."),
+        ("test_loss_se", None, "'test_loss_se' is none"),
+        ("flops", None, "'flops' is none"),
+        ("identity", None, "'identity' is none"),
+        ("seed", None, "'seed' is none"),
         ("topology", "depth = 99", "there is no row to be held against another. Ask others, or leave --where out."),
     ],
 )

@@ -123,6 +123,17 @@ def test_a_terminal_shows_a_table_for_each_task(study: Study, capsys: pytest.Cap
     assert "Means over them: --best METRIC, or --by key." in err
 
 
+def test_means_of_rows_that_are_no_one_table_say_so(capsys: pytest.CaptureFixture[str]) -> None:
+    recipes = [replace(row, recipe={"epochs": 20 + row.seed, "lr": 0.1}) for row in rows()]
+    query_rows(Study("both", "", recipes), by="topology")
+    err = capsys.readouterr().err
+    assert "several recipes of preset smoke in one table: epochs (20, 21)" in err
+    assert "seed" not in err
+    query_rows(Study("both", "", recipes), by="topology,recipe_epochs")
+    query_rows(Study("both", "", recipes), best="accuracy", by="topology")
+    assert "several recipes" not in capsys.readouterr().err
+
+
 def test_columns_that_a_task_has_nothing_in_take_no_room(capsys: pytest.CaptureFixture[str]) -> None:
     other = [replace(row, task="other", metrics={"loss": 1.0}, directions={"loss": "min"}) for row in rows()[:2]]
     query_rows(Study("both", "", [*rows(), *other]), by="topology")

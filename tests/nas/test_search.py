@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import optuna
 import pytest
 from sqlalchemy.exc import DisconnectionError
 
@@ -11,6 +12,7 @@ import nas
 import nas.doors.load
 from nas.commands.show import front
 from nas.storage.optuna_study import open_storage
+from nas.storage.store import CONFIG
 from results.row import Row
 from search_spaces.errors import UserError
 from toy_searches import TOYS, Search, found
@@ -139,6 +141,17 @@ def test_a_search_does_not_take_the_name_of_evaluations(search: Search, asked: d
     with pytest.raises(UserError, match=r"study 's' holds evaluations, and is no search\. Give another --study\."):
         search()
     nas.evaluate(asked["task"], **evaluated, seed=1)
+
+
+def test_of_axes_only_the_values_are_named_that_differ(search: Search, asked: dict[str, Any]) -> None:
+    search(trials=1)
+    made = optuna.load_study(study_name="s", storage=asked["storage"])
+    config = made.user_attrs[CONFIG]
+    config["axes"]["topology"].remove("dca")  # which was installed later, as it were
+    config["axes"]["depth"].append(99)
+    made.set_user_attr(CONFIG, config)
+    with pytest.raises(UserError, match=r"was made with axes depth=\[99\], got topology=\['dca'\]\. Give another"):
+        search(trials=2)
 
 
 def test_other_settings_are_named_where_there_were_none(search: Search) -> None:

@@ -96,6 +96,23 @@ def test_what_makes_architectures_equal_is_no_shape_and_what_was_varied_is() -> 
     assert worth(rates)["dca"]["over"] == pytest.approx(0.2)
 
 
+def test_of_two_lengths_of_training_each_topology_may_have_a_size_and_a_rate_of_its_own() -> None:
+    """A table of one recipe and one in which sizes were matched and rates tuned, read together."""
+    plain = [
+        line(name, 1, s, v, recipe_lr=1e-3, recipe_epochs=9)
+        for s in (0, 1)
+        for name, v in (("resnet", 0.5), ("dca", 0.6))
+    ]
+    tuned = [
+        line(name, 1, s, v, hidden=hidden, recipe_lr=rate, recipe_epochs=3)
+        for s in (0, 1)
+        for name, hidden, rate, v in (("resnet", 64, 1e-3, 0.3), ("dca", 60, 2e-3, 0.4), ("rmt", 50, 3e-3, 0.1))
+    ]
+    found = worth([*plain, *tuned])
+    assert {name: one["over"] for name, one in found.items()} == pytest.approx({"resnet": 0, "dca": 0.1, "rmt": -0.2})
+    assert {name: one["n"] for name, one in found.items()} == {"resnet": 2, "dca": 2, "rmt": 1}
+
+
 def test_at_equal_cost_what_that_cost_gives_anyway_is_taken_out() -> None:
     def lines() -> Any:
         for depth, heads, topology in product((1, 2, 4), (2, 4, 8, 16), ("resnet", "dca", "rmt")):

@@ -103,3 +103,11 @@ def test_a_line_begins_with_its_task() -> None:
     for path in FILES:
         for line in texts(path):
             assert next(iter(json.loads(line))) == "task"
+
+
+def test_a_training_that_stands_in_two_tables_is_one() -> None:
+    """Of settings that came later what was recorded before has the values of before."""
+    one, other = (lines.read(TABLES / f"goal-point-maze{more}.jsonl")[0] for more in ("", "-topologies"))
+    residual = [row for row in other if row.architecture == one[0].architecture]
+    assert {row.identity() for row in one} == {row.identity() for row in residual}
+    assert [row.metrics for row in one] == [row.metrics for row in residual]

@@ -4,7 +4,7 @@ import pytest
 
 from results.query import query
 from results.row import Row
-from results.table import from_rows, mixtures
+from results.table import few, from_rows, mixtures
 
 MakeRow = Callable[..., Row]
 
@@ -66,3 +66,15 @@ def test_of_seeds_there_are_means(make_row: MakeRow) -> None:
         "digits: 50 values of seed (0, 1, 2 and 47 more) in one table: single seeds differ by chance. "
         "Means over them: --best METRIC, or --by key."
     ]
+
+
+def test_weights_that_were_trained_before_are_told_from_none(make_row: MakeRow) -> None:
+    table = from_rows([make_row(), make_row(start="0123456789abcdef")])
+    (line,) = mixtures(table)
+    assert line.startswith("digits: 2 values of start in one table (none, 0123456789abcdef); weights that were trained")
+    assert line.endswith("Keep one: start is null.")
+
+
+def test_the_first_values_stand_for_all() -> None:
+    assert few([1, None, "x"]) == "1, none, x"
+    assert few(range(12), most=10) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more"

@@ -206,10 +206,10 @@ def test_a_broken_topology_is_passed_over_with_its_name_and_the_others_stay(
     for name, value in attributes.items():
         monkeypatch.setattr(entry, name, value, raising=False)
     known = Registry.load
-    monkeypatch.setattr(Registry, "load", lambda self, name: entry if name == "rmt" else known(self, name))
-    with pytest.warns(Notice, match=f"passed over: .*'rmt'.*{says}|passed over: .*'rmt' {says}"):
-        space = joint(BASE)
-    assert "rmt" not in space.axes["topology"]
+    monkeypatch.setattr(Registry, "load", lambda self, name: entry if name == "svformer" else known(self, name))
+    with pytest.warns(Notice, match=f"passed over: .*'svformer'.*{says}|passed over: .*'svformer' {says}"):
+        space = topology(BASE)
+    assert "svformer" not in space.axes["topology"]
     assert "dca" in space.axes["topology"]
 
 
