@@ -112,10 +112,12 @@ def print_comparison(
     format: Format = Format.TABLE,
 ) -> None:
     """Print what architectures do not have in common as a table, and the rest above it."""
-    same = [name for name in records[0] if len(records) > 1 and all(one[name] == records[0][name] for one in records)]
+    names = [name for name in records[0] if not name.endswith("_se")]  # which stand in their metric's cells
+    same = [name for name in names if len(records) > 1 and all(one[name] == records[0][name] for one in records)]
     shared = ", ".join(f"{name} {records[0][name]}" for name in same if records[0][name] not in ("", None))
-    columns = [name for name in records[0] if name not in same and any(one[name] not in ("", None) for one in records)]
-    dropped = [*DROPPED, *(name for name in columns if name not in _VERDICT)]
+    others = [name for name in records[0] if name.removesuffix("_se") not in same]
+    columns = [name for name in others if any(one[name] not in ("", None) for one in records)]
+    dropped = [name for name in dict.fromkeys([*DROPPED, *columns]) if name not in _VERDICT]
     print_records(console, records, columns, f"{title}; all: {shared}" if shared else title, format, dropped)
     for line in baseline_lines(baselines):
         say(console, line)

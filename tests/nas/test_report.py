@@ -8,7 +8,7 @@ from rich.console import Console
 from nas.commands import show
 from nas.options import Format
 from nas.places import DEFAULT_STORE
-from nas.report import ask_again, front_notes, front_records, print_records, screen
+from nas.report import ask_again, front_notes, front_records, print_comparison, print_records, screen
 from nas.study import Study
 from results.costs import Costs
 from results.standing import Standing
@@ -54,6 +54,23 @@ def test_markdown_holds_all_columns_and_no_cell_ends_another(capsys: pytest.Capt
         "| --- | --- | --- | --- |",
         "| abc | 0.512±0.010 | 12345678 | a\\\\\\|b |",
     ]
+
+
+def compared(topology: str, test: float, **over: object) -> dict[str, object]:
+    means = {"accuracy": 0.5, "accuracy_se": 0.0123456, "test_accuracy": test, "test_accuracy_se": 0.01}
+    verdict = dict.fromkeys(("over_first", "low", "high", "than_first")) | over
+    return {"depth": 4, "topology": topology, "params": 35266, "params_off": test, **means, **verdict}
+
+
+def test_a_narrow_terminal_keeps_what_a_comparison_came_to(capsys: pytest.CaptureFixture[str]) -> None:
+    verdict = {"over_first": 0.1, "low": -0.0123, "high": 0.2123, "than_first": "not distinguishable"}
+    print_comparison(
+        Console(width=70), "title", [compared("resnet", 0.5), compared("hyper(streams=2)", 0.6, **verdict)], {}
+    )
+    title, *table, room = capsys.readouterr().out.splitlines()
+    assert title == "title; all: depth 4, params 35266, accuracy 0.5"
+    assert table[-1].split() == ["hyper(streams=2)", "0.1", "-0.0123", "0.2123", "not", "distinguishable"]
+    assert room == "no room for: params_off, test_accuracy"
 
 
 @pytest.mark.parametrize(
