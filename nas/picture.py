@@ -224,16 +224,18 @@ def draw_coordinates(records: Sequence[Mapping[str, Any]], widths: Sequence[int]
 
 
 def _named_records(found: Sequence["Effects"]) -> list[list[dict[str, Any]]]:
-    """The lines of each task with their `name`: a topology's has no options where each task has it once."""
+    """The lines of each task with their `name`: "mhc(...)" of a topology that each has once, with other options."""
     from results.effects import plain_names
 
     names = [dict(zip(one.values, plain_names(one.values), strict=True)) for one in found]
-    whole = {value for own in names for value, name in own.items() if name == value}
+    values: dict[Any, set[Any]] = {}
+    for own in names:
+        for value, name in own.items():
+            values.setdefault(name, set()).add(value)
+    apart = {value for own in names for value, name in own.items() if name == value and "(" in str(value)}
+    shared = {name: f"{name}(...)" for name, own in values.items() if len(own) > 1 and not own & apart}
     return [
-        [
-            {**line, "name": str(line["value"] if line["value"] in whole else own[line["value"]])}
-            for line in one.records()
-        ]
+        [{**line, "name": str(shared.get(own[line["value"]], line["value"]))} for line in one.records()]
         for one, own in zip(found, names, strict=True)
     ]
 

@@ -170,6 +170,18 @@ def test_seven_tasks_are_drawn_four_a_line() -> None:
     assert [axes.get_subplotspec().colspan.start for axes in shown] == [0, 1, 2, 3, 0, 1, 2]
 
 
+def test_a_topology_that_all_tasks_have_alike_keeps_its_options() -> None:
+    rows = [
+        a_row(task=task, seed=seed, architecture=replace(LITTLE, topology=topology))
+        for task in ("sight", "text")
+        for topology in ("resnet", "mhc(streams=2)")
+        for seed in range(3)
+    ]
+    for found in (Study("toys", "", rows), Study("toys", "", rows[:6])):
+        axes = draw_effects(found.effects("topology")).axes[0]
+        assert {label.get_text() for label in axes.get_yticklabels()} == {"resnet", "mhc(streams=2)"}
+
+
 def test_a_topology_stands_on_one_line_of_all_panels_whatever_its_options() -> None:
     options = {"sight": ("resnet", "rmt(keys=16)", "dca", "dca(k=2)"), "text": ("resnet", "rmt", "dca(k=2)")}
     rows = [
@@ -179,10 +191,10 @@ def test_a_topology_stands_on_one_line_of_all_panels_whatever_its_options() -> N
         for seed in range(3)
     ]
     [sight, text] = draw_effects(Study("toys", "", rows).effects("topology")).axes
-    assert {label.get_text() for label in sight.get_yticklabels()} == {"resnet", "rmt", "dca", "dca(k=2)"}
+    assert {label.get_text() for label in sight.get_yticklabels()} == {"resnet", "rmt(...)", "dca", "dca(k=2)"}
     labels = [label.get_text() for label in sight.get_yticklabels()]
     heights = {labels[int(line.get_ydata()[0])] for line in text.lines if len(line.get_ydata()) == 1}
-    assert heights == {"resnet", "rmt", "dca(k=2)"}
+    assert heights == {"resnet", "rmt(...)", "dca(k=2)"}
     assert sight.get_xlabel() == "accuracy over resnet, better to the right"
     drawn = {line.get_color() for panel in (sight, text) for line in panel.lines}
     assert looks(["resnet", "rmt(keys=16)", "dca", "dca(k=2)"])["rmt(keys=16)"].colour in drawn
