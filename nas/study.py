@@ -12,7 +12,6 @@ from nas.objectives import COSTS, names_in, resolve
 from nas.storage.passwords import without_passwords
 from nas.storage.search_config import SearchConfig
 from results import table
-from results.columns import FIXED, SHAPE
 from results.row import Direction, Row
 from search_spaces.errors import Notice, UserError, unknown
 
@@ -137,17 +136,14 @@ class Study:
         Raises:
             UserError: An unknown column or cost, or nothing to be held against anything.
         """
-        from results.effects import comparable, effects  # SciPy, which takes a quarter of a second to import
+        from results.effects import check_axis, comparable, effects  # SciPy, a quarter of a second to import
 
         if not (self._rows or self._flat):
             raise UserError("there is no row to be held against another. Ask others, or leave --where out.")
         costs = [name for name in COSTS if name in self.column_names]
         if at is not None and at not in costs:
             raise unknown("cost", at, costs) if costs else UserError("these rows have no cost. Leave --at out.")
-        if axis in {*COSTS, *FIXED} - {*SHAPE} or axis.removesuffix("_se").removeprefix("test_") in self.directions:
-            raise UserError(
-                f"an axis tells architectures apart, and {axis!r} is none. Ask topology, depth or recipe_lr."
-            )
+        check_axis(axis, {*COSTS, *self.directions})
         asked = self.directions if metric is None else self.directions_of([metric])
         table.require(self.column_names, [axis, *({} if metric is None else asked)])
         if not asked:

@@ -9,7 +9,7 @@ taken out: the differences are paired.
 Shapes: n = architectures or rows, v = values, D = draws.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from math import isfinite, log, sqrt
 from statistics import fmean
@@ -17,7 +17,7 @@ from typing import Any, final
 
 import numpy as np
 
-from results.columns import COMPARABLE, SHAPE, UNSET
+from results.columns import COMPARABLE, FIXED, SHAPE, UNSET
 from results.features import Record
 from results.intervals import reached
 from results.process import Array
@@ -91,6 +91,12 @@ class Effects:
         normal = random.standard_normal((DRAWS, len(values))) * np.sqrt(np.maximum(values, 0)) @ vectors.T
         spread = np.sqrt(random.chisquare(self.freedom, (DRAWS, 1)) / self.freedom)
         return np.asarray(sign * (self.over + normal / spread))
+
+
+def check_axis(axis: str, measured: Container[str]) -> None:
+    """Raise UserError for a column that tells no architectures apart: of a training alone, or of what was measured."""
+    if (axis in FIXED and axis not in SHAPE) or axis.removesuffix("_se").removeprefix("test_") in measured:
+        raise UserError(f"an axis tells architectures apart, and {axis!r} is none. Ask topology, depth or recipe_lr.")
 
 
 def comparable(lines: Sequence[Record]) -> dict[str, list[Record]]:

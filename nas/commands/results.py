@@ -53,10 +53,7 @@ def query_rows(
     lines = study.select(_asked(study, question, condition, orders, named) if few else study.column_names)
     every = query(lines, where=condition)
     found = _in_order(question, question.asked_of(study, every), orders or question.order(study), limit)
-    if question.is_of_rows:
-        _say_mixtures(found)
-    elif question.is_of_means:
-        _say_mixtures(every.drop_columns([name for name in ("seed", *question.by) if name in every.column_names]))
+    _say_mixtures(question, found, every)
     if format is Format.JSONL:
         report.write_rows(_rows_of(study, found), format, output)
     elif not for_terminal:
@@ -72,10 +69,15 @@ def query_rows(
     report.say_written(output)
 
 
-def _say_mixtures(found: "pa.Table") -> None:
+def _say_mixtures(question: Question, found: "pa.Table", every: "pa.Table") -> None:
+    """Say what an answer of rows, or of means over rows, should not have been made of together."""
     from nas import report
     from results.table import mixtures
 
+    if question.is_of_means:  # over seeds, and apart by what was asked
+        found = every.drop_columns([name for name in ("seed", *question.by) if name in every.column_names])
+    elif not question.is_of_rows:
+        return
     for line in mixtures(found):
         report.say(report.screen(stderr=True), f"note: {line}")
 
