@@ -9,6 +9,7 @@ import pytest
 
 from results import lines
 from results.columns import FIXED
+from results.identity import settings
 from results.pareto import front
 from results.row import PREFIXES, is_reserved
 from results.table import curves, from_rows, mixtures
@@ -111,3 +112,5 @@ def test_a_training_that_stands_in_two_tables_is_one() -> None:
     residual = [row for row in other if row.architecture == one[0].architecture]
     assert {row.identity() for row in one} == {row.identity() for row in residual}
     assert [row.metrics for row in one] == [row.metrics for row in residual]
+    assert {row.columns()["recipe_window"] for row in (*one, *residual)} == {0}
+    assert {"window", "ema"} & settings({"lr": 0.1, "rounds": 2}).keys() == set()

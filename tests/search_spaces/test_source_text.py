@@ -122,6 +122,13 @@ class Twice:
 class OfTwice:
     Options: ClassVar[type] = Twice
 
+class Shadowed(Wired):
+    pass
+
+if os.name:
+    class Shadowed(Wired):
+        pass
+
 Silenced = Wired
 if os.name:
     class Wired2(Wired):
@@ -143,6 +150,7 @@ def _package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         'class Elsewhere:\n    """From another module."""\n    Options: type = O\nclass O:\n    far: int = 1\n'
     )
     (tmp_path / "described.py").write_text(SOURCE)
+    (tmp_path / "home.py").write_text("class Relative:\n    Options: type = O\nclass O:\n    near: int = 1\n")
     (deep / "bad.py").write_text("class Plain(:\n")
     monkeypatch.syspath_prepend(str(tmp_path))
 
@@ -194,6 +202,7 @@ def test_a_first_line_is_read_without_running_anything(module: str, name: str, s
         ("OfTwice", {"many": 2}),
         ("Silenced", None),
         ("Wired2", None),
+        ("Shadowed", None),
         ("Looped", None),
         ("Relative", None),
         ("Plain", None),
