@@ -232,8 +232,9 @@ def _named_records(found: Sequence["Effects"]) -> list[list[dict[str, Any]]]:
     for own in names:
         for value, name in own.items():
             values.setdefault(name, set()).add(value)
-    apart = {value for own in names for value, name in own.items() if name == value and "(" in str(value)}
-    shared = {name: f"{name}(...)" for name, own in values.items() if len(own) > 1 and not own & apart}
+    kept = [str(value) for own in names for value, name in own.items() if name == value]
+    twice = {value.partition("(")[0] for value in kept if "(" in value}
+    shared = {name: f"{name}(...)" for name, own in values.items() if len(own) > 1 and name not in twice}
     return [
         [{**line, "name": str(shared.get(own[line["value"]], line["value"]))} for line in one.records()]
         for one, own in zip(found, names, strict=True)

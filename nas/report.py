@@ -34,8 +34,8 @@ CONTENDS = 0.1
 DROPPED = ("data", "status", "head_dim", "key", "params", "seeds", "heads")
 """Columns that a terminal leaves out before others, where it is too narrow for all."""
 
-_VERDICT = ("topology", "depth", "over_first", "low", "high", "than_first")
-"""What is left of a comparison where a terminal has room for little."""
+_LEFT = ("hidden", "head_dim", "heads", "depth", "over_first", "low", "high", "than_first", "topology")
+"""What is left of a comparison where a terminal has room for little: how architectures differ, and the verdict."""
 
 MOST_OPERATORS = 10
 """How many operators of a trace are shown."""
@@ -113,11 +113,12 @@ def print_comparison(
 ) -> None:
     """Print what architectures do not have in common as a table, and the rest above it."""
     names = [name for name in records[0] if not name.endswith("_se")]  # which stand in their metric's cells
-    same = [name for name in names if len(records) > 1 and all(one[name] == records[0][name] for one in records)]
+    told = [{name: (one[name], one.get(f"{name}_se")) for name in names} for one in records]
+    same = [name for name in names if len(records) > 1 and all(one[name] == told[0][name] for one in told)]
     shared = ", ".join(f"{name} {records[0][name]}" for name in same if records[0][name] not in ("", None))
     others = [name for name in records[0] if name.removesuffix("_se") not in same]
     columns = [name for name in others if any(one[name] not in ("", None) for one in records)]
-    dropped = [name for name in dict.fromkeys([*DROPPED, *columns]) if name not in _VERDICT]
+    dropped = [*(name for name in dict.fromkeys([*DROPPED, *columns]) if name not in _LEFT), *_LEFT[:4]]
     print_records(console, records, columns, f"{title}; all: {shared}" if shared else title, format, dropped)
     for line in baseline_lines(baselines):
         say(console, line)

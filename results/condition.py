@@ -20,7 +20,7 @@ import pyarrow as pa
 from results.sandbox import SECONDS, interrupted_after, reason_of, rows_in_memory
 from results.sizes import SIZES
 from search_spaces.errors import Notice, UserError, nearest, unknown
-from search_spaces.runs import tidy
+from search_spaces.runs import recorded
 
 MAX_LENGTH, MAX_NESTING = 4000, 20
 
@@ -136,10 +136,7 @@ def _not_there(condition: str, table: pa.Table) -> list[str]:
 
 def _nearest(column: str, text: str, there: Sequence[str]) -> str | None:
     """Of what there is the wiring that the text means, "hyper" where it is "hyper(streams=4)", or else the nearest."""
-    try:
-        meant = tidy(text) if column == "topology" else text
-    except UserError:
-        meant = text
+    meant = recorded(text) if column == "topology" else text
     return meant if meant in there else nearest(text, there)
 
 

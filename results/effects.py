@@ -94,7 +94,7 @@ class Effects:
 
 
 def check_axis(axis: str, measured: Container[str]) -> None:
-    """Raise UserError for a column that tells no architectures apart: of a training alone, or of what was measured."""
+    """Raise UserError for a column of every Row that tells no architectures apart, and for what was measured."""
     if (axis in FIXED and axis not in SHAPE) or axis.removesuffix("_se").removeprefix("test_") in measured:
         raise UserError(f"an axis tells architectures apart, and {axis!r} is none. Ask topology, depth or recipe_lr.")
 

@@ -24,15 +24,6 @@ _TEXTS = frozenset({str, NoneType})
 _KINDS: Mapping[type, tuple[type, ...]] = {int: (int,), float: (int, float), str: (str,)}
 """What a column holds -> what may be put into it."""
 
-_MIXED = {
-    "task_version": "different versions of a task are not comparable",
-    "data": "results on different data are not comparable",
-    "preset": "presets train for different lengths",
-    "start": "weights that were trained before have more steps behind them",
-    "counter": "counters may count FLOPs differently",
-}
-"""Column -> why rows that differ in it should not be read as one table."""
-
 
 def from_rows(rows: Iterable[Row]) -> pa.Table:
     """The table of rows of any status, in their order; rows with different metrics unite their columns.
@@ -206,71 +197,6 @@ def without(table: pa.Table, identities: Container[str]) -> pa.Table:
     if "identity" not in table.column_names:
         return table
     return keep(table, np.array([one not in identities for one in table["identity"].to_pylist()], dtype=bool))
-
-
-def mixed(columns: Iterable[str]) -> list[str]:
-    """The columns, of those that there are, which `mixtures` looks at."""
-    return [name for name in columns if name in ("task", "seed", *_MIXED) or name.startswith("recipe_")]
-
-
-def mixtures(table: pa.Table) -> list[str]:
-    """What of a task's rows should not be read as one table: a line for each, and which of them to keep."""
-    lines = []
-    for column, reason in _MIXED.items():
-        if {"task", column} <= set(table.column_names) and len(table[column].unique()) > 1:
-            for (task,), values in _values(table, ["task"], column).items():
-                if len(values) > 1:
-                    lines.append(_mixture(task, column, values, reason))
-    return lines + _recipes(table) + _seeds(table)
-
-
-def _seeds(table: pa.Table) -> list[str]:
-    """A line for each task of which rows differ in their seeds, which there are means of."""
-    if not {"task", "seed"} <= set(table.column_names):
-        return []
-    by_task = {task: values for (task,), values in _values(table, ["task"], "seed").items() if len(values) > 1}
-    how = "in one table: single seeds differ by chance. Means over them: --best METRIC, or --by key"
-    return [f"{task}: {len(values)} values of seed ({few(values)}) {how}." for task, values in by_task.items()]
-
-
-def _recipes(table: pa.Table) -> list[str]:
-    """A line for each preset of a task whose rows were trained with different settings."""
-    if not {"task", "preset"} <= set(table.column_names):
-        return []
-    differing: dict[tuple[Any, ...], dict[str, list[Any]]] = {}
-    for column in table.column_names:
-        if column.startswith("recipe_") and len(table[column].unique()) > 1:
-            for named, values in _values(table, ["task", "preset"], column).items():
-                if len(values) > 1:
-                    differing.setdefault(named, {})[column] = values
-    lines = []
-    for (task, preset), columns in sorted(differing.items()):
-        shown = [f"{column.removeprefix('recipe_')} ({few(values)})" for column, values in columns.items()]
-        first = next(iter(columns))
-        keep = f"Keep one: {condition_of(first, columns[first][0])}."
-        lines.append(f"{task}: several recipes of preset {preset} in one table: {few(shown)}. {keep}")
-    return lines
-
-
-def _values(table: pa.Table, by: Sequence[str], column: str) -> dict[tuple[Any, ...], list[Any]]:
-    """What a column holds beside each combination of others, in order; nothing is a value of `start` alone."""
-    values: dict[tuple[Any, ...], list[Any]] = {}
-    lists = [table[name].to_pylist() for name in (*by, column)]
-    for *named, value in sorted(set(zip(*lists, strict=True)), key=repr):
-        if value is not None or column == "start":  # a failed row may not have come to its data
-            values.setdefault(tuple(map(str, named)), []).append(value)
-    return {named: sorted(values[named], key=lambda one: (one is not None, one)) for named in sorted(values)}
-
-
-def _mixture(task: str, column: str, values: Sequence[Any], reason: str) -> str:
-    mixture = f"{len(values)} values of {column} in one table ({few(values)})"
-    return f"{task}: {mixture}; {reason}. Keep one: {condition_of(column, values[0])}."
-
-
-def few(values: Sequence[Any], most: int = 3) -> str:
-    """The first values as people read them, and how many more there are."""
-    shown = ", ".join("none" if value is None else str(value) for value in values[:most])
-    return shown + (f" and {len(values) - most} more" if len(values) > most else "")
 
 
 def condition_of(column: str, value: Any) -> str:

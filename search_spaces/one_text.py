@@ -44,7 +44,7 @@ def _defaults(name: str) -> Mapping[str, Any]:
     place = TOPOLOGIES.place(name)
     try:
         return _defaults_at(name, *place) if place else {}
-    except (UserError, AttributeError, TypeError):  # which is not kept: it may be about to be imported
+    except (UserError, AttributeError, TypeError):  # not kept here: it may be about to be imported
         return {}
 
 

@@ -41,7 +41,7 @@ def tidy(text: str) -> str:
 def recorded(text: str) -> str:
     """What once was recorded as every text is now: tidy, and as it stands where it cannot be read."""
     try:
-        return tidy(text) if "(" in text else text
+        return tidy(text)
     except UserError:
         return text
 

@@ -30,9 +30,9 @@ def option_defaults(module: str, name: str) -> dict[str, Any] | None:
         return None
     named = [node for node in found.body if _binds(node, "Options")]
     match named, found.bases:
-        case [ast.AnnAssign(value=ast.Name(id=options))], _:
+        case [ast.AnnAssign(value=ast.Name(id=options))], _ if not any(_binds(node, options) for node in found.body):
             return _fields(home, options)
-        case [], [ast.Name(id=base)]:
+        case [], [ast.Name(id=base)] if base != name:  # which would be one that it shadows
             return option_defaults(home, base)
     return None
 
@@ -44,7 +44,7 @@ def _fields(module: str, name: str) -> dict[str, Any] | None:
     match found:
         case ast.ClassDef(bases=[]):
             inherited = {}
-        case ast.ClassDef(bases=[ast.Name(id=base)]):
+        case ast.ClassDef(bases=[ast.Name(id=base)]) if base != name:
             inherited = _fields(home, base)
     if inherited is None or not isinstance(found, ast.ClassDef):
         return None
@@ -68,15 +68,19 @@ def _is_of(annotation: ast.expr) -> bool:
     return "ClassVar" not in said and "InitVar" not in said
 
 
-def _definition(module: str, name: str) -> tuple[str, _Definition | None]:
-    """Where a name is defined, in the module or in one that it is imported from, and its definition if it is one."""
+def _definition(module: str, name: str, asked: tuple[str, ...] = ()) -> tuple[str, _Definition | None]:
+    """Where a name is defined, in the module or in one that it is imported from, and its definition if it is one.
+
+    `asked` are the modules that have it from this one.
+    """
     for node in reversed(_statements(module)):  # the last one counts
         if not _binds(node, name):
             continue
         if isinstance(node, _Definition):
             return module, node
-        if isinstance(node, ast.ImportFrom) and node.module and not node.level and node.module != module:
-            return _definition(node.module, next(each.name for each in node.names if name in (each.asname, each.name)))
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level and module not in asked:
+            (there,) = {each.name for each in node.names if (each.asname or each.name) == name}
+            return _definition(node.module, there, (*asked, module))
         break
     return module, None
 

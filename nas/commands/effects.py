@@ -57,7 +57,7 @@ def agreements(found: "Mapping[str, Effects]") -> list[dict[str, Any]]:
 
 def _print(found: "Mapping[str, Effects]", format: Format) -> None:
     from nas import report
-    from results.table import few
+    from results.mixtures import few
 
     console = report.screen()
     for name, one in found.items():

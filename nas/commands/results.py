@@ -72,13 +72,10 @@ def query_rows(
 def _say_mixtures(question: Question, found: "pa.Table", every: "pa.Table") -> None:
     """Say what an answer of rows, or of means over rows, should not have been made of together."""
     from nas import report
-    from results.table import mixtures
+    from results.mixtures import mixtures, mixtures_within
 
-    if question.is_of_means:  # over seeds, and apart by what was asked
-        found = every.drop_columns([name for name in ("seed", *question.by) if name in every.column_names])
-    elif not question.is_of_rows:
-        return
-    for line in mixtures(found):
+    of_means = mixtures_within(every, question.by) if question.is_of_means else []
+    for line in mixtures(found) if question.is_of_rows else of_means:
         report.say(report.screen(stderr=True), f"note: {line}")
 
 
@@ -145,8 +142,9 @@ def _asked(
     study: "Study", question: Question, condition: str | None, orders: Sequence[str], named: Sequence[str]
 ) -> list[str]:
     """The columns that have to be read to answer and to show it. Raises UserError where there is no such column."""
+    from results.mixtures import mixed
     from results.query import order_in
-    from results.table import mixed, require
+    from results.table import require
 
     known = study.column_names
     asked = {*question.reads(study), *named}

@@ -19,7 +19,7 @@ from nas.objectives import COSTS
 from nas.picture import across_and_up, topology_of
 from nas.reporting import findings
 from nas.storage.passwords import without_passwords
-from results import table
+from results import mixtures
 from results.row import Direction
 from results.standing import Standing
 from search_spaces.errors import Notice, UserError, printable
@@ -145,7 +145,7 @@ def _template() -> "Template":
 
 def _mixtures(study: "Study") -> list[str]:
     """What of its rows should not be read as one table; of seeds, whose means are shown, nothing."""
-    return table.mixtures(study.select([name for name in table.mixed(study.column_names) if name != "seed"]))
+    return mixtures.mixtures(study.select([name for name in mixtures.mixed(study.column_names) if name != "seed"]))
 
 
 def _sections(

@@ -67,8 +67,9 @@ def _opened(
         # Baselines are measured, not asked for: the stored ones stand.
         if key != "baselines" and asked[key] != had[key]:
             was, now = _plain(had[key]), _plain(asked[key])
-            if key == "axes":  # of hundreds of values one may be another
-                was, now = _plain(_beyond(had[key], asked[key])), _plain(_beyond(asked[key], had[key]))
+            gone, new = (_beyond(had[key], asked[key]), _beyond(asked[key], had[key])) if key == "axes" else ({}, {})
+            if gone or new:  # of hundreds of values one may be another
+                was, now = _plain(gone), _plain(new)
             raise UserError(f"study {name!r} was made with {key} {was}, got {now}. Give another --study.")
     return study
 

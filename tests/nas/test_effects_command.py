@@ -182,6 +182,18 @@ def test_a_topology_that_all_tasks_have_alike_keeps_its_options() -> None:
         assert {label.get_text() for label in axes.get_yticklabels()} == {"resnet", "mhc(streams=2)"}
 
 
+def test_a_topology_that_one_task_has_twice_keeps_its_options_on_all() -> None:
+    options = {"sight": ("resnet", "dca", "dca(k=2)"), "text": ("resnet", "dca(k=4)")}
+    rows = [
+        a_row(task=task, seed=seed, architecture=replace(LITTLE, topology=topology))
+        for task, topologies in options.items()
+        for topology in topologies
+        for seed in range(3)
+    ]
+    axes = draw_effects(Study("toys", "", rows).effects("topology")).axes[0]
+    assert {label.get_text() for label in axes.get_yticklabels()} == {"resnet", "dca", "dca(k=2)", "dca(k=4)"}
+
+
 def test_a_topology_stands_on_one_line_of_all_panels_whatever_its_options() -> None:
     options = {"sight": ("resnet", "rmt(keys=16)", "dca", "dca(k=2)"), "text": ("resnet", "rmt", "dca(k=2)")}
     rows = [

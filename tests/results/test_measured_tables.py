@@ -10,9 +10,10 @@ import pytest
 from results import lines
 from results.columns import FIXED
 from results.identity import settings
+from results.mixtures import mixtures
 from results.pareto import front
 from results.row import PREFIXES, is_reserved
-from results.table import curves, from_rows, mixtures
+from results.table import curves, from_rows
 
 TABLES = Path(__file__).parents[2] / "results" / "tables"
 README = (TABLES / "README.md").read_text()

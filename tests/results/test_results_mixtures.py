@@ -2,9 +2,10 @@ from collections.abc import Callable
 
 import pytest
 
+from results.mixtures import few, mixtures, mixtures_within
 from results.query import query
 from results.row import Row
-from results.table import few, from_rows, mixtures
+from results.table import from_rows
 
 MakeRow = Callable[..., Row]
 
@@ -78,3 +79,14 @@ def test_weights_that_were_trained_before_are_told_from_none(make_row: MakeRow) 
 def test_the_first_values_stand_for_all() -> None:
     assert few([1, None, "x"]) == "1, none, x"
     assert few(range(12), most=10) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more"
+
+
+def test_means_are_of_a_mixture_only_where_a_group_has_two_recipes(make_row: MakeRow) -> None:
+    rows = [make_row(depth=depth, recipe={"lr": 0.1 * depth}, seed=seed) for depth in (1, 2) for seed in (0, 1)]
+    assert mixtures_within(from_rows(rows), ["depth"]) == []
+    for by in (["task"], ["preset"], ["topology"]):
+        (line,) = mixtures_within(from_rows(rows), by)
+        assert line.startswith("digits: several recipes of preset proxy in one table: lr (0.1, 0.2).")
+    assert mixtures_within(from_rows(rows), ["recipe_lr"]) == []
+    other = [make_row(preset="paper", recipe={"lr": 0.7}), make_row(preset="proxy", recipe={"lr": 0.8})]
+    assert mixtures_within(from_rows(other), ["topology"]) == []  # which have no mean together

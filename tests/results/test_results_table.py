@@ -244,7 +244,7 @@ def test_a_mask_keeps_its_lines() -> None:
 def test_a_query_from_rows_to_csv_loads_neither_pandas_nor_torch() -> None:
     script = """
 import sys
-from results import export, query, table
+from results import export, mixtures, query, table
 from results.row import Row, Costs
 from search_spaces.architecture import Architecture
 rows = [
@@ -254,7 +254,7 @@ rows = [
 ]
 rows = table.from_rows(rows)
 found = query.query(rows, where="flops < 3", objectives={"accuracy": "max", "flops": "min"}, order_by=["flops desc"])
-assert len(found) == 4 and table.mixtures(found)
+assert len(found) == 4 and mixtures.mixtures(found)
 export.to_csv(found), export.to_json(found), export.to_parquet(found), table.from_rows([])
 print(*(name for name in ("pandas", "torch") if name in sys.modules))
 """

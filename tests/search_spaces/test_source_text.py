@@ -122,6 +122,27 @@ class Twice:
 class OfTwice:
     Options: ClassVar[type] = Twice
 
+class Here(Here):
+    pass
+
+from described_by_others.deep.home import O
+class O(O):
+    near: int = 2
+
+class OfShadow:
+    Options: ClassVar[type] = O
+
+class WithInner:
+    Options: ClassVar[type] = Inner
+    class Inner:
+        many: int = 7
+
+class Inner:
+    many: int = 6
+
+from described_round import Circle
+from described_by_others.deep.home import Missing as Elsewhere, Elsewhere as Second
+
 class Shadowed(Wired):
     pass
 
@@ -150,6 +171,7 @@ def _package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         'class Elsewhere:\n    """From another module."""\n    Options: type = O\nclass O:\n    far: int = 1\n'
     )
     (tmp_path / "described.py").write_text(SOURCE)
+    (tmp_path / "described_round.py").write_text("from described import Circle\n")
     (tmp_path / "home.py").write_text("class Relative:\n    Options: type = O\nclass O:\n    near: int = 1\n")
     (deep / "bad.py").write_text("class Plain(:\n")
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -161,7 +183,8 @@ def _package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("described", "Plain", "The first line."),
         ("described", "function", "What it does."),
-        ("described", "Here", "From another module."),
+        ("described", "Second", "From another module."),
+        ("described", "Circle", None),
         ("described_by_others.deep.home", "Elsewhere", "From another module."),
         ("described", "Silent", None),
         ("described", "Twice", "The second."),
@@ -185,8 +208,13 @@ def test_a_first_line_is_read_without_running_anything(module: str, name: str, s
     [
         ("Wired", {"many": 2, "rate": 0.01, "word": None, "on": True}),
         ("Below", {"many": 2, "rate": 0.01, "word": None, "on": True}),
-        ("Here", {"far": 1}),
-        ("OfAnother", {"far": 1}),
+        ("Here", None),
+        ("Second", {"far": 1}),
+        ("Elsewhere", None),
+        ("OfAnother", None),
+        ("OfShadow", None),
+        ("WithInner", None),
+        ("Circle", None),
         ("OfModule", None),
         ("Made", None),
         ("Called", None),
