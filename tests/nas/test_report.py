@@ -73,6 +73,15 @@ def test_a_narrow_terminal_keeps_what_a_comparison_came_to(capsys: pytest.Captur
     assert room == "no room for: params_off, test_accuracy"
 
 
+def test_equal_means_with_other_errors_are_not_alike(capsys: pytest.CaptureFixture[str]) -> None:
+    records = [compared("resnet", 0.5), compared("dca", 0.6) | {"accuracy_se": 0.2}]
+    print_comparison(Console(width=120), "title", records, {})
+    out = capsys.readouterr().out
+    assert "all: depth 4, params 35266\n" in out
+    assert "0.500±0.012" in out
+    assert "0.500±0.200" in out
+
+
 @pytest.mark.parametrize(
     ("width", "shown", "left"),
     [(80, ["key", "accuracy", "seeds", "x|y"], []), (33, ["accuracy", "seeds"], ["key"]), (12, ["accuracy"], ["key"])],

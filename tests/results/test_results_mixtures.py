@@ -88,5 +88,5 @@ def test_means_are_of_a_mixture_only_where_a_group_has_two_recipes(make_row: Mak
         (line,) = mixtures_within(from_rows(rows), by)
         assert line.startswith("digits: several recipes of preset proxy in one table: lr (0.1, 0.2).")
     assert mixtures_within(from_rows(rows), ["recipe_lr"]) == []
-    other = [make_row(preset="paper", recipe={"lr": 0.7}), make_row(preset="proxy", recipe={"lr": 0.8})]
+    other = [make_row(data="d1", recipe={"lr": 0.7}), make_row(data="d2", recipe={"lr": 0.8})]
     assert mixtures_within(from_rows(other), ["topology"]) == []  # which have no mean together
