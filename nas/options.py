@@ -103,7 +103,7 @@ OPTIONS: Mapping[str, Any] = {
         _TEXT,
         "NAME",
     ),
-    "storage": _option("--storage", "Database of the studies: sqlite:///_FILE, postgresql://...", str, "URL"),
+    "storage": _option("--storage", "Database of the studies: sqlite:///FILE, postgresql://...", str, "URL"),
     "source": _option(
         "--from",
         "Ask a file (.jsonl, .csv, .json, .parquet) or a table that ships (`tables`: all); with --study both together.",

@@ -200,8 +200,6 @@ def _with_rms(topology: str) -> str:
 
 # The official code's decoder and norm; its own example has its sizes and steps in common with none of the paper's rows.
 WIKITEXT = OPENWEBTEXT
-
-
 WIKITEXT_BASES: Bases = {
     name: replace(base, topology=_with_rms(base.topology)) for name, base in OPENWEBTEXT_BASES.items()
 }

@@ -1,6 +1,9 @@
 """The flags of the command line: adding one is a decision, not an accident."""
 
+import re
+
 import typer
+from typer.core import TyperOption
 from typer.main import get_command
 
 from nas.cli import app
@@ -79,3 +82,11 @@ def test_the_flags_are_these_and_mean_the_same_everywhere() -> None:
         assert "Raises" not in command.help  # which is of Python's door
     assert found == FLAGS
     assert all(len(texts) == 1 for texts in helps.values()), helps
+
+
+def test_what_options_say_is_for_people() -> None:
+    """No name of this code stands in a help text, as a word that begins with an underscore would be."""
+    commands = vars(get_command(app))["commands"].values()
+    said = {str(one.help) for command in commands for one in command.params if isinstance(one, TyperOption)}
+    assert len(said) > 50
+    assert not [text for text in said if re.search(r"(?<!\w)_\w", text)]
