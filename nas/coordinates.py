@@ -88,15 +88,16 @@ def checked(
     Raises:
         UserError: A network that cannot be built.
     """
+    constant = replace(recipe, warmup=0.0, floor=1.0, schedule="linear")
+    recipes = [replace(constant, parametrization=each) for each in (STANDARD, f"mup(base={widths[0]})")]
     records = []
-    for parametrization in (STANDARD, f"mup(base={widths[0]})"):
-        own = replace(recipe, parametrization=parametrization, warmup=0.0, floor=1.0, schedule="linear")
+    for own in recipes:
         far = {width: _mean(task, at_width(architecture, width), own, seeds) for width in widths}
         for part in far[widths[0]]:
             moves = [far[width][part] for width in widths]
             slope = np.polyfit(np.log(widths), np.log(moves), 1)[0] if min(moves) > 0 else None
             by_width = {f"moved_{width}": move for width, move in zip(widths, moves, strict=True)}
-            record = {"parametrization": parametrization, "part": part, **by_width}
+            record = {"parametrization": own.parametrization, "part": part, **by_width}
             records.append({**record, "slope": None if slope is None else float(slope)})
     title = f"{task.name}: how far {STEPS} steps at {recipe.lr:g} move what each part makes, {architecture.topology}"
     return CoordinateCheck(title, tuple(records), tuple(widths))

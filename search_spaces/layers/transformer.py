@@ -55,7 +55,7 @@ def build_transformer(architecture: Architecture, style: TransformerStyle, atten
     """
     _check(architecture)
     blocks = [architecture.at(number) for number in range(architecture.depth)]
-    values = _own_values(architecture, blocks)
+    values = _own_values(architecture, _sites_of(blocks))
     layers = [
         layer for number, block in enumerate(blocks) for layer in _layers(block, style, attend(number), values[number])
     ]
@@ -102,18 +102,22 @@ def count_transformer(
     """
     _check(architecture)
     blocks = [architecture.at(number) for number in range(architecture.depth)]
-    layers = Count()
-    for (block, values), number in Counter(zip(blocks, _own_values(architecture, blocks), strict=True)).items():
+    sites, layers = _sites_of(blocks), Count()
+    for (block, values), number in Counter(zip(blocks, _own_values(architecture, sites), strict=True)).items():
         layers += _count_block(block, style, tokens, attend, values).repeated(number)
-    sites = [site for block in blocks for site in _sites(block)]
     return count_stack(architecture, sites, layers, style.norm, positions=tokens, parts=style.parts)
 
 
-def _own_values(architecture: Architecture, blocks: Sequence[Architecture]) -> list[bool]:
+def _own_values(architecture: Architecture, sites: Sequence[Site]) -> list[bool]:
     """Of each block whether its attention layer projects values of its own."""
-    sites = [site for block in blocks for site in _sites(block)]
     values = own_values(architecture, sites)
     return [own for own, site in zip(values, sites, strict=True) if site.attends]
+
+
+def _sites_of(blocks: Sequence[Architecture]) -> list[Site]:
+    """Where all layers meet the stream; blocks that are alike are asked about once."""
+    of_block = {block: _sites(block) for block in dict.fromkeys(blocks)}
+    return [site for block in blocks for site in of_block[block]]
 
 
 def _sites(block: Architecture) -> tuple[Site, ...]:

@@ -2,7 +2,9 @@
 
 import inspect
 import warnings
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
+from functools import lru_cache
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -105,7 +107,7 @@ def options_of(topology: "type[Topology]", spec: Spec) -> Any:
 
 def _options(record: type, spec: Spec) -> Any:
     known = [field.name for field in fields(record)]
-    hints = get_type_hints(record)
+    hints = _types(record)
     for name, value in spec.options.items():
         if not known:
             raise UserError(f"topology {spec.name!r} takes no options, got {name}={format_scalar(value)}.")
@@ -115,6 +117,12 @@ def _options(record: type, spec: Spec) -> Any:
             wanted = " or ".join(_names(hints[name]))
             raise UserError(f"option {name} of topology {spec.name!r} must be {wanted}, got {format_scalar(value)}.")
     return record(**spec.options)
+
+
+@lru_cache(maxsize=256)
+def _types(record: type) -> Mapping[str, Any]:
+    """The types of a dataclass's fields: worked out from text, and asked for with every network that is counted."""
+    return get_type_hints(record)
 
 
 def _fits(value: Scalar, hint: Any) -> bool:

@@ -83,5 +83,6 @@ def test_it_is_printed_and_drawn(
 def test_a_mistake_is_one_line(
     words: list[str], says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr(DigitsViT, "training", lambda *_: pytest.fail("it is said before anything is trained"))
     assert run(monkeypatch, *words) == 2
     assert says in capsys.readouterr().err.splitlines()[-1]

@@ -9,6 +9,7 @@ import pytest
 
 from nas.cli import main
 from nas.storage.store import Store
+from own_process import in_own_process
 from toy_rows import a_row
 
 TOYS = Path(__file__).parent / "toy_tasks.py"
@@ -32,15 +33,8 @@ class AtPreparing(Toy):
 """
 
 
-def nas(*words: str, out: int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "nas", "-q", *words],
-        stdout=out,
-        stderr=subprocess.PIPE,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+def nas(*words: str, out: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return in_own_process("-q", *words, out=out)
 
 
 @pytest.fixture(autouse=True)
@@ -51,11 +45,7 @@ def _in_a_folder_with_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("format", ["table", "csv"])
 def test_a_full_disk_is_a_line(format: str) -> None:
-    full = os.open("/dev/full", os.O_WRONLY)
-    try:
-        done = nas("results", "--format", format, out=full)
-    finally:
-        os.close(full)
+    done = nas("results", "--format", format, out=Path("/dev/full"))
     assert done.returncode == 2
     assert done.stderr == "nas: what was to be printed cannot be written: No space left on device.\n"
 
@@ -65,7 +55,8 @@ def test_a_reader_that_has_seen_enough_is_no_error(words: list[str]) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     try:
-        done = nas(*words, out=writer)
+        start = [sys.executable, "-m", "nas", "-q"]
+        done = subprocess.run([*start, *words], stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
     finally:
         os.close(writer)
     assert (done.returncode, done.stderr) == (1, "")

@@ -3,7 +3,6 @@
 import csv
 import io
 import re
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from nas.cli import main
 from nas.colours import looks
 from nas.picture import draw_effects
 from nas.study import Study
+from own_process import in_own_process
 from results.row import Direction
 from search_spaces.errors import UserError
 from toy_rows import LITTLE, a_row
@@ -243,7 +243,6 @@ def test_where_nothing_was_measured_twice_it_says_that_there_are_no_intervals(
 
 
 def test_json_lines_are_refused_before_the_work(tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "nas", "effects", "topology", "--from", "tables", "-o", "e.jsonl"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path)
+    done = in_own_process("effects", "topology", "--from", "tables", "-o", "e.jsonl", cwd=tmp_path)
     said = "nas: JSON Lines are of rows, and there are none. Give --format csv, json or parquet.\n"
     assert (done.returncode, done.stderr) == (2, said)

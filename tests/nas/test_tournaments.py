@@ -15,6 +15,7 @@ import nas
 from nas.budget import Feasible
 from nas.simulation import replay
 from nas.tournaments import lengths, reported, trials_for, worth
+from own_process import in_own_process
 from results.row import Direction, Row
 from results.true_front import TrueFront
 from search_spaces.errors import UserError
@@ -134,13 +135,12 @@ def test_what_cannot_be_played_is_said_in_a_line(tmp_path: Path, change: dict[st
 def test_the_command_prints_a_table_and_writes_files(tmp_path: Path) -> None:
     line = ["tournament", written(tmp_path), "--samplers", "random", "--seeds", "2", "--trials", "4"]
     files = ["--plot", str(tmp_path / "t.svg"), "--format", "csv", "--output", str(tmp_path / "t.csv")]
-    command = [sys.executable, "-m", "nas"]
-    subprocess.run([*command, *line, *files], check=True, capture_output=True)
+    assert in_own_process(*line, *files).returncode == 0
     head, *lines = (tmp_path / "t.csv").read_text().splitlines()
     assert head.replace('"', "") == "sampler,trainings,hypervolume,hypervolume_q1,hypervolume_q3,searches"
     assert [one.split(",")[1] for one in lines] == ["1", "2", "3", "4"]
     assert (tmp_path / "t.svg").exists()
-    done = subprocess.run([*command, "-q", *line[:3], "randm"], capture_output=True, text=True)
+    done = in_own_process("-q", *line[:3], "randm")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "Did you mean 'random'" in done.stderr
     nothing = "import nas; nas.tournament; import nas.tournaments; assert callable(nas.tournament)"

@@ -1,7 +1,6 @@
 """Passwords in URLs, however they are spelt: no message, Row or repr shows one."""
 
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from nas.storage.database import shown_url, unusable
 from nas.storage.passwords import shape_of, without_passwords
 from nas.storage.store import Store
 from nas.study import Study
+from own_process import in_own_process
 from search_spaces.errors import UserError
 
 SPELLINGS = [
@@ -63,7 +63,7 @@ def test_no_message_and_no_row_shows_a_password(url: str, monkeypatch: pytest.Mo
 def test_the_command_line_shows_no_password(url: str, tmp_path: Path) -> None:
     words = ["results", "--storage", url]
     if url in SPELLINGS[::6]:  # the others are the same in this process
-        done = subprocess.run([sys.executable, "-m", "nas", *words], cwd=tmp_path, capture_output=True, text=True)
+        done = in_own_process(*words, cwd=tmp_path)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
         assert hidden(done.stdout + done.stderr)
 

@@ -1,14 +1,13 @@
 """The store's file: read where nothing can be written, refused where it is another's or empty, missed where it goes."""
 
-import ctypes
 import gc
 import os
 import shutil
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import optuna
@@ -18,29 +17,15 @@ from optuna.trial import TrialState
 
 import nas
 from nas.storage.store import Store
+from own_process import heed_modes, in_own_process
 from results.row import Row
 from search_spaces.errors import UserError
 from toy_searches import Search, found
 
-_PR_CAPBSET_DROP, _CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH = 24, 1, 2
 
-
-def _heed_modes() -> None:
-    """Root heeds the modes of files as anybody does once it has not these."""
-    libc = ctypes.CDLL(None)
-    for capability in (_CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH):
-        libc.prctl(_PR_CAPBSET_DROP, capability)
-
-
-def ask(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+def ask(*words: str, cwd: Path) -> CompletedProcess[str]:
     """Run `nas` as somebody for whom what is read-only is so."""
-    return subprocess.run(
-        [sys.executable, "-m", "nas", "-q", *words],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        preexec_fn=_heed_modes if sys.platform == "linux" else None,  # no other thread is here
-    )
+    return in_own_process("-q", *words, cwd=cwd, first=heed_modes if sys.platform == "linux" else None)
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="a folder in which nobody can make a file")
