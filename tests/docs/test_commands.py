@@ -117,7 +117,9 @@ def test_the_page_on_wirings_runs_as_it_stands(tmp_path: Path, monkeypatch: pyte
         (words,) = calls(line)
         if "STUDY" in words:  # somebody's own
             continue
-        done = CliRunner().invoke(app, [*words, *(["--preset", "smoke"] if words[0] == "evaluate" else [])])
+        done = CliRunner().invoke(
+            app, [*words, *(["--preset", "smoke", "--set", "epochs=1"] if words[0] == "evaluate" else [])]
+        )
         assert done.exit_code == 0, done.output
     assert {"dca.png", "wiring-attnres.png"} <= {path.name for path in tmp_path.iterdir()}
 

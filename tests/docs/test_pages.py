@@ -42,7 +42,8 @@ def test_the_classifier_of_points_is_the_task_that_is_tested_and_written() -> No
 def test_somebody_elses_sampler_searches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "cheapest.py").write_text(examples("own-sampler.md")[0])
     monkeypatch.syspath_prepend(str(tmp_path))
-    study = nas.search("digits-vit", preset="smoke", sampler="cheapest:Cheapest", trials=3, workers=1, confirm=0)
+    asked: dict[str, Any] = {"preset": "smoke", "settings": "epochs=1", "workers": 1, "confirm": 0}
+    study = nas.search("digits-vit", sampler="cheapest:Cheapest", trials=3, **asked)
     first, second, third = (row.costs.flops for row in study.rows())
     assert second <= third < first  # the base is always tried first
 

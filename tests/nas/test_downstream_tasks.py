@@ -1,6 +1,7 @@
 """Downstream tasks: from the command line to the Row's columns, and what is refused."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from nas.downstream_tasks import columns, with_columns
 from search_spaces.errors import UserError
 from tasks.language import hub
 
-pytest.importorskip("lm_eval")
+lm_eval = pytest.importorskip("lm_eval")
 
 CHOICE = """task: modules
 dataset_path: json
@@ -88,8 +89,12 @@ def test_a_store_without_the_networks_row_is_refused(
 @pytest.mark.parametrize(
     ("tasks", "problem"), [("modulez", "Did you mean 'modules'"), ("qqqqqqqqqqqq", "lm-eval ls tasks")]
 )
-def test_an_unknown_task_is_refused(tasks: str, problem: str, trained: tuple[Path, str, str], modules: Path) -> None:
+def test_an_unknown_task_is_refused(
+    tasks: str, problem: str, trained: tuple[Path, str, str], modules: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder, storage, _ = trained
+    without_theirs = partial(lm_eval.tasks.TaskManager, include_defaults=False)  # which are read for seconds
+    monkeypatch.setattr(lm_eval.tasks, "TaskManager", without_theirs)
     with pytest.raises(UserError, match=problem):
         nas.downstream(folder, tasks=tasks, include=modules, storage=storage)
 

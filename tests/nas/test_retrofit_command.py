@@ -17,7 +17,7 @@ from search_spaces.checkpoint import RECORD, WEIGHTS, read_record, read_weights,
 from tasks.digits import DigitsViT
 from tasks.recipe import Recipe
 
-NETWORK = "depth=2,width=16,heads=2,head_dim=8,hidden=16"
+NETWORK = ("--arch", "depth=2,width=16,heads=2,head_dim=8,hidden=16", "--preset", "smoke", "--set", "epochs=2")
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("trained") / "resnet"
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder.parent)
-        words = ["evaluate", "digits-vit", "--arch", NETWORK, "--preset", "smoke", "--save", str(folder)]
+        words = ["evaluate", "digits-vit", *NETWORK, "--save", str(folder)]
         patch.setattr(sys, "argv", ["nas", *words, "--format", "json", "--output", f"{folder}.json"])
         main_ends()
     return folder
@@ -68,7 +68,7 @@ def test_the_same_evaluation_is_not_done_again(
     trained: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(trained.parent)
-    words = ("evaluate", "digits-vit", "--arch", NETWORK, "--preset", "smoke", "--save", str(trained))
+    words = ("evaluate", "digits-vit", *NETWORK, "--save", str(trained))
     status, out, _ = nas(monkeypatch, capsys, *words, "--format", "json")
     assert status == 0
     assert json.loads(out) == [row(Path(f"{trained}.json"))]  # wall time included
@@ -138,10 +138,10 @@ def test_what_cannot_be_retrofitted_is_one_line(
 def test_a_retrofit_of_other_weights_is_another(
     trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ("--topology", "dca(k=1)", "--save", str(tmp_path / "dca"), "--format", "json")
+    words = ("--topology", "dca(k=1)", "--set", "epochs=1", "--save", str(tmp_path / "dca"), "--format", "json")
     first = json.loads(nas(monkeypatch, capsys, "retrofit", str(trained), *words)[1])
     other = tmp_path / "other"
-    evaluated = ("evaluate", "digits-vit", "--arch", NETWORK, "--preset", "smoke", "--save", str(other))
+    evaluated = ("evaluate", "digits-vit", *NETWORK, "--save", str(other))
     nas(monkeypatch, capsys, *evaluated, "--seed", "1")
     second = json.loads(nas(monkeypatch, capsys, "retrofit", str(other), *words)[1])
     assert first[0]["start"] != second[0]["start"]

@@ -36,7 +36,7 @@ def wired(tmp_path_factory: pytest.TempPathFactory) -> Study:
     """Three small networks that a store keeps, trained briefly."""
     folder = tmp_path_factory.mktemp("wired")
     storage = f"sqlite:///{folder}/studies.db"
-    asked = {"arch": "depth=2,width=16,heads=2,head_dim=8,hidden=16", "preset": "smoke", "settings": "lr=0.02"}
+    asked = {"arch": "depth=2,width=16,heads=2,head_dim=8,hidden=16", "preset": "smoke", "settings": "lr=0.02,epochs=2"}
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         for topology in ("resnet", "dca(k=2)", "rmt(keys=4)"):
