@@ -4,7 +4,8 @@ import ast
 import re
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -14,7 +15,12 @@ ROOT = Path(__file__).parents[1]
 OURS = ("nas", "tasks", "search_spaces", "results", "benchmarks")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-DISTRIBUTIONS = {"pynvml": ["nvidia-ml-py"], **packages_distributions()}
+
+
+@cache
+def distributions() -> Mapping[str, list[str]]:
+    """Of each package that can be imported here, the distributions that bring it."""
+    return {"pynvml": ["nvidia-ml-py"], **packages_distributions()}
 
 
 def names(requirements: list[str]) -> set[str]:
@@ -41,7 +47,7 @@ def undeclared(package: str, declared: set[str]) -> set[tuple[str, str]]:
     return {
         (name, path)
         for name, path in imported(package)
-        if not {normal(each) for each in DISTRIBUTIONS.get(name, [name])} & declared
+        if not {normal(each) for each in distributions().get(name, [name])} & declared
     }
 
 

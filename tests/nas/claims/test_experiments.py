@@ -3,6 +3,7 @@
 import csv
 import io
 import sys
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from nas.claims.variance import Variance, _ratios
 from nas.cli import main
 from results.published import papers
 from search_spaces.errors import UserError
+from tasks.digits import DigitsViT
 
 QUICK: list[Experiment] = [Start(), Shortcuts(seeds=3), Scaling(), *RECORDED]
 ALL = [*QUICK, Variance(), Heads()]
@@ -120,6 +122,7 @@ def test_claims_train_once_and_are_known_afterwards(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setitem(SEEDS, "smoke", 1)
+    monkeypatch.setitem(DigitsViT.presets, "smoke", replace(DigitsViT.presets["smoke"], epochs=1))
     asked = ("claims", "--paper", "ancre", "--preset", "smoke", "--storage", f"sqlite:///{tmp_path}/s.db")
     for _ in range(2):
         assert run(monkeypatch, *asked, "--workers", "1", "--format", "json") == 0

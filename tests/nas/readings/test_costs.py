@@ -3,6 +3,7 @@
 import csv
 import io
 import sys
+from functools import cache
 
 import pytest
 
@@ -12,18 +13,21 @@ from nas.readings import holds
 from nas.readings.costs import COSTS, Cost, flops, memory, time, tokens
 from results.published import lines_of
 
-ALL = {what: list(lines()) for what, lines in COSTS.items()}
+
+@cache
+def costs(what: str) -> list[Cost]:
+    return list(COSTS[what]())
 
 
-@pytest.mark.parametrize("what", ALL)
+@pytest.mark.parametrize("what", COSTS)
 def test_a_cost_is_what_its_label_says(what: str) -> None:
-    assert ALL[what]
-    assert not [cost for cost in ALL[what] if not holds(cost.label, cost.matches)]
+    assert costs(what)
+    assert not [cost for cost in costs(what) if not holds(cost.label, cost.matches)]
 
 
 def test_what_stands_beside_a_measured_cost_neither_matches_nor_differs() -> None:
     assert {one["matches"] for one in records("memory", None) if one["label"] == "beside"} == {None}
-    assert {one["matches"] for what in ALL for one in records(what, None) if one["label"] == "stated"} == {"yes"}
+    assert {one["matches"] for what in COSTS for one in records(what, None) if one["label"] == "stated"} == {"yes"}
 
 
 def named(costs: list[Cost], table: str, model: str, number: int = 0) -> Cost:
@@ -77,7 +81,7 @@ def test_the_command_prints_a_line_a_cost_and_fails_where_one_broke(
         main()
     assert not end.value.code
     lines = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
-    assert [line["model"] for line in lines] == [cost.model for cost in ALL["tokens"] if cost.paper == "rmt"]
+    assert [line["model"] for line in lines] == [cost.model for cost in costs("tokens") if cost.paper == "rmt"]
     monkeypatch.setattr("nas.readings.costs._label_of_tokens", lambda model: "stated")
     monkeypatch.setattr(sys, "argv", ["nas", "reproduce", "tokens"])
     with pytest.raises(SystemExit) as end:
