@@ -86,7 +86,7 @@ def checked(
         seeds: How many.
 
     Raises:
-        UserError: A network that cannot be built.
+        UserError: A network that cannot be built, or an optimiser that muP is not of.
     """
     constant = replace(recipe, warmup=0.0, floor=1.0, schedule="linear")
     recipes = [replace(constant, parametrization=each) for each in (STANDARD, f"mup(base={widths[0]})")]

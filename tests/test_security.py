@@ -27,6 +27,7 @@ import torch
 
 import nas
 from nas.storage.store import Store
+from own_process import in_own_process
 from search_spaces.checkpoint import WEIGHTS, Record, read_weights, save_checkpoint
 from search_spaces.errors import UserError, printable
 from tasks.cache import cached, cached_arrays
@@ -185,6 +186,6 @@ def test_a_notebook_shows_text_and_a_spreadsheet_runs_nothing(hostile_store: str
     for shown in (study._repr_html_(), *(row._repr_html_() for row in study.rows())):
         assert "<b>" not in shown
     words = ["results", "--storage", hostile_store, "--format", "csv", "--columns", "preset,error"]
-    done = subprocess.run([sys.executable, "-m", "nas", *words], cwd=tmp_path, capture_output=True, text=True)
+    done = in_own_process(*words, cwd=tmp_path)
     for line in done.stdout.splitlines():
         assert not any(cell.lstrip('"').startswith(("=", "+", "-", "@")) for cell in line.split(","))

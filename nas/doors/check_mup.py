@@ -28,7 +28,8 @@ def check_mup(
     farther, the wider it is; in muP, where it is right for the topology, as far at every width: a slope near 0.
 
     Raises:
-        UserError: Widths that cannot be, networks that cannot be built, or a task that is not trained on examples.
+        UserError: Widths that cannot be, networks that cannot be built, an optimiser that muP is not of, or a task that
+            is not trained on examples.
     """
     with said_if_slow(LOADING):
         from nas.asking import architecture_of, check_asked, settings_of

@@ -55,8 +55,8 @@ def test_a_reader_that_has_seen_enough_is_no_error(words: list[str]) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     try:
-        start = [sys.executable, "-m", "nas", "-q"]
-        done = subprocess.run([*start, *words], stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+        command = [sys.executable, "-m", "nas", "-q", *words]
+        done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=300, check=False)
     finally:
         os.close(writer)
     assert (done.returncode, done.stderr) == (1, "")

@@ -1,8 +1,8 @@
 """Downstream tasks: from the command line to the Row's columns, and what is refused."""
 
 import json
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -13,7 +13,7 @@ from nas.downstream_tasks import columns, with_columns
 from search_spaces.errors import UserError
 from tasks.language import hub
 
-lm_eval = pytest.importorskip("lm_eval")
+pytest.importorskip("lm_eval")
 
 CHOICE = """task: modules
 dataset_path: json
@@ -92,11 +92,19 @@ def test_a_store_without_the_networks_row_is_refused(
 def test_an_unknown_task_is_refused(
     tasks: str, problem: str, trained: tuple[Path, str, str], modules: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    import lm_eval.tasks
+
     folder, storage, _ = trained
-    without_theirs = partial(lm_eval.tasks.TaskManager, include_defaults=False)  # which are read for seconds
+    manager, asked = lm_eval.tasks.TaskManager, list[dict[str, Any]]()
+
+    def without_theirs(**of: Any) -> Any:
+        asked.append(of)
+        return manager(**{**of, "include_defaults": False})  # theirs are read for seconds
+
     monkeypatch.setattr(lm_eval.tasks, "TaskManager", without_theirs)
     with pytest.raises(UserError, match=problem):
         nas.downstream(folder, tasks=tasks, include=modules, storage=storage)
+    assert asked == [{"include_path": str(modules), "include_defaults": False}, {"include_path": str(modules)}]
 
 
 def test_a_task_without_its_data_is_one_line(trained: tuple[Path, str, str], modules: Path) -> None:

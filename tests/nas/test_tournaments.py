@@ -135,7 +135,8 @@ def test_what_cannot_be_played_is_said_in_a_line(tmp_path: Path, change: dict[st
 def test_the_command_prints_a_table_and_writes_files(tmp_path: Path) -> None:
     line = ["tournament", written(tmp_path), "--samplers", "random", "--seeds", "2", "--trials", "4"]
     files = ["--plot", str(tmp_path / "t.svg"), "--format", "csv", "--output", str(tmp_path / "t.csv")]
-    assert in_own_process(*line, *files).returncode == 0
+    done = in_own_process(*line, *files)
+    assert done.returncode == 0, done.stderr
     head, *lines = (tmp_path / "t.csv").read_text().splitlines()
     assert head.replace('"', "") == "sampler,trainings,hypervolume,hypervolume_q1,hypervolume_q3,searches"
     assert [one.split(",")[1] for one in lines] == ["1", "2", "3", "4"]
