@@ -23,18 +23,18 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_training_begins_where_another_ended_with_its_architecture() -> None:
-    before = nas.evaluate("digits-vit", arch=NETWORK, preset="smoke", save="first")
-    after = nas.evaluate("digits-vit", preset="smoke", seed=3, start="first", save="second")
+    before = nas.evaluate("digits-vit", arch=NETWORK, preset="smoke", settings="epochs=1", save="first")
+    after = nas.evaluate("digits-vit", preset="smoke", settings="epochs=1", seed=3, start="first", save="second")
     assert after.status == "complete"
     assert after.architecture == before.architecture
     assert after.start == fingerprint(read_weights(Path("first")))
     assert after.curve[0]["step"] == 0
     assert after.curve[0]["metrics"]["loss"] == pytest.approx(before.metrics["loss"], abs=1e-6)
     assert read_record(Path("second")).step == before.steps + after.steps
-    drawn = nas.evaluate("digits-vit", arch=NETWORK, preset="smoke", seed=3)
+    drawn = nas.evaluate("digits-vit", arch=NETWORK, preset="smoke", settings="epochs=1", seed=3)
     assert drawn.identity() != after.identity()
     assert drawn.metrics != after.metrics
-    again = nas.evaluate("digits-vit", preset="smoke", seed=3, start=Path("first").resolve())
+    again = nas.evaluate("digits-vit", preset="smoke", settings="epochs=1", seed=3, start=Path("first").resolve())
     assert again.provenance["started"] == after.provenance["started"]  # the store knew it
 
 
