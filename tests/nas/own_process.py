@@ -39,7 +39,7 @@ def heed_modes() -> None:
 def in_own_process(
     *words: str, cwd: Path | None = None, out: Path | None = None, first: Callable[[], None] | None = None
 ) -> CompletedProcess[str]:
-    """Run `nas` with these words and the environment of now; `first` is called there before anything else."""
+    """Run `nas` with these words and the environment of now; `first` is called there, before the command."""
     with TemporaryDirectory() as folder:
         printed, said = out or Path(folder, "out"), Path(folder, "err")
         for made in (printed, said):

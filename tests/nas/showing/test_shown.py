@@ -83,10 +83,10 @@ def letters(figure: Figure) -> list[str]:
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES.names())
-def test_every_topology_is_drawn(topology: str) -> None:
-    figure = shown(topology, 1).plot()
-    figure.draw_without_rendering()
-    assert any(text.startswith("1 attention") for text in letters(figure))
+def test_every_topology_is_drawn(topology: str, tmp_path: Path) -> None:
+    path = tmp_path / "wiring.png"
+    shown(topology, 1).plot(path)
+    assert path.stat().st_size > 20_000
 
 
 @pytest.mark.parametrize("ending", [".png", ".svg", ".pdf"])

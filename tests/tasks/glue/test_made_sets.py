@@ -73,5 +73,6 @@ def test_sentences_of_the_reference_are_those_of_topics() -> None:
 
 
 def test_what_is_made_is_a_function_of_the_text_alone() -> None:
+    assert isinstance(made_of_it("word_order"), SetTexts)
     assert word_order(CORPUS()) == made_of_it("word_order")
     assert reference(CORPUS()) == made_of_it("reference")

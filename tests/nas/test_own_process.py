@@ -1,0 +1,25 @@
+"""A forked command is what a command of a shell would be: its environment, its end, and how it begins others."""
+
+import multiprocessing
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from own_process import in_own_process
+
+PROGRAM = """
+import atexit, multiprocessing, os
+atexit.register(os.mkdir, "ended")
+os.mkdir(multiprocessing.get_start_method())
+os.mkdir(os.environ["OF_NOW"])
+"""
+
+
+def test_it_ends_and_begins_others_as_any_and_has_the_environment_of_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OF_NOW", "now")
+    done = in_own_process("list", "what", cwd=tmp_path, first=partial(exec, PROGRAM, {}))
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+    assert {path.name for path in tmp_path.iterdir()} == {"ended", "now", multiprocessing.get_start_method()}
