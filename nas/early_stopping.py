@@ -108,7 +108,8 @@ class EarlyStopping:
 
     def until(self, trial: FrozenTrial) -> int | None:
         """The step at which a trial's training is held next; None where it goes to its end."""
-        steps = self._steps()
+        if not (steps := self._steps()):
+            return None
         reached = len(self._reached().get(first_of(trial), ()))
         return steps[reached] if reached < len(steps) else None
 

@@ -121,10 +121,15 @@ def hypervolume(values: NDArray[np.float64], reference: NDArray[np.float64]) -> 
 
 
 def not_surely_dominated(values: NDArray[np.float64], errors: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Whether nothing dominates each of n points, were it two standard errors better: [n, m] and [n, m] -> [n]."""
-    hoped = (values - 2 * errors)[:, None]
-    dominates = np.all(values <= hoped, axis=2) & np.any(values < hoped, axis=2)
-    return np.asarray(~np.any(dominates, axis=1))
+    """Whether nothing dominates each of n points, were it two standard errors better: [n, m] and [n, m] -> [n].
+
+    What dominates it is on the front, or is itself dominated by what is: O(n f) for a front of f points.
+    """
+    stands = np.ones(len(values), dtype=bool)
+    hoped = values - 2 * errors
+    for point in np.unique(values[non_dominated(values)], axis=0):
+        stands &= ~((point <= hoped).all(axis=1) & (point < hoped).any(axis=1))
+    return stands
 
 
 def chances(draws: NDArray[np.float64]) -> NDArray[np.float64]:

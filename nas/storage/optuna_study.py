@@ -198,7 +198,7 @@ def first_of(trial: FrozenTrial) -> int:
 
 def begun_in(study: optuna.Study) -> list[int]:
     """The numbers of a study's trials, but for those that go on with the training of another."""
-    return [trial.number for trial in trials_of(study) if first_of(trial) == trial.number]
+    return [trial.number for trial in trials_of(study) if _CONTINUES not in trial.user_attrs]
 
 
 def reports_of(trial: FrozenTrial) -> list[list[float]]:

@@ -194,6 +194,20 @@ def test_what_may_be_better_by_two_errors_is_not_surely_dominated() -> None:
     assert not_surely_dominated(values, errors * 1.03).tolist() == [True, False, True, True]
 
 
+@pytest.mark.parametrize("objectives", [1, 2, 3])
+def test_what_stands_is_what_no_other_point_surely_beats(objectives: int) -> None:
+    draw = np.random.default_rng(objectives)
+    for number in (1, 2, 40):
+        values = draw.integers(0, 6, (number, objectives)) / 4  # so that many are equal
+        values[draw.random(values.shape) < 0.02] = np.nan
+        errors = draw.integers(0, 3, values.shape) / 8
+        hoped = values - 2 * errors
+        stands = [
+            not any((other <= one).all() and (other < one).any() for other in values) for one in hoped
+        ]  # by every pair
+        assert not_surely_dominated(values, errors).tolist() == stands
+
+
 def test_objectives_that_cannot_be_are_refused() -> None:
     with pytest.raises(UserError, match="acuracy"):
         stand([line(1, 0.5)], objectives={"acuracy": "max"})
