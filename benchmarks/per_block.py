@@ -19,10 +19,12 @@ from results.pareto import hypervolume
 from search_spaces.architecture import Architecture
 from search_spaces.catalog import per_block
 from search_spaces.models.vit import count_vit
+from search_spaces.runs import runs_of
 from search_spaces.space import SearchSpace
 from search_spaces.spec import Spec
 
 BUDGET = "21M<=params<=23M,flops<=9500M"
+GROUPS = 4  # of blocks, as `per-block` has them
 DEEP_BUDGET = "28M<=params<=31M,flops<=12500M"
 
 
@@ -95,12 +97,17 @@ def loss(architecture: Architecture) -> float:
         capacity += (1.3 - 0.6 * late) * attention**0.5 + (0.7 + 0.6 * late) * features**0.5
         capacity += 0.4 * (attention * features) ** 0.25
         off += 0.06 * math.log(block.head_dim / 64) ** 2 / architecture.depth
-    names = [Spec.parse(run).name for run in architecture.topology.split("/")] * (
-        4 if "/" not in architecture.topology else 1
-    )
+    names = topologies_by_group(architecture)
     gain = sum(GAIN.get(name, 0.0) * (0.6 + 0.3 * group) / len(names) for group, name in enumerate(names))
     gain += 0.01 * sum(a == b != "resnet" for a, b in pairwise(names))
     return 0.9 + 0.55 * (capacity / (2.4 * architecture.depth)) ** -0.8 + off - gain
+
+
+def topologies_by_group(architecture: Architecture) -> list[str]:
+    """The name of the topology of each of the space's groups of blocks."""
+    firsts = range(0, architecture.depth, architecture.depth // GROUPS)
+    runs = runs_of(architecture.topology, architecture.depth)
+    return [next(Spec.parse(one).name for one, blocks in runs if first in blocks) for first in firsts]
 
 
 def shares(found: Iterable[Iterable[Architecture]]) -> list[float]:

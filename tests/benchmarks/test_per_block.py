@@ -1,0 +1,41 @@
+"""The made-up loss over a space that cannot be listed is there for every text that wirings of its blocks have."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from benchmarks import per_block
+from benchmarks.landscapes import BASE
+
+
+@pytest.mark.parametrize(
+    ("topology", "groups"),
+    [
+        ("dca(k=2)", ["dca"] * 4),
+        ("resnet/ancre", ["resnet", "resnet", "ancre", "ancre"]),
+        ("resnet/rmt/dca/ancre", ["resnet", "rmt", "dca", "ancre"]),
+        ("resnet[0:9]+grn-v3[9:12]", ["resnet", "resnet", "resnet", "grn-v3"]),
+    ],
+)
+def test_each_group_of_blocks_has_a_topology(topology: str, groups: list[str]) -> None:
+    assert per_block.topologies_by_group(replace(BASE, depth=12, topology=topology)) == groups
+
+
+def test_a_topology_gains_more_behind_itself_and_later() -> None:
+    def loss(topology: str) -> float:
+        return per_block.loss(replace(BASE, depth=12, topology=topology))
+
+    assert loss("resnet[0:9]+grn-v3[9:12]") < loss("grn-v3[0:3]+resnet[3:12]") < loss("resnet")
+    together, apart = (
+        loss("resnet[0:6]+grn-v3[6:9]+grn-v3[9:12]"),
+        loss("resnet[0:3]+grn-v3[3:6]+resnet[6:9]+grn-v3[9:12]"),
+    )
+    assert together < apart
+
+
+def test_every_member_has_a_loss() -> None:
+    members, random = per_block.landscape().feasible, np.random.default_rng(0)
+    for _ in range(100):
+        architecture = members.space.candidate(members.draw(random)).architecture
+        assert 0 < per_block.loss(architecture) < 3
