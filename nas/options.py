@@ -217,7 +217,10 @@ OPTIONS: Mapping[str, Any] = {
         "BYTES",
     ),
     "trial_gpus": _option(
-        "--trial-gpus", "GPUs that an evaluation has: 0.5 is half of one, 2 train together.", float | None, "N"
+        "--trial-gpus",
+        "GPUs that an evaluation has: 0.5 is half of one, 2 train together, auto shares each by its load.",
+        _TEXT,
+        "N",
     ),
     "where": _option("--where", 'Condition on columns: "flops < 50M and depth > 2".', _TEXT, "SQL"),
     "pareto": _option("--pareto", "Keep the rows that nothing beats in these columns.", _TEXT, "A,B"),

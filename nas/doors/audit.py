@@ -28,7 +28,7 @@ def audit(
     storage: str = DEFAULT_STORE,
     trial_timeout: str | float | None = None,
     trial_memory: str | float | None = None,
-    trial_gpus: float | None = None,
+    trial_gpus: float | str | None = None,
 ) -> "Audit":
     """Train a few architectures of TASK, spread by cost, with several seeds each: what of the differences is noise.
 

@@ -32,7 +32,7 @@ def compare(
     log: "LogFormat | None" = None,
     trial_timeout: str | float | None = None,
     trial_memory: str | float | None = None,
-    trial_gpus: float | None = None,
+    trial_gpus: float | str | None = None,
 ) -> "Comparison":
     """Set architectures side by side: what they cost and, with seeds, what they reach.
 

@@ -43,7 +43,7 @@ def search(
     timeout: str | float | None = None,
     trial_timeout: str | float | None = None,
     trial_memory: str | float | None = None,
-    trial_gpus: float | None = None,
+    trial_gpus: float | str | None = None,
     timings: bool = False,
 ) -> "Study":
     """Search TASK for the Pareto front of its objectives inside a budget; the same command continues a search.

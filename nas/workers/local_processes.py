@@ -32,7 +32,7 @@ class LocalProcesses:
     process dies, its evaluation goes on from its checkpoint in another one.
 
     Args:
-        processes: How many.
+        processes: How many to begin with; there are more where a place is asked for that has no idle one.
         seconds: After so many an evaluation is ended, or None.
         memory: Bytes that one may allocate beyond those that its process and its task begin with, or None.
         gpus: Of this machine, for each: a whole number or a share of one; None shares evenly what there is.
@@ -41,7 +41,7 @@ class LocalProcesses:
     def __init__(
         self, processes: int, seconds: float | None = None, memory: int | None = None, gpus: float | None = None
     ) -> None:
-        self._seconds = seconds
+        self._seconds, self._memory, self._gpus = seconds, memory, gpus
         self._processes = [OneProcess(place, memory, gpus) for place in range(processes)]
         self._idle = list(self._processes)
         self._busy: dict[Future[Row], _Attempt] = {}
@@ -51,11 +51,12 @@ class LocalProcesses:
         """How many processes there are."""
         return len(self._processes)
 
-    def submit(self, job: EvaluationJob) -> None:
-        """Hand the job to an idle process."""
+    def submit(self, job: EvaluationJob, place: int | None = None) -> None:
+        """Hand the job to an idle process; to one at that place where a place is given."""
         until = None if self._seconds is None else time.monotonic() + self._seconds
-        self._begin(_Attempt(job, self._idle[-1], no_deaths(job), until))
-        self._idle.pop()
+        process = self._idle[-1] if place is None else self._idle_at(place)
+        self._begin(_Attempt(job, process, no_deaths(job), until))
+        self._idle.remove(process)
 
     def collect(self, patience: float | None = None) -> list[tuple[EvaluationJob, Row]]:
         """Wait for evaluations to end: by themselves, with their process too often, or because their time is up."""
@@ -79,6 +80,21 @@ class LocalProcesses:
         for process in self._processes:
             # An interrupted evaluation is taken up again from its checkpoint.
             process.pool.shutdown(wait=True, kill_workers=kind is not None)
+
+    def end_idle(self, place: int) -> None:
+        """End the processes at a place that have nothing to do, so that what they hold is free."""
+        for process in self._idle:
+            if process.place == place:
+                process.replace()
+
+    def _idle_at(self, place: int) -> "OneProcess":
+        for process in self._idle:
+            if process.place == place:
+                return process
+        process = OneProcess(place, self._memory, self._gpus)
+        self._processes.append(process)
+        self._idle.append(process)
+        return process
 
     def _begin(self, attempt: "_Attempt") -> None:
         attempt = replace(attempt, kills=kills_for_memory())
@@ -130,7 +146,7 @@ class OneProcess:
     """A pool of one process, at one place among the workers: those share the GPUs evenly."""
 
     def __init__(self, place: int, memory: int | None, gpus: float | None) -> None:
-        self._place, self._memory, self._gpus = place, memory, gpus
+        self.place, self._memory, self._gpus = place, memory, gpus
         self.pool = self._new()
 
     def submit(self, job: EvaluationJob) -> Future[Row]:
@@ -148,7 +164,7 @@ class OneProcess:
         # Neither forked, which torch and CUDA do not survive, nor spawned by the standard library, which would
         # run the script that called us once more: a notebook, or a file without `if __name__ == "__main__"`.
         with working_directory_not_imported():
-            prepared = (_gpus(self._place, self._gpus), os.getpid())
+            prepared = (_gpus(self.place, self._gpus), os.getpid())
             return ProcessPoolExecutor(1, context=get_context("loky"), initializer=_prepare, initargs=prepared)
 
 

@@ -31,7 +31,7 @@ from nas.jobs import EvaluationJob, blank_row
 from nas.workers.attempts import MOST_NODES, Deaths, no_deaths, timed_out
 from nas.workers.ray_cluster import RayCluster
 from nas.workers.ray_task import Assignment, begun, evaluate_assignment, stamp_of
-from nas.workers.resources import Resources, processes_for
+from nas.workers.resources import AUTO, Resources, processes_for
 from results.row import Row
 from search_spaces.errors import Notice, UserError, reason_of
 from tasks.progress import say
@@ -49,13 +49,14 @@ class RayWorkers:
         resources: What each evaluation requests, and its limits.
 
     Raises:
-        UserError: The cluster is not there.
+        UserError: The cluster is not there, or GPUs are to be shared by what is measured here.
     """
 
     def __init__(self, address: str, resources: Resources) -> None:
-        self._cluster = RayCluster(address)
-        gpus = resources.gpus
-        self._resources = replace(resources, gpus=float(self._cluster.has_gpus) if gpus is None else gpus)
+        if resources.gpus == AUTO:
+            raise UserError("--trial-gpus auto is for this machine's GPUs. Tell a Ray cluster a share of one: 0.5.")
+        self._cluster, self._resources = RayCluster(address), resources
+        self._gpus = float(self._cluster.has_gpus) if resources.gpus is None else resources.gpus
         self._folder = os.getcwd()
         self._running: dict[Future[Any], _Attempt] = {}
         self._room: int | None = None
@@ -97,8 +98,8 @@ class RayWorkers:
     @property
     def _request(self) -> dict[str, float]:
         """What an evaluation asks of a node."""
-        gpus, memory = self._resources.gpus or 0.0, self._resources.memory or 0
-        request = {"CPU": self._resources.threads * processes_for(gpus), "GPU": gpus, "memory": memory}
+        cpus = self._resources.threads * processes_for(self._gpus)
+        request = {"CPU": cpus, "GPU": self._gpus, "memory": self._resources.memory or 0}
         return {name: amount for name, amount in request.items() if amount}
 
     def _has_grown(self) -> bool:
@@ -115,8 +116,7 @@ class RayWorkers:
             raise UserError(
                 f"{stamp.parent} cannot be written to: {error.strerror}. Make room there, or give another --storage."
             ) from error
-        gpus = self._resources.gpus or 0.0
-        assignment = Assignment(job, attempt.name, self._resources.memory, gpus, DEBUG in os.environ)
+        assignment = Assignment(job, attempt.name, self._resources.memory, self._gpus, DEBUG in os.environ)
         try:
             task, future = self._cluster.answer(partial(self._submitted, assignment))
         except BaseException:

@@ -3,6 +3,7 @@
 import re
 import sys
 from dataclasses import dataclass
+from typing import Final, Literal
 
 from search_spaces.errors import UserError
 
@@ -11,10 +12,14 @@ _BYTES = {"": 1, "B": 1}
 _BYTES |= {f"{prefix}{ending}": 1000**power for power, prefix in enumerate("kMGT", 1) for ending in ("", "B")}
 _BYTES |= {f"{prefix}iB": 1024**power for power, prefix in enumerate("KMGT", 1)}
 _CLUSTER = re.compile(r"ray://[^\s/:]+:\d{1,5}")
+_GPUS = re.compile(r"\d{1,6}(?:\.0*)?|0?\.\d+")
 _QUANTITY = re.compile(r"(\d{1,15}(?:\.\d{0,9})?)\s*([a-zA-Z]{0,3})")
 
 MOST_WORKERS = 10**3
 """Of one machine."""
+
+AUTO: Final = "auto"
+"""As many evaluations on each GPU as find room there, by what is measured of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +33,15 @@ class Resources:
         seconds: After so many an evaluation is ended; None lets it run.
         memory: Bytes that one may allocate beyond those that its process and its task begin with; None takes what there
             is. Linux's.
-        gpus: For each: a whole number, or a share of one; None is one where there are any, shared by surplus workers.
+        gpus: For each: a whole number, or a share of one, or AUTO; None is one where there are any, shared by surplus
+            workers.
     """
 
     workers: int | str | None = None
     threads: int = 1
     seconds: float | None = None
     memory: int | None = None
-    gpus: float | None = None
+    gpus: float | Literal["auto"] | None = None
 
 
 def resources_of(
@@ -43,7 +49,7 @@ def resources_of(
     threads: int,
     trial_timeout: str | float | None = None,
     trial_memory: str | float | None = None,
-    trial_gpus: float | None = None,
+    trial_gpus: float | str | None = None,
 ) -> Resources:
     """What was asked for: times are "90", "30m", "2h", memory "4G" or "4GiB". Raises UserError for what is neither."""
     memory = (
@@ -71,12 +77,14 @@ def workers_of(asked: int | str | None) -> int | str | None:
     return int(text)
 
 
-def gpus_of(asked: float | None) -> float | None:
-    """GPUs of an evaluation. Raises UserError where they are neither a whole number nor a share of one."""
-    if asked is None:
-        return None
-    if isinstance(asked, bool) or not (0 <= asked < 1 or (asked >= 1 and asked % 1 == 0)):
-        raise UserError(f"--trial-gpus must be a whole number, or a share of a GPU such as 0.5, got {asked!r}.")
+def gpus_of(asked: float | str | None) -> float | Literal["auto"] | None:
+    """GPUs of an evaluation. Raises UserError where they are neither a whole number, nor a share of one, nor AUTO."""
+    if asked is None or asked == AUTO:
+        return None if asked is None else AUTO
+    if not _GPUS.fullmatch(str(asked).strip()):
+        raise UserError(
+            f"--trial-gpus must be a whole number, a share of a GPU such as 0.5, or auto, got {asked!r:.40}."
+        )
     return float(asked)
 
 

@@ -9,7 +9,8 @@ import torch
 from nas.evaluation import evaluate, held_for
 from nas.jobs import EvaluationJob
 from nas.workers.local_processes import LocalProcesses
-from nas.workers.resources import Resources, fitting
+from nas.workers.resources import AUTO, Resources, fitting
+from nas.workers.shared_gpus import SharedGpus
 from results.row import Row
 from search_spaces.errors import UserError
 
@@ -71,16 +72,20 @@ def usual(gpus: float | None = None) -> int:
 
 
 def pool_of(resources: Resources, most: int, *, apart: bool = False) -> Workers:
-    """A Ray cluster; local processes for several workers, for limits, or to keep evaluations `apart`; or this process.
+    """A Ray cluster; GPUs that are shared; local processes for several workers, for limits, or to keep evaluations
+    `apart`; or this process.
 
     `most` is how many evaluations there are at most.
 
     Raises:
-        UserError: There are fewer GPUs than asked for, Ray is not installed, or the cluster is not there.
+        UserError: There are fewer GPUs than asked for, they do not say how busy they are, Ray is not installed, or the
+            cluster is not there.
     """
     if isinstance(resources.workers, str):
         return _on_ray(resources.workers, resources)
     gpus = resources.gpus
+    if gpus == AUTO:
+        return _on_shared_gpus(resources, most)
     room = usual(gpus)
     number = resources.workers or max(1, min(room, most))
     if gpus and number > room:
@@ -90,6 +95,15 @@ def pool_of(resources: Resources, most: int, *, apart: bool = False) -> Workers:
     if number > 1 or apart:
         return LocalProcesses(number, resources.seconds, resources.memory, gpus)
     return ThisProcess()
+
+
+def _on_shared_gpus(resources: Resources, most: int) -> Workers:
+    there = torch.cuda.device_count()
+    if not there:
+        raise UserError("--trial-gpus auto is for GPUs, and this machine has none. Leave it out.")
+    cores = joblib.cpu_count(only_physical_cores=True)
+    number = resources.workers or max(there, cores // resources.threads)
+    return SharedGpus(there, min(int(number), most), resources.seconds, resources.memory)
 
 
 def _on_ray(address: str, resources: Resources) -> Workers:

@@ -166,7 +166,7 @@ def test_one_evaluation_more_than_there_is_room_for_waits_and_what_it_wants_is_s
 ) -> None:
     workers: Any = pytest.importorskip("nas.workers.ray_workers")
     pool = object.__new__(workers.RayWorkers)
-    pool._resources, pool._room, room = Resources(), None, [2]
+    pool._resources, pool._gpus, pool._room, room = Resources(), 0.0, None, [2]
     pool._cluster = SimpleNamespace(room=lambda request: room[0])
     assert pool.capacity == 3
     room[0] = 0
@@ -181,7 +181,7 @@ def test_a_submission_that_fails_leaves_nothing_that_could_be_begun(assigned: As
         raise KeyboardInterrupt
 
     pool = object.__new__(workers.RayWorkers)
-    pool._resources, pool._running, pool._folder = Resources(), {}, str(tmp_path)
+    pool._resources, pool._gpus, pool._running, pool._folder = Resources(), 0.0, {}, str(tmp_path)
     pool._cluster = SimpleNamespace(answer=interrupted)
     before = sorted(tmp_path.iterdir())
     with pytest.raises(KeyboardInterrupt):

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 import torch
 
-from nas.workers import local_processes, workers
-from nas.workers.resources import Resources, fitting, resources_of
+from nas.workers import local_processes, shared_gpus, workers
+from nas.workers.gpu_load import GpuLoad
+from nas.workers.resources import AUTO, Resources, fitting, resources_of
 from nas.workers.workers import ThisProcess, pool_of
 from search_spaces.errors import UserError
 
@@ -71,7 +72,40 @@ def test_workers_that_are_neither_are_refused(asked: Any) -> None:
         resources_of(asked, 1)
 
 
-@pytest.mark.parametrize("gpus", [-1, 1.5, True, float("nan"), float("inf")])
-def test_gpus_are_whole_or_a_share_of_one(gpus: Any) -> None:
-    with pytest.raises(UserError, match=r"^--trial-gpus must be"):
+@pytest.mark.parametrize(
+    ("asked", "gpus"), [(None, None), (0, 0.0), (2, 2.0), ("2", 2.0), (0.5, 0.5), (" .25", 0.25), ("auto", "auto")]
+)
+def test_gpus_are_whole_or_a_share_of_one(asked: Any, gpus: Any) -> None:
+    assert resources_of(1, 1, trial_gpus=asked).gpus == gpus
+
+
+@pytest.mark.parametrize("gpus", [-1, 1.5, True, float("nan"), float("inf"), "", "all", "1e3", "1_0", "Auto"])
+def test_gpus_that_are_neither_are_refused(gpus: Any) -> None:
+    with pytest.raises(
+        UserError, match=r"^--trial-gpus must be a whole number, a share of a GPU such as 0\.5, or auto"
+    ):
         resources_of(1, 1, trial_gpus=gpus)
+
+
+def test_gpus_are_shared_where_there_are_any_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    with pytest.raises(UserError, match=r"^--trial-gpus auto is for GPUs, and this machine has none\. Leave it out\.$"):
+        pool_of(Resources(gpus=AUTO), 8)
+    pytest.importorskip("ray")
+    with pytest.raises(UserError, match=r"^--trial-gpus auto is for this machine's GPUs\."):
+        pool_of(Resources("ray", gpus=AUTO), 8)
+
+
+@pytest.mark.parametrize(
+    ("resources", "at_first", "at_most"),
+    [(Resources(gpus=AUTO), 3, 8), (Resources(gpus=AUTO, threads=4), 3, 3), (Resources(2, gpus=AUTO), 2, 2)],
+)
+def test_gpus_are_shared_by_no_more_than_cores_or_workers(
+    resources: Resources, at_first: int, at_most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+    monkeypatch.setattr(workers.joblib, "cpu_count", lambda only_physical_cores: 8)
+    monkeypatch.setattr(shared_gpus.SharedGpus.__init__, "__defaults__", (None, None, lambda gpu: GpuLoad(0.0, 0.0)))
+    pool = pool_of(resources, 100)
+    assert isinstance(pool, shared_gpus.SharedGpus)
+    assert (pool.capacity, pool._most) == (at_first, at_most)

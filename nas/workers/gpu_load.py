@@ -1,0 +1,52 @@
+"""How much of a GPU is in use, and whether one more evaluation finds room on it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from search_spaces.errors import UserError, reason_of
+
+MOST_USED = 0.9
+"""The share of a GPU's time, and of its memory, that evaluations are to take at most."""
+
+ENOUGH_LOADS = 30
+"""So many measurements, a second or more apart, have to be there before anything follows from them."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuLoad:
+    """What was in use of a GPU at a moment, whoever used it.
+
+    Attributes:
+        busy: The share of the last moments in which it computed anything.
+        memory: The share of its memory that was taken.
+    """
+
+    busy: float
+    memory: float
+
+
+def has_room_for_one_more(loads: Sequence[GpuLoad], running: int) -> bool:
+    """Whether one evaluation more finds room where these loads were measured while so many `running` ones were there.
+
+    It is taken to need as much as each of them: of the GPU's time on average, of its memory at the worst moment.
+    """
+    if len(loads) < ENOUGH_LOADS:
+        return False
+    busy = sum(load.busy for load in loads) / len(loads)
+    memory = max(load.memory for load in loads)
+    return max(busy, memory) * (running + 1) / running <= MOST_USED
+
+
+def read_load(gpu: int) -> GpuLoad:
+    """The load of a GPU, by its number among those that this process sees. Raises UserError where NVML does not say."""
+    try:
+        total = torch.cuda.get_device_properties(gpu).total_memory
+        return GpuLoad(torch.cuda.utilization(gpu) / 100, torch.cuda.device_memory_used(gpu) / total)
+    except ModuleNotFoundError:
+        raise UserError('--trial-gpus auto measures by NVML: pip install ".[gpu]"') from None
+    except Exception as error:  # NVML's own have no class in common with Python's, and a MIG slice says no times
+        raise UserError(
+            f"--trial-gpus auto needs how busy GPU {gpu} is, and NVML says: {reason_of(error)}. Give a share: 0.5."
+        ) from None

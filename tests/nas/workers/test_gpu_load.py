@@ -1,0 +1,61 @@
+"""Whether one evaluation more finds room on a GPU, and what is said where that cannot be known."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from nas.workers.gpu_load import ENOUGH_LOADS, GpuLoad, has_room_for_one_more, read_load
+from search_spaces.errors import UserError
+
+
+@pytest.mark.parametrize(
+    ("busy", "memory", "running", "room"),
+    [
+        (0.3, 0.1, 1, True),
+        (0.45, 0.1, 1, True),
+        (0.46, 0.1, 1, False),  # two would be busy for 0.92 of the time
+        (0.1, 0.5, 1, False),  # and would take all the memory
+        (0.6, 0.2, 2, True),
+        (0.62, 0.2, 2, False),
+        (0.0, 0.8, 8, True),
+        (0.0, 0.81, 8, False),
+        (1.0, 0.1, 4, False),
+    ],
+)
+def test_one_more_needs_as_much_as_each_of_those_there(busy: float, memory: float, running: int, room: bool) -> None:
+    assert has_room_for_one_more([GpuLoad(busy, memory)] * ENOUGH_LOADS, running) is room
+
+
+def test_time_is_taken_on_average_and_memory_at_its_worst_moment() -> None:
+    idle, full = [GpuLoad(0.0, 0.1)] * ENOUGH_LOADS, [GpuLoad(1.0, 0.1)]
+    assert has_room_for_one_more([*idle, *full], 1)
+    assert not has_room_for_one_more([*idle, GpuLoad(0.0, 0.6)], 1)
+
+
+def test_nothing_follows_from_few_measurements() -> None:
+    assert not has_room_for_one_more([GpuLoad(0.0, 0.0)] * (ENOUGH_LOADS - 1), 1)
+
+
+def test_a_load_is_of_the_gpu_with_that_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "utilization", lambda gpu: 10 * gpu)
+    monkeypatch.setattr(torch.cuda, "device_memory_used", lambda gpu: 2 * gpu)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda gpu: SimpleNamespace(total_memory=8 * gpu))
+    assert read_load(3) == GpuLoad(0.3, 0.25)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ModuleNotFoundError("nvidia-ml-py"), r'^--trial-gpus auto measures by NVML: pip install "\.\[gpu\]"$'),
+        (RuntimeError("Not Supported"), r"^--trial-gpus auto needs how busy GPU 0 is, .*Not Supported.* a share: 0\.5"),
+    ],
+)
+def test_a_gpu_that_does_not_say_is_a_line(error: Exception, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(gpu: int) -> Any:
+        raise error
+
+    monkeypatch.setattr(torch.cuda, "get_device_properties", fails)
+    with pytest.raises(UserError, match=said):
+        read_load(0)

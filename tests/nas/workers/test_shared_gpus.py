@@ -1,0 +1,142 @@
+"""Evaluations that share GPUs: how many, where, and that what is found does not depend on what runs beside it."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from nas.jobs import EvaluationJob, blank_row
+from nas.workers import gpu_load, shared_gpus
+from nas.workers.gpu_load import GpuLoad
+from nas.workers.shared_gpus import SharedGpus
+from nas.workers.workers import ThisProcess
+from results.row import Row
+from toy_rows import LITTLE
+from toy_searches import TOYS
+
+JOB = EvaluationJob(task=f"{TOYS}:Toy", architecture=LITTLE, preset="smoke")
+
+
+def jobs(number: int) -> list[EvaluationJob]:
+    return [replace(JOB, seed=seed, identity=str(seed)) for seed in range(number)]
+
+
+class Scripted:
+    """Processes on a GPU of which one evaluation ends whenever it is asked, the first that was begun first."""
+
+    def __init__(self, *arguments: Any) -> None:
+        self.running: list[tuple[EvaluationJob, int]] = []
+        self.lately: list[int] = []  # where evaluations ran until one of them ended
+        self.begun: list[tuple[str, int]] = []
+        self.emptied: list[int] = []
+        self.outcome: Callable[[EvaluationJob, int], str | None] = lambda job, beside: None
+
+    def submit(self, job: EvaluationJob, place: int) -> None:
+        self.running.append((job, place))
+        self.begun.append((job.identity, place))
+
+    def end_idle(self, place: int) -> None:
+        self.emptied.append(place)
+
+    def collect(self, patience: float) -> list[tuple[EvaluationJob, Row]]:
+        self.lately = [place for _, place in self.running]
+        job, place = self.running.pop(0)
+        error = self.outcome(job, sum(where == place for _, where in self.running))
+        return [(job, replace(blank_row(job), status="failed" if error else "complete", error=error))]
+
+
+@pytest.fixture
+def scripted(monkeypatch: pytest.MonkeyPatch) -> Scripted:
+    processes = Scripted()
+    monkeypatch.setattr(shared_gpus, "LocalProcesses", lambda *arguments: processes)
+    monkeypatch.setattr(shared_gpus, "TICK_S", 0.0)
+    monkeypatch.setattr(gpu_load, "ENOUGH_LOADS", 1)
+    return processes
+
+
+def all_of(pool: SharedGpus, waiting: list[EvaluationJob]) -> tuple[list[tuple[str, str | None]], list[int]]:
+    """Identity and error of each Row as it comes, and how many ran at once."""
+    waiting, running, ended, at_once = list(waiting), 0, [], []
+    while waiting or running:
+        while waiting and running < pool.capacity:
+            pool.submit(waiting.pop(0))
+            running += 1
+        at_once.append(running)
+        found = pool.collect()
+        running -= len(found)
+        ended += [(job.identity, row.error) for job, row in found]
+    return ended, at_once
+
+
+def test_each_gpu_has_one_at_first_and_as_many_as_find_room(scripted: Scripted) -> None:
+    busy = 0.2  # of its time, for each evaluation that runs there
+    pool = SharedGpus(2, 100, read=lambda gpu: GpuLoad(busy * scripted.lately.count(gpu), 0.0))
+    ended, at_once = all_of(pool, jobs(60))
+    assert at_once[0] == 2
+    assert scripted.begun[:2] == [("0", 0), ("1", 1)]
+    assert len(ended) == len(set(ended)) == 60
+    assert max(at_once) == 8  # four on each take 0.8 of its time, five would take all
+
+
+def test_a_gpu_that_is_busy_is_not_shared(scripted: Scripted) -> None:
+    _, at_once = all_of(SharedGpus(1, 100, read=lambda gpu: GpuLoad(0.8, 0.0)), jobs(10))
+    assert set(at_once) == {1}
+
+
+def test_there_are_never_more_than_asked_for(scripted: Scripted) -> None:
+    _, at_once = all_of(SharedGpus(2, 3, read=lambda gpu: GpuLoad(0.0, 0.0)), jobs(30))
+    assert max(at_once) == 3
+
+
+def test_what_runs_out_of_memory_beside_others_goes_again_by_itself(
+    scripted: Scripted, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scripted.outcome = lambda job, beside: "out-of-memory: CUDA" if job.identity == "20" and beside else None
+    ended, at_once = all_of(SharedGpus(1, 4, read=lambda gpu: GpuLoad(0.0, 0.0)), jobs(40))
+    assert sorted(ended) == sorted((job.identity, None) for job in jobs(40))
+    assert [identity for identity, _ in scripted.begun].count("20") == 2
+    assert scripted.emptied == [0]
+    assert max(at_once) == 4
+    assert at_once[-10] == 3  # and never again as many as did not find room together
+    assert "out of memory beside others on GPU 0, which has 3 at most from now on" in capsys.readouterr().err
+
+
+def test_what_runs_out_of_memory_by_itself_has_failed(scripted: Scripted) -> None:
+    scripted.outcome = lambda job, beside: "out-of-memory: CUDA" if job.identity in {"3", "7"} else None
+    ended, _ = all_of(SharedGpus(1, 2, read=lambda gpu: GpuLoad(0.0, 0.0)), jobs(10))
+    failed = {identity for identity, error in ended if error}
+    assert failed == {"3", "7"}
+    assert len(ended) == 10
+    begun = [identity for identity, _ in scripted.begun]
+    assert (begun.count("3"), len(begun)) == (2, 11)  # beside another and by itself; 7 was by itself to begin with
+
+
+def test_another_failure_counts_as_it_is(scripted: Scripted) -> None:
+    scripted.outcome = lambda job, beside: "ValueError: no" if job.identity == "5" else None
+    ended, _ = all_of(SharedGpus(1, 4, read=lambda gpu: GpuLoad(0.0, 0.0)), jobs(10))
+    assert ("5", "ValueError: no") in ended
+    assert len(scripted.begun) == 10
+
+
+def test_what_is_found_is_what_one_process_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_gpus, "TICK_S", 0.0)
+    monkeypatch.setattr(gpu_load, "ENOUGH_LOADS", 1)
+    wanted, found = jobs(6), {}
+    with ThisProcess() as alone:
+        for job in wanted:
+            alone.submit(job)
+            ((_, row),) = alone.collect()
+            found[job.identity] = row
+    shared = {}
+    with SharedGpus(1, 3, read=lambda gpu: GpuLoad(0.1, 0.1)) as pool:
+        waiting, most = list(wanted), 0
+        while len(shared) < len(wanted):
+            while waiting and len(wanted) - len(waiting) - len(shared) < pool.capacity:
+                pool.submit(waiting.pop(0))
+            most = max(most, len(wanted) - len(waiting) - len(shared))
+            shared.update({job.identity: row for job, row in pool.collect()})
+    assert most > 1
+    assert {name: (row.metrics, row.test, row.status) for name, row in shared.items()} == {
+        name: (row.metrics, row.test, row.status) for name, row in found.items()
+    }
