@@ -60,6 +60,19 @@ def test_a_task_may_have_its_data_loaded_by_processes_of_its_own() -> None:
     assert (row.status, row.error) == ("complete", None)
 
 
+def test_a_place_has_processes_of_its_own() -> None:
+    with local_processes.LocalProcesses(0) as processes:
+        for place in (0, 1, 0, 1):
+            processes.submit(JOB, place)
+            ((_, row),) = processes.collect()
+            assert (row.status, row.error) == ("complete", None)
+        assert [process.place for process in processes._processes] == [0, 1]
+        first, second = (process.pool for process in processes._processes)
+        processes.end_idle(1)
+        assert processes._processes[0].pool is first
+        assert processes._processes[1].pool is not second
+
+
 def test_data_that_do_not_fit_fail_their_trial_and_not_the_search() -> None:
     attempt: Any = Attempt()
     row, same = local_processes._outcome(failed(MemoryError()), attempt)

@@ -30,6 +30,7 @@ class Scripted:
         self.lately: list[int] = []  # where evaluations ran until one of them ended
         self.begun: list[tuple[str, int]] = []
         self.emptied: list[int] = []
+        self.quiet = 0  # so many seconds pass without an end
         self.outcome: Callable[[EvaluationJob, int], str | None] = lambda job, beside: None
 
     def submit(self, job: EvaluationJob, place: int) -> None:
@@ -40,6 +41,9 @@ class Scripted:
         self.emptied.append(place)
 
     def collect(self, patience: float) -> list[tuple[EvaluationJob, Row]]:
+        if self.quiet:
+            self.quiet -= 1
+            return []
         self.lately = [place for _, place in self.running]
         job, place = self.running.pop(0)
         error = self.outcome(job, sum(where == place for _, where in self.running))
@@ -84,6 +88,19 @@ def test_a_gpu_that_is_busy_is_not_shared(scripted: Scripted) -> None:
     assert set(at_once) == {1}
 
 
+def test_room_that_has_come_up_is_said_before_anything_ends(scripted: Scripted) -> None:
+    pool, (first, second, third, fourth) = SharedGpus(2, 4, read=lambda gpu: GpuLoad(0.0, 0.0)), jobs(4)
+    for job in (first, second):
+        pool.submit(job)
+    scripted.quiet = 3
+    assert pool.capacity == 2
+    assert pool.collect() == []
+    assert pool.capacity == 4
+    for job in (third, fourth):
+        pool.submit(job)
+    assert scripted.begun == [("0", 0), ("1", 1), ("2", 0), ("3", 1)]  # each on the one that has the least to do
+
+
 def test_there_are_never_more_than_asked_for(scripted: Scripted) -> None:
     _, at_once = all_of(SharedGpus(2, 3, read=lambda gpu: GpuLoad(0.0, 0.0)), jobs(30))
     assert max(at_once) == 3
@@ -95,7 +112,9 @@ def test_what_runs_out_of_memory_beside_others_goes_again_by_itself(
     scripted.outcome = lambda job, beside: "out-of-memory: CUDA" if job.identity == "20" and beside else None
     ended, at_once = all_of(SharedGpus(1, 4, read=lambda gpu: GpuLoad(0.0, 0.0)), jobs(40))
     assert sorted(ended) == sorted((job.identity, None) for job in jobs(40))
-    assert [identity for identity, _ in scripted.begun].count("20") == 2
+    begun = [identity for identity, _ in scripted.begun]
+    assert begun[20:26] == ["20", "21", "22", "23", "20", "24"]  # nothing takes the room that it waits for
+    assert len(begun) == 41
     assert scripted.emptied == [0]
     assert max(at_once) == 4
     assert at_once[-10] == 3  # and never again as many as did not find room together

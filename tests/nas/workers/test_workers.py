@@ -97,15 +97,20 @@ def test_gpus_are_shared_where_there_are_any_here(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(
-    ("resources", "at_first", "at_most"),
-    [(Resources(gpus=AUTO), 3, 8), (Resources(gpus=AUTO, threads=4), 3, 3), (Resources(2, gpus=AUTO), 2, 2)],
+    ("resources", "trials", "at_first", "at_most"),
+    [
+        (Resources(gpus=AUTO), 100, 3, 8),
+        (Resources(gpus=AUTO, threads=4), 100, 3, 3),
+        (Resources(2, gpus=AUTO), 100, 2, 2),
+        (Resources(gpus=AUTO), 2, 2, 2),
+    ],
 )
-def test_gpus_are_shared_by_no_more_than_cores_or_workers(
-    resources: Resources, at_first: int, at_most: int, monkeypatch: pytest.MonkeyPatch
+def test_gpus_are_shared_by_no_more_than_cores_workers_or_evaluations(
+    resources: Resources, trials: int, at_first: int, at_most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
     monkeypatch.setattr(workers.joblib, "cpu_count", lambda only_physical_cores: 8)
     monkeypatch.setattr(shared_gpus.SharedGpus.__init__, "__defaults__", (None, None, lambda gpu: GpuLoad(0.0, 0.0)))
-    pool = pool_of(resources, 100)
+    pool = pool_of(resources, trials)
     assert isinstance(pool, shared_gpus.SharedGpus)
     assert (pool.capacity, pool._most) == (at_first, at_most)
