@@ -89,7 +89,7 @@ def test_a_gpu_that_is_busy_is_not_shared(scripted: Scripted) -> None:
 
 
 def test_room_that_has_come_up_is_said_before_anything_ends(scripted: Scripted) -> None:
-    pool, (first, second, third, fourth) = SharedGpus(2, 4, read=lambda gpu: GpuLoad(0.0, 0.0)), jobs(4)
+    pool, (first, second, third, fourth, fifth) = SharedGpus(2, 4, read=lambda gpu: GpuLoad(0.0, 0.0)), jobs(5)
     for job in (first, second):
         pool.submit(job)
     scripted.quiet = 3
@@ -98,7 +98,12 @@ def test_room_that_has_come_up_is_said_before_anything_ends(scripted: Scripted) 
     assert pool.capacity == 4
     for job in (third, fourth):
         pool.submit(job)
-    assert scripted.begun == [("0", 0), ("1", 1), ("2", 0), ("3", 1)]  # each on the one that has the least to do
+    assert scripted.begun == [("0", 0), ("1", 1), ("2", 0), ("3", 1)]
+    scripted.running.sort(key=lambda one: -one[1])
+    for _ in range(3):  # both on GPU 1, and one of the two on GPU 0
+        pool.collect()
+    pool.submit(fifth)
+    assert scripted.begun[-1] == ("4", 1)  # on the one that has the least to do
 
 
 def test_there_are_never_more_than_asked_for(scripted: Scripted) -> None:
