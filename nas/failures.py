@@ -22,6 +22,9 @@ _SAID = (
 )
 """What torch, its libraries and the operating system say, in small letters, where memory is short."""
 
+_ON_GPUS = ("cuda", "cublas", "cudnn")
+"""Who says so, in small letters, where it is a GPU's."""
+
 
 def reason_of_failure(error: BaseException) -> str:
     """An error as `search_spaces.errors.reason_of` has it, behind "out-of-memory:" where that is what it was."""
@@ -29,12 +32,19 @@ def reason_of_failure(error: BaseException) -> str:
     return f"{OUT_OF_MEMORY}: {said}" if _is_out_of_memory(error) else said
 
 
+def ran_out_of_gpu_memory(row: Row) -> bool:
+    """Whether an evaluation failed for lack of a GPU's memory, and not of the host's."""
+    error = (row.error or "").lower()
+    return row.status == "failed" and error.startswith(OUT_OF_MEMORY) and any(name in error for name in _ON_GPUS)
+
+
 def clean_up(row: Row) -> None:
-    """Give back what a training that ran out of memory has left, so that the next one has all there is."""
-    if (row.error or "").startswith(OUT_OF_MEMORY):
+    """Give back what an evaluation has left of a GPU, which others may share, and of memory where it ran out of it."""
+    on_gpu = torch.cuda.is_initialized()
+    if on_gpu or (row.error or "").startswith(OUT_OF_MEMORY):
         gc.collect()
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
+    if on_gpu:
+        torch.cuda.empty_cache()
 
 
 def _is_out_of_memory(error: BaseException) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import torch
 
+from nas.nvml import handle_of
 from nas.profiling.timing import synchronise
 
 WINDOW_S = 5.0
@@ -20,9 +21,7 @@ def energy_of(call: Callable[[], None], device: torch.device, window_s: float = 
     except ImportError:
         return None, 'energy needs NVML: pip install ".[gpu]"'
     try:
-        pynvml.nvmlInit()
-        handle = pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{torch.cuda.get_device_properties(device).uuid}")
-        read = pynvml.nvmlDeviceGetTotalEnergyConsumption
+        handle, read = handle_of(device), pynvml.nvmlDeviceGetTotalEnergyConsumption
         synchronise(device)
         before, start, calls = read(handle), time.perf_counter(), 0
         while time.perf_counter() - start < window_s:

@@ -1,10 +1,9 @@
 """How much of a GPU is in use, and whether one more evaluation finds room on it."""
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 
-import torch
-
+from nas.nvml import handle_of
 from search_spaces.errors import UserError, reason_of
 
 MOST_USED = 0.9
@@ -27,7 +26,7 @@ class GpuLoad:
     memory: float
 
 
-def has_room_for_one_more(loads: Sequence[GpuLoad], running: int) -> bool:
+def has_room_for_one_more(loads: Collection[GpuLoad], running: int) -> bool:
     """Whether one evaluation more finds room where these loads were measured while so many `running` ones were there.
 
     It is taken to need as much as each of them: of the GPU's time on average, of its memory at the worst moment.
@@ -42,11 +41,14 @@ def has_room_for_one_more(loads: Sequence[GpuLoad], running: int) -> bool:
 def read_load(gpu: int) -> GpuLoad:
     """The load of a GPU, by its number among those that this process sees. Raises UserError where NVML does not say."""
     try:
-        total = torch.cuda.get_device_properties(gpu).total_memory
-        return GpuLoad(torch.cuda.utilization(gpu) / 100, torch.cuda.device_memory_used(gpu) / total)
-    except ModuleNotFoundError:
+        import pynvml
+
+        handle = handle_of(gpu)
+        memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
+        return GpuLoad(pynvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100, memory.used / memory.total)
+    except ImportError:
         raise UserError('--trial-gpus auto measures by NVML: pip install ".[gpu]"') from None
-    except Exception as error:  # NVML's own have no class in common with Python's, and a MIG slice says no times
+    except Exception as error:  # NVML's own has no name where it is not installed; a MIG slice tells no times
         raise UserError(
             f"--trial-gpus auto needs how busy GPU {gpu} is, and NVML says: {reason_of(error)}. Give a share: 0.5."
         ) from None

@@ -143,7 +143,7 @@ class _Attempt:
 
 
 class OneProcess:
-    """A pool of one process, at one place among the workers: those share the GPUs evenly."""
+    """A pool of one process, at one place: places take the GPUs by turns, and several processes may be at one."""
 
     def __init__(self, place: int, memory: int | None, gpus: float | None) -> None:
         self.place, self._memory, self._gpus = place, memory, gpus

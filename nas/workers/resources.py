@@ -79,8 +79,10 @@ def workers_of(asked: int | str | None) -> int | str | None:
 
 def gpus_of(asked: float | str | None) -> float | Literal["auto"] | None:
     """GPUs of an evaluation. Raises UserError where they are neither a whole number, nor a share of one, nor AUTO."""
-    if asked is None or asked == AUTO:
-        return None if asked is None else AUTO
+    if asked is None:
+        return None
+    if str(asked).strip() == AUTO:
+        return AUTO
     if not _GPUS.fullmatch(str(asked).strip()):
         raise UserError(
             f"--trial-gpus must be a whole number, a share of a GPU such as 0.5, or auto, got {asked!r:.40}."

@@ -5,7 +5,8 @@ import errno
 import pytest
 import torch
 
-from nas.failures import reason_of_failure
+from nas.failures import ran_out_of_gpu_memory, reason_of_failure
+from toy_rows import a_row
 
 
 @pytest.mark.parametrize(
@@ -21,6 +22,25 @@ from nas.failures import reason_of_failure
 )
 def test_memory_that_was_short_is_said(error: BaseException) -> None:
     assert reason_of_failure(error).startswith(f"out-of-memory: {type(error).__name__}")
+
+
+@pytest.mark.parametrize(
+    ("error", "of_a_gpu"),
+    [
+        (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB"), True),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"), True),
+        (RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"), True),
+        (MemoryError(), False),
+        (
+            RuntimeError("[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory"),
+            False,
+        ),
+        (RuntimeError("CUDA error: an illegal memory access was encountered"), False),
+    ],
+)
+def test_a_gpus_memory_is_told_from_the_hosts(error: BaseException, of_a_gpu: bool) -> None:
+    assert ran_out_of_gpu_memory(a_row(status="failed", error=reason_of_failure(error))) is of_a_gpu
+    assert not ran_out_of_gpu_memory(a_row())
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Whether one evaluation more finds room on a GPU, and what is said where that cannot be known."""
 
+import sys
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import torch
@@ -38,24 +38,35 @@ def test_nothing_follows_from_few_measurements() -> None:
     assert not has_room_for_one_more([GpuLoad(0.0, 0.0)] * (ENOUGH_LOADS - 1), 1)
 
 
-def test_a_load_is_of_the_gpu_with_that_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "utilization", lambda gpu: 10 * gpu)
-    monkeypatch.setattr(torch.cuda, "device_memory_used", lambda gpu: 2 * gpu)
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda gpu: SimpleNamespace(total_memory=8 * gpu))
-    assert read_load(3) == GpuLoad(0.3, 0.25)
+@pytest.fixture
+def nvml(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """Three GPUs, which NVML counts from the last one on."""
+    library = SimpleNamespace(
+        nvmlInit=lambda: None,
+        nvmlDeviceGetHandleByUUID={f"GPU-uuid-{gpu}": gpu for gpu in range(3)}.__getitem__,
+        nvmlDeviceGetMemoryInfo=lambda gpu: SimpleNamespace(used=10 * gpu, total=40),
+        nvmlDeviceGetUtilizationRates=lambda gpu: SimpleNamespace(gpu=30 * gpu),
+    )
+    monkeypatch.setitem(sys.modules, "pynvml", library)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda gpu: SimpleNamespace(uuid=f"uuid-{gpu}"))
+    return library
 
 
-@pytest.mark.parametrize(
-    ("error", "said"),
-    [
-        (ModuleNotFoundError("nvidia-ml-py"), r'^--trial-gpus auto measures by NVML: pip install "\.\[gpu\]"$'),
-        (RuntimeError("Not Supported"), r"^--trial-gpus auto needs how busy GPU 0 is, .*Not Supported.* a share: 0\.5"),
-    ],
-)
-def test_a_gpu_that_does_not_say_is_a_line(error: Exception, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(gpu: int) -> Any:
-        raise error
+@pytest.mark.usefixtures("nvml")
+def test_a_load_is_of_the_gpu_with_that_number() -> None:
+    assert [read_load(gpu) for gpu in range(3)] == [GpuLoad(0.0, 0.0), GpuLoad(0.3, 0.25), GpuLoad(0.6, 0.5)]
 
-    monkeypatch.setattr(torch.cuda, "get_device_properties", fails)
-    with pytest.raises(UserError, match=said):
+
+def test_a_gpu_that_does_not_say_is_a_line(nvml: SimpleNamespace) -> None:
+    def refuse(gpu: int) -> None:
+        raise RuntimeError("Not Supported")
+
+    nvml.nvmlDeviceGetUtilizationRates = refuse
+    with pytest.raises(UserError, match=r"^--trial-gpus auto needs how busy GPU 0 is, .*Not Supported.* a share: 0\.5"):
+        read_load(0)
+
+
+def test_without_nvml_a_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    with pytest.raises(UserError, match=r'^--trial-gpus auto measures by NVML: pip install "\.\[gpu\]"$'):
         read_load(0)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from nas.workers.gpu_load import GpuLoad
 from nas.workers.shared_gpus import SharedGpus
 from nas.workers.workers import ThisProcess
 from results.row import Row
+from search_spaces.errors import UserError
 from toy_rows import LITTLE
 from toy_searches import TOYS
 
@@ -22,12 +24,25 @@ def jobs(number: int) -> list[EvaluationJob]:
     return [replace(JOB, seed=seed, identity=str(seed)) for seed in range(number)]
 
 
+def at_every_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have loads measured at every look, of evaluations that train at once, and one load be enough."""
+    monkeypatch.setattr(shared_gpus, "TICK_S", 0.0)
+    monkeypatch.setattr(shared_gpus, "STARTING_S", 0.0)
+    monkeypatch.setattr(gpu_load, "ENOUGH_LOADS", 1)
+
+
+def idle(gpu: int) -> GpuLoad:
+    """What a GPU says that nothing is on."""
+    return GpuLoad(0.0, 0.0)
+
+
 class Scripted:
     """Processes on a GPU of which one evaluation ends whenever it is asked, the first that was begun first."""
 
     def __init__(self, *arguments: Any) -> None:
         self.running: list[tuple[EvaluationJob, int]] = []
         self.lately: list[int] = []  # where evaluations ran until one of them ended
+        self.looks: list[list[int]] = []  # the same, at every end
         self.begun: list[tuple[str, int]] = []
         self.emptied: list[int] = []
         self.quiet = 0  # so many seconds pass without an end
@@ -45,6 +60,7 @@ class Scripted:
             self.quiet -= 1
             return []
         self.lately = [place for _, place in self.running]
+        self.looks.append(self.lately)
         job, place = self.running.pop(0)
         error = self.outcome(job, sum(where == place for _, where in self.running))
         return [(job, replace(blank_row(job), status="failed" if error else "complete", error=error))]
@@ -54,8 +70,7 @@ class Scripted:
 def scripted(monkeypatch: pytest.MonkeyPatch) -> Scripted:
     processes = Scripted()
     monkeypatch.setattr(shared_gpus, "LocalProcesses", lambda *arguments: processes)
-    monkeypatch.setattr(shared_gpus, "TICK_S", 0.0)
-    monkeypatch.setattr(gpu_load, "ENOUGH_LOADS", 1)
+    at_every_look(monkeypatch)
     return processes
 
 
@@ -89,7 +104,7 @@ def test_a_gpu_that_is_busy_is_not_shared(scripted: Scripted) -> None:
 
 
 def test_room_that_has_come_up_is_said_before_anything_ends(scripted: Scripted) -> None:
-    pool, (first, second, third, fourth, fifth) = SharedGpus(2, 4, read=lambda gpu: GpuLoad(0.0, 0.0)), jobs(5)
+    pool, (first, second, third, fourth, fifth) = SharedGpus(2, 4, read=idle), jobs(5)
     for job in (first, second):
         pool.submit(job)
     scripted.quiet = 3
@@ -107,45 +122,104 @@ def test_room_that_has_come_up_is_said_before_anything_ends(scripted: Scripted) 
 
 
 def test_there_are_never_more_than_asked_for(scripted: Scripted) -> None:
-    _, at_once = all_of(SharedGpus(2, 3, read=lambda gpu: GpuLoad(0.0, 0.0)), jobs(30))
+    _, at_once = all_of(SharedGpus(2, 3, read=idle), jobs(30))
     assert max(at_once) == 3
+
+
+CROWDED = "out-of-memory: OutOfMemoryError: CUDA out of memory."
 
 
 def test_what_runs_out_of_memory_beside_others_goes_again_by_itself(
     scripted: Scripted, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    scripted.outcome = lambda job, beside: "out-of-memory: CUDA" if job.identity == "20" and beside else None
-    ended, at_once = all_of(SharedGpus(1, 4, read=lambda gpu: GpuLoad(0.0, 0.0)), jobs(40))
+    scripted.outcome = lambda job, beside: CROWDED if job.identity == "20" and beside else None
+    ended, at_once = all_of(SharedGpus(1, 4, read=idle), jobs(40))
     assert sorted(ended) == sorted((job.identity, None) for job in jobs(40))
     begun = [identity for identity, _ in scripted.begun]
     assert begun[20:26] == ["20", "21", "22", "23", "20", "24"]  # nothing takes the room that it waits for
     assert len(begun) == 41
     assert scripted.emptied == [0]
     assert max(at_once) == 4
-    assert at_once[-10] == 3  # and never again as many as did not find room together
-    assert "out of memory beside others on GPU 0, which has 3 at most from now on" in capsys.readouterr().err
+    assert max(at_once[-12:]) == 3  # and never again as many as did not find room together
+    said = capsys.readouterr().err
+    assert "out of memory beside others on GPU 0. It goes again there by itself." in said
+    assert said.count("GPU 0 has 3 at once from now on") == 1
 
 
-def test_what_runs_out_of_memory_by_itself_has_failed(scripted: Scripted) -> None:
-    scripted.outcome = lambda job, beside: "out-of-memory: CUDA" if job.identity in {"3", "7"} else None
-    ended, _ = all_of(SharedGpus(1, 2, read=lambda gpu: GpuLoad(0.0, 0.0)), jobs(10))
-    failed = {identity for identity, error in ended if error}
-    assert failed == {"3", "7"}
-    assert len(ended) == 10
+def test_several_of_one_crowd_are_one_lesson(scripted: Scripted) -> None:
+    scripted.outcome = lambda job, beside: CROWDED if job.identity in {"20", "21", "22"} and beside else None
+    ended, at_once = all_of(SharedGpus(1, 4, read=idle), jobs(40))
+    assert sorted(ended) == sorted((job.identity, None) for job in jobs(40))
     begun = [identity for identity, _ in scripted.begun]
-    assert (begun.count("3"), len(begun)) == (2, 11)  # beside another and by itself; 7 was by itself to begin with
+    assert begun[20:28] == ["20", "21", "22", "23", "20", "21", "22", "24"]
+    assert max(at_once[-12:]) == 3
 
 
-def test_another_failure_counts_as_it_is(scripted: Scripted) -> None:
-    scripted.outcome = lambda job, beside: "ValueError: no" if job.identity == "5" else None
-    ended, _ = all_of(SharedGpus(1, 4, read=lambda gpu: GpuLoad(0.0, 0.0)), jobs(10))
-    assert ("5", "ValueError: no") in ended
+def test_what_does_not_fit_by_itself_has_failed_and_says_nothing_of_the_crowd(scripted: Scripted) -> None:
+    scripted.outcome = lambda job, beside: CROWDED if job.identity in {"3", "7"} else None
+    ended, at_once = all_of(SharedGpus(1, 2, read=idle), jobs(20))
+    assert {identity for identity, error in ended if error} == {"3", "7"}
+    assert (len(ended), len(scripted.begun)) == (20, 22)
+    assert at_once[-5] == 2
+
+
+def test_where_nothing_was_shared_nothing_goes_again(scripted: Scripted) -> None:
+    scripted.outcome = lambda job, beside: CROWDED if job.identity == "3" else None
+    ended, _ = all_of(SharedGpus(1, 1, read=idle), jobs(10))
+    assert ("3", CROWDED) in ended
     assert len(scripted.begun) == 10
 
 
+def test_one_gpu_empties_for_what_it_had_no_room_for_and_the_other_goes_on(scripted: Scripted) -> None:
+    scripted.outcome = lambda job, beside: CROWDED if job.identity == "10" and beside else None
+    ended, _ = all_of(SharedGpus(2, 4, read=idle), jobs(30))
+    assert len(ended) == len({identity for identity, error in ended if not error}) == 30
+    (first, where), (again, there) = (one for one in scripted.begun if one[0] == "10")
+    assert (first, where) == (again, there)
+    assert scripted.emptied == [where]
+    assert max(sum(place == there for place in places) for places in scripted.looks[-6:]) == 1
+    assert max(sum(place != there for place in places) for places in scripted.looks[-12:]) == 3
+
+
+@pytest.mark.parametrize("error", ["out-of-memory: MemoryError", "ValueError: no", "timed-out: CUDA"])
+def test_another_failure_counts_as_it_is(error: str, scripted: Scripted) -> None:
+    scripted.outcome = lambda job, beside: error if job.identity == "5" else None
+    ended, _ = all_of(SharedGpus(1, 4, read=idle), jobs(10))
+    assert ("5", error) in ended
+    assert len(scripted.begun) == 10
+
+
+def test_a_gpu_that_says_nothing_any_more_stays_as_it_is(
+    scripted: Scripted, capsys: pytest.CaptureFixture[str]
+) -> None:
+    looks = []
+
+    def read(gpu: int) -> GpuLoad:
+        looks.append(gpu)
+        if len(looks) == 4:
+            raise UserError("NVML is gone.")
+        return idle(gpu)
+
+    ended, at_once = all_of(SharedGpus(1, 8, read=read), jobs(30))
+    assert len(ended) == 30
+    assert (max(at_once), len(looks)) == (3, 4)
+    assert "NVML is gone. Until the end it has 3 at once, as now." in capsys.readouterr().err
+
+
+def test_what_has_not_begun_to_train_tells_nothing_of_room(
+    scripted: Scripted, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(shared_gpus, "STARTING_S", 1000.0)
+    pool, job = SharedGpus(1, 8, read=idle), replace(JOB, identity="0", folder=str(tmp_path))
+    pool.submit(job)
+    scripted.quiet = 5
+    assert (pool.collect(patience=0.0), pool.capacity) == ([], 1)
+    (tmp_path / "steps").write_text("1 10\n")
+    assert (pool.collect(patience=0.0), pool.capacity) == ([], 2)
+
+
 def test_what_is_found_is_what_one_process_finds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared_gpus, "TICK_S", 0.0)
-    monkeypatch.setattr(gpu_load, "ENOUGH_LOADS", 1)
+    at_every_look(monkeypatch)
     wanted, found = jobs(6), {}
     with ThisProcess() as alone:
         for job in wanted:

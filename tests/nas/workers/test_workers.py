@@ -1,14 +1,16 @@
 """Workers: how many, where, and which GPUs each of them has."""
 
 import os
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
 
-from nas.workers import local_processes, shared_gpus, workers
+from nas.workers import local_processes, workers
 from nas.workers.gpu_load import GpuLoad
 from nas.workers.resources import AUTO, Resources, fitting, resources_of
+from nas.workers.shared_gpus import SharedGpus
 from nas.workers.workers import ThisProcess, pool_of
 from search_spaces.errors import UserError
 
@@ -73,7 +75,7 @@ def test_workers_that_are_neither_are_refused(asked: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "gpus"), [(None, None), (0, 0.0), (2, 2.0), ("2", 2.0), (0.5, 0.5), (" .25", 0.25), ("auto", "auto")]
+    ("asked", "gpus"), [(None, None), (0, 0.0), (2, 2.0), ("2", 2.0), (0.5, 0.5), (" .25", 0.25), (" auto", "auto")]
 )
 def test_gpus_are_whole_or_a_share_of_one(asked: Any, gpus: Any) -> None:
     assert resources_of(1, 1, trial_gpus=asked).gpus == gpus
@@ -91,6 +93,9 @@ def test_gpus_are_shared_where_there_are_any_here(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     with pytest.raises(UserError, match=r"^--trial-gpus auto is for GPUs, and this machine has none\. Leave it out\.$"):
         pool_of(Resources(gpus=AUTO), 8)
+
+
+def test_a_cluster_is_told_a_share() -> None:
     pytest.importorskip("ray")
     with pytest.raises(UserError, match=r"^--trial-gpus auto is for this machine's GPUs\."):
         pool_of(Resources("ray", gpus=AUTO), 8)
@@ -110,7 +115,7 @@ def test_gpus_are_shared_by_no_more_than_cores_workers_or_evaluations(
 ) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
     monkeypatch.setattr(workers.joblib, "cpu_count", lambda only_physical_cores: 8)
-    monkeypatch.setattr(shared_gpus.SharedGpus.__init__, "__defaults__", (None, None, lambda gpu: GpuLoad(0.0, 0.0)))
+    monkeypatch.setattr(workers, "SharedGpus", partial(SharedGpus, read=lambda gpu: GpuLoad(0.0, 0.0)))
     pool = pool_of(resources, trials)
-    assert isinstance(pool, shared_gpus.SharedGpus)
-    assert (pool.capacity, pool._most) == (at_first, at_most)
+    assert isinstance(pool, SharedGpus)
+    assert (pool.capacity, pool._bound) == (at_first, at_most)
