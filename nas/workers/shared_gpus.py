@@ -81,7 +81,7 @@ class _Gpu:
     def measure(self, read: Callable[[int], GpuLoad]) -> None:
         """Look at the GPU while as many train there as it is to have, and let it have one more where there is room."""
         trains = sum(_trains(job, since) for job, since in self.running)
-        if self.is_final or self.postponed or trains != self.at_once:
+        if self.is_final or trains != self.at_once:
             return
         try:
             self.loads.append(read(self.number))

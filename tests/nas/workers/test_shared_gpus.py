@@ -206,6 +206,16 @@ def test_a_gpu_that_says_nothing_any_more_stays_as_it_is(
     assert "NVML is gone. Until the end it has 3 at once, as now." in capsys.readouterr().err
 
 
+def test_fewer_than_there_may_be_tell_nothing_of_room(scripted: Scripted) -> None:
+    pool, (first, second) = SharedGpus(1, 8, read=idle), jobs(2)
+    pool.submit(first)
+    scripted.quiet = 10
+    assert (pool.collect(), pool.capacity) == ([], 2)
+    assert (pool.collect(patience=0.0), pool.capacity) == ([], 2)  # one trains, and there may be two
+    pool.submit(second)
+    assert (pool.collect(), pool.capacity) == ([], 3)
+
+
 def test_what_has_not_begun_to_train_tells_nothing_of_room(
     scripted: Scripted, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
