@@ -24,7 +24,7 @@ from search_spaces.space import SearchSpace
 from search_spaces.spec import Spec
 
 BUDGET = "21M<=params<=23M,flops<=9500M"
-GROUPS = 4  # of blocks, as `per-block` has them
+GROUPS = 4  # of blocks, as `per-block` has them at depths of 8, 12 and 16
 DEEP_BUDGET = "28M<=params<=31M,flops<=12500M"
 
 

@@ -52,6 +52,12 @@ def evaluate(job: EvaluationJob) -> Row:
     began = time.perf_counter()
     task = task_of(job.task, job.data)
     task.prepare()
+    row = _evaluated(task, job, began)
+    clean_up(row)  # now that nothing holds the network
+    return _kept(job, row, began)
+
+
+def _evaluated(task: Task, job: EvaluationJob, began: float) -> Row:
     row = blank_row(job)
     with threads_on_the_cpu(job.threads):
         try:
@@ -77,8 +83,7 @@ def evaluate(job: EvaluationJob) -> Row:
         except (Exception, SystemExit) as error:  # a trial may fail in any way; the search goes on
             show_traceback(error)
             row = replace(row, error=reason_of_failure(error))
-    clean_up(row)
-    return _kept(job, row, began)
+    return row
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import errno
 import gc
 from collections.abc import Iterator
+from contextlib import suppress
 
 import torch
 
@@ -23,7 +24,7 @@ _SAID = (
 """What torch, its libraries and the operating system say, in small letters, where memory is short."""
 
 _ON_GPUS = ("cuda", "cublas", "cudnn")
-"""Who says so, in small letters, where it is a GPU's."""
+"""Who fails on a GPU, in small letters."""
 
 
 def reason_of_failure(error: BaseException) -> str:
@@ -32,10 +33,9 @@ def reason_of_failure(error: BaseException) -> str:
     return f"{OUT_OF_MEMORY}: {said}" if _is_out_of_memory(error) else said
 
 
-def ran_out_of_gpu_memory(row: Row) -> bool:
-    """Whether an evaluation failed for lack of a GPU's memory, and not of the host's."""
-    error = (row.error or "").lower()
-    return row.status == "failed" and error.startswith(OUT_OF_MEMORY) and any(name in error for name in _ON_GPUS)
+def failed_on_a_gpu(row: Row) -> bool:
+    """Whether an evaluation failed by what CUDA or its libraries say, which short memory makes say much."""
+    return row.status == "failed" and any(name in (row.error or "").lower() for name in _ON_GPUS)
 
 
 def clean_up(row: Row) -> None:
@@ -44,7 +44,8 @@ def clean_up(row: Row) -> None:
     if on_gpu or (row.error or "").startswith(OUT_OF_MEMORY):
         gc.collect()
     if on_gpu:
-        torch.cuda.empty_cache()
+        with suppress(RuntimeError):  # what broke CUDA in this process was said where it did
+            torch.cuda.empty_cache()
 
 
 def _is_out_of_memory(error: BaseException) -> bool:

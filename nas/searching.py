@@ -9,12 +9,13 @@ from math import nan
 
 from nas.asked_search import Asked
 from nas.auditing import Audit, audit_for
-from nas.budget import Feasible
+from nas.budget import Feasible, parse_budget
 from nas.cautions import too_early, unreliable
 from nas.counting import cheap_counts
 from nas.curve_log import LogFormat, curve_logs
 from nas.early_stopping import NONE_HELD, Rungs
 from nas.jobs import task_of
+from nas.objectives import PROFILED
 from nas.places import slug
 from nas.sampling import BudgetSampler
 from nas.sampling.proposer import Costs
@@ -35,7 +36,7 @@ from nas.storage.store import Store
 from nas.timings import Timings
 from nas.unlisted.programme import Programme
 from nas.watching import Evaluations
-from nas.workers.resources import Resources
+from nas.workers.resources import AUTO, Resources
 from nas.workers.workers import pool_of
 from results.row import Row
 from search_spaces.architecture import Architecture
@@ -112,6 +113,17 @@ def rungs_after_audit(config: SearchConfig, audit: Audit | None) -> Rungs:
     return NONE_HELD if early else rungs
 
 
+def check_measured_alone(config: SearchConfig, resources: Resources, *, traced: bool) -> None:
+    """Raise UserError where networks are to be measured while they share a GPU with others."""
+    asked = [*config.objectives, *parse_budget([config.budget]).profiled.bounds]
+    measured = [name for name in dict.fromkeys(asked) if name in PROFILED] or ["--profile"] * traced
+    if resources.gpus == AUTO and measured:
+        raise UserError(
+            f"--trial-gpus auto has evaluations share a GPU, and what is measured beside others is no figure: "
+            f"{', '.join(measured)}. Leave one of the two out."
+        )
+
+
 def _evaluated(store: Store, study: str) -> set[str]:
     return {row.identity() for row in store.numbered(study).values()}
 
@@ -141,6 +153,7 @@ def carry_out(
 ) -> None:
     """Search until the study holds so many trials, all candidates were tried, or the time is up. Raises UserError."""
     config, trials, began = asked.config, evidence.trials, time.monotonic()
+    check_measured_alone(config, resources, traced=traced)
     name = check_name(study_name or asked.name)
     say(f"study {name}: {asked.line}")
     with spent.on("preparing the data"):

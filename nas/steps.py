@@ -42,6 +42,16 @@ class ToldSteps:
                 self._path.unlink(missing_ok=True)
 
 
+def tells_steps(folder: str | None, within_s: float = 10 * EVERY_S) -> bool:
+    """Whether a training has said lately how far it is: what was said before, a process that died may have left."""
+    if folder is None:
+        return False
+    try:
+        return time.time() - Path(folder, _FILE).stat().st_mtime <= within_s
+    except OSError:
+        return False
+
+
 def steps_of(folder: str | None, until: int | None = None) -> tuple[int, int] | None:
     """The step that a training has taken and how many it will, at most `until`; None where it says nothing."""
     if folder is None:

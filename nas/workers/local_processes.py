@@ -88,7 +88,7 @@ class LocalProcesses:
                 process.replace()
 
     def _idle_at(self, place: int) -> "OneProcess":
-        for process in self._idle:
+        for process in reversed(self._idle):
             if process.place == place:
                 return process
         process = OneProcess(place, self._memory, self._gpus)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
-from nas.failures import ran_out_of_gpu_memory
+from nas.failures import failed_on_a_gpu
 from nas.jobs import EvaluationJob
-from nas.steps import steps_of
+from nas.steps import tells_steps
 from nas.workers.gpu_load import ENOUGH_LOADS, GpuLoad, has_room_for_one_more, read_load
 from nas.workers.local_processes import LocalProcesses
 from results.row import Row
@@ -23,6 +23,25 @@ STARTING_S = 60.0
 """After so many an evaluation is taken to train, though it tells no steps."""
 
 
+@dataclass(eq=False)
+class _Running:
+    """An evaluation under way on a GPU.
+
+    Attributes:
+        job: What is evaluated.
+        since: When it began, on the clock of time.monotonic.
+        beside: How many others there were at most meanwhile.
+    """
+
+    job: EvaluationJob
+    since: float
+    beside: int
+
+    def trains(self) -> bool:
+        """Whether it is past its beginning, in which it loads its data and uses no GPU."""
+        return tells_steps(self.job.folder) or time.monotonic() - self.since >= STARTING_S
+
+
 @dataclass
 class _Gpu:
     """One GPU and what runs on it.
@@ -31,16 +50,16 @@ class _Gpu:
         number: Which one, of those that this process sees.
         at_once: How many evaluations it is to have.
         is_final: Whether that stays so: one more did not find room, or it no longer says how busy it is.
-        running: What runs there, and since when on the clock of time.monotonic.
-        postponed: What is to have it to itself, having run out of its memory beside others; the first of them may run.
-        crowd: How many ran when the first of those did.
+        running: What runs there.
+        postponed: What is to have it to itself, having failed on it beside others; the first of them may run.
+        crowd: How many the first of those was one of.
         loads: The last ones, measured while `at_once` trained.
     """
 
     number: int
     at_once: int = 1
     is_final: bool = False
-    running: list[tuple[EvaluationJob, float]] = field(default_factory=list)
+    running: list[_Running] = field(default_factory=list)
     postponed: list[EvaluationJob] = field(default_factory=list)
     crowd: int = 1
     loads: deque[GpuLoad] = field(default_factory=lambda: deque(maxlen=ENOUGH_LOADS))
@@ -48,8 +67,7 @@ class _Gpu:
     @property
     def given(self) -> int:
         """How many evaluations it has been given that have not ended for good."""
-        waiting = sum(not self.runs(job) for job in self.postponed)
-        return len(self.running) + waiting
+        return len(self.running) + sum(not self.runs(job) for job in self.postponed)
 
     @property
     def room(self) -> int:
@@ -58,30 +76,36 @@ class _Gpu:
 
     def runs(self, job: EvaluationJob) -> bool:
         """Whether it runs there."""
-        return any(one is job for one, _ in self.running)
+        return any(one.job is job for one in self.running)
+
+    def begin(self, job: EvaluationJob) -> None:
+        """Take note of one that begins."""
+        beside = len(self.running)
+        for one in self.running:
+            one.beside = max(one.beside, beside)
+        self.running.append(_Running(job, time.monotonic(), beside))
 
     def end(self, job: EvaluationJob, row: Row) -> bool:
         """Take note of one that has ended; whether its Row counts, or it is to go again with the GPU to itself."""
-        ran = len(self.running)
-        self.running = [(one, since) for one, since in self.running if one is not job]
-        no_room = ran_out_of_gpu_memory(row)
+        ended = next(one for one in self.running if one.job is job)
+        self.running.remove(ended)
         if any(one is job for one in self.postponed):
             self.postponed = [one for one in self.postponed if one is not job]
-            if not no_room:  # so it was the others that left it none
+            if row.status != "failed":  # so it was the others that left it no room
                 self._have_fewer()
             return True
-        if not no_room or (self.at_once == 1 and not self.is_final):  # no other process has been there
+        if not ended.beside or not failed_on_a_gpu(row):
             return True
         if not self.postponed:
-            self.crowd = ran
+            self.crowd = ended.beside + 1
         self.postponed.append(job)
-        say(f"{job.architecture}: out of memory beside others on GPU {self.number}. It goes again there by itself.")
+        again = f"failed beside others on GPU {self.number}, and goes again there by itself"
+        say(f"{job.architecture}: {again} ({row.error})")
         return False
 
     def measure(self, read: Callable[[int], GpuLoad]) -> None:
         """Look at the GPU while as many train there as it is to have, and let it have one more where there is room."""
-        trains = sum(_trains(job, since) for job, since in self.running)
-        if self.is_final or trains != self.at_once:
+        if self.is_final or sum(one.trains() for one in self.running) != self.at_once:
             return
         try:
             self.loads.append(read(self.number))
@@ -95,22 +119,15 @@ class _Gpu:
             say(f"GPU {self.number} has room: {self.at_once} evaluations at once from now on")
 
     def _have_fewer(self) -> None:
-        fewer = max(1, min(self.at_once, self.crowd - 1))
-        if not self.is_final or fewer < self.at_once:
-            self.at_once, self.is_final = fewer, True
-            say(f"GPU {self.number} has {fewer} at once from now on, which leaves room for what did not find any")
-
-
-def _trains(job: EvaluationJob, since: float) -> bool:
-    """Whether an evaluation is past its beginning, in which it loads its data and uses no GPU."""
-    return steps_of(job.folder) is not None or time.monotonic() - since >= STARTING_S
+        self.at_once, self.is_final = min(self.at_once, self.crowd - 1), True
+        say(f"GPU {self.number} has {self.at_once} at once from now on, which leaves room for what did not find any")
 
 
 class SharedGpus:
     """One evaluation on each GPU at first, and one more where those that run there leave room for it.
 
-    One that runs out of a GPU's memory beside others has not failed: it goes again once it has the GPU to itself, so
-    that what it finds does not depend on what ran beside it.
+    One to which CUDA fails beside others, for lack of memory as a rule, has not failed: it goes again once it has the
+    GPU to itself, so that what it finds does not depend on what ran beside it.
 
     Args:
         gpus: How many there are.
@@ -178,7 +195,7 @@ class SharedGpus:
 
     def _begin(self, gpu: _Gpu, job: EvaluationJob) -> None:
         self._processes.submit(job, gpu.number)
-        gpu.running.append((job, time.monotonic()))
+        gpu.begin(job)
 
     def _counts(self, job: EvaluationJob, row: Row) -> bool:
         """Whether a Row is what was found; where nothing runs on its GPU any more, what waits for that begins."""

@@ -27,11 +27,8 @@ def test_a_topology_gains_more_behind_itself_and_later() -> None:
         return per_block.loss(replace(BASE, depth=12, topology=topology))
 
     assert loss("resnet[0:9]+grn-v3[9:12]") < loss("grn-v3[0:3]+resnet[3:12]") < loss("resnet")
-    together, apart = (
-        loss("resnet[0:6]+grn-v3[6:9]+grn-v3[9:12]"),
-        loss("resnet[0:3]+grn-v3[3:6]+resnet[6:9]+grn-v3[9:12]"),
-    )
-    assert together < apart
+    together, apart = "resnet[0:3]+grn-v3[3:9]+resnet[9:12]", "grn-v3[0:3]+resnet[3:9]+grn-v3[9:12]"
+    assert loss(apart) - loss(together) == pytest.approx(0.01)  # the groups are as late on average
 
 
 def test_every_member_has_a_loss() -> None:

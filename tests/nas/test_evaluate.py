@@ -1,6 +1,7 @@
 """One evaluation: its Row, what is known of it, and how it is stopped and gone on with."""
 
 import fcntl
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -8,8 +9,10 @@ from threading import Timer
 from typing import Any
 
 import pytest
+from torch import nn
 
 import nas
+from nas import evaluation
 from nas.evaluation import evaluate, held_for
 from nas.jobs import EvaluationJob, code_of, fresh_task, identity
 from nas.storage.store import Store
@@ -43,6 +46,21 @@ def test_a_row_says_what_was_found_and_with_what() -> None:
     assert {"python", "torch", "optuna"} <= set(row.provenance["versions"])  # type: ignore[arg-type]  # JSON
     assert {"commit", "command", "device", "threads", "started", "wall_s"} <= set(row.provenance)
     assert row.identity() == identity(JOB)
+
+
+def test_nothing_holds_the_network_when_what_it_took_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    networks: list[weakref.ref[nn.Module]] = []
+
+    def trained(task: Any, job: EvaluationJob, row: Row) -> tuple[Row, nn.Module]:
+        network = nn.Linear(2, 2)
+        networks.append(weakref.ref(network))
+        return replace(row, status="complete", error=None), network
+
+    held: list[nn.Module | None] = []
+    monkeypatch.setattr(evaluation, "_trained", trained)
+    monkeypatch.setattr(evaluation, "clean_up", lambda row: held.append(networks[0]()))
+    evaluate(JOB)
+    assert held == [None]
 
 
 def test_steps_that_are_told_by_a_tensor_are_integers_of_a_row_that_can_be_written(ask: Callable[..., Row]) -> None:

@@ -5,7 +5,7 @@ import errno
 import pytest
 import torch
 
-from nas.failures import ran_out_of_gpu_memory, reason_of_failure
+from nas.failures import clean_up, failed_on_a_gpu, reason_of_failure
 from toy_rows import a_row
 
 
@@ -25,22 +25,42 @@ def test_memory_that_was_short_is_said(error: BaseException) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "of_a_gpu"),
+    ("error", "on_a_gpu"),
     [
         (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB"), True),
-        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"), True),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`"), True),
         (RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"), True),
         (MemoryError(), False),
         (
             RuntimeError("[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory"),
             False,
         ),
-        (RuntimeError("CUDA error: an illegal memory access was encountered"), False),
+        (ValueError("no"), False),
     ],
 )
-def test_a_gpus_memory_is_told_from_the_hosts(error: BaseException, of_a_gpu: bool) -> None:
-    assert ran_out_of_gpu_memory(a_row(status="failed", error=reason_of_failure(error))) is of_a_gpu
-    assert not ran_out_of_gpu_memory(a_row())
+def test_what_fails_on_a_gpu_is_told_from_the_rest(error: BaseException, on_a_gpu: bool) -> None:
+    assert failed_on_a_gpu(a_row(status="failed", error=reason_of_failure(error))) is on_a_gpu
+    assert not failed_on_a_gpu(a_row(error="CUDA"))
+
+
+@pytest.mark.parametrize(("initialized", "emptied"), [(True, 1), (False, 0)])
+def test_a_gpu_is_given_back_what_was_reserved_of_it(
+    initialized: bool, emptied: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: initialized)
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: calls.append(1))
+    clean_up(a_row())
+    assert len(calls) == emptied
+
+
+def test_a_gpu_that_is_broken_takes_no_row_along(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> None:
+        raise RuntimeError("CUDA error: device-side assert triggered")
+
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "empty_cache", broken)
+    clean_up(a_row(status="failed", error="RuntimeError: CUDA error: device-side assert triggered"))
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,13 @@
 """How far a training is, from its process to whoever waits for it."""
 
+import os
+import time
 from pathlib import Path
 
 import pytest
 
 from nas import steps
-from nas.steps import ToldSteps, steps_of
+from nas.steps import ToldSteps, steps_of, tells_steps
 
 
 def test_what_a_training_says_is_read_until_it_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -17,6 +19,16 @@ def test_what_a_training_says_is_read_until_it_has_ended(tmp_path: Path, monkeyp
     assert steps_of(str(tmp_path / "e"), until=5) == (3, 5)
     told.forget()
     assert steps_of(str(tmp_path / "e")) is None
+
+
+def test_what_was_told_long_ago_says_nothing_of_now(tmp_path: Path) -> None:
+    assert not tells_steps(None)
+    assert not tells_steps(str(tmp_path))
+    (tmp_path / steps._FILE).write_text("3 10\n")
+    assert tells_steps(str(tmp_path))
+    os.utime(tmp_path / steps._FILE, (time.time() - 20, time.time() - 20))
+    assert not tells_steps(str(tmp_path))
+    assert tells_steps(str(tmp_path), within_s=30)
 
 
 def test_a_training_that_is_soon_over_writes_nothing(tmp_path: Path) -> None:

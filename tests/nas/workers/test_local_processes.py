@@ -73,6 +73,15 @@ def test_a_place_has_processes_of_its_own() -> None:
         assert processes._processes[1].pool is not second
 
 
+def test_the_process_that_was_busy_last_is_begun_with_first() -> None:
+    processes = local_processes.LocalProcesses(0)
+    first, second = processes._idle_at(0), local_processes.OneProcess(0, None, None)
+    processes._idle.append(second)  # so that those whose turn has not come need not be there
+    assert processes._idle_at(0) is second
+    processes._idle.remove(second)
+    assert processes._idle_at(0) is first
+
+
 def test_data_that_do_not_fit_fail_their_trial_and_not_the_search() -> None:
     attempt: Any = Attempt()
     row, same = local_processes._outcome(failed(MemoryError()), attempt)

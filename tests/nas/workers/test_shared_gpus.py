@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import nas
 from nas.jobs import EvaluationJob, blank_row
 from nas.workers import gpu_load, shared_gpus
 from nas.workers.gpu_load import GpuLoad
@@ -63,7 +64,8 @@ class Scripted:
         self.looks.append(self.lately)
         job, place = self.running.pop(0)
         error = self.outcome(job, sum(where == place for _, where in self.running))
-        return [(job, replace(blank_row(job), status="failed" if error else "complete", error=error))]
+        self.last = replace(blank_row(job), status="failed" if error else "complete", error=error)
+        return [(job, self.last)]
 
 
 @pytest.fixture
@@ -142,7 +144,7 @@ def test_what_runs_out_of_memory_beside_others_goes_again_by_itself(
     assert max(at_once) == 4
     assert max(at_once[-12:]) == 3  # and never again as many as did not find room together
     said = capsys.readouterr().err
-    assert "out of memory beside others on GPU 0. It goes again there by itself." in said
+    assert f"failed beside others on GPU 0, and goes again there by itself ({CROWDED})" in said
     assert said.count("GPU 0 has 3 at once from now on") == 1
 
 
@@ -153,6 +155,28 @@ def test_several_of_one_crowd_are_one_lesson(scripted: Scripted) -> None:
     begun = [identity for identity, _ in scripted.begun]
     assert begun[20:28] == ["20", "21", "22", "23", "20", "21", "22", "24"]
     assert max(at_once[-12:]) == 3
+
+
+def test_what_fails_by_itself_for_another_reason_says_nothing_of_the_crowd(scripted: Scripted) -> None:
+    scripted.outcome = lambda job, beside: (CROWDED if beside else "ValueError: no") if job.identity == "20" else None
+    ended, at_once = all_of(SharedGpus(1, 4, read=idle), jobs(40))
+    assert ("20", "ValueError: no") in ended
+    assert at_once[-5] == 4
+
+
+@pytest.mark.parametrize(("fails", "order"), [("0", ["1", "2", "0"]), ("2", ["0", "1", "2"])])
+def test_a_crowd_is_what_ran_beside_it_at_any_time(fails: str, order: list[str], scripted: Scripted) -> None:
+    pool = SharedGpus(1, 3, read=idle)
+    scripted.quiet = 3
+    for job in jobs(3):
+        pool.submit(job)
+        pool.collect(patience=0.0)
+    # The first one began alone, and the last one ends alone.
+    scripted.outcome = lambda job, beside: CROWDED if job.identity == fails and not scripted.emptied else None
+    assert pool.capacity == 3
+    assert [job.identity for _ in range(3) for job, row in pool.collect() if row.status == "complete"] == order
+    assert [identity for identity, _ in scripted.begun] == ["0", "1", "2", fails]
+    assert pool.capacity == 2
 
 
 def test_what_does_not_fit_by_itself_has_failed_and_says_nothing_of_the_crowd(scripted: Scripted) -> None:
@@ -181,7 +205,7 @@ def test_one_gpu_empties_for_what_it_had_no_room_for_and_the_other_goes_on(scrip
     assert max(sum(place != there for place in places) for places in scripted.looks[-12:]) == 3
 
 
-@pytest.mark.parametrize("error", ["out-of-memory: MemoryError", "ValueError: no", "timed-out: CUDA"])
+@pytest.mark.parametrize("error", ["out-of-memory: MemoryError", "ValueError: no", "timed-out: it was not done"])
 def test_another_failure_counts_as_it_is(error: str, scripted: Scripted) -> None:
     scripted.outcome = lambda job, beside: error if job.identity == "5" else None
     ended, _ = all_of(SharedGpus(1, 4, read=idle), jobs(10))
@@ -228,16 +252,30 @@ def test_what_has_not_begun_to_train_tells_nothing_of_room(
     assert (pool.collect(patience=0.0), pool.capacity) == ([], 2)
 
 
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [
+        ({"objectives": "accuracy,latency_ms"}, "latency_ms"),
+        ({"budget": "step_ms<=5"}, "step_ms"),
+        ({"profile": True}, "--profile"),
+    ],
+)
+def test_nothing_is_measured_beside_others(asked: Any, named: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=rf"^--trial-gpus auto has evaluations share .* no figure: {named}\. Leave one"):
+        nas.search(f"{TOYS}:Toy", preset="smoke", trial_gpus="auto", storage=f"sqlite:///{tmp_path}/s.db", **asked)
+    assert not list(tmp_path.iterdir())
+
+
 def test_what_is_found_is_what_one_process_finds(monkeypatch: pytest.MonkeyPatch) -> None:
     at_every_look(monkeypatch)
-    wanted, found = jobs(6), {}
+    wanted, found = jobs(4), {}
     with ThisProcess() as alone:
         for job in wanted:
             alone.submit(job)
             ((_, row),) = alone.collect()
             found[job.identity] = row
     shared = {}
-    with SharedGpus(1, 3, read=lambda gpu: GpuLoad(0.1, 0.1)) as pool:
+    with SharedGpus(1, 2, read=lambda gpu: GpuLoad(0.1, 0.1)) as pool:
         waiting, most = list(wanted), 0
         while len(shared) < len(wanted):
             while waiting and len(wanted) - len(waiting) - len(shared) < pool.capacity:
