@@ -135,12 +135,13 @@ def _of_data(task: Task, recipe: Any) -> dict[str, Any]:
 
 def _line(members: Feasible | Programme, budget: Budget) -> str:
     """How many candidates there are, in words."""
-    space = members.space
-    if not str(budget):
-        return f"{readable(members.number)} architectures in space {space.name!r}"
+    space, measured = members.space, str(budget.profiled)
+    later = f"; {measured} is measured before each training" if measured else ""
+    if not str(budget.counted):
+        return f"{readable(members.number)} architectures in space {space.name!r}{later}"
     everything = members.everything if isinstance(members, Programme) else len(space)
     share = f"{readable(members.number)} of {readable(everything)}"
-    return f"{share} architectures of space {space.name!r} are within {budget}"
+    return f"{share} architectures of space {space.name!r} are within {budget.counted}{later}"
 
 
 def readable(number: int) -> str:

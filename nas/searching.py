@@ -37,7 +37,7 @@ from nas.timings import Timings
 from nas.unlisted.programme import Programme
 from nas.watching import Evaluations
 from nas.workers.resources import AUTO, Resources
-from nas.workers.workers import pool_of
+from nas.workers.workers import check_gpus, pool_of
 from results.row import Row
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
@@ -153,6 +153,7 @@ def carry_out(
 ) -> None:
     """Search until the study holds so many trials, all candidates were tried, or the time is up. Raises UserError."""
     config, trials, began = asked.config, evidence.trials, time.monotonic()
+    check_gpus(resources)
     check_measured_alone(config, resources, traced=traced)
     name = check_name(study_name or asked.name)
     say(f"study {name}: {asked.line}")

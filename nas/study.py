@@ -273,8 +273,9 @@ class Study:
     def nothing_complete(self) -> str:
         """That it has no complete Row, and the first reason, in a line."""
         why = next((f", the first with: {row.error}" for row in self._rows if row.error), "")
-        again = report.ask_again(self.name, self.storage)
-        return f"study {self.name!r} has no complete row yet: {len(self)} ended{why}. See `{again}`."
+        see = f"See `{report.ask_again(self.name, self.storage)}`"
+        again = "; another --study tries them again" if self.config and len(self) else ""
+        return f"study {self.name!r} has no complete row yet: {len(self)} ended{why}. {see}{again}."
 
     def _asked(self, objectives: str | Sequence[str] | None) -> dict[str, Direction]:
         if objectives is None:

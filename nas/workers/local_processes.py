@@ -78,8 +78,8 @@ class LocalProcesses:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for process in self._processes:
-            # An interrupted evaluation is taken up again from its checkpoint.
-            process.pool.shutdown(wait=True, kill_workers=kind is not None)
+            # What one is at is not wanted, and is taken up again from its checkpoint; PyTorch takes seconds to unload.
+            process.pool.shutdown(wait=True, kill_workers=True)
 
     def end_idle(self, place: int) -> None:
         """End the processes at a place that have nothing to do, so that what they hold is free."""

@@ -49,12 +49,11 @@ class RayWorkers:
         resources: What each evaluation requests, and its limits.
 
     Raises:
-        UserError: The cluster is not there, or GPUs are to be shared by what is measured here.
+        UserError: The cluster is not there.
     """
 
     def __init__(self, address: str, resources: Resources) -> None:
-        if resources.gpus == AUTO:
-            raise UserError("--trial-gpus auto is for this machine's GPUs. Tell a Ray cluster a share of one: 0.5.")
+        assert resources.gpus != AUTO  # see nas.workers.workers.check_gpus
         self._cluster, self._resources = RayCluster(address), resources
         self._gpus = float(self._cluster.has_gpus) if resources.gpus is None else resources.gpus
         self._folder = os.getcwd()

@@ -81,11 +81,12 @@ def pool_of(resources: Resources, most: int, *, apart: bool = False) -> Workers:
         UserError: There are fewer GPUs than asked for, they do not say how busy they are, Ray is not installed, or the
             cluster is not there.
     """
+    check_gpus(resources)
     if isinstance(resources.workers, str):
         return _on_ray(resources.workers, resources)
     gpus = resources.gpus
     if gpus == AUTO:
-        return _on_shared_gpus(resources, most)
+        return _on_shared_gpus(resources.workers, resources, most)
     room = usual(gpus)
     number = resources.workers or max(1, min(room, most))
     if gpus and number > room:
@@ -97,13 +98,19 @@ def pool_of(resources: Resources, most: int, *, apart: bool = False) -> Workers:
     return ThisProcess()
 
 
-def _on_shared_gpus(resources: Resources, most: int) -> Workers:
-    there = torch.cuda.device_count()
-    if not there:
-        raise UserError("--trial-gpus auto is for GPUs, and this machine has none. Leave it out.")
-    cores = joblib.cpu_count(only_physical_cores=True)
-    number = resources.workers or max(there, cores // resources.threads)
-    return SharedGpus(there, min(int(number), most), resources.seconds, resources.memory)
+def check_gpus(resources: Resources) -> None:
+    """Raise UserError where GPUs are asked for and there are none, or a cluster's are to be shared by their load."""
+    on_cluster = isinstance(resources.workers, str)
+    if on_cluster and resources.gpus == AUTO:
+        raise UserError("--trial-gpus auto is for this machine's GPUs. Tell a Ray cluster a share of one: 0.5.")
+    if resources.gpus and not on_cluster and not torch.cuda.device_count():
+        raise UserError(f"--trial-gpus {resources.gpus} is for GPUs, and this machine has none. Leave it out.")
+
+
+def _on_shared_gpus(workers: int | None, resources: Resources, most: int) -> Workers:
+    there, cores = torch.cuda.device_count(), joblib.cpu_count(only_physical_cores=True)
+    bound = workers or max(there, cores // resources.threads)
+    return SharedGpus(there, min(bound, most), resources.seconds, resources.memory)
 
 
 def _on_ray(address: str, resources: Resources) -> Workers:

@@ -53,5 +53,24 @@ def test_a_huge_limit_is_all_rows(search: Search, capsys: pytest.CaptureFixture[
 def test_where_all_trials_failed_the_first_reason_is_said(search: Search, pareto: str | None) -> None:
     study = search(task=f"{TOYS}:Stumbling", arch="depth=1", space="head-dim", budget="", trials=2)
     assert study.front() == []
-    with pytest.raises(UserError, match=r"no complete row yet: 2 ended, the first with: RuntimeError: a layer broke"):
+    reason, remedy = "the first with: RuntimeError: a layer broke", "`; another --study tries them again"
+    said = rf"no complete row yet: 2 ended, {reason}.*{remedy}\.$"
+    with pytest.raises(UserError, match=said):
         show.front(study) if pareto is None else query_rows(study, pareto=pareto)
+
+
+@pytest.mark.parametrize(
+    ("budget", "said"),
+    [
+        ("latency_ms<=1000", "architectures in space 'joint'; latency_ms<=1000.0 is measured before each training"),
+        ("params<=3k,step_ms<=1000", "are within params<=3000; step_ms<=1000.0 is measured before each training"),
+        ("params<=3k", "are within params<=3000"),
+    ],
+)
+def test_a_bound_that_is_measured_is_not_said_to_be_kept_before(
+    budget: str, said: str, search: Search, capsys: pytest.CaptureFixture[str]
+) -> None:
+    search(budget=budget, trials=1)
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("study s: ")]
+    assert len(lines) == 1
+    assert lines[0].endswith(said)

@@ -109,6 +109,13 @@ class Interrupted:
         self.ended = kill_workers
 
 
+def test_a_search_that_has_ended_waits_for_no_process_to_unload(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_processes, "OneProcess", Interrupted)
+    with local_processes.LocalProcesses(2) as workers:
+        processes: Any = workers._processes
+    assert [process.ended for process in processes] == [True, True]
+
+
 def test_a_process_that_was_being_begun_is_ended_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_processes, "OneProcess", Interrupted)
     workers = local_processes.LocalProcesses(2)

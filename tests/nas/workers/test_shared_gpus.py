@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import nas
 from nas.jobs import EvaluationJob, blank_row
@@ -260,9 +261,22 @@ def test_what_has_not_begun_to_train_tells_nothing_of_room(
         ({"profile": True}, "--profile"),
     ],
 )
-def test_nothing_is_measured_beside_others(asked: Any, named: str, tmp_path: Path) -> None:
+def test_nothing_is_measured_beside_others(
+    asked: Any, named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     with pytest.raises(UserError, match=rf"^--trial-gpus auto has evaluations share .* no figure: {named}\. Leave one"):
         nas.search(f"{TOYS}:Toy", preset="smoke", trial_gpus="auto", storage=f"sqlite:///{tmp_path}/s.db", **asked)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("gpus", ["auto", 0.5, 2])
+def test_gpus_that_are_not_there_are_refused_before_a_study_is_begun(
+    gpus: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    with pytest.raises(UserError, match=r"is for GPUs, and this machine has none\. Leave it out\.$"):
+        nas.search(f"{TOYS}:Toy", preset="smoke", trial_gpus=gpus, storage=f"sqlite:///{tmp_path}/s.db")
     assert not list(tmp_path.iterdir())
 
 

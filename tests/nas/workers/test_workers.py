@@ -55,7 +55,7 @@ def test_more_gpus_than_there_are_are_refused(monkeypatch: pytest.MonkeyPatch) -
     with pool_of(Resources(gpus=0.5), 8) as pool:
         assert pool.capacity == 6
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
-    with pytest.raises(UserError, match="0 GPUs"):
+    with pytest.raises(UserError, match=r"^--trial-gpus 0\.5 is for GPUs, and this machine has none\. Leave it out\.$"):
         pool_of(Resources(1, gpus=0.5), 8)
     assert isinstance(pool_of(Resources(1), 8), ThisProcess)
 
