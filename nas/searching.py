@@ -113,8 +113,9 @@ def rungs_after_audit(config: SearchConfig, audit: Audit | None) -> Rungs:
     return NONE_HELD if early else rungs
 
 
-def check_measured_alone(config: SearchConfig, resources: Resources, *, traced: bool) -> None:
-    """Raise UserError where networks are to be measured while they share a GPU with others."""
+def check_resources(config: SearchConfig, resources: Resources, *, traced: bool) -> None:
+    """Raise UserError where there are no such GPUs, or networks are to be measured while they share one with others."""
+    check_gpus(resources)
     asked = [*config.objectives, *parse_budget([config.budget]).profiled.bounds]
     measured = [name for name in dict.fromkeys(asked) if name in PROFILED] or ["--profile"] * traced
     if resources.gpus == AUTO and measured:
@@ -152,9 +153,8 @@ def carry_out(
     log: LogFormat | None,
 ) -> None:
     """Search until the study holds so many trials, all candidates were tried, or the time is up. Raises UserError."""
-    config, trials, began = asked.config, evidence.trials, time.monotonic()
-    check_gpus(resources)
-    check_measured_alone(config, resources, traced=traced)
+    config, trials, until = asked.config, evidence.trials, None if seconds is None else time.monotonic() + seconds
+    check_resources(config, resources, traced=traced)
     name = check_name(study_name or asked.name)
     say(f"study {name}: {asked.line}")
     with spent.on("preparing the data"):
@@ -182,7 +182,6 @@ def carry_out(
                 Evaluations(config.task, list(config.objectives), done, trials) as shown,
                 pool_of(resources, trials, apart=apart) as pool,
             ):
-                until = None if seconds is None else began + seconds
                 listeners = [shown.add, *logs]
                 Scheduler(store, name, claims, pool, listeners, keep != "none", until, shown.begin, spent).run(plan)
         except OutOfTime:
