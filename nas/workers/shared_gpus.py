@@ -76,7 +76,7 @@ class _Gpu:
 
     def runs(self, job: EvaluationJob) -> bool:
         """Whether it runs there."""
-        return any(one.job is job for one in self.running)
+        return any(one.job == job for one in self.running)
 
     def begin(self, job: EvaluationJob) -> None:
         """Take note of one that begins."""
@@ -87,10 +87,10 @@ class _Gpu:
 
     def end(self, job: EvaluationJob, row: Row) -> bool:
         """Take note of one that has ended; whether its Row counts, or it is to go again with the GPU to itself."""
-        ended = next(one for one in self.running if one.job is job)
+        ended = next(one for one in self.running if one.job == job)
         self.running.remove(ended)
-        if any(one is job for one in self.postponed):
-            self.postponed = [one for one in self.postponed if one is not job]
+        if job in self.postponed:
+            self.postponed.remove(job)
             if row.status != "failed":  # so it was the others that left it no room
                 self._have_fewer()
             return True
