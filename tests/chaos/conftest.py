@@ -13,12 +13,12 @@ from real_searches import Place
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
-    """A place whose processes are ended with the test."""
+    """A place whose processes are ended with the test; what they said is shown where the test fails."""
     here = Place(tmp_path)
     yield here
     for process in here.begun:
         process.send_signal(9)
-        process.wait()
+        print(here.ended(process)[1])
 
 
 @pytest.fixture

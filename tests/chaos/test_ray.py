@@ -26,6 +26,7 @@ def own_clusters(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         "RAY_ADDRESS": "local",
         "RAY_AUTH_MODE": "disabled",
         "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S": "200",  # two busy cores may take longer than Ray's half a minute
         "ENDURED_LOG": str(tmp_path / "log"),
         "ENDURED_STEP_S": "0.5",
     }.items():
@@ -112,13 +113,7 @@ def test_a_node_that_is_killed_costs_nothing_but_its_time(
     assert elsewhere.searched("--trials", "8")[0] == 0
     assert sorted(found(place.rows()), key=str) == sorted(found(elsewhere.rows()), key=str)
     assert not list(place.folder.glob("store/unfinished/*"))
-
-    def by_client() -> tuple[int, str]:
-        return place.searched("--trials", "10", "--workers", client)
-
-    status, said = by_client()
-    if "Starting Ray client server failed" in said:  # which Ray gives half a minute, and two busy cores may not
-        status, said = by_client()
+    status, said = place.searched("--trials", "10", "--workers", client)
     assert status == 0, said
     assert [row.status for row in place.rows()] == ["complete"] * 10
 
