@@ -14,7 +14,7 @@ import torch
 from joblib.externals.loky import ProcessPoolExecutor
 from joblib.externals.loky.backend.context import get_context
 
-from nas.failures import OUT_OF_MEMORY, reason_of_failure
+from nas.failures import OUT_OF_MEMORY, failed_on_a_gpu, reason_of_failure
 from nas.jobs import EvaluationJob, blank_row, task_of
 from nas.workers.attempts import Deaths, no_deaths, timed_out
 from nas.workers.memory import keep_memory_within, kills_for_memory
@@ -217,7 +217,11 @@ def _prepare(gpus: str | None, parent: int) -> None:
 
 def evaluate_within(job: EvaluationJob, processes: int, memory: int | None) -> Row:
     """The Row of an evaluation that may allocate so much. What the task's own code takes is what it begins with."""
-    if memory is not None:
-        task_of(job.task, job.data)
-        keep_memory_within(memory)
-    return evaluate_together(job, processes)
+    if memory is None:
+        return evaluate_together(job, processes)
+    task_of(job.task, job.data)
+    keep_memory_within(memory)
+    row = evaluate_together(job, processes)
+    if (row.error or "").startswith(OUT_OF_MEMORY) and not failed_on_a_gpu(row):
+        return replace(row, error=f"{row.error} (--trial-memory)")
+    return row

@@ -65,6 +65,7 @@ def test_memory_beyond_what_was_allowed_fails_its_trial_and_the_next_is_clean(pl
         if row.architecture.depth == 1:
             assert row.status == "failed"
             assert str(row.error).startswith("out-of-memory: RuntimeError: ")
+            assert str(row.error).endswith(" (--trial-memory)")
         else:
             assert row.status == "complete"
     pids = place.pids()
