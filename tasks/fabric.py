@@ -2,9 +2,16 @@
 
 import logging
 import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import torch
+from lightning_utilities.core import imports
+from packaging.version import Version
 from torch import nn
 
 from search_spaces.layers.stack import Stack
@@ -12,7 +19,7 @@ from tasks.processes import processes
 from tasks.recipe import Recipe
 
 if TYPE_CHECKING:
-    from lightning.fabric import Fabric
+    from lightning_fabric import Fabric
     from torch.distributed.device_mesh import DeviceMesh
 
 
@@ -21,10 +28,10 @@ def fabric_for(recipe: Recipe, device: torch.device) -> "Fabric":
 
     Without torchrun it is one process whatever a cluster's variables say: workers are the search's matter.
     """
-    # Imported here because it takes seconds, and a network is counted without it.
-    from lightning.fabric import Fabric
-    from lightning.fabric.plugins.environments.lightning import LightningEnvironment
-    from lightning.fabric.plugins.environments.torchelastic import TorchElasticEnvironment
+    with _versions_by_metadata():  # imported here because it takes seconds, and a network is counted without it
+        from lightning_fabric import Fabric
+        from lightning_fabric.plugins.environments.lightning import LightningEnvironment
+        from lightning_fabric.plugins.environments.torchelastic import TorchElasticEnvironment
 
     make_lightning_quiet()
     kind = device.type if recipe.accelerator == "auto" else "cpu"
@@ -43,16 +50,37 @@ def fabric_for(recipe: Recipe, device: torch.device) -> "Fabric":
 
 def make_lightning_quiet() -> None:
     """Have Lightning say what goes wrong and nothing else, and leave NVML alone."""
-    for name in ("lightning.fabric", "lightning.pytorch"):  # that processes have met, and which precision, is no news
+    # That processes have met, and which precision, is no news.
+    for name in ("lightning_fabric", "lightning.fabric", "lightning.pytorch"):
         logging.getLogger(name).setLevel(logging.WARNING)
     if not torch.cuda.is_available():
         # Lightning makes torch ask NVML whether there is a GPU; without one, each optimiser step looks for NVML again.
         os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "0"
 
 
+@contextmanager
+def _versions_by_metadata() -> Iterator[None]:
+    """Have Lightning ask a package's metadata for its version, and not import TorchMetrics, which takes two seconds.
+
+    TorchMetrics loads torchvision and, where they are installed, transformers; nobody needs its metrics here.
+    """
+    compare = imports.compare_version
+
+    def compare_unloaded(package: str, is_so: Callable[..., bool], wanted: str, use_base_version: bool = False) -> bool:
+        if package in sys.modules:
+            return compare(package, is_so, wanted, use_base_version)
+        try:
+            return is_so(Version(version(package)), Version(wanted))
+        except PackageNotFoundError:
+            return False
+
+    with patch.object(imports, "compare_version", compare_unloaded):
+        yield
+
+
 def _strategy(recipe: Recipe) -> Any:
-    from lightning.fabric.strategies.ddp import DDPStrategy
-    from lightning.fabric.strategies.model_parallel import ModelParallelStrategy
+    from lightning_fabric.strategies.ddp import DDPStrategy
+    from lightning_fabric.strategies.model_parallel import ModelParallelStrategy
 
     if recipe.sharing == "fsdp":
         return ModelParallelStrategy(_sharded, processes(), 1, save_distributed_checkpoint=False)

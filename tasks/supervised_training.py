@@ -22,7 +22,7 @@ from tasks.splits import DataPosition, Splits, derived_seed
 from tasks.training import Training
 
 if TYPE_CHECKING:
-    from lightning.fabric import Fabric
+    from lightning_fabric import Fabric
 
     from tasks.supervised import SupervisedTask
 

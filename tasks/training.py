@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from threadpoolctl import threadpool_limits
 from torch import nn
 
 from search_spaces.checkpoint import fingerprint
@@ -208,10 +209,12 @@ def checkpoint_of(task: Task, run: Run, share: Share = ALONE) -> Checkpoint:
 def apart(run: Run) -> Iterator[None]:
     """Seed the generators that networks are initialised from, use as many threads as the run lends, and undo both.
 
-    What is freed meanwhile is kept until then.
+    NumPy's BLAS counts as PyTorch does: beside other trainings, its threads wait for each other a hundred times longer
+    than a small matrix takes. What is freed meanwhile is kept until then.
     """
     python, numpy, threads = random.getstate(), np.random.get_state(), torch.get_num_threads()
-    with freed_memory_kept(), torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+    devices = range(torch.cuda.device_count())
+    with freed_memory_kept(), threadpool_limits(run.threads, "blas"), torch.random.fork_rng(devices=devices):
         random.seed(run.seed)
         np.random.seed(run.seed % 2**32)
         torch.manual_seed(run.seed)

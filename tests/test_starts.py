@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 HEAVY = (
-    *("torch", "torch._dynamo", "torchvision", "timm", "lightning", "transformers", "optuna", "sqlalchemy"),
+    *("torch", "torch._dynamo", "torchvision", "timm", "lightning", "torchmetrics", "transformers"),
+    *("optuna", "sqlalchemy"),
     *("altair", "duckdb", "matplotlib", "numpy", "pandas", "pyarrow", "pydantic", "scipy", "sklearn"),
 )
 
@@ -40,6 +41,7 @@ TABLE = "results --from digits-vit-topologies"
         ("effects topology --from digits-vit-topologies", "numpy pyarrow scipy"),
         ("cost digits-vit", "torch numpy"),
         ("cost stdlib-lm", "torch numpy pyarrow"),
+        ("evaluate digits-vit --preset smoke", "torch torch._dynamo sqlalchemy numpy pandas pyarrow scipy sklearn"),
         ("cost imagenet-vit", "torch torch._dynamo torchvision timm numpy"),
     ],
 )
