@@ -7,6 +7,7 @@ import warnings
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from hashlib import sha256
 from heapq import nsmallest
 from math import isnan
@@ -95,19 +96,15 @@ def page_of(study: "Study", objectives: Mapping[str, Direction], *, wirings: boo
         raise UserError(study.nothing_complete())
     report.check_alike(found, "report")
     try:
-        import vl_convert
         from markupsafe import Markup
 
         from nas.reporting import charts  # noqa: F401  # loads altair
 
-        page = _template()
+        page, vega = _template(), _vega()
     except ImportError as error:
         needed = 'pip install ".[report]"'
         raise UserError(f"a report needs more packages ({error.name}): {needed}") from error
-    scripts = [
-        vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script"),
-        (_HERE / "page.js").read_text(),
-    ]
+    scripts = [vega, (_HERE / "page.js").read_text()]
     shown = sorted({*map(topology_of, found)})
     drawn = looks([*shown, *(row.architecture.topology for row in study.rows())])
     return page.render(
@@ -126,6 +123,14 @@ def page_of(study: "Study", objectives: Mapping[str, Direction], *, wirings: boo
         scripts=[Markup(script) for script in scripts],  # noqa: S704  # ours, and Vega's
         style=Markup((_HERE / "page.css").read_text()),  # noqa: S704
     )
+
+
+@cache
+def _vega() -> str:
+    """Vega and what draws charts with it, as one script: put together once a process, for that takes a second."""
+    import vl_convert
+
+    return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")
 
 
 def _template() -> "Template":

@@ -1,6 +1,7 @@
 """`nas evaluate --start`: a training begins with the weights of another."""
 
 import json
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,27 @@ NETWORK = "depth=2,width=16,heads=2,head_dim=8,hidden=16"
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def networks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a trained network of each task, under its name."""
+    folder = tmp_path_factory.mktemp("networks")
+    for task in ("digits-vit", "stdlib-mlm"):
+        nas.evaluate(task, arch=NETWORK, preset="smoke", save=folder / task, storage=f"sqlite:///{folder}/s.db")
+    return folder
+
+
+@pytest.fixture
+def first(networks: Path) -> None:
+    """The network of images, in the folder that is called so."""
+    shutil.copytree(networks / "digits-vit", "first")
+
+
+@pytest.fixture
+def first_of_text(networks: Path) -> None:
+    """The network of text, in the folder that is called so."""
+    shutil.copytree(networks / "stdlib-mlm", "first")
 
 
 def test_a_training_begins_where_another_ended_with_its_architecture() -> None:
@@ -53,10 +75,10 @@ def test_a_training_begins_where_another_ended_with_its_architecture() -> None:
         (["digits-vit", "--start", "first", "--preset", "smok"], "Did you mean 'smoke'?"),
     ],
 )
+@pytest.mark.usefixtures("first")
 def test_what_cannot_be_begun_with_is_one_line(
     words: list[str], says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    nas.evaluate("digits-vit", arch=NETWORK, preset="smoke", save="first")
     capsys.readouterr()
     monkeypatch.setattr(sys, "argv", ["nas", "evaluate", *words])
     with pytest.raises(SystemExit) as end:
@@ -67,8 +89,8 @@ def test_what_cannot_be_begun_with_is_one_line(
     assert len(err.strip().splitlines()) == 1
 
 
+@pytest.mark.usefixtures("first")
 def test_a_network_of_another_version_is_refused() -> None:
-    nas.evaluate("digits-vit", arch=NETWORK, preset="smoke", save="first")
     record = read_record(Path("first"))
     changed = json.loads(replace(record, task_version=record.task_version + 1).to_json())
     Path("first", RECORD).write_text(json.dumps(changed))
@@ -86,8 +108,8 @@ def test_a_network_of_masked_text_is_fine_tuned_and_kept_as_it_was() -> None:
         nas.evaluate("stdlib-mlm", preset="smoke", start="second")
 
 
-def test_a_network_of_another_tokenizer_is_refused(tmp_path: Path) -> None:
-    nas.evaluate("stdlib-mlm", arch=NETWORK, preset="smoke", save="first")
+@pytest.mark.usefixtures("first_of_text")
+def test_a_network_of_another_tokenizer_is_refused() -> None:
     record = read_record(Path("first"))
     assert record.settings["encoding"] == STDLIB.encoding()
     other = {**record.settings, "encoding": "another"}

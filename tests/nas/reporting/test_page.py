@@ -14,6 +14,7 @@ from nas.cli import app
 from nas.colours import looks
 from nas.picture import topology_of
 from nas.report import cell
+from nas.reporting import page
 from nas.reporting.charts import axis
 from nas.reporting.page import page_of
 from nas.study import Study
@@ -139,6 +140,7 @@ def test_what_cannot_be_reported_is_said(study: Study, tmp_path: Path, monkeypat
     with pytest.raises(UserError, match="cannot be written"):
         study.report(tmp_path / "file" / "report.html")
     monkeypatch.setitem(sys.modules, "vl_convert", None)
+    page._vega.cache_clear()
     with pytest.raises(UserError, match=r'\(vl_convert\).*pip install "\.\[report\]"'):
         study.report(tmp_path / "report.html")
     assert not (tmp_path / "report.html").exists()
