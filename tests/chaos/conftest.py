@@ -18,7 +18,9 @@ def place(tmp_path: Path) -> Iterator[Place]:
     yield here
     for process in here.begun:
         process.send_signal(9)
-        print(here.ended(process)[1])
+        process.wait()
+    for said in here.folder.glob("said-*"):
+        print(said.read_text(errors="replace"))
 
 
 @pytest.fixture

@@ -27,7 +27,6 @@ def own_clusters(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         "RAY_ADDRESS": "local",
         "RAY_AUTH_MODE": "disabled",
         "RAY_USAGE_STATS_ENABLED": "0",
-        "RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S": "200",  # two busy cores may take longer than Ray's half a minute
         "ENDURED_LOG": str(tmp_path / "log"),
         "ENDURED_STEP_S": "0.5",
     }.items():

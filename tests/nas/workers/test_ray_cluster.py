@@ -1,6 +1,7 @@
 """What is made of a head that answers late, never, or is gone; real ones are in tests/chaos."""
 
 import atexit
+import socket
 import sys
 import time
 from typing import Any
@@ -99,3 +100,39 @@ def test_a_head_that_is_lost_while_it_is_joined_gives_standard_output_back(
     with pytest.raises(UserError, match="it is over"):
         ray_cluster.RayCluster("ray")
     assert sys.stdout is before
+
+
+@pytest.mark.parametrize(("failures", "joined"), [(1, True), (4, True), (5, False)])
+def test_a_server_for_a_client_that_dies_as_it_is_forked_is_asked_for_again(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch, failures: int, joined: bool
+) -> None:
+    asked = []
+
+    def init(address: str, **options: Any) -> None:
+        asked.append(address)
+        if len(asked) <= failures:
+            raise ConnectionAbortedError("Initialization failure:\nStarting Ray client server failed. See x.")
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", init)
+    monkeypatch.setattr(socket, "create_connection", lambda *where, timeout: socket.socket())
+    if joined:
+        ray_cluster.RayCluster("ray://one:10001")
+    else:
+        with pytest.raises(UserError, match="client server failed"):
+            ray_cluster.RayCluster("ray://one:10001")
+    assert asked == ["ray://one:10001"] * min(failures + 1, 5)
+
+
+def test_what_else_keeps_from_joining_is_told_at_once(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def init(address: str, **options: Any) -> None:
+        asked.append(address)
+        raise ConnectionError("no")
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", init)
+    with pytest.raises(UserError, match="could not be joined: no"):
+        ray_cluster.RayCluster("auto")
+    assert asked == ["auto"]
