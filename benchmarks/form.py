@@ -50,7 +50,7 @@ def main(benchmark: str, figures: Callable[[bool], Mapping[str, Figure]]) -> Non
     parser.add_argument("--quick", action="store_true", help="the same figures from less work, in under a minute")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     asked = parser.parse_args()
-    print(f"{benchmark}: measuring{'' if asked.quick else ', for minutes to hours'} ...", file=sys.stderr, flush=True)
+    print(f"{benchmark}: measuring{'' if asked.quick else ', which may take hours'} ...", file=sys.stderr, flush=True)
     with contextlib.redirect_stdout(sys.stderr):
         measured = figures(asked.quick)
     if asked.json:

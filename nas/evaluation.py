@@ -24,7 +24,6 @@ from nas.jobs import EvaluationJob, blank_row, first_process, identity, lacks_ne
 from nas.networks import copy_network, keep_network, load_network
 from nas.objectives import COUNTED, MEASURES
 from nas.profiling.profile import profile
-from nas.profiling.steps import threads_on_the_cpu
 from nas.steps import ToldSteps
 from nas.storage.locks import held
 from nas.storage.outages import patient
@@ -36,6 +35,7 @@ from search_spaces.files import keep, kept
 from tasks.base import Diverged, Fitted, Task, plain_numbers
 from tasks.processes import processes
 from tasks.run import CONTINUE, STOP, Decision, Run
+from tasks.threads import threads_on_the_cpu
 
 KEPT = "row.json"
 

@@ -17,6 +17,7 @@ _PACKAGES = (
     "nas-bench-wiring",
     "torch",
     "lightning",
+    "pytorch-lightning",
     "timm",
     "transformers",
     "optuna",

@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from threadpoolctl import threadpool_limits
 from torch import nn
 
 from search_spaces.checkpoint import fingerprint
@@ -22,6 +21,7 @@ from tasks.base import Diverged, Fitted, Task
 from tasks.checkpoint import Checkpoint
 from tasks.processes import ALONE, Share
 from tasks.run import STOP, Run
+from tasks.threads import threads_on_the_cpu
 
 Reported = tuple[int, dict[str, float]]
 """A step and the metrics there."""
@@ -209,19 +209,15 @@ def checkpoint_of(task: Task, run: Run, share: Share = ALONE) -> Checkpoint:
 def apart(run: Run) -> Iterator[None]:
     """Seed the generators that networks are initialised from, use as many threads as the run lends, and undo both.
 
-    NumPy's BLAS counts as PyTorch does: beside other trainings, its threads wait for each other a hundred times longer
-    than a small matrix takes. What is freed meanwhile is kept until then.
+    What is freed meanwhile is kept until then.
     """
-    python, numpy, threads = random.getstate(), np.random.get_state(), torch.get_num_threads()
-    devices = range(torch.cuda.device_count())
-    with freed_memory_kept(), threadpool_limits(run.threads, "blas"), torch.random.fork_rng(devices=devices):
+    python, numpy, devices = random.getstate(), np.random.get_state(), range(torch.cuda.device_count())
+    with freed_memory_kept(), threads_on_the_cpu(run.threads), torch.random.fork_rng(devices=devices):
         random.seed(run.seed)
         np.random.seed(run.seed % 2**32)
         torch.manual_seed(run.seed)
-        torch.set_num_threads(run.threads)
         try:
             yield
         finally:
             random.setstate(python)
             np.random.set_state(numpy)
-            torch.set_num_threads(threads)

@@ -118,7 +118,8 @@ def test_importing_nas_is_light() -> None:
 )
 def test_a_command_loads_what_it_needs(words: str, loads: str, tmp_path: Path) -> None:
     """Of what takes a quarter of a second and more, but for torch's compiler, through which a count goes."""
-    heavy = "torch torchvision timm lightning fvcore optuna scipy pandas sqlalchemy matplotlib transformers gymnasium"
+    heavy = "torch torchvision timm lightning_fabric fvcore optuna scipy pandas sqlalchemy matplotlib transformers "
+    heavy += "gymnasium"
     program = (
         f"import sys; sys.argv = {['nas', *words.split()]!r}\n"
         "from nas.cli import main\n"

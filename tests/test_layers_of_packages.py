@@ -122,7 +122,7 @@ def test_files_and_functions_are_small(path: Path) -> None:
     ],
 )
 def test_these_start_without_torch(program: str) -> None:
-    heavy = "[name for name in ('torch', 'timm', 'lightning', 'optuna') if name in sys.modules]"
+    heavy = "[name for name in ('torch', 'timm', 'lightning_fabric', 'optuna') if name in sys.modules]"
     script = f"{program}\nimport sys; sys.stderr.write(' '.join({heavy}))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stderr == ""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 HEAVY = (
-    *("torch", "torch._dynamo", "torchvision", "timm", "lightning", "torchmetrics", "transformers"),
+    *("torch", "torch._dynamo", "torchvision", "timm", "lightning", "lightning_fabric", "torchmetrics", "transformers"),
     *("optuna", "sqlalchemy"),
     *("altair", "duckdb", "matplotlib", "numpy", "pandas", "pyarrow", "pydantic", "scipy", "sklearn"),
 )
@@ -23,6 +23,7 @@ except SystemExit as end:
 sys.stderr.write("loaded: " + " ".join(name for name in {HEAVY} if name in sys.modules))
 """
 
+TRAINED = "torch torch._dynamo lightning_fabric sqlalchemy numpy pandas pyarrow scipy sklearn"
 TABLE = "results --from digits-vit-topologies"
 
 
@@ -41,7 +42,7 @@ TABLE = "results --from digits-vit-topologies"
         ("effects topology --from digits-vit-topologies", "numpy pyarrow scipy"),
         ("cost digits-vit", "torch numpy"),
         ("cost stdlib-lm", "torch numpy pyarrow"),
-        ("evaluate digits-vit --preset smoke", "torch torch._dynamo sqlalchemy numpy pandas pyarrow scipy sklearn"),
+        ("evaluate digits-vit --preset smoke --set epochs=1", TRAINED),
         ("cost imagenet-vit", "torch torch._dynamo torchvision timm numpy"),
     ],
 )

@@ -21,7 +21,6 @@ from nas.profiling.steps import (
     inference,
     optimizer_of,
     pass_of,
-    threads_on_the_cpu,
     with_batch,
 )
 from nas.profiling.timing import LEAST_CALLS, Times, timed
@@ -31,6 +30,7 @@ from tasks.allocator import freed_memory_kept
 from tasks.base import Task
 from tasks.progress import said_if_slow
 from tasks.run import Run
+from tasks.threads import threads_on_the_cpu
 
 Profile = Mapping[str, float | int | str]
 """What was measured, by column; what was not is left out, and `profile_note` says why.

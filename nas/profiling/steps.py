@@ -6,8 +6,8 @@ which is AdamW where the recipe names none. There, network and example are those
 task's own loss and data change is not in it.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields, replace
 from typing import Any
 
@@ -106,17 +106,6 @@ def with_batch(recipe: Any, batch: int, most: int | None = None) -> Any:
     passes = next(n for n in range(1, batch + 1) if batch % n == 0 and batch // n <= most)
     grown = {"batch_ramp": 0.0} if "batch_ramp" in names else {}
     return replace(recipe, batch=batch, accumulate=passes, **grown)
-
-
-@contextmanager
-def threads_on_the_cpu(threads: int) -> Iterator[None]:
-    """So many threads for an operator on the CPU."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _built(task: Task, architecture: Architecture, recipe: Any, device: torch.device) -> tuple[nn.Module, Inputs]:

@@ -127,7 +127,7 @@ def page_of(study: "Study", objectives: Mapping[str, Direction], *, wirings: boo
 
 @cache
 def _vega() -> str:
-    """Vega and what draws charts with it, as one script: put together once a process, for that takes a second."""
+    """Vega and vegaEmbed as one script, made once a process: that takes a second."""
     import vl_convert
 
     return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")

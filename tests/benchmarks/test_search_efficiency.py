@@ -172,4 +172,4 @@ def test_what_a_benchmark_prints_on_the_way_does_not_spoil_the_object(
     form.main("chatty", chatty)
     printed = capsys.readouterr()
     assert json.loads(printed.out)["figures"]["quick"]["value"] == 0.0
-    assert printed.err.splitlines() == ["chatty: measuring, for minutes to hours ...", "working"]
+    assert printed.err.splitlines() == ["chatty: measuring, which may take hours ...", "working"]

@@ -195,7 +195,7 @@ def test_what_torch_would_refuse_is_refused() -> None:
                 wrong()
 
 
-HEAVY = ("torch._dynamo", "torch._inductor", "sympy", "torchvision", "lightning", "pandas", "pyarrow.compute")
+HEAVY = ("torch._dynamo", "torch._inductor", "sympy", "torchvision", "lightning_fabric", "pandas", "pyarrow.compute")
 HEAVY = (*HEAVY, "huggingface_hub.hf_api", "matplotlib", "optuna", "sqlalchemy", "sklearn", "scipy.stats")
 LOADED = f"[name for name in {HEAVY} if name in sys.modules]"
 

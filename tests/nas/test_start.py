@@ -3,7 +3,9 @@
 import json
 import shutil
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -24,24 +26,28 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def networks(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a trained network of each task, under its name."""
+def network_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """A task's network, which is trained once."""
     folder = tmp_path_factory.mktemp("networks")
-    for task in ("digits-vit", "stdlib-mlm"):
+
+    @cache
+    def trained(task: str) -> Path:
         nas.evaluate(task, arch=NETWORK, preset="smoke", save=folder / task, storage=f"sqlite:///{folder}/s.db")
-    return folder
+        return folder / task
+
+    return trained
 
 
 @pytest.fixture
-def first(networks: Path) -> None:
-    """The network of images, in the folder that is called so."""
-    shutil.copytree(networks / "digits-vit", "first")
+def first(network_of: Callable[[str], Path]) -> None:
+    """A network of images, in the folder that is called so."""
+    shutil.copytree(network_of("digits-vit"), "first")
 
 
 @pytest.fixture
-def first_of_text(networks: Path) -> None:
-    """The network of text, in the folder that is called so."""
-    shutil.copytree(networks / "stdlib-mlm", "first")
+def first_of_text(network_of: Callable[[str], Path]) -> None:
+    """A network of text, in the folder that is called so."""
+    shutil.copytree(network_of("stdlib-mlm"), "first")
 
 
 def test_a_training_begins_where_another_ended_with_its_architecture() -> None:

@@ -46,7 +46,7 @@ def test_seconds_are_added_up_by_what_they_were_spent_on(monkeypatch: pytest.Mon
 def test_a_search_says_where_its_time_went_where_that_is_asked_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked: dict[str, Any] = {"preset": "smoke", "settings": "epochs=1", "trials": 2, "workers": 1}
+    asked: dict[str, Any] = {"preset": "smoke", "settings": "epochs=3", "trials": 2, "workers": 1}
     asked["storage"] = f"sqlite:///{tmp_path}/s.db"
     study = nas.search("digits-vit", timings=True, **asked)
     said = capsys.readouterr().err.splitlines()
