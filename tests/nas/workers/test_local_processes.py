@@ -11,7 +11,7 @@ from nas.jobs import EvaluationJob
 from nas.workers import local_processes
 from results.row import Row
 from search_spaces.errors import UserError
-from toy_rows import LITTLE
+from toy_rows import LITTLE, a_row
 from toy_searches import TOYS
 
 JOB = EvaluationJob(
@@ -123,3 +123,23 @@ def test_a_process_that_was_being_begun_is_ended_too(monkeypatch: pytest.MonkeyP
         workers.submit(JOB)
     processes: Any = workers._processes
     assert [process.ended for process in processes] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("error", "memory", "says"),
+    [
+        ("out-of-memory: MemoryError", 10**9, "out-of-memory: MemoryError (--trial-memory)"),
+        ("out-of-memory: MemoryError", None, "out-of-memory: MemoryError"),
+        ("out-of-memory: CUDA out of memory", 10**9, "out-of-memory: CUDA out of memory"),
+        ("ValueError: no", 10**9, "ValueError: no"),
+        (None, 10**9, None),
+    ],
+)
+def test_memory_that_was_bounded_is_named_where_it_did_not_do(
+    monkeypatch: pytest.MonkeyPatch, error: str | None, memory: int | None, says: str | None
+) -> None:
+    row = a_row(error=error, status="failed", metrics={}) if error else a_row()
+    monkeypatch.setattr(local_processes, "task_of", lambda task, data: None)
+    monkeypatch.setattr(local_processes, "keep_memory_within", lambda memory: None)
+    monkeypatch.setattr(local_processes, "evaluate_together", lambda job, processes: row)
+    assert local_processes.evaluate_within(JOB, 1, memory).error == says
