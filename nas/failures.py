@@ -33,6 +33,11 @@ def reason_of_failure(error: BaseException) -> str:
     return f"{OUT_OF_MEMORY}: {said}" if _is_out_of_memory(error) else said
 
 
+def ran_out_of_memory(row: Row) -> bool:
+    """Whether an evaluation failed because the memory of host or GPU was short."""
+    return (row.error or "").startswith(OUT_OF_MEMORY)
+
+
 def failed_on_a_gpu(row: Row) -> bool:
     """Whether an evaluation failed by what CUDA or its libraries say, which short memory makes say much."""
     return row.status == "failed" and any(name in (row.error or "").lower() for name in _ON_GPUS)
@@ -41,7 +46,7 @@ def failed_on_a_gpu(row: Row) -> bool:
 def clean_up(row: Row) -> None:
     """Give back what an evaluation has left of a GPU, which others may share, and of memory where it ran out of it."""
     on_gpu = torch.cuda.is_initialized()
-    if on_gpu or (row.error or "").startswith(OUT_OF_MEMORY):
+    if on_gpu or ran_out_of_memory(row):
         gc.collect()
     if on_gpu:
         with suppress(RuntimeError):  # what broke CUDA in this process was said where it did

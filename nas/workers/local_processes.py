@@ -14,7 +14,7 @@ import torch
 from joblib.externals.loky import ProcessPoolExecutor
 from joblib.externals.loky.backend.context import get_context
 
-from nas.failures import OUT_OF_MEMORY, failed_on_a_gpu, reason_of_failure
+from nas.failures import OUT_OF_MEMORY, failed_on_a_gpu, ran_out_of_memory, reason_of_failure
 from nas.jobs import EvaluationJob, blank_row, task_of
 from nas.workers.attempts import Deaths, no_deaths, timed_out
 from nas.workers.memory import keep_memory_within, kills_for_memory
@@ -222,6 +222,6 @@ def evaluate_within(job: EvaluationJob, processes: int, memory: int | None) -> R
     task_of(job.task, job.data)
     keep_memory_within(memory)
     row = evaluate_together(job, processes)
-    if (row.error or "").startswith(OUT_OF_MEMORY) and not failed_on_a_gpu(row):
+    if ran_out_of_memory(row) and not failed_on_a_gpu(row):
         return replace(row, error=f"{row.error} (--trial-memory)")
     return row

@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 _AGAIN_S = 0.5
 # A head forks a server for each client, which may die of it while gRPC is busy there: then it can be asked once more.
-_forked_again = Retrying(
+_asked_again = Retrying(
     retry=retry_if_exception_message(match=r"(?s).*Starting Ray client server failed"),
     stop=stop_after_attempt(5),
     reraise=True,
@@ -170,7 +170,7 @@ def _join(address: str | None, where: str) -> None:
         if place := _PLACE.fullmatch(where):  # Ray takes a minute or two to find out
             socket.create_connection((place[2], int(place[3])), timeout=5).close()
         with said_if_slow("joining, or beginning, a Ray cluster ..."):
-            _forked_again(ray.init, address, log_to_driver=DEBUG in os.environ, logging_level=logging.ERROR, **own)
+            _asked_again(ray.init, address, log_to_driver=DEBUG in os.environ, logging_level=logging.ERROR, **own)
     except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         said = " ".join(dict.fromkeys((lines[0], lines[-1])))  # the last one is the cause, of a server's traceback

@@ -1,9 +1,18 @@
-"""How many threads there are while something is computed; trainings are in test_supervised."""
+"""How many threads there are while something is computed, and while something is trained."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+import pytest
 import torch
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from search_spaces import Architecture
+from tasks.run import Run
 from tasks.threads import threads_on_the_cpu
+from tasks.training import apart
+
+SHAPE = Architecture(depth=1, width=4, hidden=4)
 
 
 def threads() -> list[int]:
@@ -11,10 +20,17 @@ def threads() -> list[int]:
     return [torch.get_num_threads(), *blas]
 
 
-def test_pytorch_and_numpy_have_so_many_and_then_as_many_as_before() -> None:
+@pytest.mark.parametrize(
+    "of",
+    [threads_on_the_cpu, lambda number: apart(Run(architecture=SHAPE, recipe=None, seed=0, threads=number))],
+    ids=["computed", "trained"],
+)
+def test_pytorch_and_numpy_have_so_many_and_then_as_many_as_before(
+    of: Callable[[int], AbstractContextManager[None]],
+) -> None:
     with threadpool_limits(3, "blas"):
         before = threads()
-        with threads_on_the_cpu(2):
+        with of(2):
             assert set(threads()) == {2}
         assert threads() == before
     assert 2 not in before
