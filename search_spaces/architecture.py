@@ -67,7 +67,10 @@ class Architecture:
                 raise UserError(f"{name} must be at most {_MOST.get(name, _WIDEST)}, got {value}.")
         if self.model and (self.heads == 0 or self.head_dim or self.topology != "resnet"):
             got = f"heads={self.heads},head_dim={self.head_dim},topology={self.topology}"
-            raise UserError(f"{self.model!r} has heads that share its width: head_dim=0, topology=resnet, got {got}.")
+            rule = (
+                f"{self.model!r} is timm's own, wired as it is: head_dim=0 (its heads share its width), topology=resnet"
+            )
+            raise UserError(f"{rule}, got {got}. Networks of this project (no model=) take any topology.")
         if not self.model and (self.heads == 0) != (self.head_dim == 0):
             raise UserError(f"heads and head_dim are both 0 or neither is, got {self.heads} and {self.head_dim}.")
         object.__setattr__(self, "topology", canonical(self.topology, self.depth))

@@ -6,6 +6,7 @@ hands queries, keys and values their own inputs, each takes a copy of the norm, 
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,8 +17,9 @@ from search_spaces.checkpoint import Record, load_weights, read_record, read_wei
 from search_spaces.errors import UserError
 from search_spaces.layers.attention import PortProjection, split_ports
 from search_spaces.runs import topologies_of
+from search_spaces.spec import Spec
 from search_spaces.topologies.base import Topology
-from search_spaces.topologies.registry import load
+from search_spaces.topologies.registry import TOPOLOGIES, load
 
 Build = Callable[[Architecture], nn.Module]
 
@@ -55,8 +57,21 @@ def refusal(architecture: Architecture, topology: str) -> str | None:
     if any(kind.delivers == "heads" for kind, _ in wirings):
         return f"{topology!r} reads and writes in head space: its layers have no projections to take the weights of."
     if not all(kind.equals_resnet(options) for kind, options in wirings):
-        return f"{topology!r} does not start as the residual network, whatever weights its layers have."
+        rule = f"{topology!r} does not start as the residual network, whatever weights its layers have"
+        return f"{rule}. These do: {', '.join(_starting_as_resnet())}."
     return None
+
+
+def _starting_as_resnet() -> list[str]:
+    """Of each topology the first text, by its defaults and then by its axes, with which it starts as that network."""
+    found = []
+    for name in TOPOLOGIES.names():
+        with suppress(UserError):  # one that cannot be loaded
+            axes = load(name)[0].axes
+            texts = [name, *(str(Spec(name, {axis: value})) for axis, values in axes.items() for value in values)]
+            wired = ((text, *load(text)) for text in texts)
+            found += [text for text, kind, options in wired if kind.equals_resnet(options)][:1]
+    return found
 
 
 def _of_topologies(model: nn.Module) -> dict[str, Tensor]:

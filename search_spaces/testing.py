@@ -263,6 +263,17 @@ def check_it_runs_in_bf16(subject: Subject) -> None:
     assert not lost, f"the gradient of {', '.join(lost)} is missing or not finite"
 
 
+def check_it_is_finite_at_64_blocks(subject: Subject) -> None:
+    """At 64 blocks too, forward and backward under bf16 autocast give finite numbers before training."""
+    stack = transformer(*subject.wired, 64, 4, 4).float()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        features = stack(*(part.float() for part in embeddings()))
+    features.float().square().mean().backward()
+    found = {"the features": features, **{name: p.grad for name, p in stack.named_parameters() if p.grad is not None}}
+    lost = [name for name, numbers in found.items() if not numbers.isfinite().all()]
+    assert not lost, f"not finite: {', '.join(lost[:3])}"
+
+
 def check_it_compiles_to_one_graph(subject: Subject) -> None:
     """torch.compile makes one graph of it, with the same output; with `recompute_mixing`, too."""
     stack = perturbed(echoes(*subject.wired, 2, width=WIDTH, heads=6, head_dim=4))
@@ -285,6 +296,7 @@ CONTRACT: tuple[Callable[[Subject], None], ...] = (
     check_positions_do_not_meet,
     check_it_starts_as_the_residual_network,
     check_it_runs_in_bf16,
+    check_it_is_finite_at_64_blocks,
 )
 """Every check but that of compilation, each of a subject."""
 

@@ -231,7 +231,7 @@ def _pauses() -> Iterator[float]:
 
 def _in_words(task: rich.progress.Task) -> str:
     if task.total is None:
-        return f"{task.description}: begun"
+        return f"{task.description}: no step yet"
     left = _left(task)
     return f"{task.description}: step {int(task.completed)} of {int(task.total)}" + (left and f", {left}")
 

@@ -21,6 +21,7 @@ from search_spaces.layers.norm import Norm
 from search_spaces.layers.rotary import Rotary, RotaryAttention
 from search_spaces.layers.stack import Stack
 from search_spaces.layers.transformer import TransformerStyle, build_transformer, count_transformer
+from search_spaces.topologies.base import NORMED
 
 
 class Decoder(nn.Module):
@@ -141,8 +142,8 @@ def _normal_by_depth(model: Decoder) -> None:
     """The same, and maps that write to the stream scaled by 1 / sqrt(layers) (Radford et al., 2019, section 2.3)."""
     _normal(model)
     for t, layer in enumerate(model.stack.layers):
-        if model.stack.topology.delivery(t) == "heads":
-            continue  # what writes to the stream is the topology's, and the topology has scaled it
+        if model.stack.topology.delivery(t) in NORMED:
+            continue  # the topology scales by depth itself: what writes to the stream is its own, or is normed behind
         for name, module in layer.named_modules():
             if isinstance(module, nn.Linear) and name in ("out", "down"):
                 nn.init.normal_(module.weight, std=0.02 / math.sqrt(len(model.stack.layers)))

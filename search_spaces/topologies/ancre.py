@@ -51,6 +51,8 @@ class ANCReOptions:
             raise UserError(f"form={self.form} normalises nothing: it takes no direction, got {self.direction}.")
         if self.form == "latest" and self.inputs != "blocks":
             raise UserError(f"form=latest is of blocks alone, got inputs={self.inputs}.")
+        if self.form == "latest" and not self.cascaded:
+            raise UserError("form=latest leaves block 1 its own skip: it needs cascaded=true.")
         if self.inputs == "feed-forward" and not self.cascaded:
             raise UserError("inputs=feed-forward has no shortcut around blocks: it needs cascaded=true.")
 
@@ -117,7 +119,8 @@ class ANCRe(Topology):
         """Shortcuts between feed-forward layers in a network without attention, whose blocks are one layer."""
         if options.inputs == "blocks" or architecture.head_dim:
             return None
-        return f"inputs={options.inputs} needs feed-forward layers beside attention, got a network without heads."
+        needed = f"inputs={options.inputs} needs feed-forward layers beside attention"
+        return f"{needed}, got a network without heads. Take inputs=blocks."
 
     @classmethod
     def count(cls, wiring: Wiring, options: ANCReOptions) -> Count:
@@ -142,10 +145,11 @@ class ANCRe(Topology):
         if state.made is None:
             return (began,), state._replace(began=began)
         if self.closes[t] and self.options.inputs != "blocks":
+            made = state.made
             if state.inputs:
-                began = _joined(began, state.inputs, state.into_inputs[len(state.inputs) - 1])
-            m = began + state.made
-            return (m,), state._replace(began=began, inputs=(*state.inputs, m))
+                made = _joined(made, state.inputs, state.into_inputs[len(state.inputs) - 1])
+            m = began + made
+            return (m,), state._replace(made=made, inputs=(*state.inputs, m))
         return (began + state.made,), state
 
     def write(self, t: int, state: History, y: Tensor) -> History:

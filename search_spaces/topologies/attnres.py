@@ -43,7 +43,7 @@ class AttentionResidualsOptions:
     Attributes:
         every: How many layers are one source, their sum: 1 attends to each, and as many as there are to the input and
             the rest. They are counted one by one, attention and feed-forward.
-        heads: Into how many groups the features are divided, each with a softmax of its own.
+        heads: Into how many groups the features are divided, each with a softmax of its own (MHAR, arXiv 2607.27230).
     """
 
     every: int = 1
@@ -55,40 +55,44 @@ class AttentionResidualsOptions:
                 raise UserError(f"{name} must be at least 1, got {number}.")
 
 
+@dataclass(frozen=True, slots=True)
+class DeltaOptions(AttentionResidualsOptions):
+    """What is attended to, and how what is found is added.
+
+    Attributes:
+        gated: Whether it is multiplied by a number that is learned, from 0 on; else all of it is added.
+    """
+
+    gated: bool = True
+
+
 class OverDepth(Topology):
     """What both forms share: the sources, and mixes of them with a query for each."""
 
-    Options: ClassVar[type] = AttentionResidualsOptions
-    axes: ClassVar[Axes] = {"every": (1, 4)}
     searched: ClassVar[bool] = False
-
-    @classmethod
-    def equals_resnet(cls, options: Any) -> bool:
-        """Always."""
-        return True
 
     def __init__(self, wiring: Wiring, options: AttentionResidualsOptions, queries: int) -> None:
         super().__init__()
         self.every, self.heads = options.every, options.heads
-        features = torch.eye(options.heads).repeat_interleave(wiring.width // options.heads, dim=1)
-        self.register_buffer("features", features, persistent=False)  # of each head, [H, D]
         self.w = nn.ParameterList(nn.Parameter(torch.zeros(wiring.width)) for _ in range(queries))
 
     @classmethod
     def refusal(cls, architecture: Architecture, options: AttentionResidualsOptions) -> str | None:
         """Widths that the heads do not divide."""
-        if architecture.width % options.heads == 0:
+        heads, width = options.heads, architecture.width
+        if width % heads == 0:
             return None
-        return f"heads={options.heads} must divide the width, got width={architecture.width}."
+        fits = max(number for number in range(1, heads) if width % number == 0)
+        return f"heads over depth must divide the width, got heads={heads} and width={width}. Take heads={fits}."
 
     @staticmethod
     def count_mixes(wiring: Wiring, options: AttentionResidualsOptions, queries: int) -> Count:
-        """A query each, in each head a product with all of every source, and weighted sums; outputs added to others."""
+        """A query each, its product with every source, and weighted sums; outputs that are added to others."""
         width, every = wiring.width, options.every
         sources = [1 + t // every + (t % every > 0) for t in range(1, queries + 1)]
         sums = sum(t % every > 0 for t in range(len(wiring.sites)))
         mixes = sum(weighted_sum(number, width) for number in sources)
-        return Count(queries * width, options.heads * sum(sources) * width, mixes + sums * width)
+        return Count(queries * width, sum(sources) * width, mixes + sums * width)
 
     def added(self, t: int, sources: Sources, y: Tensor) -> Sources:
         """The sources with layer t's output in the sum under way, which is complete after so many layers."""
@@ -99,10 +103,9 @@ class OverDepth(Topology):
 
     def mixed(self, query: int, sources: tuple[Source, ...]) -> Tensor:
         """sum_i a_i v_i, by a softmax over the sources in each head."""
-        w = self.features * self.w[query]  # [H, D], which is faster than head by head
-        scores = torch.stack([F.linear(v, w) * inverse for v, inverse in sources], dim=-1)  # [..., H, S]
-        shares = scores.softmax(dim=-1).split(1, dim=-1)
         parts = [v.unflatten(-1, (self.heads, -1)) for v, _ in sources]  # [..., H, D / H]
+        scores = [_products(part, self.w[query]) * inverse for part, (_, inverse) in zip(parts, sources, strict=True)]
+        shares = torch.stack(scores, dim=-1).softmax(dim=-1).split(1, dim=-1)  # S of [..., H, 1]
         mixed: Tensor = shares[0] * parts[0]
         for share, part in zip(shares[1:], parts[1:], strict=True):
             mixed = torch.addcmul(mixed, share, part)
@@ -136,6 +139,14 @@ class AttentionResiduals(OverDepth):
     Parameters: `layers * width`
     """
 
+    Options: ClassVar[type] = AttentionResidualsOptions
+    axes: ClassVar[Axes] = {"every": (1, 4), "heads": (1, 4)}
+
+    @classmethod
+    def equals_resnet(cls, options: AttentionResidualsOptions) -> bool:
+        """Always."""
+        return True
+
     def __init__(self, wiring: Wiring, options: AttentionResidualsOptions) -> None:
         super().__init__(wiring, options, len(wiring.sites))
 
@@ -166,30 +177,49 @@ class AttentionResiduals(OverDepth):
 
 @final
 class AttentionResidualsDelta(OverDepth):
-    """Attention residuals, delta form (2026): the mix over depth is added to the residual stream, gated.
+    """Delta attention residuals (Luo et al., 2026): the mix over depth is added to the residual stream.
 
     Layer t + 1 reads h_t + g_t sum_i a_i v_i, with a as in attention residuals and h_t the residual stream.
 
-    The head reads the residual stream alone. g_t, a number for each layer, is 0 at the start: the residual network.
+    The head reads the residual stream alone. g_t, a number for each layer, is 0 at the start: the residual network. It
+    is a saddle behind norms, for w = 0 makes the mix a multiple of h_t, which a norm takes out: no gradient reaches g,
+    nor w while g is 0, but for the norm's epsilon and rounding, from which AdamW leaves it and SGD does not. With
+    `gated=false` g is 1 throughout: the same network at the start behind norms, and all of it learns from there.
 
-    Source: "delta" attention residuals (arXiv 2605.18855), read in a reimplementation. There the gate is a choice; here
-    it is always there. The first layer, whose one source is h itself, has neither query nor gate.
+    Source: Luo, Cai and Hu, Delta Attention Residuals (arXiv 2605.18855, 2026), and the official code, which trains
+    from scratch without a gate; one from 0 on is its `learnable_alpha`, for networks that are trained already. Readings
+    taken:
+
+    * Gated, since it then starts as the residual network wherever it stands; the paper's own figures are of
+      `gated=false`.
+    * The first layer, whose one source is h itself, has neither query nor gate; in the code it has no source.
+    * With `every` above 1 the sum under way is a source, as in attention residuals; the code's has complete sums alone.
+    * The learned gain of keys is one with w. Neither w nor g is weight-decayed, as in attention residuals; the code
+      decays all.
 
     The state is (sources, h).
 
-    Parameters: `(layers - 1) * (width + 1)`
+    Parameters: `(layers - 1) * (width + gated)`
     """
 
-    def __init__(self, wiring: Wiring, options: AttentionResidualsOptions) -> None:
-        super().__init__(wiring, options, len(wiring.sites) - 1)
-        self.g = nn.ParameterList(nn.Parameter(torch.zeros(())) for _ in self.w)
+    Options: ClassVar[type] = DeltaOptions
+    axes: ClassVar[Axes] = {"every": (1, 4), "gated": (True, False)}
 
     @classmethod
-    def count(cls, wiring: Wiring, options: AttentionResidualsOptions) -> Count:
-        """A mix and a gate for each layer but the first, and the residual stream's additions."""
+    def equals_resnet(cls, options: DeltaOptions) -> bool:
+        """Where it is gated; else behind norms alone."""
+        return options.gated
+
+    def __init__(self, wiring: Wiring, options: DeltaOptions) -> None:
+        super().__init__(wiring, options, len(wiring.sites) - 1)
+        self.g = nn.ParameterList(nn.Parameter(torch.zeros(())) for _ in self.w) if options.gated else None
+
+    @classmethod
+    def count(cls, wiring: Wiring, options: DeltaOptions) -> Count:
+        """A mix for each layer but the first, its gate if any, and the residual stream's additions."""
         layers, width = len(wiring.sites), wiring.width
-        gated = Count(layers - 1, elementwise=(2 * (layers - 1) + layers) * width)
-        return cls.count_mixes(wiring, options, layers - 1) + gated
+        added = Count((layers - 1) * options.gated, elementwise=((1 + options.gated) * (layers - 1) + layers) * width)
+        return cls.count_mixes(wiring, options, layers - 1) + added
 
     def open(self, *parts: Tensor) -> tuple[Sources, Tensor]:
         """Start from the network's input alone."""
@@ -197,9 +227,12 @@ class AttentionResidualsDelta(OverDepth):
         return Sources((_source(x),)), x
 
     def read(self, t: int, state: tuple[Sources, Tensor]) -> tuple[tuple[Tensor, ...], Any]:
-        """Give the stream and the gated mix of the sources; the first layer reads the stream."""
+        """Give the stream and the mix of the sources, gated or all of it; the first layer reads the stream."""
         sources, h = state
-        return ((torch.addcmul(h, self.g[t - 1], self.mixed(t - 1, sources.all)) if t else h),), state
+        if not t:
+            return (h,), state
+        mixed = self.mixed(t - 1, sources.all)
+        return ((h + mixed if self.g is None else torch.addcmul(h, self.g[t - 1], mixed)),), state
 
     def write(self, t: int, state: tuple[Sources, Tensor], y: Tensor) -> tuple[Sources, Tensor]:
         """Add the layer's output to the stream, and to the sum under way."""
@@ -209,6 +242,14 @@ class AttentionResidualsDelta(OverDepth):
     def close(self, state: tuple[Sources, Tensor]) -> Tensor:
         """Return the stream."""
         return state[1]
+
+
+def _products(part: Tensor, w: Tensor) -> Tensor:
+    """w . v in each head: [..., H] of v [..., H, D / H]."""
+    heads = part.shape[-2]
+    if heads == 1:  # in a third of the time
+        return F.linear(part.squeeze(-2), w.unsqueeze(0))
+    return torch.einsum("...hd,hd->...h", part, w.unflatten(0, (heads, -1)))
 
 
 def _source(v: Tensor) -> Source:

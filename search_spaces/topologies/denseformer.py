@@ -43,7 +43,8 @@ class DenseFormer(Topology):
     The weight of the latest state is 1 at the start and those of the others 0. The head reads the last y.
 
     Source: Pagliardini et al., DenseFormer (2024), "depth-weighted average", and the official code (epfml/DenseFormer).
-    Undilated with period 1 it spans what GRN-v1 does, in states instead of outputs.
+    Undilated with period 1 it spans what GRN-v1 does, in states instead of outputs, but for the weight of the input
+    before block 1. Weights are not decayed; in the code they are.
 
     The state is ({j: x_j} of those that a later average takes, y).
 

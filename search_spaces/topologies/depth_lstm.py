@@ -63,9 +63,11 @@ class DepthLSTM(Topology):
     was found, and the rest is fitted: what reads and gives how many features is the structure that gives the 233M which
     Mak and Flanigan (2025) print for it in table 10. Further readings:
 
-    * After the LSTM cells of the authors' public library (hfxunlp's transformer): gates and the candidate's features
-      are normed, its activation is the ReLU, the cell is given without tanh, and c_0 is learned, from 0 on. There one
-      norm is over all gates together, here each has its own. What is normed has no bias but the norm's.
+    * After the LSTM cells of the authors' public library (hfxunlp's transformer), which has two kinds: gates and the
+      candidate's features are normed, its activation is the ReLU, the cell is given without tanh, and c_0 is learned,
+      from 0 on, as in the one with a candidate of two layers; the output gate reads z_t, as in the other, and not
+      c_{t+1}. There one norm is over several gates together, here each has its own. What is normed has no bias but the
+      norm's.
     * Weights are each step's own: shared by all they would be far fewer than is printed. o_0 is the network's input.
     * Maps start by Xavier's rule and biases at 0, the forget gate's too; maps are weight-decayed, norms and c_0 are
       not. No source for it.
@@ -96,7 +98,7 @@ class DepthLSTM(Topology):
     def refusal(cls, architecture: Architecture, options: NoOptions) -> str | None:
         """It connects attention layers."""
         if architecture.heads == 0:
-            return "depth-lstm connects attention layers: it needs heads of at least 1, got heads=0."
+            return "depth-lstm connects attention layers, got a network without heads. Take a transformer's task."
         return None
 
     @classmethod

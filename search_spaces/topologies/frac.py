@@ -146,5 +146,6 @@ class FracConnections(Topology):
 
 def _refusal(width: int, options: FracOptions) -> str | None:
     if width % options.parts:
-        return f"frac's parts must divide the width, got parts={options.parts} and width={width}."
+        fits = max(parts for parts in range(1, options.parts) if width % parts == 0)
+        return f"frac's parts must divide the width, got parts={options.parts} and width={width}. Take parts={fits}."
     return None

@@ -234,8 +234,9 @@ class GRNv3(InputDependent):
     ReLU", which holds for relu(b + w . e) alone; that is the form taken, and it starts as the residual network as
     well. `form=printed` is the equation to the letter.
 
-    The paper's parameter counts (table 6) are larger than one w in R^D a sum can give; `per_entry=true`, a w for each
-    entry, is a reading that fits them (fitted, not stated).
+    The paper's parameter counts (table 6) are larger than one w in R^D a sum can give on flax's network, which is taken
+    for its own; `per_entry=true`, a w for each entry, is a reading that fits them cut to two digits (fitted, not
+    stated).
 
     Parameters: `sum(
         width * (min(t, (k or blocks) + 2) + (min(t, (k or blocks) + 2) if per_entry else 1))

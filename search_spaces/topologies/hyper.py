@@ -15,6 +15,8 @@ from search_spaces.errors import UserError
 from search_spaces.spec import Axes
 from search_spaces.topologies.base import Topology, Wiring, total
 
+MOST_STREAMS = 64
+
 
 @dataclass(frozen=True, slots=True)
 class HyperOptions:
@@ -29,8 +31,8 @@ class HyperOptions:
     dynamic: bool = True
 
     def __post_init__(self) -> None:
-        if self.streams < 1:
-            raise UserError(f"streams must be at least 1, got {self.streams}.")
+        if not 1 <= self.streams <= MOST_STREAMS:
+            raise UserError(f"streams must be from 1 to {MOST_STREAMS}, got {self.streams}.")
 
 
 class Connection(nn.Module):

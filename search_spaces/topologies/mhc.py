@@ -16,14 +16,21 @@ from search_spaces.count import Count, linear
 from search_spaces.errors import UserError
 from search_spaces.spec import Axes
 from search_spaces.topologies.base import Topology, Wiring, total
+from search_spaces.topologies.hyper import MOST_STREAMS
 
 Mixing = Literal["sinkhorn", "permutations", "none"]
 
 HOME, AWAY = 3.0, -3.0
 """What the read of a layer starts from, for the stream that it is at home in and for the others."""
 
+OTHER_ORDERS = -8.0
+"""What the share of a permutation starts from that is not the identity, whose own starts from 0."""
+
 MOST_PERMUTED = 6
 """The most streams whose permutations are weighed, n! of them."""
+
+MOST_ROUNDS = 1000
+"""Of Sinkhorn's normalisation, each of which is computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +51,9 @@ class ManifoldOptions:
     rounds: int = 20
 
     def __post_init__(self) -> None:
-        for name, number in (("streams", self.streams), ("rounds", self.rounds)):
-            if number < 1:
-                raise UserError(f"{name} must be at least 1, got {number}.")
+        for name, number, most in (("streams", self.streams, MOST_STREAMS), ("rounds", self.rounds, MOST_ROUNDS)):
+            if not 1 <= number <= most:
+                raise UserError(f"{name} must be from 1 to {most}, got {number}.")
         if self.mixing == "permutations" and self.streams > MOST_PERMUTED:
             raise UserError(
                 f"streams must be at most {MOST_PERMUTED} with mixing=permutations, of which there are n!, got "
@@ -101,7 +108,7 @@ def mixing_at_start(mixing: Mixing, n: int) -> Tensor:
         return torch.zeros(0)
     if mixing == "sinkhorn":
         return ((HOME - AWAY) * torch.eye(n) + AWAY).flatten()
-    return torch.tensor([HOME] + [AWAY] * (factorial(n) - 1))
+    return torch.tensor([0.0] + [OTHER_ORDERS] * (factorial(n) - 1))
 
 
 def mixing_logits(mixing: Mixing, n: int) -> int:
@@ -150,13 +157,16 @@ class ManifoldHyperConnections(Topology):
       are alike for all streams, these never come to differ.
     * The end is not said; hyper-connections sum the streams, DeepSeek-V4 has a learned head. It is their mean, a
       multiple of the sum which a norm takes out again.
-    * At the start each layer reads 1.1 times (n = 4) the residual stream, whose norm in front of the layer takes that
-      out again: there it starts as the residual network up to the norm's epsilon, and elsewhere it does not.
+    * At the start each layer reads the residual stream (n = 2), or 1.1 times it (n = 4), whose norm in front of the
+      layer takes that out again: there it starts as the residual network up to the norm's epsilon. With two streams it
+      does so everywhere.
     * The first layer's H_res mixes copies, which changes nothing: it has none. That of the last is seen by the mean
       through its columns alone, and hardly learns.
     * b and a are not weight-decayed, phi is: as in hyper-connections.
     * `mixing=none` is the identity for H_res, `dynamic=false` has no phi.
-    * Of mHC-lite's start nothing is known here: b_res is 3 for the identity and -3 for the other permutations.
+    * Of mHC-lite, b_res is 0 for the identity and -8 for the other permutations, as two public ports have it: of four
+      streams each then keeps 0.99 of itself, of six 0.8. There H_post starts unlike for the streams, here it does not.
+    * Sinkhorn's normalisation is not counted, as norms are not: each round adds and divides n^2 numbers twice.
 
     Parameters: `sum(
         (n := 2 * streams + {"sinkhorn": streams**2, "permutations": factorial(streams), "none": 0}[mixing] * (t > 0))
@@ -173,6 +183,11 @@ class ManifoldHyperConnections(Topology):
         super().__init__()
         self.streams = options.streams
         self.connections = nn.ModuleList(ManifoldConnection(t, wiring.width, options) for t in range(len(wiring.sites)))
+
+    @classmethod
+    def equals_resnet(cls, options: ManifoldOptions) -> bool:
+        """Where the layers' first shares of the streams sum to 1; else behind norms alone."""
+        return options.streams == 2
 
     @classmethod
     def count(cls, wiring: Wiring, options: ManifoldOptions) -> Count:

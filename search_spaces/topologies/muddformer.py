@@ -79,6 +79,7 @@ class MUDDFormer(Topology):
     Source: Xiao et al., MUDDFormer (arXiv 2502.12170, 2025), and the official code. Readings taken:
 
     * W_1 has C * S hidden features and four times that behind the last block; with `rounded` those of the code's.
+    * With `pre-post` the code's rms(X_i) has a gain, which is one with W_1: here it has none.
     * W_1 is drawn from N(0, 1 / D). a is not weight-decayed, W_1 and W_2 are; no source says.
     * The second norm is the skip's alone, as in the code; the paper prints it for all streams.
     * Queries, keys and values have norms of their own in every block, the first included, where all read X_0.

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal, final
 from torch import Tensor, nn
 
 from search_spaces.count import Count
-from search_spaces.topologies.base import Topology, Wiring
+from search_spaces.topologies.base import NORMED, Topology, Wiring
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class PerBlock(Topology):
 
     Raises:
         ValueError: The first layer opens no block, or the inner topology delivers in head space, where x cannot be
-            added to a layer's output.
+            added to a layer's output, or normed, which a sum with x is not.
     """
 
     Options: ClassVar[type] = Inner
@@ -48,8 +48,9 @@ class PerBlock(Topology):
         sites = wiring.sites
         if not sites or not sites[0].opens_block:
             raise ValueError("the first layer must open a block.")
-        if options.topology.delivers == "heads":
-            raise ValueError(f"{options.topology.__name__} delivers in head space and cannot wire whole blocks.")
+        if options.topology.delivers in NORMED:
+            how = f'delivers "{options.topology.delivers}" and cannot wire whole blocks'
+            raise ValueError(f"{options.topology.__name__} {how}.")
         self.opens = [site.opens_block for site in sites]
         self.closes = [*self.opens[1:], True]
         self.block = [sum(self.opens[: t + 1]) - 1 for t in range(len(sites))]

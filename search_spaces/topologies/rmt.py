@@ -111,7 +111,8 @@ class RMT(Topology):
     * `norm=layer` is the paper's, `norm=rms` the official code's. Both have a gain for each entry, which the paper's
       parameter count leaves out, and no bias.
     * Keys are weight-decayed: C.1 exempts norms, embedding and unembedding only.
-    * Under bf16 autocast X is kept in bf16, as in the official code; the sums of other topologies stay in float32.
+    * Under bf16 autocast X is kept in bf16, as in the official code. Of others hyper-connections (mHC, frac) mix their
+      streams by a product, which is bf16 there; sums stay in float32.
 
     The state is X, [..., V, K].
 

@@ -54,7 +54,9 @@ class FirstValues(Topology):
     @classmethod
     def refusal(cls, architecture: Architecture, options: Any) -> str | None:
         """Networks without attention."""
-        return None if architecture.head_dim else "value residuals need attention, got a network without heads."
+        if architecture.head_dim:
+            return None
+        return "value residuals need attention, got a network without heads. Take a transformer's task."
 
     def open(self, *parts: Tensor) -> Stream:
         """Start from x_0, the sum of the embeddings."""
@@ -139,7 +141,8 @@ class SVFormer(FirstValues):
     Source: Zhou et al., Value Residual Learning (SVFormer, arXiv 2410.17897). A layer whose heads * head_dim is not the
     first's projects its own.
 
-    Parameters: `0`, and those of the layers are fewer by (blocks - 1) * width * heads * head_dim and as many biases.
+    Parameters: `0`, and those of the layers are fewer by (blocks - 1) * heads * head_dim times the width, or one
+    more where they have biases.
     """
 
     @classmethod

@@ -15,7 +15,7 @@ from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import Stack, build_stack
 from search_spaces.models.decoder import build_decoder
 from search_spaces.models.vit import build_vit
-from search_spaces.retrofit import retrofit, retrofit_checkpoint
+from search_spaces.retrofit import refusal, retrofit, retrofit_checkpoint
 from search_spaces.topologies.base import Site
 from search_spaces.topologies.registry import TOPOLOGIES, load
 
@@ -37,6 +37,9 @@ CASES = [
     "attnres(every=3)",
     "laurel(reach=3)",
     "layerscale(start=1)",
+    "mhc(streams=2)",
+    "mhc(streams=2,mixing=permutations)",
+    "attnres-delta(gated=false)",
     "value-residual(first=0,own=1,learned=true)",
 ]
 CAN = [case for case in CASES for kind, options in [load(case)] if kind.equals_resnet(options)]
@@ -126,6 +129,14 @@ def test_a_retrofitted_network_shares_no_memory_with_the_first() -> None:
 def test_what_does_not_start_as_a_residual_network_is_refused_with_the_reason(topology: str) -> None:
     with pytest.raises(UserError, match=r"does not start as the residual network|no projections to take"):
         retrofit(weights_of(trained("llama")), RESNET, topology, BUILD["llama"])
+
+
+def test_who_cannot_is_told_who_can() -> None:
+    said = refusal(RESNET, "mhc")
+    assert said is not None
+    can = said.partition("These do: ")[2].rstrip(".").split(", ")
+    assert {"resnet", "dca", "attnres", "mhc(streams=2)"} <= set(can)
+    assert all(refusal(RESNET, topology) is None for topology in can)
 
 
 def test_only_residual_networks_are_retrofitted() -> None:

@@ -148,6 +148,17 @@ class Loose(Gated):
     axes: ClassVar[Axes] = {"strength": (1, 2)}
 
 
+class Growing(Gated):
+    """Grows a thousandfold with each layer behind the sixth."""
+
+    @classmethod
+    def equals_resnet(cls, options: Any) -> bool:
+        return False
+
+    def write(self, t: int, state: Tensor, y: Tensor) -> Tensor:
+        return (1000 if t > 5 else 1) * super().write(t, state, y)
+
+
 @dataclass
 class Changing:
     """Options that can be changed behind an architecture's back."""
@@ -182,6 +193,7 @@ class Breaking(Gated):
         (Mixing, r"positions must not be mixed, .* changed those at \[0, 1, 3, 4\]"),
         (Late, "equals_resnet is claimed"),
         (Fragile, "not close"),
+        (Growing, "not finite: the features"),
         (Silent, "a reason must not be empty"),
         (Loose, r"axes must be options \[\], got \['strength'\]"),
         (Thawed, "must be frozen"),

@@ -33,7 +33,8 @@ def test_a_thing_under_way_is_told_with_its_step_and_its_time(monkeypatch: pytes
         shown.begin("b", "net b", lambda: None)
         until(lambda: lines and lines[-1].count(" left") == 2, "the time left is said of one and of all")
     assert re.fullmatch(
-        r"1/4 trainings, \d+:\d\d:\d\d left; net a: step \d+ of 10000, \d+:\d\d:\d\d left; net b: begun", lines[-1]
+        r"1/4 trainings, \d+:\d\d:\d\d left; net a: step \d+ of 10000, \d+:\d\d:\d\d left; net b: no step yet",
+        lines[-1],
     )
 
 

@@ -90,6 +90,11 @@ def test_forms_without_weights_to_normalise_take_no_direction(said: str) -> None
         load(f"ancre({said})")
 
 
+def test_the_latest_state_is_beside_the_skip() -> None:
+    with pytest.raises(UserError, match="form=latest leaves block 1 its own skip: it needs cascaded=true"):
+        load("ancre(form=latest,cascaded=false)")
+
+
 def test_shortcuts_of_feed_forward_layers_alone_leave_the_skips() -> None:
     with pytest.raises(UserError, match="it needs cascaded=true"):
         load("ancre(inputs=feed-forward,cascaded=false)")
@@ -112,36 +117,40 @@ def weights_into_inputs(c: nn.ParameterList, direction: str, tau: float) -> dict
 
 
 @pytest.mark.parametrize("direction", ["ingoing", "outgoing"])
-@pytest.mark.parametrize("inputs", ["feed-forward", "both"])
+@pytest.mark.parametrize(("inputs", "own"), [("feed-forward", True), ("both", True), ("both", False)])
 def test_shortcuts_between_what_feed_forward_layers_read(
-    inputs: str, direction: str, transformer: Build, draw: Callable[[nn.Module], None]
+    inputs: str, own: bool, direction: str, transformer: Build, draw: Callable[[nn.Module], None]
 ) -> None:
-    stack = transformer(f"ancre(inputs={inputs},direction={direction},temperature=0.5)", depth=DEPTH)
+    options = f"inputs={inputs},direction={direction},temperature=0.5,cascaded={str(own).lower()}"
+    stack = transformer(f"ancre({options})", depth=DEPTH)
     draw(stack)
     p = shares(stack.topology.c, direction, 0.5) if inputs == "both" else torch.zeros(DEPTH, DEPTH + 1)
     inner = weights_into_inputs(stack.topology.c_inputs, direction, 0.5)
     x = torch.randn(2, 5, 16).double()
     h, m = [x], {}
     for j in range(1, DEPTH + 1):
-        attended = h[-1] + stack.layers[2 * j - 2](h[-1])
-        m[j] = attended + sum(inner[i, j] * m[i] for i in range(1, j))
-        h.append(m[j] + stack.layers[2 * j - 1](m[j]) + sum(p[i, j] * h[i] for i in range(j)))
+        attended = stack.layers[2 * j - 2](h[-1])
+        m[j] = h[-1] + attended + sum(inner[i, j] * m[i] for i in range(1, j))
+        made = (m[j] if own else m[j] - h[-1]) + stack.layers[2 * j - 1](m[j])
+        h.append(made + sum(p[i, j] * h[i] for i in range(j)))
     torch.testing.assert_close(stack(x, torch.zeros_like(x)), h[-1])
 
 
 def test_free_constant_and_latest_weights(mlp: Build, draw: Callable[[nn.Module], None]) -> None:
     x = torch.randn(2, 16).double()
-    for form in ("direction=none", "form=constant", "form=latest"):
+    forms = ["direction=none", "form=constant", "form=latest"]
+    for form in (*forms, *(f"{form},cascaded=false" for form in forms[:2])):
         stack = mlp(f"ancre({form})", depth=DEPTH)
         draw(stack)
         h, c = [x], stack.topology.c
         for j in range(1, DEPTH + 1):
             into = dict.fromkeys(range(j), 1 / j)
-            if form == "direction=none":
+            if "direction=none" in form:
                 into = {i: c[j - 1][i] for i in range(j)}
             if form == "form=latest":
                 into = {j - 1: c[j - 2]} if j > 1 else {}
-            h.append(h[-1] + stack.layers[j - 1](h[-1]) + sum(weight * h[i] for i, weight in into.items()))
+            own = 0 if "cascaded=false" in form else h[-1]
+            h.append(own + stack.layers[j - 1](h[-1]) + sum(weight * h[i] for i, weight in into.items()))
         torch.testing.assert_close(stack(x), h[-1])
 
 

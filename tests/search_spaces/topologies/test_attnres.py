@@ -75,23 +75,50 @@ def test_one_block_for_all_layers_keeps_the_input_apart_from_the_sum(
     torch.testing.assert_close(stack.topology.close(state), x + partial[0])
 
 
+@pytest.mark.parametrize("gated", [True, False])
 @pytest.mark.parametrize(("every", "heads"), [(1, 1), (2, 4), (9, 1)])
-def test_the_delta_form_adds_a_gated_mix_to_what_layers_read(
-    every: int, heads: int, transformer: Build, draw: Callable[[nn.Module], None]
+def test_the_delta_form_adds_a_mix_to_what_layers_read(
+    every: int, heads: int, gated: bool, transformer: Build, draw: Callable[[nn.Module], None]
 ) -> None:
-    stack = transformer(f"attnres-delta(every={every},heads={heads})")
+    stack = transformer(f"attnres-delta(every={every},heads={heads},gated={str(gated).lower()})")
     draw(stack)
     x = torch.randn(2, 5, 16).double()
     h, blocks, partial = x, [x], list[Tensor]()
     for t, layer in enumerate(stack.layers):
         sources = [*blocks, *([sum(partial)] if partial else [])]
-        read = h + stack.topology.g[t - 1] * mix(stack.topology.w[t - 1], sources, heads) if t else h
+        gate = stack.topology.g[t - 1] if gated and t else 1
+        read = h + gate * mix(stack.topology.w[t - 1], sources, heads) if t else h
         y = layer(read)
         h = h + y
         partial.append(y)
         if len(partial) == every:
             blocks, partial = [*blocks, sum(partial)], []
     torch.testing.assert_close(stack(x, torch.zeros_like(x)), h)
+
+
+def test_behind_norms_the_delta_form_starts_as_the_residual_network_and_its_gate_at_a_saddle(
+    transformer: Build,
+) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(2, 5, 16).double()
+    resnet = transformer("resnet")
+    ends, gradients = [resnet(x, torch.zeros_like(x))], []
+    for topology in ("attnres-delta", "attnres-delta(gated=false)"):
+        stack = transformer(topology)
+        stack.layers.load_state_dict(resnet.layers.state_dict())
+        ends.append(stack(x, torch.zeros_like(x)))
+        ends[-1].square().mean().backward()
+        own, of_layers = (max(p.grad.abs().max() for p in part.parameters()) for part in (stack.topology, stack.layers))
+        gradients.append(own / of_layers)
+    torch.testing.assert_close(ends[1], ends[0])
+    torch.testing.assert_close(ends[2], ends[0], rtol=1e-4, atol=1e-4)  # norms have an epsilon
+    gated, whole = gradients
+    assert gated < 1e-4 < 1e-3 < whole
+
+
+def test_heads_share_the_products_of_a_mix() -> None:
+    wiring = Wiring((Site(("x",), 8, True),) * 3, 8, 4)
+    assert wire_count(*load("attnres(heads=4)"), wiring) == wire_count(*load("attnres"), wiring)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +132,7 @@ def test_what_a_mix_costs_is_a_product_with_each_source(options: str, sources: l
 
 def test_heads_divide_the_width() -> None:
     shape = Architecture(depth=2, width=24, hidden=8, topology="attnres(heads=5)")
-    assert refusal(shape) == "heads=5 must divide the width, got width=24."
+    assert refusal(shape) == "heads over depth must divide the width, got heads=5 and width=24. Take heads=4."
 
 
 def test_no_layer_is_no_source() -> None:

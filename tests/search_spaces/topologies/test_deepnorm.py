@@ -14,6 +14,7 @@ from search_spaces.layers.stack import Stack
 from search_spaces.layers.transformer import TransformerStyle, build_transformer, count_transformer
 from search_spaces.models.decoder import build_decoder
 from search_spaces.models.encoder import EncoderSizes, build_encoder
+from search_spaces.models.masked import build_masked
 from search_spaces.models.vit import build_vit
 from tasks.digits import xavier
 
@@ -42,11 +43,13 @@ def test_layers_norm_nothing_themselves(transformer: Build) -> None:
 @pytest.mark.parametrize(("depth", "gain"), [(6, 0.3799), (12, 0.3195), (24, 0.2686)])
 def test_values_and_what_follows_start_smaller(depth: int, gain: float) -> None:
     shape = Architecture(depth=depth, width=16, hidden=32, heads=2, head_dim=8)
-    for build in (
-        lambda one: build_vit(one, (1, 4, 4), 2, 3).stack,
-        lambda one: build_decoder(one, "llama", 11, 8).stack,
-        lambda one: xavier(build_vit(one, (1, 4, 4), 2, 3)).stack,
-        lambda one: build_encoder(one, EncoderSizes(vocabulary=9, context=8, classes=2)).stack,
+    first, last = slice(32), slice(32, None)  # a gated layer's gate: of 2 * 32 features
+    for build, gate in (
+        (lambda one: build_vit(one, (1, 4, 4), 2, 3).stack, None),
+        (lambda one: build_decoder(one, "llama", 11, 8).stack, first),
+        (lambda one: xavier(build_vit(one, (1, 4, 4), 2, 3)).stack, None),
+        (lambda one: build_encoder(one, EncoderSizes(vocabulary=9, context=8, classes=2)).stack, None),
+        (lambda one: build_masked(one, "crammed-bert", 11, 8).stack, last),
     ):
         stacks = []
         for topology in ("resnet", "deepnorm"):
@@ -59,7 +62,19 @@ def test_values_and_what_follows_start_smaller(depth: int, gain: float) -> None:
                 expected = torch.full_like(share, gain)
                 if name.endswith("qkv.weight"):
                     expected[: 2 * 16] = 1
+                if name.endswith("up.weight") and len(weight) == 2 * 32:
+                    expected[gate] = 1
                 torch.testing.assert_close(share, expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("style", ["gpt2", "rmt", "rmt-code"])
+def test_depth_scales_its_maps_once(style: str) -> None:
+    torch.manual_seed(0)
+    shape = Architecture(depth=6, width=64, hidden=128, heads=2, head_dim=32, topology="deepnorm")
+    for name, weight in build_decoder(shape, style, 11, 8).stack.layers.named_parameters():
+        if weight.ndim > 1:
+            rows = weight[-64:] if name.endswith("qkv.weight") else weight
+            assert abs(rows.std().item() / (0.3799 * 0.02) - 1) < 0.05, name
 
 
 def test_its_count_has_no_norms_but_its_own() -> None:

@@ -39,6 +39,7 @@ CASES = [
     "attnres(every=5)",
     "attnres(heads=4)",
     "attnres-delta(every=2)",
+    "attnres-delta(gated=false)",
     "mhc(streams=1)",
     "mhc(streams=2,mixing=none)",
     "mhc(streams=3,mixing=permutations)",
@@ -255,7 +256,7 @@ def attnres_delta(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> N
     blocks, outputs, h = [x], list[Vector](), x
     for t, f in enumerate(runs):
         mix = reduce(add, [0.5 * v for v in (*blocks, *outputs)]) if t else x
-        y = f(h + 0.5 * mix if t else h)
+        y = f(h + (0.5 * mix if options.gated else mix) if t else h)
         h, outputs = h + y, [reduce(add, [*outputs, y])]
         if (t + 1) % options.every == 0:
             blocks, outputs = [*blocks, *outputs], []

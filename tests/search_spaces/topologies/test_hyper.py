@@ -96,7 +96,7 @@ def test_counts_are_the_published_ones_of_olmo_1b(topology: str, printed: int) -
 
 
 def test_no_stream_is_refused() -> None:
-    with pytest.raises(UserError, match="streams must be at least 1, got 0"):
+    with pytest.raises(UserError, match="streams must be from 1 to 64, got 0"):
         load("hyper(streams=0)")
 
 

@@ -79,6 +79,20 @@ def test_the_counts_that_the_papers_formula_gives(width: int, blocks: int, optio
     assert wire_count(*load(f"muddformer{options}"), Wiring(sites, width, 64)).params == params
 
 
+def test_it_starts_small(transformer: Build) -> None:
+    """W_1 from N(0, 1 / D), W_2 zeros, a the newest state's; of pre-post all zeros, and gains behind of 1e-3."""
+    for norm, newest in (("none", 1.0), ("pre-post", 0.0)):
+        topology = transformer(f"muddformer(norm={norm})", depth=6).topology
+        drawn = torch.cat([weights.first.weight.flatten() for weights in topology.weights])
+        assert abs(drawn.std().item() * 16**0.5 - 1) < 0.05
+        for weights in topology.weights:
+            assert not weights.second.weight.any()
+            assert (weights.a[:, -1] == newest).all()
+            assert not weights.a[:, :-1].any()
+        behind = [gain.weight.tolist() for gain in topology.behind]
+        assert behind == ([pytest.approx([1e-3] * 16)] * 6 if norm == "pre-post" else [])
+
+
 def test_64_hidden_features_are_rounded_to_128() -> None:
     sites = (Site(("q", "k", "v"), 8, True), Site(("x",), 8, False)) * 16
     exact, rounded = (

@@ -4,11 +4,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from search_spaces.topologies.base import NoOptions, Site, Wiring
+from search_spaces.topologies.base import NoOptions, Site, Topology, Wiring
 from search_spaces.topologies.chain import ResNet
+from search_spaces.topologies.deepnorm import DeepNorm
 from search_spaces.topologies.grn import DCA, GatedOptions
 from search_spaces.topologies.per_block import Inner, PerBlock
-from search_spaces.topologies.rmt import RMT, RMTOptions
+from search_spaces.topologies.rmt import RMT
 
 FIRST, NEXT = Site(("q", "k", "v"), 4, True), Site(("x",), 4, False)
 
@@ -66,9 +67,10 @@ def test_the_first_layer_must_open_a_block() -> None:
         blocks(NEXT, FIRST)
 
 
-def test_a_topology_in_head_space_cannot_wire_blocks() -> None:
-    with pytest.raises(ValueError, match="head space"):
-        PerBlock(Wiring((FIRST,), 4, 4), Inner(RMT, RMTOptions()))
+@pytest.mark.parametrize(("topology", "delivers"), [(RMT, "heads"), (DeepNorm, "normed")])
+def test_a_topology_that_norms_what_it_delivers_cannot_wire_blocks(topology: type[Topology], delivers: str) -> None:
+    with pytest.raises(ValueError, match=f'delivers "{delivers}" and cannot wire whole blocks'):
+        PerBlock(Wiring((FIRST,), 4, 4), Inner(topology, topology.Options()))
 
 
 def test_the_move_that_is_computed_again_is_the_inner_topologys() -> None:

@@ -43,8 +43,19 @@ def attended(layer: nn.Module, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return layer.out(torch.cat(outputs, dim=-1))
 
 
-@pytest.mark.parametrize("said", ["", "(learned=true)", "(first=2,own=1)", "(first=5,own=1,last=2)", "(last=9)"])
-def test_later_values_have_the_first_in_them(said: str, transformer: Build, draw: Callable[[nn.Module], None]) -> None:
+@pytest.mark.parametrize(
+    ("said", "fixed"),
+    [
+        ("", (0.5, 0.5)),
+        ("(learned=true)", None),
+        ("(first=2,own=1)", (2, 1)),
+        ("(first=5,own=1,last=2)", (5, 1)),
+        ("(last=9)", (0.5, 0.5)),
+    ],
+)
+def test_later_values_have_the_first_in_them(
+    said: str, fixed: tuple[float, float] | None, transformer: Build, draw: Callable[[nn.Module], None]
+) -> None:
     stack = transformer(f"value-residual{said}", depth=4)
     draw(stack)
     topology = stack.topology
@@ -58,9 +69,7 @@ def test_later_values_have_the_first_in_them(said: str, transformer: Build, draw
         if first is None:
             first = v
         elif "last=2" not in said or t >= 4:
-            weights = (topology.first, topology.own)
-            if "learned" in said:
-                weights = topology.weights[str(t)]
+            weights = fixed or topology.weights[str(t)]
             v = weights[0] * first + weights[1] * v
         y = y + attended(layer, q, k, v)
     torch.testing.assert_close(stack(x, torch.zeros_like(x)), y)
