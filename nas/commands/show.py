@@ -240,7 +240,7 @@ def profile(record: Mapping[str, Any], format: Format = Format.TABLE) -> None:
 def wiring(shown: "Shown", format: Format = Format.TABLE, plot: Path | None = None) -> None:
     """Print who reads what of whom, and sizes over depth; or draw both where a file is named."""
     from nas import report
-    from nas.showing.stacks import depth_records, matrix_records
+    from nas.showing.stacks import coefficient_records, depth_records, matrix_records
 
     if plot is not None:
         shown.plot(plot)
@@ -258,6 +258,9 @@ def wiring(shown: "Shown", format: Format = Format.TABLE, plot: Path | None = No
         columns = [name for name in names if any(name in record for record in depths)]
         title = f"{of}root mean square of what is read and made, norm of the loss's gradient by what is made"
         report.print_records(console, depths, columns, title, format)
+        for name, found in stack.coefficients.items():
+            rows = coefficient_records(found)
+            report.print_records(console, rows, list(rows[0]), f"{of}{name}, as the equations have it", format)
 
 
 def imported(found: "Imported") -> None:

@@ -194,7 +194,7 @@ def _wirings(
     study: "Study", found: Sequence[Standing], objectives: Mapping[str, Direction], drawn: Mapping[str, Look]
 ) -> Section:
     """How the best networks are wired: a part for each of their stacks."""
-    from nas.reporting.wiring_charts import heat_map, over_depth
+    from nas.reporting.wiring_charts import heat_map, over_depth, own_weights
     from nas.reporting.wirings import wirings_of
 
     measured = wirings_of(study, found, objectives)
@@ -204,6 +204,8 @@ def _wirings(
     for number, one in enumerate(measured.shown):
         colour = drawn[one.topology].colour
         charts = {f"wiring-{number}": heat_map(one.pairs, colour), f"depth-{number}": over_depth(one.depths, colour)}
+        for place, (name, weights) in enumerate(one.coefficients.items()):
+            charts[f"weights-{number}-{place}"] = own_weights(name, weights, colour)
         parts.append(Section(one.title, one.says, charts, topology=one.topology))
     return Section("Wirings", _WIRINGS, {}, measured.notes, parts)
 
@@ -234,7 +236,9 @@ _EQUAL = (
 _WIRINGS = (
     "Who reads what of whom in trained networks of the front: the stronger a field, the larger the source's share of "
     "what that layer, or the head, reads. Beside it the root mean square of what each layer reads and makes, from 0, "
-    "which is the embedding, to the head, and the norm of the loss's gradient by what it makes."
+    "which is the embedding, to the head, and the norm of the loss's gradient by what it makes. Below them, where a "
+    "topology's own weights cannot be seen in what is read, these, without what the input adds: a row for each layer, "
+    "block or state."
 )
 
 

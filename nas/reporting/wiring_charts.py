@@ -67,6 +67,22 @@ def over_depth(depths: Sequence[Record], colour: str) -> Spec:
     return spec(alt.layer(*layers).resolve_scale(y="independent"), _SIZES, "sizes and gradients over depth")
 
 
+def own_weights(name: str, weights: Sequence[Record], colour: str) -> Spec:
+    """A topology's own weights, a row each: the stronger the larger, in grey where they are below 0."""
+    sized = [{**one, "size": abs(one["weight"]), "below": one["weight"] < 0} for one in weights]
+    most, rows = max(one["size"] for one in sized) or 1.0, len({one["row"] for one in weights})
+    told = ["row:O", alt.Tooltip("column:N"), alt.Tooltip("weight:Q", title=name, format=".4~g")]
+    chart = alt.Chart(data(sized)).mark_rect(stroke=TEXT, strokeOpacity=0.2, strokeWidth=0.5)
+    chart = chart.encode(
+        x=alt.X("column:O", title=name, sort=None, axis=alt.Axis(labelAngle=0, labelOverlap="greedy", ticks=False)),
+        y=alt.Y("row:O", title=None, axis=alt.Axis(labelOverlap="greedy", ticks=False)),
+        color=alt.Color("below:N", legend=None, scale=alt.Scale(domain=[False, True], range=[colour, TEXT])),
+        opacity=alt.Opacity("size:Q", legend=None, scale=alt.Scale(domain=[0, most], range=[0.04, 1])),
+        tooltip=told,
+    )
+    return spec(chart, min(max(_ROW * rows, _LEAST // 2), _MOST), f"{name}, as the topology's equations have it")
+
+
 def _line(points: Sequence[Record], title: str, known: Sequence[str], colour: str, **axis: Any) -> Any:
     """Lines and points of what an axis has."""
     names = [_QUANTITIES[name] for name in known]

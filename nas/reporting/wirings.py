@@ -21,6 +21,7 @@ from search_spaces.errors import UserError
 from tasks.progress import LOADING, Progress, said_if_slow
 
 if TYPE_CHECKING:
+    from nas.showing.influence import Array
     from nas.showing.shown import Shown
     from nas.showing.stacks import ShownStack
     from nas.study import Study
@@ -45,6 +46,7 @@ class Wiring:
         pairs: A record for each reader and each source that it can read: their numbers (`reader`, `source`) and names,
             weight (None where there is none), gain, share.
         depths: A record for each source and the head: `number`, `layer`, and of read, made, gradient what there is.
+        coefficients: The topology's own weights by name, a record each: `row`, `column` and `weight`.
     """
 
     topology: str
@@ -52,6 +54,7 @@ class Wiring:
     says: str
     pairs: Sequence[Record]
     depths: Sequence[Record]
+    coefficients: Mapping[str, Sequence[Record]]
 
 
 @dataclass(frozen=True)
@@ -160,6 +163,7 @@ def _wirings(kept: _Kept, shown: "Shown") -> Iterator[Wiring]:
             says=f"{shown.title}{whole}",
             pairs=_pairs(stack),
             depths=_depths(stack),
+            coefficients={name: _coefficients(found) for name, found in stack.coefficients.items()},
         )
 
 
@@ -186,6 +190,17 @@ def _depths(stack: "ShownStack") -> list[Record]:
     return [
         {name: _short(value) if isinstance(value, float) else value for name, value in record.items()}
         for record in depth_records(stack)
+    ]
+
+
+def _coefficients(found: "Array") -> list[Record]:
+    from nas.showing.stacks import coefficient_records
+
+    return [
+        {"row": record["row"], "column": column, "weight": _short(weight)}
+        for record in coefficient_records(found)
+        for column, weight in record.items()
+        if column != "row" and weight is not None
     ]
 
 

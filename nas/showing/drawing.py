@@ -28,6 +28,9 @@ NUMBERED = 13
 SIGNED, POSITIVE = "RdBu", "Blues"
 """Colour maps that eyes without red or green cones read as well; what is positive is blue in both."""
 
+_OWN, _ABREAST, _TICKS = 2.4, 4, 12
+"""Inches of a line of the topology's own weights, how many stand in it, and how many rows or columns have numbers."""
+
 _SMALL = 7
 """Points of letters at the axes."""
 
@@ -36,7 +39,7 @@ def draw(title: str, topology: str, stacks: Sequence[ShownStack]) -> "Figure":
     """Draw each stack: its matrix, the shares of what is read, these as arcs, and sizes over depth."""
     from matplotlib.figure import Figure  # half a second that only a picture needs
 
-    heights = [_height(stack) for stack in stacks]
+    heights = [_height(stack) + _OWN * _lines(stack) for stack in stacks]
     figure = Figure(figsize=(12, sum(heights) + 0.5), layout="constrained")
     figure.suptitle(_as_it_is(fill(title, 130)), fontsize=9, x=0.01, ha="left")
     parts: Any = figure.subfigures(len(stacks), 1, squeeze=False, height_ratios=heights)
@@ -52,11 +55,18 @@ def _height(stack: ShownStack) -> float:
     return max(6.5, 3.6 + 0.16 * rows)
 
 
+def _lines(stack: ShownStack) -> int:
+    """Of the topology's own weights."""
+    return -(-len(stack.coefficients) // _ABREAST)
+
+
 def _draw_stack(part: "SubFigure", stack: ShownStack, colour: str) -> None:
     if stack.name:
         part.suptitle(stack.name, fontsize=9, x=0.01, ha="left")
-    halves: Any = part.subfigures(2, 1, height_ratios=(1.6, 1))
-    upper, lower = halves
+    usual, lines = _height(stack), _lines(stack)
+    ratios = [1.6 / 2.6 * usual, usual / 2.6, *([_OWN * lines] if lines else [])]
+    halves: Any = part.subfigures(len(ratios), 1, height_ratios=ratios)
+    upper, lower, *last = halves
     left, right = upper.subplots(1, 2)
     counted = "" if stack.influence.fixed else " (weights that depend on the input are differentiated too)"
     _draw_matrix(left, stack, stack.matrix, f"{stack.quantity} of each source in what is read{counted}")
@@ -69,6 +79,12 @@ def _draw_stack(part: "SubFigure", stack: ShownStack, colour: str) -> None:
         _draw_arcs(axes, stack, colour)
     _draw_sizes(sizes, stack, colour)
     _draw_gradients(gradients, stack, colour)
+    for own in last:
+        each: Any = own.subplots(lines, _ABREAST, squeeze=False)
+        for axes in each.flat[len(stack.coefficients) :]:
+            axes.set_axis_off()
+        for axes, (name, found) in zip(each.flat, stack.coefficients.items(), strict=False):
+            _draw_coefficients(axes, name, found)
 
 
 def _draw_matrix(axes: "Axes", stack: ShownStack, matrix: Array, title: str, *, rooted: bool = False) -> None:
@@ -92,6 +108,31 @@ def _draw_matrix(axes: "Axes", stack: ShownStack, matrix: Array, title: str, *, 
     _name(axes, stack)
     if len(stack.sources) <= NUMBERED:
         _write_numbers(axes, matrix, reachable, image)
+
+
+def _draw_coefficients(axes: "Axes", name: str, found: Array) -> None:
+    """The topology's own weights, a row each; of matrices all rows of one beside another, with a line between."""
+    wide = found.reshape(len(found), -1)
+    most = float(np.nanmax(np.abs(wide), initial=0.0)) or 1.0
+    signed = np.nanmin(wide, initial=0.0) < 0
+    image = axes.imshow(
+        wide, cmap=SIGNED if signed else POSITIVE, vmin=-most if signed else 0.0, vmax=most, aspect="auto",
+        interpolation="nearest",
+    )  # fmt: skip
+    for column in range(found.shape[-1], wide.shape[1], found.shape[-1]):
+        axes.axvline(column - 0.5, color="black", linewidth=0.5)
+    if max(wide.shape) <= NUMBERED:
+        _write_numbers(axes, wide, ~np.isnan(wide), image)
+    bar = axes.figure.colorbar(image, ax=axes, fraction=0.04, pad=0.02)
+    bar.ax.tick_params(labelsize=_SMALL)
+    bar.outline.set_visible(False)
+    axes.set_facecolor("0.95")
+    axes.set_title(f"{name}, as the equations have it", fontsize=8, loc="left")
+    for axis, number in zip((axes.yaxis, axes.xaxis), wide.shape, strict=True):
+        some = range(0, number, -(-number // _TICKS))
+        axis.set_ticks(some, [str(at + 1) for at in some])
+    axes.tick_params(labelsize=_SMALL, length=2)
+    axes.spines[:].set_visible(False)
 
 
 def _name(axes: "Axes", stack: ShownStack) -> None:

@@ -1,5 +1,6 @@
 """What `nas.show` returns: for every reader and source of a network's stacks how strong the one is in the other."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from nas import picture
 from nas.showing.drawing import draw
-from nas.showing.stacks import ShownStack, depth_records, matrix_records, pair_records
+from nas.showing.stacks import ShownStack, coefficient_records, depth_records, matrix_records, pair_records
 from results import table
 
 if TYPE_CHECKING:
@@ -57,6 +58,14 @@ class Shown:
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        tables = [records for stack in self.stacks for records in (matrix_records(stack), depth_records(stack))]
-        frames = [table.from_records(records).to_pandas() for records in tables]
-        return "".join((f"<p>{escape(self.title)}</p>", *(frame.to_html(index=False, na_rep="") for frame in frames)))
+        parts = [f"<p>{escape(self.title)}</p>"]
+        for stack in self.stacks:
+            parts += [_html(matrix_records(stack)), _html(depth_records(stack))]
+            for name, found in stack.coefficients.items():
+                parts += [f"<p>{escape(name)}</p>", _html(coefficient_records(found))]
+        return "".join(parts)
+
+
+def _html(records: Sequence[Mapping[str, Any]]) -> str:
+    html: str = table.from_records(records).to_pandas().to_html(index=False, na_rep="")
+    return html

@@ -4,10 +4,12 @@ Shapes: R = readers, S = sources; see `nas.showing.influence`.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
+import numpy as np
 from torch import nn
 
 from nas.showing.influence import Array, Influence
@@ -26,12 +28,15 @@ class ShownStack:
         sources: The network's input and its layers, by name: S.
         readers: Its layers, several for one with several ports, and the head: R.
         influence: The numbers.
+        coefficients: The topology's own weights of sums, where what layers read does not show them: see
+            `Topology.coefficients`.
     """
 
     name: str
     sources: tuple[str, ...]
     readers: tuple[str, ...]
     influence: Influence
+    coefficients: Mapping[str, Array]
 
     @property
     def quantity(self) -> str:
@@ -53,7 +58,8 @@ def shown_stack(name: str, stack: Stack, influence: Influence) -> ShownStack:
     for number, reader in enumerate((*names, HEAD), start=1):
         several = influence.layers.count(number) > 1
         readers += [f"{reader} {port}" for port in sites[number - 1].ports] if several else [reader]
-    return ShownStack(name, (EMBEDDING, *names), tuple(readers), influence)
+    own = {of: found.numpy() for of, found in stack.topology.coefficients().items()}
+    return ShownStack(name, (EMBEDDING, *names), tuple(readers), influence, own)
 
 
 def matrix_records(stack: ShownStack) -> list[dict[str, Any]]:
@@ -75,6 +81,15 @@ def depth_records(stack: ShownStack) -> list[dict[str, Any]]:
     for record, gradient in zip(records, () if found.gradient is None else found.gradient, strict=False):
         record["gradient"] = float(gradient)
     return records
+
+
+def coefficient_records(coefficients: Array) -> list[dict[str, Any]]:
+    """A record for each row, with its columns from 1, of a matrix "row,column"; None where there is no weight."""
+    columns = [",".join(str(i + 1) for i in at) for at in np.ndindex(*coefficients.shape[1:])]
+    return [
+        {"row": number, **{name: None if np.isnan(c) else float(c) for name, c in zip(columns, row.flat, strict=True)}}
+        for number, row in enumerate(coefficients, start=1)
+    ]
 
 
 def pair_records(stack: ShownStack) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from search_spaces.architecture import Architecture
 from search_spaces.count import Count
 from search_spaces.errors import UserError
 from search_spaces.spec import Axes
-from search_spaces.topologies.base import Topology, Wiring, total
+from search_spaces.topologies.base import Topology, Wiring, in_rows, total
 
 Direction = Literal["ingoing", "outgoing", "none"]
 Form = Literal["softmax", "constant", "latest"]
@@ -132,6 +132,15 @@ class ANCRe(Topology):
         added = 2 * (len(wiring.sites) - blocks) + options.cascaded * blocks
         return Count(params, elementwise=(2 * shortcuts + added) * wiring.width)
 
+    def coefficients(self) -> dict[str, Tensor]:
+        """Of each target j, its sources across: p_ij or a_j into states, p into what feed-forward layers read."""
+        states, inputs = _targets(sum(self.opens), self.options)
+        whole = {
+            "a" if self.options.form == "latest" else "p": self._into(self.c, states, nothing := torch.ones(())),
+            "p of feed-forward layers": self._into(self.c_inputs, inputs, nothing),
+        }
+        return {name: in_rows(_in_columns(into) for into in found) for name, found in whole.items() if any(found)}
+
     def open(self, *parts: Tensor) -> History:
         """Compute all weights, and start the history with h_0."""
         x = total(parts)
@@ -206,6 +215,14 @@ def _weights(targets: int, options: ANCReOptions) -> nn.ParameterList:
         return nn.ParameterList(nn.Parameter(torch.ones(())) for _ in numbers)
     starts = [1 / n if options.direction == "none" else 0.0 for n in numbers]
     return nn.ParameterList(nn.Parameter(torch.full((n,), start)) for n, start in zip(numbers, starts, strict=True))
+
+
+def _in_columns(shortcuts: Sequence[tuple[int, Tensor]]) -> Tensor:
+    """Weights in the columns of their sources."""
+    row = torch.full((max((source for source, _ in shortcuts), default=-1) + 1,), torch.nan, dtype=torch.float64)
+    for source, weight in shortcuts:
+        row[source] = weight.detach()
+    return row
 
 
 def _joined(x: Tensor, earlier: Sequence[Tensor], shortcuts: Sequence[tuple[int, Tensor]]) -> Tensor:

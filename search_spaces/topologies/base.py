@@ -17,12 +17,15 @@ Shapes: ... = any leading axes ([B, N] for tokens, [B] without a token axis), D 
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
+from math import nan
 from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count, Handlers
@@ -184,6 +187,14 @@ class Topology(nn.Module, ABC):
         """
         return v, state
 
+    def coefficients(self) -> dict[str, Tensor]:
+        """Weights of sums by the name that the equations give them, where what layers read does not show them.
+
+        A row for each layer, block or state, NaN where it has none: [rows, columns], or [rows, columns, columns] where
+        it has a matrix. What the input adds to them is left out.
+        """
+        return {}
+
     @abstractmethod
     def write(self, t: int, state: Any, y: Tensor) -> Any:
         """Store layer t's output and return the new state."""
@@ -191,6 +202,11 @@ class Topology(nn.Module, ABC):
     @abstractmethod
     def close(self, state: Any) -> Tensor:
         """Return what the head reads, [..., D]."""
+
+
+def in_rows(rows: Iterable[Tensor]) -> Tensor:
+    """Rows of unequal lengths as one tensor, NaN where a row has nothing."""
+    return pad_sequence([row.detach().double() for row in rows], batch_first=True, padding_value=nan)
 
 
 def total(parts: tuple[Tensor, ...]) -> Tensor:

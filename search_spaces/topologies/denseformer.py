@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from search_spaces.count import Count, weighted_sum
 from search_spaces.errors import UserError
-from search_spaces.topologies.base import Topology, Wiring, total
+from search_spaces.topologies.base import Topology, Wiring, in_rows, total
 
 State = tuple[dict[int, Tensor], Tensor]
 
@@ -76,6 +76,16 @@ class DenseFormer(Topology):
         return Count(
             params=sum(averages), elementwise=adding + sum(weighted_sum(each, wiring.width) for each in averages)
         )
+
+    def coefficients(self) -> dict[str, Tensor]:
+        """alpha of each average: the state j that it weighs across."""
+        found, averages = [], iter(self.alpha)
+        for sources in self.sources:
+            row = torch.full((max(sources, default=-1) + 1,), torch.nan, dtype=torch.float64)
+            if sources:
+                row[list(sources)] = next(averages).detach().to(row)
+            found.append(row)
+        return {"alpha": in_rows(found)}
 
     def open(self, *parts: Tensor) -> State:
         """Start with x_0."""

@@ -124,6 +124,12 @@ class FracConnections(Topology):
             layer += Count(width // m + 2, 0, 2 * entries)
         return layer.repeated(len(wiring.sites))
 
+    def coefficients(self) -> dict[str, Tensor]:
+        """Y, A and B of each layer, without what the input adds."""
+        static = torch.stack([each.get_parameter("static").detach() for each in self.connections])  # [L, M, 2 M + 1]
+        y, a, b = static.split((m := static.shape[1], m, 1), dim=-1)
+        return {"Y": y, "A": a, "B": b.squeeze(-1)}
+
     def open(self, *parts: Tensor) -> Tensor:
         """Cut the network's input into parts."""
         return torch.unflatten(total(parts), -1, (self.parts, -1))

@@ -118,6 +118,11 @@ class HyperConnections(Topology):
             layer += Count((n + 2) * width + 2, n * (n + 2) * width, 2 * n * (n + 2))
         return layer.repeated(len(wiring.sites)) + Count(elementwise=n * width)
 
+    def coefficients(self) -> dict[str, Tensor]:
+        """A_m, A_r and B of each layer, without what the input adds."""
+        static = torch.stack([each.get_parameter("static").detach() for each in self.connections])  # [L, N, N + 2]
+        return {"A_m": static[..., 0], "A_r": static[..., 1:-1], "B": static[..., -1]}
+
     def open(self, *parts: Tensor) -> Tensor:
         """Copy the network's input to every stream."""
         return torch.stack((total(parts),) * self.streams, dim=-2)  # [..., N, D]

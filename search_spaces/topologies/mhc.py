@@ -90,6 +90,13 @@ class ManifoldConnection(nn.Module):
             made = self.map(F.rms_norm(flat, flat.shape[-1:], eps=1e-20)).split(self.slices, dim=-1)
             pairs = zip(logits, self.alpha.unbind(), made, strict=True)
             logits = [torch.addcmul(logit, alpha, add.type_as(logit)) for logit, alpha, add in pairs]
+        return self._weights(logits)
+
+    def without_input(self) -> tuple[Tensor, Tensor, Tensor | None]:
+        """The same as b alone has it: [N], [N] and [N, N] or None."""
+        return self._weights([*self.b.detach().split(self.slices)])
+
+    def _weights(self, logits: list[Tensor]) -> tuple[Tensor, Tensor, Tensor | None]:
         return logits[0].sigmoid(), 2 * logits[1].sigmoid(), self._mix(logits[2:])
 
     def _mix(self, logits: list[Tensor]) -> Tensor | None:
@@ -206,6 +213,16 @@ class ManifoldHyperConnections(Topology):
             if options.dynamic:
                 whole += linear(n * width, weights, bias=False) + Count(params=2 + mixed, elementwise=2 * weights)
         return whole
+
+    def coefficients(self) -> dict[str, Tensor]:
+        """H_pre, H_post and H_res of each layer, the first's being none, without what the input adds."""
+        alone = [each.without_input() for each in self.connections]  # type: ignore[operator]  # of a ManifoldConnection
+        read, write, mix = zip(*alone, strict=True)
+        whole = {"H_pre": torch.stack(read), "H_post": torch.stack(write)}
+        if all(one is None for one in mix):
+            return whole
+        none = read[0].new_full((self.streams, self.streams), torch.nan)
+        return {**whole, "H_res": torch.stack([none if one is None else one for one in mix])}
 
     def open(self, *parts: Tensor) -> Tensor:
         """Copy the network's input to every stream."""

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from search_spaces.count import Count, linear, weighted_sum
 from search_spaces.spec import Axes
-from search_spaces.topologies.base import Delivery, Topology, Wiring, total
+from search_spaces.topologies.base import Delivery, Topology, Wiring, in_rows, total
 
 EPS = 1e-6
 SMALL = 1e-3
@@ -127,6 +127,12 @@ class MUDDFormer(Topology):
             sums = streams * (sources + weighted_sum(sources, width) + width * normed)
             whole += made + Count(streams * sources, elementwise=sums)
         return whole
+
+    def coefficients(self) -> dict[str, Tensor]:
+        """a of each stream behind each block: state j across."""
+        *inner, last = [weights.get_parameter("a") for weights in self.weights]
+        ports = {f"a of port {c + 1}": in_rows(a[c] for a in inner) for c in range(self.first_streams - 1) if inner}
+        return {**ports, "a of the skip": in_rows(a[-1] for a in (*inner, last))}
 
     def open(self, *parts: Tensor) -> Mixed:
         """Give the network's input to every stream."""

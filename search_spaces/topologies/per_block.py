@@ -69,6 +69,10 @@ class PerBlock(Topology):
         """As the inner topology has it."""
         return self.inner.recomputes(self.block[t])
 
+    def coefficients(self) -> dict[str, Tensor]:
+        """The inner topology's."""
+        return self.inner.coefficients()
+
     def open(self, *parts: Tensor) -> Any:
         """Open the inner topology."""
         return self.inner.open(*parts), None, None

@@ -61,6 +61,14 @@ class Runs(Topology):
         run, inside = self.place[t]
         return self.runs[run].recomputes(inside)  # type: ignore[operator, no-any-return]  # a Topology's
 
+    def coefficients(self) -> dict[str, Tensor]:
+        """Each run's, by its number from 1."""
+        return {
+            f"run {number}: {name}": found
+            for number, run in enumerate(self.runs, start=1)
+            for name, found in run.coefficients().items()  # type: ignore[operator]  # a Topology's
+        }
+
     def open(self, *parts: Tensor) -> Any:
         """Open the first run."""
         return self.runs[0].open(*parts)  # type: ignore[operator]  # a Topology's

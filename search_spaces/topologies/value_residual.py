@@ -5,6 +5,7 @@ n-th. Beside them the network is the residual network.
 """
 
 from dataclasses import dataclass
+from math import nan
 from typing import Any, ClassVar, NamedTuple, final
 
 import torch
@@ -14,7 +15,7 @@ from search_spaces.architecture import Architecture
 from search_spaces.count import Count, weighted_sum
 from search_spaces.errors import UserError
 from search_spaces.spec import Axes
-from search_spaces.topologies.base import NoOptions, Topology, Wiring, total
+from search_spaces.topologies.base import NoOptions, Topology, Wiring, in_rows, total
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ class ValueResidual(FirstValues):
 
     def __init__(self, wiring: Wiring, options: ValueResidualOptions) -> None:
         super().__init__()
-        self.mixed = _mixed(wiring, options)
+        self.attending, self.mixed = _attending(wiring), _mixed(wiring, options)
         weights = torch.tensor((float(options.first), float(options.own)))
         self.weights = nn.ParameterDict(
             {str(t): nn.Parameter(weights.clone()) for t in self.mixed if options.learned},
@@ -118,6 +119,12 @@ class ValueResidual(FirstValues):
         mixed = _mixed(wiring, options)
         sums = sum(weighted_sum(2, wiring.sites[t].inner) for t in mixed)
         return Count(2 * len(mixed) * options.learned, elementwise=len(wiring.sites) * wiring.width + sums)
+
+    def coefficients(self) -> dict[str, Tensor]:
+        """The weights of V_1 and of its own values in each attention layer."""
+        alone, fixed = torch.tensor((nan, 1.0)), torch.tensor((float(self.first), float(self.own)))
+        mixed = {t: self.weights.get(str(t), fixed) for t in self.mixed}
+        return {"V_1, own": in_rows(mixed.get(t, alone) for t in self.attending)}
 
     def values(self, t: int, state: Stream, v: Tensor | None) -> tuple[Tensor | None, Stream]:
         """Keep V_1; mix it into later ones."""
@@ -152,12 +159,16 @@ class SVFormer(FirstValues):
 
     def __init__(self, wiring: Wiring, options: NoOptions) -> None:
         super().__init__()
-        self.shared = _alike(wiring)
+        self.attending, self.shared = _attending(wiring), _alike(wiring)
 
     @classmethod
     def count(cls, wiring: Wiring, options: NoOptions) -> Count:
         """An addition a layer."""
         return Count(elementwise=len(wiring.sites) * wiring.width)
+
+    def coefficients(self) -> dict[str, Tensor]:
+        """The weights of V_1 and of its own values in each attention layer: one of them alone."""
+        return {"V_1, own": torch.tensor([(1.0, nan) if t in self.shared else (nan, 1.0) for t in self.attending])}
 
     def values(self, t: int, state: Stream, v: Tensor | None) -> tuple[Tensor | None, Stream]:
         """Keep V_1, and give it."""
@@ -166,13 +177,17 @@ class SVFormer(FirstValues):
         return state.first if t in self.shared else v, state
 
 
+def _attending(wiring: Wiring) -> list[int]:
+    return [t for t, site in enumerate(wiring.sites) if site.attends]
+
+
 def _alike(wiring: Wiring) -> frozenset[int]:
     """The attention layers but the first whose values have as many features as its."""
-    attends = [t for t, site in enumerate(wiring.sites) if site.attends]
+    attends = _attending(wiring)
     return frozenset(t for t in attends[1:] if wiring.sites[t].inner == wiring.sites[attends[0]].inner)
 
 
 def _mixed(wiring: Wiring, options: ValueResidualOptions) -> frozenset[int]:
     """The layers whose values are mixed with V_1."""
-    attends = [t for t, site in enumerate(wiring.sites) if site.attends]
+    attends = _attending(wiring)
     return _alike(wiring) & {*(attends if options.last is None else attends[-options.last :])}

@@ -46,6 +46,12 @@ def test_tables_are_printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         ["head", "3.5", "1.5", "1.5", "1", "1"]
     ]
     assert "gradient" in out
+    own = out.partition("p, as the equations have it")[2].splitlines()
+    assert [line.split() for line in own[1:] if "─" not in line] == [
+        ["row", "1", "2"],
+        ["1", "1", "-"],
+        ["2", "0.5", "0.5"],
+    ]
 
 
 def test_columns_are_dropped_and_no_digits(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -193,7 +193,7 @@ class Breaking(Gated):
         (Mixing, r"positions must not be mixed, .* changed those at \[0, 1, 3, 4\]"),
         (Late, "equals_resnet is claimed"),
         (Fragile, "not close"),
-        (Growing, "not finite: the features"),
+        (Growing, "features are not finite"),
         (Silent, "a reason must not be empty"),
         (Loose, r"axes must be options \[\], got \['strength'\]"),
         (Thawed, "must be frozen"),

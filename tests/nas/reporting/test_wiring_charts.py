@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from nas.reporting.wiring_charts import FULL, heat_map, over_depth
+from nas.reporting.wiring_charts import FULL, heat_map, over_depth, own_weights
 
 COLOUR = "#528fff"
 
@@ -74,3 +74,14 @@ def test_gradients_have_an_axis_of_their_own_where_there_are_any() -> None:
 def test_what_is_nothing_has_no_logarithm() -> None:
     depths = [{"number": 0, "layer": "embedding", "made": 0.0}, {"number": 1, "layer": "head", "read": 2.0}]
     assert [scale for _, scale, _ in drawn_lines(depths)] == ["linear"]
+
+
+def test_own_weights_are_fields_by_their_size_and_sign() -> None:
+    weights = [{"row": 1, "column": "2,1", "weight": 0.5}, {"row": 2, "column": "10,1", "weight": -2.0}]
+    drawn = own_weights("A_r", weights, COLOUR)
+    sized = [(one["size"], one["below"]) for one in values_of(drawn, drawn)]
+    assert sized == [(0.5, False), (2.0, True)]
+    encoding = drawn["encoding"]
+    assert encoding["opacity"]["scale"]["domain"] == [0, 2.0]
+    assert encoding["color"]["scale"]["range"][0] == COLOUR
+    assert encoding["x"]["sort"] is None  # as they come: 2 is before 10

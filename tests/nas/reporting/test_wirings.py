@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -66,6 +67,15 @@ def test_the_numbers_are_those_of_nas_show(wired: Study) -> None:
         assert [depth["made"] for depth in one.depths[:-1]] == pytest.approx(list(stack.influence.made), 1e-3)
         assert stack.influence.gradient is not None
         assert [depth["gradient"] for depth in one.depths[:-1]] == pytest.approx(list(stack.influence.gradient), 1e-3)
+
+
+def test_a_topologys_own_weights_are_records_of_those_that_there_are() -> None:
+    records = wirings._coefficients(np.array([[1.0, np.nan], [0.123456, -2.0]]))
+    assert records == [
+        {"row": 1, "column": "1", "weight": 1.0},
+        {"row": 2, "column": "1", "weight": 0.1235},
+        {"row": 2, "column": "2", "weight": -2.0},
+    ]
 
 
 def shown_key(study: Study, topology: str) -> str:

@@ -12,7 +12,7 @@ from nas.picture import save_figure
 from nas.showing.drawing import NAMED
 from nas.showing.influence import influences
 from nas.showing.shown import Shown
-from nas.showing.stacks import depth_records, matrix_records, shown_stack
+from nas.showing.stacks import coefficient_records, depth_records, matrix_records, shown_stack
 from search_spaces.errors import UserError
 from search_spaces.layers.stack import Stack
 from search_spaces.small_networks import dense, embeddings, perturbed, transformer
@@ -70,9 +70,22 @@ def test_tables_say_what_each_layer_reads_makes_and_how_strong_gradients_are() -
     assert "gradient" not in depth_records(shown("resnet", loss=False).stacks[0])[0]
 
 
+def test_a_topologys_own_weights_have_rows_and_columns() -> None:
+    (stack,) = shown("hyper(streams=2)").stacks
+    assert [*stack.coefficients] == ["A_m", "A_r", "B"]
+    first, *_ = coefficient_records(stack.coefficients["A_r"])
+    assert first == {"row": 1, **{name: pytest.approx(x) for name, x in zip(
+        ("1,1", "1,2", "2,1", "2,2"), stack.coefficients["A_r"][0].flatten(), strict=True)}}  # fmt: skip
+    (stack,) = shown("ancre").stacks
+    first, second = coefficient_records(stack.coefficients["p"])
+    assert first == {"row": 1, "1": 1.0, "2": None}
+    assert second["1"] + second["2"] == pytest.approx(1)
+
+
 def test_a_notebook_shows_the_tables() -> None:
     html = shown("resnet")._repr_html_()
     assert html.count("<table") == 2
+    assert shown("mhc")._repr_html_().count("<table") == 5
     assert "1 feed-forward" in html
     assert "NaN" not in html
 

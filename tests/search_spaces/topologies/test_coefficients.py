@@ -1,0 +1,144 @@
+"""A topology's own weights: networks computed anew by nothing but these are the same."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from search_spaces.architecture import Architecture
+from search_spaces.layers.stack import Stack
+from search_spaces.models.vit import build_vit
+
+Build = Callable[..., Stack]
+Draw = Callable[[nn.Module], None]
+DEPTH = 4
+
+
+@pytest.fixture
+def x() -> Tensor:
+    return torch.randn(3, 16, generator=torch.Generator().manual_seed(3)).double()
+
+
+def weighted(row: Tensor, states: list[Tensor]) -> Tensor:
+    """The sum of those that have a weight."""
+    return sum((w * state for w, state in zip(row, states, strict=False) if not w.isnan()), torch.zeros_like(states[0]))
+
+
+@pytest.mark.parametrize(
+    "options", ["", "(direction=outgoing)", "(direction=none)", "(form=constant)", "(form=latest)"]
+)
+def test_of_ancre(options: str, mlp: Build, draw: Draw, x: Tensor) -> None:
+    stack = mlp(f"ancre{options}", depth=DEPTH)
+    draw(stack)
+    ((name, p),) = stack.topology.coefficients().items()
+    assert name == ("a" if "latest" in options else "p")
+    h = [x]
+    for row, layer in zip(p, stack.layers, strict=True):
+        h.append(h[-1] + layer(h[-1]) + weighted(row, h))
+    torch.testing.assert_close(stack(x), h[-1])
+
+
+def test_of_ancre_between_feed_forward_layers(transformer: Build, draw: Draw) -> None:
+    stack = transformer("ancre(inputs=feed-forward)", depth=DEPTH)
+    draw(stack)
+    ((name, p),) = stack.topology.coefficients().items()
+    assert name == "p of feed-forward layers"
+    h, m = torch.randn(2, 5, 16).double(), list[Tensor]()
+    embedded = h
+    for j in range(DEPTH):
+        between = weighted(p[j - 1], m) if j else 0
+        m.append(h + stack.layers[2 * j](h) + between)
+        h = m[j] + stack.layers[2 * j + 1](m[j])
+    torch.testing.assert_close(stack(embedded, torch.zeros_like(embedded)), h)
+
+
+@pytest.mark.parametrize("options", ["", "(dilation=2)", "(period=2)", "(dilation=3,period=2)"])
+def test_of_denseformer(options: str, mlp: Build, draw: Draw, x: Tensor) -> None:
+    stack = mlp(f"denseformer{options}", depth=DEPTH)
+    draw(stack)
+    alpha = stack.topology.coefficients()["alpha"]
+    states, y = [x], x
+    for row, layer in zip(alpha, stack.layers, strict=True):
+        states.append(y + layer(y))
+        y = states[-1] if row.isnan().all() else weighted(row, states)
+    torch.testing.assert_close(stack(x), y)
+
+
+@pytest.mark.parametrize(
+    ("topology", "names"),
+    [
+        ("hyper(dynamic=false)", ("A_m", "A_r", "B")),
+        ("mhc(dynamic=false)", ("H_pre", "H_res", "H_post")),
+        ("mhc(dynamic=false,streams=3,mixing=permutations)", ("H_pre", "H_res", "H_post")),
+        ("mhc(dynamic=false,mixing=none)", ("H_pre", "", "H_post")),
+    ],
+)
+def test_of_streams(topology: str, names: tuple[str, str, str], mlp: Build, draw: Draw, x: Tensor) -> None:
+    stack = mlp(topology, depth=DEPTH)
+    draw(stack)
+    found = stack.topology.coefficients()
+    assert {*found} == {name for name in names if name}
+    read, mixed, write = (found.get(name) for name in names)
+    assert read is not None
+    assert write is not None
+    n = read.shape[-1]
+    streams = torch.stack([x] * n, dim=-2)  # [..., N, D]
+    for t, layer in enumerate(stack.layers):
+        y = layer(torch.einsum("n,bnd->bd", read[t], streams))
+        mix = torch.eye(n).double() if mixed is None or mixed[t].isnan().any() else mixed[t]
+        mix = mix.T if topology.startswith("hyper") else mix
+        streams = mix @ streams + write[t][:, None] * y[:, None]
+    torch.testing.assert_close(stack(x), streams.mean(-2))
+
+
+def test_of_parts(mlp: Build, draw: Draw, x: Tensor) -> None:
+    stack = mlp("frac(dynamic=false)", depth=DEPTH)
+    draw(stack)
+    found = stack.topology.coefficients()
+    parts = x.unflatten(-1, (4, -1))
+    for t, layer in enumerate(stack.layers):
+        y = layer((found["Y"][t].T @ parts).flatten(-2))
+        parts = found["A"][t].T @ parts + found["B"][t][:, None] * y.unflatten(-1, (4, -1))
+    torch.testing.assert_close(stack(x), parts.flatten(-2))
+
+
+def test_of_muddformer(transformer: Build, draw: Draw) -> None:
+    """With W_2 = 0, so that the input adds nothing."""
+    stack = transformer("muddformer", depth=DEPTH)
+    draw(stack)
+    for weights in stack.topology.weights:
+        nn.init.zeros_(weights.second.weight)
+    found = stack.topology.coefficients()
+    assert [*found] == ["a of port 1", "a of port 2", "a of port 3", "a of the skip"]
+    x = torch.randn(2, 5, 16).double()
+    streams, states = [x] * 4, [x]
+    for block in range(DEPTH):
+        attention, feed_forward = stack.layers[2 * block : 2 * block + 2]
+        middle = streams[-1] + attention(*streams[:3])
+        states.append(middle + feed_forward(middle))
+        rows = [found[name][block] for name in found if block < DEPTH - 1 or name == "a of the skip"]
+        streams = [weighted(row, states) for row in rows]
+    torch.testing.assert_close(stack(x, torch.zeros_like(x)), streams[-1])
+
+
+def test_of_values(transformer: Build, draw: Draw) -> None:
+    learned = transformer("value-residual(learned=true,last=2)", depth=DEPTH)
+    draw(learned)
+    found = learned.topology.coefficients()["V_1, own"]
+    assert found[:2].isnan().tolist() == [[True, False]] * 2
+    assert found[:2, 1].tolist() == [1, 1]
+    for block in (2, 3):
+        assert found[block].tolist() == learned.topology.weights[str(2 * block)].tolist()
+    fixed = transformer("value-residual(first=2,own=1)", depth=2).topology.coefficients()["V_1, own"]
+    assert fixed[1].tolist() == [2, 1]
+    shared = transformer("svformer", depth=2).topology.coefficients()["V_1, own"]
+    assert shared.isnan().tolist() == [[True, False], [False, True]]
+
+
+def test_of_runs_and_of_topologies_whose_weights_are_seen(transformer: Build) -> None:
+    shape = Architecture(depth=6, width=16, hidden=8, heads=2, head_dim=8, topology="ancre/resnet/mhc(streams=2)")
+    found = build_vit(shape, (1, 4, 4), 2, 3).stack.topology.coefficients()
+    assert [*found] == ["run 1: p", "run 3: H_pre", "run 3: H_post", "run 3: H_res"]
+    assert found["run 1: p"].shape == (2, 2)
+    assert transformer("resnet").topology.coefficients() == {}
