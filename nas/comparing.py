@@ -267,7 +267,7 @@ def over_first(
 
 
 def printed_overhead(topology: str) -> float | None:
-    """A training step's time over the residual network's as the topology's paper prints it, or None.
+    """A training step's time over the residual network's as its paper or another project prints it, or None.
 
     `overheads.csv` has the setting of each: other networks, devices and precisions than those at hand.
     """
