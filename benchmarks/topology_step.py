@@ -4,9 +4,9 @@ On a GPU, the two shapes that the papers measured at, in bf16, eager and compile
 thread, eager, and compiled too where there is a C++ compiler and time (not with --quick). "recomputed" is eager with
 `recompute_mixing`: the costliest move of each topology is computed again in the backward pass. A step is the forward
 pass of a causal transformer stack without vocabulary, the backward pass and AdamW. Ratios are medians over rounds,
-taken round by round. Peers: what papers and another project printed (nas/overheads.csv), and the floor: the ratio at which a step is
-bound by the bytes that have to move (4.3 TB/s, 780 TFLOP/s, all elementwise work fused), which holds for the GPU shapes
-alone.
+taken round by round. Peers: what papers and another project printed (nas/overheads.csv), and the floor: the ratio at
+which a step is bound by the bytes that have to move (4.3 TB/s, 780 TFLOP/s, all elementwise work fused), which holds
+for the GPU shapes alone.
 """
 
 import shutil
