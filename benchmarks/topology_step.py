@@ -28,6 +28,7 @@ from search_spaces.layers.attention import SoftmaxAttention
 from search_spaces.layers.feed_forward import GELU
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.transformer import TransformerStyle, build_transformer
+from search_spaces.topologies import registry
 from search_spaces.topologies.decay import split_by_decay
 from tasks.allocator import freed_memory_kept
 
@@ -50,39 +51,20 @@ GPU_SHAPES = {
 CPU_SHAPES = {"cpu": Shape(Architecture(depth=6, width=256, heads=4, head_dim=64, hidden=1024), 128, 8)}
 
 TOPOLOGIES = {
+    **{name: name for name in registry.TOPOLOGIES.names() if name not in ("none", "resnet")},
     "grn-v1": "grn-v1(k=2)",
     "grn-v2": "grn-v2(k=2)",
     "grn-v3": "grn-v3(k=2)",
     "dca-k2": "dca(k=2)",
-    "dca-full": "dca",
-    "ancre": "ancre",
-    "denseformer": "denseformer",
-    "rmt": "rmt",
-    "hyper": "hyper",
-    "attnres": "attnres",
     "attnres-4": "attnres(every=4)",
-    "mhc": "mhc",
-    "frac": "frac",
-    "laurel": "laurel",
-    "laurel-rw": "laurel-rw",
-    "layerscale": "layerscale",
-    "rezero": "rezero",
-    "attnres-delta": "attnres-delta",
-    "muddformer": "muddformer",
-    "value-residual": "value-residual",
-    "svformer": "svformer",
-    "deepnorm": "deepnorm",
-    "highway": "highway",
-    "depth-lstm": "depth-lstm",
-    "aggregation": "aggregation",
 }
 TARGETS = {
     ("grn-v3", "d512"): 1.15,
     ("grn-v3", "d1024"): 1.15,
     ("dca-k2", "d512"): 1.25,
     ("dca-k2", "d1024"): 1.15,
-    ("dca-full", "d512"): 1.6,
-    ("dca-full", "d1024"): 1.6,
+    ("dca", "d512"): 1.6,
+    ("dca", "d1024"): 1.6,
     ("ancre", "d512"): 1.15,
     ("ancre", "d1024"): 1.15,
     ("rmt", "d512"): 1.10,
@@ -103,8 +85,8 @@ FLOORS = {
     ("grn-v3", "d1024"): 1.048,
     ("dca-k2", "d512"): 1.138,
     ("dca-k2", "d1024"): 1.078,
-    ("dca-full", "d512"): 1.35,
-    ("dca-full", "d1024"): 1.20,
+    ("dca", "d512"): 1.35,
+    ("dca", "d1024"): 1.20,
     ("ancre", "d512"): 1.17,
     ("ancre", "d1024"): 1.10,
     ("denseformer", "d512"): 1.17,
