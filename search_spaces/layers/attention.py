@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from search_spaces.count import Count, linear
 from search_spaces.layers.norm import Norm
-from search_spaces.maps import Maps
+from search_spaces.joined_maps import JoinedMaps
 from search_spaces.topologies.base import Delivery, Site
 
 
@@ -49,7 +49,7 @@ class SharedProjection(nn.Module):
         super().__init__()
         self.parts = 3 if values else 2
         self.norm = nn.Identity() if norm is None else norm.build(width)
-        self.qkv = Maps(width, self.parts * inner, bias=bias, carrying=slice(2 * inner, None))
+        self.qkv = JoinedMaps(width, self.parts * inner, bias=bias, carrying=slice(2 * inner, None))
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         """Project [B, N, D]; None for values that come from elsewhere."""

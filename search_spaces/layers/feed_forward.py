@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from search_spaces.count import Count, linear
 from search_spaces.layers.norm import Norm
-from search_spaces.maps import Maps
+from search_spaces.joined_maps import JoinedMaps
 from search_spaces.topologies.base import NORMED, Delivery, Site
 
 
@@ -21,14 +21,14 @@ class Activation:
     """What stands between the two maps of a feed-forward layer.
 
     Attributes:
-        function: Maps [..., maps * hidden] to [..., hidden].
+        function: JoinedMaps [..., maps * hidden] to [..., hidden].
         maps: Features it takes for each one it gives: 2 where one half gates the other.
-        value: Which of these halves is gated, 0 or 1.
+        activated: Which of these halves is activated, 0 or 1; the other multiplies it.
     """
 
     function: Callable[[Tensor], Tensor]
     maps: int = 1
-    value: int = 0
+    activated: int = 0
 
 
 def _swiglu(x: Tensor) -> Tensor:
@@ -45,9 +45,9 @@ RELU = Activation(F.relu)
 GELU = Activation(F.gelu)
 GELU_TANH = Activation(partial(F.gelu, approximate="tanh"))
 """The approximation by tanh that GPT-2 was trained with."""
-SWIGLU = Activation(_swiglu, maps=2, value=1)
+SWIGLU = Activation(_swiglu, maps=2)
 """silu(gate) * value (Shazeer, 2020), the gate's features first."""
-GEGLU = Activation(_geglu, maps=2)
+GEGLU = Activation(_geglu, maps=2, activated=1)
 """value * gelu(gate) (Shazeer, 2020), the gate's features last."""
 
 
@@ -71,8 +71,8 @@ class FeedForward(nn.Module):
         super().__init__()
         self.site = Site(("x",), width, opens_block=False)
         self.norm = nn.Identity() if norm is None or delivers in NORMED else norm.build(width)
-        values = slice(activation.value * hidden, (activation.value + 1) * hidden)
-        self.up = Maps(width, activation.maps * hidden, bias=bias, carrying=values)
+        carrying = slice(activation.activated * hidden, (activation.activated + 1) * hidden)
+        self.up = JoinedMaps(width, activation.maps * hidden, bias=bias, carrying=carrying)
         self.activation = activation.function
         self.down = nn.Linear(hidden, width, bias=bias)
         self.drop = nn.Dropout(dropout) if dropout else nn.Identity()

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from search_spaces.count import Count
-from search_spaces.maps import Maps
+from search_spaces.joined_maps import JoinedMaps
 from search_spaces.topologies.base import Delivery, NoOptions, Topology, Wiring, total
 
 EPS = 1e-5
@@ -21,14 +21,15 @@ class DeepNorm(Topology):
 
     x_{t+1} = LN(a x_t + f_t(x_t)), a = (2 N)^(1/4), and f_t does not norm x_t. The head reads x_L, which is normed.
 
-    The maps of layers start multiplied by (8 N)^(-1/4), but those to queries, keys and gates.
+    The maps of layers start multiplied by (8 N)^(-1/4), but those to queries and keys.
 
     Source: Wang et al., DeepNet (arXiv 2203.00555, 2022), the constants of networks that are an encoder or a decoder
     alone, and the official code (torchscale). Readings taken:
 
     * Its maps are Xavier-normal with that gain. Here it multiplies what the task draws, which may be far smaller: the
-      language models' N(0, 0.02^2) at width 64 is a seventh of Xavier's.
-    * Its feed-forward layers have no gate; the code, where it has gated ones beside DeepNorm, leaves the gate alone.
+      language models' N(0, 0.02^2) at width 64 is a sixth of Xavier's.
+    * Its feed-forward layers are not gated. Of gated ones the code multiplies the half that is activated, and leaves
+      alone what multiplies that, which it calls the gate.
     * N counts the blocks that it wires. A block without attention has all its maps multiplied; each is normed there,
       which takes the factor out again, so that it only changes how fast they move.
     * LN has a gain, a shift and the code's epsilon, 1e-5, whatever norm the task's other networks have.
@@ -54,11 +55,11 @@ class DeepNorm(Topology):
         return Count(2 * layers * wiring.width, elementwise=2 * layers * wiring.width)
 
     def start(self, layers: nn.ModuleList) -> None:
-        """Multiply all maps but those to queries, keys and gates."""
+        """Multiply all maps but those to queries and keys, and of gated layers the half that is activated."""
         with torch.no_grad():
             for module in layers.modules():
                 if isinstance(module, nn.Linear):
-                    carrying = module.carrying if isinstance(module, Maps) else slice(None)
+                    carrying = module.carrying if isinstance(module, JoinedMaps) else slice(None)
                     module.weight[carrying].mul_(self.gain)
 
     def open(self, *parts: Tensor) -> Tensor:

@@ -43,13 +43,13 @@ def test_layers_norm_nothing_themselves(transformer: Build) -> None:
 @pytest.mark.parametrize(("depth", "gain"), [(6, 0.3799), (12, 0.3195), (24, 0.2686)])
 def test_values_and_what_follows_start_smaller(depth: int, gain: float) -> None:
     shape = Architecture(depth=depth, width=16, hidden=32, heads=2, head_dim=8)
-    first, last = slice(32), slice(32, None)  # a gated layer's gate: of 2 * 32 features
-    for build, gate in (
+    first, last = slice(32), slice(32, None)  # what multiplies silu's half, and gelu's
+    for build, linear in (
         (lambda one: build_vit(one, (1, 4, 4), 2, 3).stack, None),
-        (lambda one: build_decoder(one, "llama", 11, 8).stack, first),
+        (lambda one: build_decoder(one, "llama", 11, 8).stack, last),
         (lambda one: xavier(build_vit(one, (1, 4, 4), 2, 3)).stack, None),
         (lambda one: build_encoder(one, EncoderSizes(vocabulary=9, context=8, classes=2)).stack, None),
-        (lambda one: build_masked(one, "crammed-bert", 11, 8).stack, last),
+        (lambda one: build_masked(one, "crammed-bert", 11, 8).stack, first),
     ):
         stacks = []
         for topology in ("resnet", "deepnorm"):
@@ -63,7 +63,7 @@ def test_values_and_what_follows_start_smaller(depth: int, gain: float) -> None:
                 if name.endswith("qkv.weight"):
                     expected[: 2 * 16] = 1
                 if name.endswith("up.weight") and len(weight) == 2 * 32:
-                    expected[gate] = 1
+                    expected[linear] = 1
                 torch.testing.assert_close(share, expected, rtol=1e-3, atol=1e-3)
 
 
