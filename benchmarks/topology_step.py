@@ -50,19 +50,15 @@ GPU_SHAPES = {
 }
 CPU_SHAPES = {"cpu": Shape(Architecture(depth=6, width=256, heads=4, head_dim=64, hidden=1024), 128, 8)}
 
-TOPOLOGIES = {
-    **{name: name for name in registry.TOPOLOGIES.names() if name not in ("none", "resnet")},
-    "grn-v1": "grn-v1(k=2)",
-    "grn-v2": "grn-v2(k=2)",
-    "grn-v3": "grn-v3(k=2)",
-    "dca-k2": "dca(k=2)",
-    "attnres-4": "attnres(every=4)",
-}
+TOPOLOGIES = (
+    *(name for name in registry.TOPOLOGIES.names() if name not in ("none", "resnet", "grn-v1", "grn-v2", "grn-v3")),
+    *("grn-v1(k=2)", "grn-v2(k=2)", "grn-v3(k=2)", "dca(k=2)", "attnres(every=4)"),
+)
 TARGETS = {
-    ("grn-v3", "d512"): 1.15,
-    ("grn-v3", "d1024"): 1.15,
-    ("dca-k2", "d512"): 1.25,
-    ("dca-k2", "d1024"): 1.15,
+    ("grn-v3(k=2)", "d512"): 1.15,
+    ("grn-v3(k=2)", "d1024"): 1.15,
+    ("dca(k=2)", "d512"): 1.25,
+    ("dca(k=2)", "d1024"): 1.15,
     ("dca", "d512"): 1.6,
     ("dca", "d1024"): 1.6,
     ("ancre", "d512"): 1.15,
@@ -72,19 +68,19 @@ TARGETS = {
 }
 """Compiled, on a GPU."""
 
-CPU_TARGETS = {"dca-k2": 1.2, "rmt": 1.4, "hyper": 1.4}
+CPU_TARGETS = {"dca(k=2)": 1.2, "rmt": 1.4, "hyper": 1.4}
 """Eager, on a CPU."""
 
 MEMORY_TARGET = 1.5
 """On a CPU, with `recompute_mixing`."""
 
 FLOORS = {
-    ("grn-v1", "d512"): 1.066,
-    ("grn-v1", "d1024"): 1.037,
-    ("grn-v3", "d512"): 1.086,
-    ("grn-v3", "d1024"): 1.048,
-    ("dca-k2", "d512"): 1.138,
-    ("dca-k2", "d1024"): 1.078,
+    ("grn-v1(k=2)", "d512"): 1.066,
+    ("grn-v1(k=2)", "d1024"): 1.037,
+    ("grn-v3(k=2)", "d512"): 1.086,
+    ("grn-v3(k=2)", "d1024"): 1.048,
+    ("dca(k=2)", "d512"): 1.138,
+    ("dca(k=2)", "d1024"): 1.078,
     ("dca", "d512"): 1.35,
     ("dca", "d1024"): 1.20,
     ("ancre", "d512"): 1.17,
@@ -144,34 +140,34 @@ def memory(shape: Shape, topology: str, device: torch.device, mode: Mode) -> int
     return peak_of(lambda: step_of(shape, topology, device, mode)(), device)
 
 
-def target_of(name: str, place: str, mode: Mode) -> float | None:
+def target_of(topology: str, place: str, mode: Mode) -> float | None:
     """What a topology's step is to reach."""
     if place in CPU_SHAPES:
-        return CPU_TARGETS.get(name) if mode == "eager" else None
-    return TARGETS.get((name, place)) if mode == "compiled" else None
+        return CPU_TARGETS.get(topology) if mode == "eager" else None
+    return TARGETS.get((topology, place)) if mode == "compiled" else None
 
 
 def step_figures(place: str, shape: Shape, device: torch.device, mode: Mode, rounds: int) -> Iterator[Measured]:
     """The time of each topology's step."""
     plain = step_of(shape, "resnet", device, mode)
-    for name, topology in TOPOLOGIES.items():
+    for topology in TOPOLOGIES:
         with freed_memory_kept():  # as in every training
             ratio = ratio_of(step_of(shape, topology, device, mode), plain, rounds)
-        paper = printed_overhead(topology)
-        peers = {} if paper is None else {"paper": paper}
-        if (name, place) in FLOORS:
-            peers["floor"] = FLOORS[name, place]
-        target = target_of(name, place, mode)
-        yield f"step_{name}_{place}_{mode}", Figure(ratio, "x resnet", "lower", target, peers)
+        printed = printed_overhead(topology)
+        peers = {} if printed is None else {"printed": printed}
+        if (topology, place) in FLOORS:
+            peers["floor"] = FLOORS[topology, place]
+        target = target_of(topology, place, mode)
+        yield f"step_{topology}_{place}_{mode}", Figure(ratio, "x resnet", "lower", target, peers)
 
 
 def memory_figures(place: str, shape: Shape, device: torch.device, mode: Mode) -> Iterator[Measured]:
     """The memory of each topology's step over that of resnet's, of which nothing is computed again."""
     plain = memory(shape, "resnet", device, "eager")
     target = MEMORY_TARGET if place in CPU_SHAPES and mode == "recomputed" else None
-    for name, topology in TOPOLOGIES.items():
+    for topology in TOPOLOGIES:
         held = memory(shape, topology, device, mode)
-        yield f"memory_{name}_{place}_{mode}", Figure(held / plain, "x resnet", "lower", target)
+        yield f"memory_{topology}_{place}_{mode}", Figure(held / plain, "x resnet", "lower", target)
 
 
 def figures(quick: bool) -> dict[str, Figure]:

@@ -221,7 +221,7 @@ def side_by_side(
         record: dict[str, Any] = {**asdict(architecture), **{name: cost[name] for name in SHOWN if name in cost}}
         if "step_ms" in cost:
             slower = cost["step_ms"] / costs[0]["step_ms"]
-            record |= {"step_over_first": slower, "paper_step": printed_overhead(architecture.topology)}
+            record |= {"step_over_first": slower, "printed_step": printed_overhead(architecture.topology)}
         own = next((row.columns() for row in rows if row.architecture == architecture), {})
         record |= {name: own.get(name) for name in tuned}
         if match is not None:

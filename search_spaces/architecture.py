@@ -67,9 +67,7 @@ class Architecture:
                 raise UserError(f"{name} must be at most {_MOST.get(name, _WIDEST)}, got {value}.")
         if self.model and (self.heads == 0 or self.head_dim or self.topology != "resnet"):
             got = f"heads={self.heads},head_dim={self.head_dim},topology={self.topology}"
-            rule = (
-                f"{self.model!r} is timm's own, wired as it is: head_dim=0 (its heads share its width), topology=resnet"
-            )
+            rule = f"{self.model!r} is timm's own, wired as it is: heads of at least 1, head_dim=0, topology=resnet"
             raise UserError(f"{rule}, got {got}. Networks of this project (no model=) take any topology.")
         if not self.model and (self.heads == 0) != (self.head_dim == 0):
             raise UserError(f"heads and head_dim are both 0 or neither is, got {self.heads} and {self.head_dim}.")

@@ -18,6 +18,7 @@ from search_spaces.errors import UserError
 from search_spaces.layers.attention import PortProjection, split_ports
 from search_spaces.runs import topologies_of
 from search_spaces.spec import Spec
+from search_spaces.topologies import registry
 from search_spaces.topologies.base import Topology
 from search_spaces.topologies.registry import TOPOLOGIES, load
 
@@ -58,20 +59,20 @@ def refusal(architecture: Architecture, topology: str) -> str | None:
         return f"{topology!r} reads and writes in head space: its layers have no projections to take the weights of."
     if not all(kind.equals_resnet(options) for kind, options in wirings):
         rule = f"{topology!r} does not start as the residual network, whatever weights its layers have"
-        return f"{rule}. These do: {', '.join(_starting_as_resnet())}."
+        return f"{rule}. Others do, for example {', '.join(_starting_as_resnet(architecture))}."
     return None
 
 
-def _starting_as_resnet() -> list[str]:
-    """Of each topology the first text, by its defaults and then by its axes, with which it starts as that network."""
+def _starting_as_resnet(architecture: Architecture) -> list[str]:
+    """Of each topology that can wire it the first text, of its defaults and then its axes, that starts as that one."""
     found = []
     for name in TOPOLOGIES.names():
         with suppress(UserError):  # one that cannot be loaded
             axes = load(name)[0].axes
             texts = [name, *(str(Spec(name, {axis: value})) for axis, values in axes.items() for value in values)]
-            wired = ((text, *load(text)) for text in texts)
-            found += [text for text, kind, options in wired if kind.equals_resnet(options)][:1]
-    return found
+            can = [text for text in texts if registry.refusal(replace(architecture, topology=text)) is None]
+            found += [text for text in can for kind, options in [load(text)] if kind.equals_resnet(options)][:1]
+    return [text for text in found if text != architecture.topology]
 
 
 def _of_topologies(model: nn.Module) -> dict[str, Tensor]:

@@ -260,7 +260,7 @@ def wiring(shown: "Shown", format: Format = Format.TABLE, plot: Path | None = No
         report.print_records(console, depths, columns, title, format)
         for name, found in stack.coefficients.items():
             rows = coefficient_records(found)
-            report.print_records(console, rows, list(rows[0]), f"{of}{name}, as the equations have it", format)
+            report.print_records(console, rows, list(rows[0]), f"{of}{name}, of the topology's own weights", format)
 
 
 def imported(found: "Imported") -> None:

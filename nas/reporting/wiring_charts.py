@@ -80,7 +80,7 @@ def own_weights(name: str, weights: Sequence[Record], colour: str) -> Spec:
         opacity=alt.Opacity("size:Q", legend=None, scale=alt.Scale(domain=[0, most], range=[0.04, 1])),
         tooltip=told,
     )
-    return spec(chart, min(max(_ROW * rows, _LEAST // 2), _MOST), f"{name}, as the topology's equations have it")
+    return spec(chart, min(max(_ROW * rows, _LEAST // 2), _MOST), f"{name}, of the topology's own weights")
 
 
 def _line(points: Sequence[Record], title: str, known: Sequence[str], colour: str, **axis: Any) -> Any:

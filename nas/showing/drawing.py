@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from nas.colours import looks
 from nas.showing.influence import Array
-from nas.showing.stacks import HEAD, ShownStack
+from nas.showing.stacks import HEAD, ShownStack, coefficient_records
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +28,7 @@ NUMBERED = 13
 SIGNED, POSITIVE = "RdBu", "Blues"
 """Colour maps that eyes without red or green cones read as well; what is positive is blue in both."""
 
-_OWN, _ABREAST, _TICKS = 2.4, 4, 12
+_OWN, _ABREAST, _TICKS = 2.4, 4, 8
 """Inches of a line of the topology's own weights, how many stand in it, and how many rows or columns have numbers."""
 
 _SMALL = 7
@@ -80,6 +80,7 @@ def _draw_stack(part: "SubFigure", stack: ShownStack, colour: str) -> None:
     _draw_sizes(sizes, stack, colour)
     _draw_gradients(gradients, stack, colour)
     for own in last:
+        own.suptitle("the topology's own weights by their names in its equations", fontsize=8, x=0.01, ha="left")
         each: Any = own.subplots(lines, _ABREAST, squeeze=False)
         for axes in each.flat[len(stack.coefficients) :]:
             axes.set_axis_off()
@@ -127,10 +128,11 @@ def _draw_coefficients(axes: "Axes", name: str, found: Array) -> None:
     bar.ax.tick_params(labelsize=_SMALL)
     bar.outline.set_visible(False)
     axes.set_facecolor("0.95")
-    axes.set_title(f"{name}, as the equations have it", fontsize=8, loc="left")
-    for axis, number in zip((axes.yaxis, axes.xaxis), wide.shape, strict=True):
-        some = range(0, number, -(-number // _TICKS))
-        axis.set_ticks(some, [str(at + 1) for at in some])
+    axes.set_title(name, fontsize=8, loc="left")
+    first, *_ = records = coefficient_records(found)
+    for axis, names in ((axes.yaxis, [record["row"] for record in records]), (axes.xaxis, [*first][1:])):
+        some = range(0, len(names), -(-len(names) // _TICKS))
+        axis.set_ticks(some, [str(names[at]) for at in some])
     axes.tick_params(labelsize=_SMALL, length=2)
     axes.spines[:].set_visible(False)
 

@@ -58,7 +58,11 @@ def shown_stack(name: str, stack: Stack, influence: Influence) -> ShownStack:
     for number, reader in enumerate((*names, HEAD), start=1):
         several = influence.layers.count(number) > 1
         readers += [f"{reader} {port}" for port in sites[number - 1].ports] if several else [reader]
-    own = {of: found.numpy() for of, found in stack.topology.coefficients().items()}
+    own = {
+        of: found.detach().double().cpu().numpy()
+        for of, found in stack.topology.coefficients().items()
+        if found.numel()
+    }
     return ShownStack(name, (EMBEDDING, *names), tuple(readers), influence, own)
 
 

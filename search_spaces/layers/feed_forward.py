@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from search_spaces.count import Count, linear
-from search_spaces.layers.norm import Norm
 from search_spaces.joined_maps import JoinedMaps
+from search_spaces.layers.norm import Norm
 from search_spaces.topologies.base import NORMED, Delivery, Site
 
 

@@ -133,11 +133,12 @@ class ANCRe(Topology):
         return Count(params, elementwise=(2 * shortcuts + added) * wiring.width)
 
     def coefficients(self) -> dict[str, Tensor]:
-        """Of each target j, its sources across: p_ij or a_j into states, p into what feed-forward layers read."""
+        """p_ij, or a_j, into each state j, and p_ij into m_j: the sources i across, from 0 and from 1."""
         states, inputs = _targets(sum(self.opens), self.options)
+        nothing = torch.ones(())
         whole = {
-            "a" if self.options.form == "latest" else "p": self._into(self.c, states, nothing := torch.ones(())),
-            "p of feed-forward layers": self._into(self.c_inputs, inputs, nothing),
+            "a" if self.options.form == "latest" else "p": self._into(self.c, states, nothing),
+            "p of m": [[], *self._into(self.c_inputs, inputs, nothing)],
         }
         return {name: in_rows(_in_columns(into) for into in found) for name, found in whole.items() if any(found)}
 
@@ -221,7 +222,7 @@ def _in_columns(shortcuts: Sequence[tuple[int, Tensor]]) -> Tensor:
     """Weights in the columns of their sources."""
     row = torch.full((max((source for source, _ in shortcuts), default=-1) + 1,), torch.nan, dtype=torch.float64)
     for source, weight in shortcuts:
-        row[source] = weight.detach()
+        row[source] = weight
     return row
 
 

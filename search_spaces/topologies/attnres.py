@@ -15,7 +15,7 @@ from search_spaces.architecture import Architecture
 from search_spaces.count import Count, weighted_sum
 from search_spaces.errors import UserError
 from search_spaces.spec import Axes
-from search_spaces.topologies.base import Topology, Wiring, total
+from search_spaces.topologies.base import Topology, Wiring, largest_divisor, total
 
 Source = tuple[Tensor, Tensor]
 """What can be attended to, [..., D], and one over its root mean square, [..., 1]."""
@@ -82,8 +82,8 @@ class OverDepth(Topology):
         heads, width = options.heads, architecture.width
         if width % heads == 0:
             return None
-        fits = max(number for number in range(1, heads) if width % number == 0)
-        return f"heads over depth must divide the width, got heads={heads} and width={width}. Take heads={fits}."
+        rule = f"heads over depth must divide the width, got heads={heads} and width={width}"
+        return f"{rule}. Take heads={largest_divisor(width, heads)}."
 
     @staticmethod
     def count_mixes(wiring: Wiring, options: AttentionResidualsOptions, queries: int) -> Count:
@@ -183,17 +183,17 @@ class AttentionResidualsDelta(OverDepth):
 
     The head reads the residual stream alone. g_t, a number for each layer, is 0 at the start: the residual network. It
     is a saddle behind norms, for w = 0 makes the mix a multiple of h_t, which a norm takes out: no gradient reaches g,
-    nor w while g is 0, but for the norm's epsilon and rounding, from which AdamW leaves it and SGD does not. With
+    nor w while g is 0, but for the norm's epsilon and rounding, which AdamW makes steps of and SGD does not. With
     `gated=false` g is 1 throughout: the same network at the start behind norms, and all of it learns from there.
 
     Source: Luo, Cai and Hu, Delta Attention Residuals (arXiv 2605.18855, 2026), and the official code, which trains
-    from scratch without a gate; one from 0 on is its `learnable_alpha`, for networks that are trained already. Readings
-    taken:
+    without a gate unless it is asked for one; one from 0 on is its `learnable_alpha`. Readings taken:
 
-    * Gated, since it then starts as the residual network wherever it stands; the paper's own figures are of
-      `gated=false`.
+    * Gated, since it then starts as the residual network wherever it stands; the code's trainings are `gated=false`.
+    * w is 0 at the start, as in attention residuals; the code draws it as all maps.
     * The first layer, whose one source is h itself, has neither query nor gate; in the code it has no source.
-    * With `every` above 1 the sum under way is a source, as in attention residuals; the code's has complete sums alone.
+    * With `every` above 1 the sum under way is a source, as in attention residuals. In the code it is none, and a sum
+      is what the stream is more than the sum before.
     * The learned gain of keys is one with w. Neither w nor g is weight-decayed, as in attention residuals; the code
       decays all.
 

@@ -191,7 +191,7 @@ class Topology(nn.Module, ABC):
         """Weights of sums by the name that the equations give them, where what layers read does not show them.
 
         A row for each layer, block or state, NaN where it has none: [rows, columns], or [rows, columns, columns] where
-        it has a matrix. What the input adds to them is left out.
+        it has a matrix. What the input adds to them is left out. A tensor without columns is not shown.
         """
         return {}
 
@@ -206,7 +206,12 @@ class Topology(nn.Module, ABC):
 
 def in_rows(rows: Iterable[Tensor]) -> Tensor:
     """Rows of unequal lengths as one tensor, NaN where a row has nothing."""
-    return pad_sequence([row.detach().double() for row in rows], batch_first=True, padding_value=nan)
+    return pad_sequence([row.double() for row in rows], batch_first=True, padding_value=nan)
+
+
+def largest_divisor(number: int, below: int) -> int:
+    """The largest number below another that divides a third."""
+    return max(divisor for divisor in range(1, below) if number % divisor == 0)
 
 
 def total(parts: tuple[Tensor, ...]) -> Tensor:

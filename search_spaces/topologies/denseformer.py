@@ -83,7 +83,7 @@ class DenseFormer(Topology):
         for sources in self.sources:
             row = torch.full((max(sources, default=-1) + 1,), torch.nan, dtype=torch.float64)
             if sources:
-                row[list(sources)] = next(averages).detach().to(row)
+                row[list(sources)] = next(averages).to(row)
             found.append(row)
         return {"alpha": in_rows(found)}
 

@@ -13,7 +13,7 @@ from search_spaces.architecture import Architecture
 from search_spaces.count import Count, linear
 from search_spaces.errors import UserError
 from search_spaces.spec import Axes
-from search_spaces.topologies.base import Topology, Wiring, total
+from search_spaces.topologies.base import Topology, Wiring, largest_divisor, total
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class FracConnections(Topology):
 
     def coefficients(self) -> dict[str, Tensor]:
         """Y, A and B of each layer, without what the input adds."""
-        static = torch.stack([each.get_parameter("static").detach() for each in self.connections])  # [L, M, 2 M + 1]
+        static = torch.stack([each.get_parameter("static") for each in self.connections])  # [L, M, 2 M + 1]
         y, a, b = static.split((m := static.shape[1], m, 1), dim=-1)
         return {"Y": y, "A": a, "B": b.squeeze(-1)}
 
@@ -152,6 +152,6 @@ class FracConnections(Topology):
 
 def _refusal(width: int, options: FracOptions) -> str | None:
     if width % options.parts:
-        fits = max(parts for parts in range(1, options.parts) if width % parts == 0)
-        return f"frac's parts must divide the width, got parts={options.parts} and width={width}. Take parts={fits}."
+        rule = f"frac's parts must divide the width, got parts={options.parts} and width={width}"
+        return f"{rule}. Take parts={largest_divisor(width, options.parts)}."
     return None

@@ -16,6 +16,7 @@ from search_spaces.spec import Axes
 from search_spaces.topologies.base import Topology, Wiring, total
 
 MOST_STREAMS = 64
+"""The most streams: eight times the most that its paper tries; a mistyped number would ask for more than there is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,7 @@ class HyperConnections(Topology):
 
     def coefficients(self) -> dict[str, Tensor]:
         """A_m, A_r and B of each layer, without what the input adds."""
-        static = torch.stack([each.get_parameter("static").detach() for each in self.connections])  # [L, N, N + 2]
+        static = torch.stack([each.get_parameter("static") for each in self.connections])  # [L, N, N + 2]
         return {"A_m": static[..., 0], "A_r": static[..., 1:-1], "B": static[..., -1]}
 
     def open(self, *parts: Tensor) -> Tensor:

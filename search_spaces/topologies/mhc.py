@@ -94,7 +94,7 @@ class ManifoldConnection(nn.Module):
 
     def without_input(self) -> tuple[Tensor, Tensor, Tensor | None]:
         """The same as b alone has it: [N], [N] and [N, N] or None."""
-        return self._weights([*self.b.detach().split(self.slices)])
+        return self._weights([*self.b.split(self.slices)])
 
     def _weights(self, logits: list[Tensor]) -> tuple[Tensor, Tensor, Tensor | None]:
         return logits[0].sigmoid(), 2 * logits[1].sigmoid(), self._mix(logits[2:])
@@ -171,7 +171,7 @@ class ManifoldHyperConnections(Topology):
       through its columns alone, and hardly learns.
     * b and a are not weight-decayed, phi is: as in hyper-connections.
     * `mixing=none` is the identity for H_res, `dynamic=false` has no phi.
-    * Of mHC-lite, b_res is 0 for the identity and -8 for the other permutations, as two public ports have it: of four
+    * Of mHC-lite, b_res is 0 for the identity and -8 for the other permutations, as some public ports have it: of four
       streams each then keeps 0.99 of itself, of six 0.8. There H_post starts unlike for the streams, here it does not.
     * Sinkhorn's normalisation is not counted, as norms are not: each round adds and divides n^2 numbers twice.
 

@@ -166,7 +166,7 @@ def test_times_and_memory_stand_beside_what_papers_print(compare) -> None:  # ty
     plain, dca = json.loads(out)
     assert plain["step_over_first"] == 1
     assert dca["step_over_first"] == pytest.approx(dca["step_ms"] / plain["step_ms"])
-    assert (plain["paper_step"], dca["paper_step"]) == (None, 1.523)
+    assert (plain["printed_step"], dca["printed_step"]) == (None, 1.523)
     assert plain["latency_ms"] > 0
 
 

@@ -46,7 +46,7 @@ def test_tables_are_printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         ["head", "3.5", "1.5", "1.5", "1", "1"]
     ]
     assert "gradient" in out
-    own = out.partition("p, as the equations have it")[2].splitlines()
+    own = out.partition("p, of the topology's own weights")[2].splitlines()
     assert [line.split() for line in own[1:] if "─" not in line] == [
         ["row", "1", "2"],
         ["1", "1", "-"],

@@ -134,9 +134,10 @@ def test_what_does_not_start_as_a_residual_network_is_refused_with_the_reason(to
 def test_who_cannot_is_told_who_can() -> None:
     said = refusal(RESNET, "mhc")
     assert said is not None
-    can = said.partition("These do: ")[2].rstrip(".").split(", ")
-    assert {"resnet", "dca", "attnres", "mhc(streams=2)"} <= set(can)
+    can = said.partition("for example ")[2].rstrip(".").split(", ")
+    assert {"dca", "attnres", "frac", "mhc(streams=2)"} <= set(can)
     assert all(refusal(RESNET, topology) is None for topology in can)
+    assert "frac(parts=2)" in str(refusal(replace(RESNET, width=30), "mhc"))  # which four do not divide
 
 
 def test_only_residual_networks_are_retrofitted() -> None:

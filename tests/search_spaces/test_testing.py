@@ -7,15 +7,16 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-import search_spaces.testing
+import search_spaces.topology_checks
 from nas.counting import count_macs
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count, Handlers
 from search_spaces.errors import UserError
 from search_spaces.spec import Axes
-from search_spaces.testing import CONTRACT, check_topology
+from search_spaces.testing import check_topology
 from search_spaces.topologies.base import Wiring
 from search_spaces.topologies.chain import Chain
+from search_spaces.topology_checks import CONTRACT
 
 
 class Gated(Chain):
@@ -45,7 +46,7 @@ def test_a_sound_topology_passes_and_each_check_is_printed_as_it_is_tried(capsys
 
 
 def test_a_source_that_tells_other_defaults_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search_spaces.testing, "option_defaults", lambda *_: {"k": 3})
+    monkeypatch.setattr(search_spaces.topology_checks, "option_defaults", lambda *_: {"k": 3})
     with pytest.raises(AssertionError, match=r"must tell the defaults that options have, \{\}, got \{'k': 3\}"):
         check_topology(Gated)
 
@@ -159,6 +160,13 @@ class Growing(Gated):
         return (1000 if t > 5 else 1) * super().write(t, state, y)
 
 
+class Flat(Gated):
+    """Shows its weights without rows."""
+
+    def coefficients(self) -> dict[str, Tensor]:
+        return {"w": self.w[0]}
+
+
 @dataclass
 class Changing:
     """Options that can be changed behind an architecture's back."""
@@ -194,6 +202,7 @@ class Breaking(Gated):
         (Late, "equals_resnet is claimed"),
         (Fragile, "not close"),
         (Growing, "features are not finite"),
+        (Flat, r"coefficients 'w' must be \[rows, columns\]"),
         (Silent, "a reason must not be empty"),
         (Loose, r"axes must be options \[\], got \['strength'\]"),
         (Thawed, "must be frozen"),

@@ -15,6 +15,7 @@ import nas
 import nas.jobs
 from nas.cli import app
 from nas.reporting import wirings
+from nas.reporting.page import page_of
 from nas.reporting.wirings import Wirings, wirings_of
 from nas.storage.store import Store
 from nas.study import Study
@@ -76,6 +77,14 @@ def test_a_topologys_own_weights_are_records_of_those_that_there_are() -> None:
         {"row": 2, "column": "1", "weight": 0.1235},
         {"row": 2, "column": "2", "weight": -2.0},
     ]
+
+
+def test_a_topologys_own_weights_reach_the_page(wired: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, *_ = found_in(wired).shown
+    for weights, charts in (({}, 0), ({"A_m": [{"row": 1, "column": "1", "weight": 1.0}]}, 1)):
+        one = replace(first, coefficients=weights)
+        monkeypatch.setattr(wirings, "wirings_of", lambda *_, one=one: Wirings((one,), ()))
+        assert page_of(wired, OBJECTIVES, wirings=True).count('id="weights-0-') == charts
 
 
 def shown_key(study: Study, topology: str) -> str:

@@ -43,11 +43,11 @@ def test_of_ancre_between_feed_forward_layers(transformer: Build, draw: Draw) ->
     stack = transformer("ancre(inputs=feed-forward)", depth=DEPTH)
     draw(stack)
     ((name, p),) = stack.topology.coefficients().items()
-    assert name == "p of feed-forward layers"
+    assert name == "p of m"
     h, m = torch.randn(2, 5, 16).double(), list[Tensor]()
     embedded = h
     for j in range(DEPTH):
-        between = weighted(p[j - 1], m) if j else 0
+        between = weighted(p[j], m) if j else 0
         m.append(h + stack.layers[2 * j](h) + between)
         h = m[j] + stack.layers[2 * j + 1](m[j])
     torch.testing.assert_close(stack(embedded, torch.zeros_like(embedded)), h)

@@ -9,16 +9,16 @@ import pytest
 
 from nas.counting import count_macs
 from search_spaces.small_networks import wiring_of
-from search_spaces.testing import (
+from search_spaces.testing import subject
+from search_spaces.topologies.base import Wiring
+from search_spaces.topologies.build import wire_count
+from search_spaces.topologies.registry import TOPOLOGIES, load
+from search_spaces.topology_checks import (
     CONTRACT,
     Subject,
     check_it_compiles_to_one_graph,
     check_the_closed_form_is_what_is_counted,
-    subject,
 )
-from search_spaces.topologies.base import Wiring
-from search_spaces.topologies.build import wire_count
-from search_spaces.topologies.registry import TOPOLOGIES, load
 
 CASES = [
     *TOPOLOGIES.names(),

@@ -96,8 +96,9 @@ def test_counts_are_the_published_ones_of_olmo_1b(topology: str, printed: int) -
 
 
 def test_no_stream_is_refused() -> None:
-    with pytest.raises(UserError, match="streams must be from 1 to 64, got 0"):
-        load("hyper(streams=0)")
+    for number in (0, 65):
+        with pytest.raises(UserError, match=f"streams must be from 1 to 64, got {number}"):
+            load(f"hyper(streams={number})")
 
 
 def test_a_layer_that_keeps_its_input_keeps_no_streams(transformer: Build) -> None:

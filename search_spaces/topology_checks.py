@@ -1,0 +1,268 @@
+"""What every topology owes, check by check; `search_spaces.testing.check_topology` runs them.
+
+Each raises an AssertionError which says what was expected.
+
+Shapes: B = batch, N = tokens, D = width.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, is_dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from search_spaces.architecture import Architecture
+from search_spaces.layers.stack import Stack
+from search_spaces.one_text import defaults_of
+from search_spaces.retrofit import as_delivered
+from search_spaces.small_networks import (
+    TOKENS,
+    WIDTH,
+    dense,
+    echoes,
+    embeddings,
+    kept_tensors,
+    perturbed,
+    transformer,
+    wiring_of,
+)
+from search_spaces.source_text import option_defaults
+from search_spaces.topologies.base import Site, Topology, Wiring
+from search_spaces.topologies.build import wire, wire_count
+from search_spaces.topologies.chain import ResNet
+from search_spaces.topologies.registry import check_axes
+
+CountMacs = Callable[[nn.Module, tuple[Tensor, ...]], int]
+"""A network and its inputs -> multiply-accumulates of a forward pass."""
+
+_SHAPES = ((3, 4, 4), (1, 4, 4), (3, 6, 4))
+"""Blocks, heads and head dim of the networks tried; heads * head_dim is not always the width."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is checked.
+
+    Attributes:
+        name: How it is shown.
+        kind: The topology's class.
+        options: Its options.
+        still: Names of parameters that need not move in training, as they stand in the topology.
+        count_macs: What the closed form is held against.
+    """
+
+    name: str
+    kind: type[Topology]
+    options: Any
+    still: Collection[str]
+    count_macs: CountMacs
+
+    @property
+    def wired(self) -> tuple[type[Topology], Any]:
+        """The class and its options."""
+        return self.kind, self.options
+
+    @property
+    def heads_needed(self) -> bool:
+        """Whether it refuses networks without heads."""
+        return self.kind.refusal(Architecture(depth=1, width=WIDTH, hidden=1), self.options) is not None
+
+
+def check_it_says_what_it_is(subject: Subject) -> None:
+    """Options are a frozen dataclass with defaults, and what `axes` names are options with values they can have."""
+    kind, options = subject.kind, subject.kind.Options
+    assert kind.__doc__, "the docstring must give the equation and its source"
+    assert is_dataclass(options), f"Options must be a dataclass, got {options!r}"
+    assert vars(options)["__dataclass_params__"].frozen, "Options must be frozen: options are part of an architecture"
+    options()  # every option has a default: the name alone is a topology
+    known, told = defaults_of(options), option_defaults(kind.__module__, kind.__name__)
+    assert told in (None, known), f"the source must tell the defaults that options have, {known}, got {told}"
+    assert set(kind.axes) <= known.keys(), f"axes must be options {sorted(known)}, got {sorted(kind.axes)}"
+    check_axes(kind, subject.name)
+    for operator, handler in kind.handlers.items():
+        assert "::" in operator, f"handlers are named as operators are, aten::lstm, got {operator!r}"
+        assert handler is None or callable(handler), f"the handler of {operator} must be a function or None"
+
+
+def check_a_refusal_says_why(subject: Subject) -> None:
+    """What it cannot wire it refuses with a line that says why, and what it does not refuse it wires."""
+    for width, heads, head_dim in ((16, 4, 4), (16, 0, 0), (16, 3, 5), (7, 2, 4)):
+        network = Architecture(depth=2, width=width, hidden=8, heads=heads, head_dim=head_dim)
+        reason = subject.kind.refusal(network, subject.options)
+        if reason is None:
+            dense_sites = Wiring((Site(("x",), width, True),) * 2, width, 0, hidden=(8, 8))
+            wire(*subject.wired, wiring_of(subject.kind, 2, width, heads, head_dim) if heads else dense_sites)
+            continue
+        assert isinstance(reason, str), f"refusal must give None or a reason, got {reason!r}"
+        assert reason.strip(), "a reason must not be empty"
+        assert "\n" not in reason, f"a reason is one line, got {reason!r}"
+
+
+def check_features_keep_their_shape(subject: Subject) -> None:
+    """Tokens [B, N, D] keep their shape at any depth and whatever the heads, and so does [B, D] where not refused."""
+    for shape in _SHAPES:
+        features = transformer(*subject.wired, *shape)(*embeddings())
+        assert features.shape == (2, TOKENS, WIDTH), f"{_said(shape)}: must be (2, 5, 16), got {tuple(features.shape)}"
+        assert features.isfinite().all(), f"{_said(shape)}: features must be finite"
+    for depth in () if subject.heads_needed else (1, 3):
+        features = dense(*subject.wired, depth)(torch.randn(2, WIDTH).double())
+        assert features.shape == (2, WIDTH), f"without tokens: must be (2, 16), got {tuple(features.shape)}"
+
+
+def check_every_parameter_learns(subject: Subject) -> None:
+    """Three steps of gradient descent move every parameter of the topology, and every matrix of the layers."""
+    for depth in (1, 3):
+        stack = transformer(*subject.wired, depth, 4, 4)
+        optimizer = torch.optim.SGD(stack.parameters(), lr=0.1)
+        own = {name: parameter for name, parameter in stack.topology.named_parameters() if name not in subject.still}
+        # Not the layers' vectors: biases of keys, for one, have no effect in attention.
+        learned = own | {name: parameter for name, parameter in stack.layers.named_parameters() if parameter.ndim > 1}
+        start = {name: parameter.detach().clone() for name, parameter in learned.items()}
+        inputs = embeddings()
+        target = torch.randn_like(inputs[0])
+        for _ in range(3):
+            optimizer.zero_grad()
+            (stack(*inputs) - target).square().mean().backward()
+            optimizer.step()
+        unmoved = [name for name, parameter in learned.items() if torch.equal(parameter, start[name])]
+        assert not unmoved, f"at depth {depth} no gradient reaches {', '.join(unmoved)}"
+
+
+def check_the_closed_form_is_what_is_counted(subject: Subject) -> None:
+    """`count` gives the topology's parameters, and its MACs at one position."""
+    for depth, width, heads, head_dim in ((3, 12, 3, 4), (3, 12, 5, 4), (1, 24, 2, 4)):
+        with torch.device("meta"):
+            stack = echoes(*subject.wired, depth, width=width, heads=heads, head_dim=head_dim)
+            inputs = torch.empty(1, 7, width).double(), torch.empty(7, width).double()
+        form = wire_count(*subject.wired, wiring_of(subject.kind, depth, width, heads, head_dim))
+        params = sum(parameter.numel() for parameter in stack.parameters())
+        macs = subject.count_macs(stack, inputs)
+        at = f"{_said((depth, heads, head_dim))}, width {width}"
+        assert form.params == params, f"{at}: count says {form.params} parameters, there are {params}"
+        assert 7 * form.macs == macs, f"{at}: count says {7 * form.macs} MACs at 7 positions, {macs} are counted"
+
+
+def check_two_forwards_do_not_meet(subject: Subject) -> None:
+    """State is passed, not kept: two forwards that run at once give what each gives alone."""
+    stack = perturbed(transformer(*subject.wired, 3, 4, 4))
+    topology, inputs, others = stack.topology, embeddings(), tuple(-2 * part for part in embeddings())
+    expected = stack(*inputs), stack(*others)
+    first, second = topology.open(*inputs), topology.open(*others)
+    for t in range(len(stack.layers)):
+        y, first = stack.output(t, first)
+        other, second = stack.output(t, second)
+        first = topology.write(t, first, y)
+        second = topology.write(t, second, other)
+    assert torch.equal(topology.close(first), expected[0]), "a forward is changed by another one that runs beside it"
+    assert torch.equal(topology.close(second), expected[1]), "a forward is changed by another one that runs beside it"
+    holders = [name or "the topology" for name, module in topology.named_modules() if list(kept_tensors(module))]
+    assert not holders, f"no tensor may stay on a module after a forward, got one on {', '.join(holders)}"
+
+
+def check_its_mixing_can_be_computed_twice(subject: Subject) -> None:
+    """With `recompute_mixing` gradients are the same."""
+    stack, inputs = perturbed(transformer(*subject.wired, 3, 4, 4)), embeddings()
+    gradients = []
+    for recompute in (False, True):
+        stack.recompute_mixing = recompute
+        stack.zero_grad()
+        stack(*inputs).square().mean().backward()
+        gradients.append({name: p.grad.clone() for name, p in stack.named_parameters() if p.grad is not None})
+    once, twice = gradients
+    assert once.keys() == twice.keys(), "other parameters have gradients where its mixing is computed twice"
+    others = [name for name, gradient in once.items() if not torch.equal(gradient, twice[name])]
+    assert not others, f"computed twice, its mixing gives other gradients of {', '.join(others)}"
+
+
+def check_positions_do_not_meet(subject: Subject) -> None:
+    """It works position by position: another token changes nothing elsewhere. Padding rests on that."""
+    stack = perturbed(echoes(*subject.wired, 2, width=WIDTH, heads=6, head_dim=4))
+    tokens, positions = embeddings()
+    changed = tokens.clone()
+    changed[:, 2] += 1
+    difference = (stack(changed, positions) - stack(tokens, positions)).abs().amax(dim=(0, 2))
+    elsewhere = [n for n in range(TOKENS) if n != 2 and difference[n] > 0]
+    assert not elsewhere, f"positions must not be mixed, but another token at 2 changed those at {elsewhere}"
+
+
+def check_it_starts_as_the_residual_network(subject: Subject) -> None:
+    """Where `equals_resnet` is claimed, the network before training computes what the residual network does."""
+    if not subject.kind.equals_resnet(subject.wired[1]):
+        return
+    assert subject.kind.delivers != "heads", "equals_resnet cannot hold in head space, where layers have no projections"
+    residual = ResNet, ResNet.Options()
+    tried: list[tuple[Stack, Stack, tuple[Tensor, ...]]]
+    tried = [(transformer(*residual, *shape), transformer(*subject.wired, *shape), embeddings()) for shape in _SHAPES]
+    if not subject.heads_needed:
+        tried.append((dense(*residual, 3), dense(*subject.wired, 3), embeddings()[:1]))
+    for resnet, stack, inputs in tried:
+        stack.layers.load_state_dict(as_delivered(resnet.layers.state_dict(), stack.layers))
+        off = (stack(*inputs) - resnet(*inputs)).abs().max().item()
+        assert off < 1e-11, f"equals_resnet is claimed, but at the start it is off by {off:.1e}"
+
+
+def check_it_runs_in_bf16(subject: Subject) -> None:
+    """Forward and backward under bf16 autocast give finite numbers, near those of float32."""
+    stack = transformer(*subject.wired, 3, 4, 4).float()
+    inputs = tuple(part.float() for part in embeddings())
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        features = stack(*inputs)
+    torch.testing.assert_close(features.float(), stack(*inputs), rtol=0.05, atol=0.05)
+    features.float().square().mean().backward()
+    learned = {name: p for name, p in stack.named_parameters() if name.removeprefix("topology.") not in subject.still}
+    lost = [name for name, p in learned.items() if p.grad is None or not p.grad.isfinite().all()]
+    assert not lost, f"the gradient of {', '.join(lost)} is missing or not finite"
+
+
+def check_it_is_finite_at_64_blocks(subject: Subject) -> None:
+    """At 64 blocks too, forward and backward under bf16 autocast give finite numbers before training."""
+    stack = transformer(*subject.wired, 64, 4, 4).float()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        features = stack(*(part.float() for part in embeddings()))
+    features.float().square().mean().backward()
+    assert features.isfinite().all(), "features are not finite"
+    lost = [name for name, p in stack.named_parameters() if p.grad is not None and not p.grad.isfinite().all()]
+    assert not lost, f"the gradient of {lost[0]} is not finite"
+
+
+def check_it_compiles_to_one_graph(subject: Subject) -> None:
+    """torch.compile makes one graph of it, with the same output; with `recompute_mixing`, too."""
+    stack = perturbed(echoes(*subject.wired, 2, width=WIDTH, heads=6, head_dim=4))
+    expected = stack(*embeddings())
+    for recompute in (False, True):
+        torch.compiler.reset()
+        stack.recompute_mixing = recompute
+        compiled = torch.compile(stack, fullgraph=True, backend="eager")
+        torch.testing.assert_close(compiled(*embeddings()), expected)
+
+
+def check_its_own_weights_can_be_shown(subject: Subject) -> None:
+    """`coefficients` gives rows of columns or of square matrices, each entry a number or NaN, where it gives any."""
+    for name, found in transformer(*subject.wired, 3, 4, 4).topology.coefficients().items():
+        shape = tuple(found.shape)
+        assert len(shape) == 2 or (len(shape) == 3 and shape[1] == shape[2]), (
+            f"coefficients {name!r} must be [rows, columns] or [rows, columns, columns], got {shape}"
+        )
+        assert not found.isinf().any(), f"coefficients {name!r} must be finite or NaN"
+
+
+CONTRACT: tuple[Callable[[Subject], None], ...] = (
+    check_it_says_what_it_is,
+    check_a_refusal_says_why,
+    check_features_keep_their_shape,
+    check_every_parameter_learns,
+    check_the_closed_form_is_what_is_counted,
+    check_two_forwards_do_not_meet,
+    check_its_mixing_can_be_computed_twice,
+    check_positions_do_not_meet,
+    check_it_starts_as_the_residual_network,
+    check_it_runs_in_bf16,
+    check_it_is_finite_at_64_blocks,
+    check_its_own_weights_can_be_shown,
+)
+"""Every check but that of compilation, each of a subject."""
+
+
+def _said(shape: tuple[int, int, int]) -> str:
+    return "depth {}, {} heads of {}".format(*shape)
