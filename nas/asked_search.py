@@ -10,7 +10,8 @@ from typing import Any
 
 import torch
 
-from nas.asking import listed, settings_of, space_of
+from nas.asked_text import listed
+from nas.asking import settings_of, space_of
 from nas.budget import Budget, Feasible, parse_budget
 from nas.counting import meta_device
 from nas.early_stopping import NONE_HELD, Rungs, check_reported, check_reports

@@ -1,12 +1,11 @@
 """From what somebody asked for, as text, to the architectures, spaces and recipes that it means."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from numbers import Integral
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
+from nas.asked_text import pairs_of
 from nas.counting import meta_device
-from nas.curve_log import LogFormat
 from nas.jobs import recipe_of
 from nas.objectives import MEASURES, names_in
 from search_spaces.architecture import Architecture
@@ -14,19 +13,10 @@ from search_spaces.catalog import space_named
 from search_spaces.errors import UserError, unknown
 from search_spaces.parsing import parse_architecture, parse_axes
 from search_spaces.space import SearchSpace
-from search_spaces.spec import MOST_INTEGER, Scalar, split_top_level
+from search_spaces.spec import Scalar, split_top_level
 from search_spaces.topologies.registry import refusal
 from tasks.base import Task
 from tasks.settings import values_of
-
-LEAST = {"trials": 1, "seed": 0, "seeds": 0, "tune_trials": 2, "threads": 1, "until": 1, "batch": 1, "examples": 1}
-"""The least that a parameter of a door may be."""
-
-MOST = {"trials": 10**6, "seeds": 10**4, "tune_trials": 10**4, "threads": 10**4, "batch": 10**6}
-"""The most; of any other it is MOST_INTEGER, which a Row can hold."""
-
-WORDS = {"keep": ("front", "all", "none"), "by": ("layer", "operator"), "log": get_args(LogFormat)}
-"""The words that a parameter of a door may be."""
 
 DEFAULT_SPACE = "joint"
 
@@ -110,30 +100,8 @@ def check_until(task: Task, until: int | None) -> None:
         raise UserError(f"--until stops a training at a report, and {task.name} has none on the way. Leave it out.")
 
 
-def pairs_of(settings: str | Mapping[str, Any]) -> dict[str, Any]:
-    """What `--set` says, field by field. Raises UserError where it is no FIELD=VALUE, or a field stands twice."""
-    return _pairs(settings) if isinstance(settings, str) else dict(settings)
-
-
-def _pairs(text: str) -> dict[str, str]:
-    settings: dict[str, str] = {}
-    for part in split_top_level(text) if text.strip() else []:
-        name, equals, value = (piece.strip() for piece in part.partition("="))
-        if not equals:
-            raise UserError(f"--set is FIELD=VALUE,..., got {part.strip()!r}. Fields: `nas list presets`.")
-        if name in settings:
-            raise UserError(f"field {name!r} stands twice in --set {text!r}.")
-        settings[name] = value
-    return settings
-
-
 def _hashable(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
-
-
-def listed(texts: str | Sequence[str] | None) -> list[str]:
-    """One text or several as a list."""
-    return [texts] if isinstance(texts, str) else list(texts or ())
 
 
 def check_measures(measures: str | Sequence[str], task: Task, architecture: Architecture) -> tuple[str, ...]:
@@ -159,22 +127,3 @@ def made_folder(folder: str | Path | None) -> str | None:
     except OSError as error:
         raise UserError(f"--save must be a folder that can be made, got {folder} ({error.strerror}).") from error
     return str(folder)
-
-
-def check_asked(**asked: Any) -> None:
-    """Raise UserError where a number is too small, a word is unknown or a URL is none; what is None is not asked."""
-    for name, value in asked.items():
-        if value is None:
-            continue
-        flag = f"--{name.replace('_', '-')}"
-        if name == "storage":
-            from nas.storage.database import check_url  # which loads SQLAlchemy
-
-            check_url(value)
-        whole = isinstance(value, Integral) and not isinstance(value, bool)
-        if name in LEAST and not (whole and value >= LEAST[name]):
-            raise UserError(f"{flag} must be a whole number of at least {LEAST[name]}, got {value!r}.")
-        if name in LEAST and value > MOST.get(name, MOST_INTEGER):
-            raise UserError(f"{flag} must be at most {MOST.get(name, MOST_INTEGER)}, got {value!r:.40}.")
-        if name in WORDS and value not in WORDS[name]:
-            raise unknown(flag, str(value), WORDS[name])

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, final
+from typing import TYPE_CHECKING, Any, final
 
+from nas.asked_text import LogFormat
 from nas.jobs import first_process
 from nas.places import dashed, slug
 from results.row import Row
@@ -19,9 +20,6 @@ from tasks.progress import say
 
 if TYPE_CHECKING:
     from tensorboard.compat.proto.event_pb2 import Event
-
-LogFormat = Literal["tensorboard"]
-"""What reads the curves."""
 
 _NAME = "events.out.tfevents"
 """How the names of TensorBoard's files begin."""

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final, final
 
-from nas.curve_log import LogFormat, curve_logs
+from nas.asked_text import LogFormat
+from nas.curve_log import curve_logs
 from nas.jobs import EvaluationJob, first_process, identity, lacks_network, recipe_of, task_of
 from nas.places import EVALUATIONS
 from nas.signals import end_if_asked

@@ -8,11 +8,12 @@ from functools import cache
 from math import nan
 
 from nas.asked_search import Asked
+from nas.asked_text import LogFormat
 from nas.auditing import Audit, audit_for
 from nas.budget import Feasible, parse_budget
 from nas.cautions import too_early, unreliable
 from nas.counting import cheap_counts
-from nas.curve_log import LogFormat, curve_logs
+from nas.curve_log import curve_logs
 from nas.early_stopping import NONE_HELD, Rungs
 from nas.jobs import task_of
 from nas.objectives import PROFILED

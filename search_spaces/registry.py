@@ -72,10 +72,14 @@ class Registry:
         found = first_line(entry.module, entry.attr)
         return (inspect.getdoc(self.load(name)) or "").partition("\n")[0] if found is None else found
 
-    def load(self, name: str) -> Any:
-        """Import one entry. Raises UserError where there is none, or where importing it fails, with file and line."""
+    def check(self, name: str) -> None:
+        """Raise UserError where that name is not installed."""
         if name not in self._entries:
             raise unknown(self.kind, name, self.names())
+
+    def load(self, name: str) -> Any:
+        """Import one entry. Raises UserError where there is none, or where importing it fails, with file and line."""
+        self.check(name)
         entry = self._entries[name]
         try:
             return entry.load()

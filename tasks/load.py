@@ -11,7 +11,7 @@ from typing import Any
 from results.columns import refusal_of
 from search_spaces.errors import UserError, reason_of, unknown
 from tasks.base import Metric, Task
-from tasks.registry import TASK_FAMILIES, TASKS
+from tasks.registry import TASK_FAMILIES, TASKS, kind_of
 
 
 def load_task(reference: str, data: Path | None = None) -> Task:
@@ -32,15 +32,15 @@ def load_task(reference: str, data: Path | None = None) -> Task:
 
 def task_class(reference: str) -> type[Task]:
     """The class called `reference`, known to be a whole Task. Raises UserError as `load_task` does."""
-    text, _, _ = reference.rpartition(":")
-    family, colon, name = reference.partition(":")
     kind: type[Task]
-    if (text or reference).endswith(".py"):
-        kind = _from_file(reference)
-    elif colon and family in TASK_FAMILIES.names():
-        kind = TASK_FAMILIES.load(family)(name)
-    else:
-        kind = TASKS.load(reference)
+    match kind_of(reference):
+        case "file":
+            kind = _from_file(reference)
+        case "family":
+            family, _, name = reference.partition(":")
+            kind = TASK_FAMILIES.load(family)(name)
+        case "name":
+            kind = TASKS.load(reference)
     _check(reference, kind)
     return kind
 

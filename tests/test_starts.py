@@ -15,11 +15,11 @@ HEAVY = (
 PROGRAM = f"""
 import sys
 import nas.cli
-sys.argv = ["nas", *sys.argv[1:]]
+status, sys.argv = int(sys.argv[1]), ["nas", *sys.argv[2:]]
 try:
     nas.cli.main()
 except SystemExit as end:
-    assert not end.code, end.code
+    assert (end.code or 0) == status, end.code
 sys.stderr.write("loaded: " + " ".join(name for name in {HEAVY} if name in sys.modules))
 """
 
@@ -47,6 +47,33 @@ TABLE = "results --from digits-vit-topologies"
     ],
 )
 def test_a_command_loads_what_it_needs(command: str, loaded: str, tmp_path: Path) -> None:
-    words = [sys.executable, "-c", PROGRAM, *command.split()]
-    done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=tmp_path)
-    assert done.stderr.rpartition("loaded: ")[2].split() == loaded.split()
+    assert run(command, 0, tmp_path)[1] == loaded.split()
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("search digits-vitt", "unknown task 'digits-vitt'. Did you mean 'digits-vit'?"),
+        ("search digits-vit --budget parms<=1", "unknown budget quantity 'parms'. Did you mean 'params'?"),
+        ("search digits-vit --sampler tpee", "unknown sampler 'tpee'. Did you mean 'tpe'?"),
+        ("audit digits-vit --seeds -1", "--seeds must be a whole number of at least 0, got -1."),
+        ("search digits-vit --trial-memory some", "--trial-memory must be"),
+        ("compare digits-vit --set lr", "--set is FIELD=VALUE,..., got 'lr'."),
+        ("evaluate digits-vit --topology resnett", "unknown topology 'resnett'. Did you mean 'resnet'?"),
+        ("show digits-vit --topology dca/resnett", "unknown topology 'resnett'. Did you mean 'resnet'?"),
+    ],
+)
+def test_a_mistake_that_the_text_tells_is_told_before_anything_is_loaded(
+    command: str, said: str, tmp_path: Path
+) -> None:
+    told, loaded = run(command, 2, tmp_path)
+    assert told.startswith(f"nas: {said}")
+    assert {*loaded} <= {"sqlalchemy"}  # which reads a URL
+
+
+def run(command: str, status: int, folder: Path) -> tuple[str, list[str]]:
+    """What a command says that ends so, and which heavy modules it loads."""
+    words = [sys.executable, "-c", PROGRAM, str(status), *command.split()]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=folder)
+    said, _, loaded = done.stderr.rpartition("loaded: ")
+    return said, loaded.split()

@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nas.asked_text import check_asked, listed
 from nas.places import DEFAULT_STORE
+from nas.workers.resources import resources_of
 from tasks.progress import LOADING, said_if_slow
 
 if TYPE_CHECKING:
@@ -39,8 +41,10 @@ def audit(
     Raises:
         UserError: What was asked for cannot be, or too few trainings were completed.
     """
+    check_asked(task=task, budget=budget, settings=settings, seeds=seeds, threads=threads, storage=storage)
+    resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
     with said_if_slow(LOADING):
-        from nas.asking import check_asked, listed, settings_of, space_of
+        from nas.asking import settings_of, space_of
         from nas.auditing import audit_of, check_audit, of_other_presets, spread_by_cost, study_of
         from nas.budget import parse_budget
         from nas.comparing import jobs_of
@@ -48,10 +52,7 @@ def audit(
         from nas.jobs import fresh_task
         from nas.scheduler import evaluate_all
         from nas.storage.store import Store
-        from nas.workers.resources import resources_of
-    check_asked(seeds=seeds, threads=threads, storage=storage)
     check_audit(architectures, seeds)
-    resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
     of = fresh_task(task, data)
     laid_out = space_of(of, space, arch, preset, listed(axis))
     changes = settings_of(of, preset, settings)

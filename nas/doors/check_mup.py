@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nas.asked_text import check_asked
 from tasks.progress import LOADING, said_if_slow
 
 if TYPE_CHECKING:
@@ -31,8 +32,9 @@ def check_mup(
         UserError: Widths that cannot be, networks that cannot be built, an optimiser that muP is not of, or a task that
             is not trained on examples.
     """
+    check_asked(task=task, topology=topology, settings=settings, seeds=seeds)
     with said_if_slow(LOADING):
-        from nas.asking import architecture_of, check_asked, settings_of
+        from nas.asking import architecture_of, settings_of
         from nas.coordinates import checked
         from nas.jobs import fresh_task, recipe_of
         from nas.objectives import names_in
@@ -40,7 +42,6 @@ def check_mup(
         from tasks.recipe import Recipe
         from tasks.supervised import SupervisedTask
 
-    check_asked(seeds=seeds)
     of = fresh_task(task, data)
     recipe = recipe_of(of, preset, settings_of(of, preset, settings))
     if not isinstance(of, SupervisedTask) or not isinstance(recipe, Recipe):

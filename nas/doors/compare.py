@@ -4,12 +4,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nas.asked_text import check_asked, listed
 from nas.places import DEFAULT_STORE
+from nas.workers.resources import resources_of
 from tasks.progress import LOADING, said_if_slow
 
 if TYPE_CHECKING:
+    from nas.asked_text import LogFormat
     from nas.comparing import Comparison
-    from nas.curve_log import LogFormat
 
 
 def compare(
@@ -38,16 +40,15 @@ def compare(
 
     Raises UserError where what was asked for cannot be.
     """
+    check_asked(task=task, settings=settings, seeds=seeds, tune_trials=tune_trials, threads=threads, storage=storage,
+                log=log)  # fmt: skip
+    resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
     with said_if_slow(LOADING):
-        from nas.asking import check_asked, listed, settings_of
+        from nas.asking import settings_of
         from nas.comparing import Comparison, candidates, costs_of, jobs_of, side_by_side
         from nas.jobs import fresh_task, recipe_of
         from nas.scheduler import evaluate_all
         from nas.tuning import names_to_tune, recipes_to_try, tuned
-        from nas.workers.resources import resources_of
-
-    check_asked(seeds=seeds, tune_trials=tune_trials, threads=threads, storage=storage, log=log)
-    resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
     of = fresh_task(task, data)
     changes = settings_of(of, preset, settings)
     recipe = recipe_of(of, preset, changes)

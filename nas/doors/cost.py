@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any, Literal
 
+from nas.asked_text import check_asked
 from tasks.progress import LOADING, said_if_slow
 
 
@@ -20,12 +21,12 @@ def cost(
     Raises:
         UserError: The architecture cannot be built.
     """
+    check_asked(task=task, topology=topology, by=by)
     with said_if_slow(LOADING):
-        from nas.asking import architecture_of, check_asked
+        from nas.asking import architecture_of
         from nas.breakdown import as_a_whole, by_layer, by_operator
         from nas.jobs import fresh_task
 
-    check_asked(by=by)
     of = fresh_task(task, data)
     architecture = architecture_of(of, preset, arch, topology)
     if by is None:

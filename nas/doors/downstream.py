@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nas.asked_text import check_asked
 from nas.places import DEFAULT_STORE
 from tasks.progress import LOADING, said_if_slow
 
@@ -29,15 +30,14 @@ def downstream(
     Raises:
         UserError: No decoder, a Row that is not in the store, an unknown task, or data that cannot be had.
     """
+    check_asked(examples=examples, storage=storage)
     with said_if_slow(LOADING):
-        from nas.asking import check_asked
         from nas.downstream_tasks import decoder_of, evaluated, row_of, with_columns
         from nas.jobs import text_of
         from nas.objectives import names_in
         from nas.retrofitting import origin_of
         from nas.storage.store import Store
 
-    check_asked(examples=examples, storage=storage)
     origin = origin_of(Path(checkpoint), task, None, text_of(data))
     study, row = row_of(origin, Store(storage))
     of, network = decoder_of(origin)

@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nas.asked_text import check_asked
 from nas.places import DEFAULT_STORE
 from tasks.progress import LOADING, said_if_slow
 
 if TYPE_CHECKING:
+    from nas.asked_text import LogFormat
     from nas.asking import Settings
-    from nas.curve_log import LogFormat
     from results.row import Row
     from search_spaces.architecture import Architecture
     from tasks.base import Task
@@ -42,12 +43,13 @@ def evaluate(
 
     Raises UserError where what was asked for cannot be. A training that failed is a Row with its reason.
     """
+    check_asked(task=task, topology=topology, settings=settings, seed=seed, threads=threads, until=until,
+                storage=storage, log=log)  # fmt: skip
     with said_if_slow(LOADING):
-        from nas.asking import check_asked, settings_of
+        from nas.asking import settings_of
         from nas.jobs import EvaluationJob, fresh_task, text_of
         from nas.scheduler import evaluate_all
         from nas.workers.resources import Resources
-    check_asked(seed=seed, threads=threads, until=until, storage=storage, log=log)
     data = _data(task, data, start)
     of = fresh_task(task, data)
     changes = settings_of(of, preset, settings)

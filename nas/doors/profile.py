@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from nas.asked_text import check_asked
 from tasks.progress import LOADING, said_if_slow
 
 
@@ -25,13 +26,13 @@ def profile(
     Raises:
         UserError: The architecture cannot be built, or there is no memory for a single example.
     """
+    check_asked(task=task, topology=topology, settings=settings, batch=batch, threads=threads)
     with said_if_slow(LOADING):
-        from nas.asking import architecture_of, check_asked, settings_of
+        from nas.asking import architecture_of, settings_of
         from nas.breakdown import as_a_whole
         from nas.jobs import fresh_task, recipe_of
         from nas.profiling.profile import profile_what_fits, trace_of
 
-    check_asked(batch=batch, threads=threads)
     of = fresh_task(task, data)
     architecture = architecture_of(of, preset, arch, topology)
     recipe = recipe_of(of, preset, settings_of(of, preset, settings))

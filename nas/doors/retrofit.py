@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nas.asked_text import check_asked, pairs_of
 from nas.places import DEFAULT_STORE
 from tasks.progress import LOADING, said_if_slow
 
@@ -33,14 +34,14 @@ def retrofit(
     Raises:
         UserError: What was asked for cannot be. A training that failed is a Row with its reason.
     """
+    check_asked(topology=topology, settings=settings, seed=seed, threads=threads, storage=storage)
     with said_if_slow(LOADING):
-        from nas.asking import check_asked, pairs_of, settings_of
+        from nas.asking import settings_of
         from nas.jobs import EvaluationJob, text_of
         from nas.retrofitting import origin_of, rewired
         from nas.scheduler import evaluate_all
         from nas.workers.resources import Resources
 
-    check_asked(seed=seed, threads=threads, storage=storage)
     origin = origin_of(Path(checkpoint), task, preset, text_of(data))
     start, architecture, kept = rewired(origin, topology, seed, None if save is None else Path(save))
     job = EvaluationJob(

@@ -4,13 +4,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from nas.asked_text import check_asked
 from nas.doors.load import load
 from nas.places import DEFAULT_STORE
 from nas.timings import Timings
+from nas.workers.resources import resources_of, seconds_of
 from tasks.progress import LOADING, said_if_slow
 
 if TYPE_CHECKING:
-    from nas.curve_log import LogFormat
+    from nas.asked_text import LogFormat
     from nas.study import Study
 
 
@@ -50,14 +52,14 @@ def search(
 
     Raises UserError where that cannot be, or the search had to end: what is finished then is stored.
     """
+    check_asked(task=task, budget=budget, settings=settings, sampler=sampler, trials=trials, seeds=seeds, seed=seed,
+                threads=threads, keep=keep, storage=storage, log=log)  # fmt: skip
+    resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
     spent = Timings(said=timings)
     with said_if_slow(LOADING), spent.on("loading"):
-        from nas import asked_search, asking, early_stopping
+        from nas import asked_search, early_stopping
         from nas.searching import Evidence, carry_out
         from nas.storage.outages import patient
-        from nas.workers.resources import resources_of, seconds_of
-    asking.check_asked(trials=trials, seeds=seeds, seed=seed, threads=threads, keep=keep, storage=storage, log=log)
-    resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
     evidence, seconds = Evidence(trials, seeds, confirm), seconds_of("timeout", timeout)
     ask = spent.on("counting candidates")(asked_search.ask_search)
     asked = ask(task, space, arch, axis, budget, objectives, preset=preset, settings=settings, seed=seed,

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nas.asked_text import check_asked, pairs_of
 from tasks.progress import LOADING, said_if_slow
 
 if TYPE_CHECKING:
@@ -31,13 +32,13 @@ def show(
         UserError: An unknown preset or topology, a checkpoint of another task or architecture, or a network that has
             no layers wired by a topology.
     """
+    check_asked(task=task, topology=topology, settings=settings, seed=seed)
     with said_if_slow(LOADING):
-        from nas.asking import architecture_of, check_asked, pairs_of, settings_of
+        from nas.asking import architecture_of, settings_of
         from nas.jobs import fresh_task, text_of
         from nas.retrofitting import origin_of
         from nas.showing.measuring import at_start, trained
 
-    check_asked(seed=seed)
     if checkpoint is None:
         of, preset = fresh_task(task, data), preset or "proxy"
         architecture = architecture_of(of, preset, arch, topology)

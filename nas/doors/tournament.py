@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from nas.asked_text import check_asked, listed
 from tasks.progress import LOADING, said_if_slow
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ def tournament(
     Raises:
         UserError: What was asked for cannot be: no table, an unknown sampler, nothing within the budget.
     """
+    check_asked(seeds=seeds, trials=trials)
     with said_if_slow(LOADING):
-        from nas.asking import check_asked, listed
         from nas.budget import Feasible, parse_budget
         from nas.feasibility import within
         from nas.jobs import fresh_task
@@ -39,7 +40,6 @@ def tournament(
         from nas.tournaments import play, summed_up, trials_for
         from search_spaces.errors import UserError
         from tasks.progress import Progress
-    check_asked(seeds=seeds, trials=trials)
     names = SAMPLERS.names() if samplers is None else names_in(samplers)
     _check(names, seeds)
     of = fresh_task(table, None)
