@@ -75,6 +75,8 @@ def _check_url(url: str) -> None:
 
 
 def _check_topology(text: str) -> None:
+    if len(split_top_level(text)) > 1:
+        raise UserError(f"--topology takes one topology here, got {text!r}. `nas compare` takes several.")
     for run in topologies_of(text):
         TOPOLOGIES.check(Spec.parse(run).name)
 

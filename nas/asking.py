@@ -33,8 +33,6 @@ def architecture_of(task: Task, preset: str, arch: str, topology: str | None = N
     if preset not in task.presets:
         raise unknown(f"preset of task {task.name!r}", preset, task.presets)
     if topology is not None:
-        if len(split_top_level(topology)) > 1:
-            raise UserError(f"--topology takes one topology here, got {topology!r}. `nas compare` takes several.")
         if any(part.partition("=")[0].strip() == "topology" for part in split_top_level(arch)):
             raise UserError(f"--topology {topology} and --arch {arch} both say the topology. Leave one out.")
         arch = ",".join(filter(None, (arch, f"topology={topology}")))
