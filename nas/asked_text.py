@@ -5,7 +5,7 @@ from numbers import Integral
 from typing import Any, Literal, get_args
 
 from nas.budget import parse_budget
-from nas.samplers import SAMPLERS
+from nas.samplers import check_sampler
 from search_spaces.errors import UserError, unknown
 from search_spaces.one_text import TOPOLOGIES
 from search_spaces.runs import topologies_of
@@ -86,7 +86,7 @@ _READ: Mapping[str, Callable[[Any], object]] = {
     "topology": _check_topology,
     "budget": lambda budget: parse_budget(listed(budget)),
     "settings": pairs_of,
-    "sampler": lambda sampler: SAMPLERS.check(sampler) if sampler else None,
+    "sampler": check_sampler,
     "storage": _check_url,
 }
 """What reads a parameter of a door, and raises UserError where it cannot be."""

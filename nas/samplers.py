@@ -9,3 +9,9 @@ SAMPLERS = Registry("nas.samplers", "sampler")
 
 The first line of its docstring is what `nas list samplers` shows.
 """
+
+
+def check_sampler(text: str) -> None:
+    """Raise UserError where a sampler is no "package.module:Class" and has no installed name."""
+    if text and ":" not in text:
+        SAMPLERS.check(text)
