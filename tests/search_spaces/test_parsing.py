@@ -25,7 +25,7 @@ def test_the_text_reads_back() -> None:
         ("depth=0", "at least 1"),
         ("heads=0", "both 0"),
         ("topology=dca(k", "NAME"),
-        ("model=xcit_medium_24_p16_224,head_dim=64", "heads that share its width"),
+        ("model=xcit_medium_24_p16_224,head_dim=64", "head_dim=0, topology=resnet, got heads="),
         ("model=xcit_medium_24_p16_224,topology=dca", "topology=resnet, got"),
     ],
 )

@@ -100,7 +100,8 @@ def test_each_step_has_the_hidden_features_of_its_block() -> None:
 
 def test_networks_without_attention_are_refused() -> None:
     network = Architecture(depth=2, width=8, hidden=8, topology="depth-lstm")
-    assert refusal(network) == "depth-lstm connects attention layers: it needs heads of at least 1, got heads=0."
+    said = "depth-lstm connects attention layers, got a network without heads. Take a transformer's task."
+    assert refusal(network) == said
 
 
 def test_blocks_of_several_layers_are_refused(transformer: Build) -> None:
