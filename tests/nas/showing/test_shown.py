@@ -82,6 +82,12 @@ def test_a_topologys_own_weights_have_rows_and_columns() -> None:
     assert second["1"] + second["2"] == pytest.approx(1)
 
 
+def test_where_there_is_no_weight_none_is_shown(tmp_path: Path) -> None:
+    found = shown("denseformer(period=9)")
+    assert found.stacks[0].coefficients == {}
+    found.plot(tmp_path / "drawn.png")
+
+
 def test_a_notebook_shows_the_tables() -> None:
     html = shown("resnet")._repr_html_()
     assert html.count("<table") == 2
