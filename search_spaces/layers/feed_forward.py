@@ -21,7 +21,7 @@ class Activation:
     """What stands between the two maps of a feed-forward layer.
 
     Attributes:
-        function: JoinedMaps [..., maps * hidden] to [..., hidden].
+        function: Maps [..., maps * hidden] to [..., hidden].
         maps: Features it takes for each one it gives: 2 where one half gates the other.
         activated: Which of these halves is activated, 0 or 1; the other multiplies it.
     """

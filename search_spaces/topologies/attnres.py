@@ -247,7 +247,7 @@ class AttentionResidualsDelta(OverDepth):
 def _products(part: Tensor, w: Tensor) -> Tensor:
     """w . v in each head: [..., H] of v [..., H, D / H]."""
     heads = part.shape[-2]
-    if heads == 1:  # in a third of the time
+    if heads == 1:  # the same numbers, with less to call
         return F.linear(part.squeeze(-2), w.unsqueeze(0))
     return torch.einsum("...hd,hd->...h", part, w.unflatten(0, (heads, -1)))
 

@@ -210,7 +210,7 @@ def in_rows(rows: Iterable[Tensor]) -> Tensor:
 
 
 def largest_divisor(number: int, below: int) -> int:
-    """The largest number below another that divides a third."""
+    """The largest divisor of a number that is below a bound."""
     return max(divisor for divisor in range(1, below) if number % divisor == 0)
 
 
