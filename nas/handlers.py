@@ -16,6 +16,7 @@ with warnings.catch_warnings():  # fvcore rests on torch.jit, whose deprecation 
     warnings.simplefilter("ignore")
     from fvcore.nn.jit_handles import get_shape
 
+from nas.einsum import einsum_macs
 from search_spaces.count import Handler, Handlers, Shape
 from search_spaces.errors import UserError, reason_of
 from search_spaces.topologies.base import Topology
@@ -53,6 +54,12 @@ def _matmul(inputs: list[Any], outputs: list[Any]) -> Counter[str]:
     return Counter(matmul=math.prod(get_shape(outputs[0])) * get_shape(inputs[0])[-1])
 
 
+def _einsum(inputs: list[Any], outputs: list[Any]) -> Counter[str]:
+    """As shipped, a count has four digits."""
+    path = inputs[2].toIValue() if len(inputs) > 2 else None
+    return Counter(einsum=einsum_macs(inputs[0].toIValue(), _shapes(inputs[1:2]), path))
+
+
 def _nothing(inputs: list[Any], outputs: list[Any]) -> Counter[str]:
     """As shipped, a norm counts five operations an element, none of them a MAC."""
     return Counter()
@@ -64,6 +71,7 @@ Traced = Callable[[list[Any], list[Any]], Counter[str]]
 HANDLERS: Mapping[str, Traced] = {
     "aten::scaled_dot_product_attention": _attention,
     "aten::matmul": _matmul,
+    "aten::einsum": _einsum,
     "aten::layer_norm": _nothing,
     "aten::rms_norm": _nothing,
     "aten::batch_norm": _nothing,
@@ -72,7 +80,7 @@ HANDLERS: Mapping[str, Traced] = {
     "aten::adaptive_avg_pool2d": _nothing,
 }
 
-BY_FVCORE = frozenset(f"aten::{name}" for name in ("_convolution", "addmm", "bmm", "einsum", "linear", "mm"))
+BY_FVCORE = frozenset(f"aten::{name}" for name in ("_convolution", "addmm", "bmm", "linear", "mm"))
 """Operators that fvcore counts as we do."""
 
 

@@ -6,9 +6,10 @@ from dataclasses import asdict
 from math import factorial
 
 import pytest
+import torch
 
 from nas.counting import count_macs
-from search_spaces.small_networks import wiring_of
+from search_spaces.small_networks import echoes, wiring_of
 from search_spaces.testing import subject
 from search_spaces.topologies.base import Wiring
 from search_spaces.topologies.build import wire_count
@@ -79,6 +80,16 @@ def test_our_counter_and_the_docstring_agree_with_the_closed_form(case: str) -> 
     for depth, width, heads, head_dim in ((3, 12, 5, 4), (1, 24, 2, 4)):
         wiring = wiring_of(load(case)[0], depth, width, heads, head_dim)
         assert documented(case, wiring) == wire_count(*load(case), wiring).params
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if "values" not in case])  # which are as long as a head
+def test_they_agree_to_the_last_digit_of_large_counts(case: str) -> None:
+    width, heads, head_dim = 1236, 4, 309
+    with torch.device("meta"):
+        stack = echoes(*load(case), 2, width=width, heads=heads, head_dim=head_dim)
+        inputs = torch.empty(1, 7, width).double(), torch.empty(7, width).double()
+    form = wire_count(*load(case), wiring_of(load(case)[0], 2, width, heads, head_dim))
+    assert count_macs(stack, inputs)[0] == 7 * form.macs
 
 
 def documented(case: str, wiring: Wiring) -> int:

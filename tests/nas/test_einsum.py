@@ -1,0 +1,62 @@
+"""MACs of einsums, held against the matrix products that torch makes of them."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from nas.counting import count_macs
+from nas.einsum import einsum_macs
+
+EQUATIONS: list[tuple[str, list[tuple[int, ...]]]] = [
+    ("...hd,hd->...h", [(2, 37, 4, 309), (4, 309)]),
+    ("bnhd,bmhd->bhnm", [(3, 17, 5, 7), (3, 19, 5, 7)]),
+    ("ij, bnj -> bni", [(131, 129), (2, 37, 129)]),
+    ("ij,jk", [(101, 103), (103, 107)]),
+    ("i,i", [(12347,), (12347,)]),
+    ("...ij,...jk->...ik", [(11, 1, 31, 37), (13, 37, 41)]),
+    ("...ij,...jk", [(13, 31, 37), (1, 37, 41)]),
+    ("nm,ab->namb", [(12, 13), (14, 15)]),
+    ("bij,bj->bi", [(3, 40, 41), (3, 41)]),
+    ("ij,k->k", [(12, 13), (14,)]),
+    ("ijx,jk->ik", [(101, 103, 5), (103, 107)]),
+    ("ij->ji", [(12, 13)]),
+    ("ii->i", [(12, 12)]),
+    ("ab,bc,cd->ad", [(21, 23), (23, 5), (5, 29)]),
+    ("ab,cb,dc,a->d", [(21, 23), (5, 23), (29, 5), (21,)]),
+]
+
+
+class Einsum(nn.Module):
+    """An einsum as a network."""
+
+    def __init__(self, equation: str) -> None:
+        super().__init__()
+        self.equation = equation
+
+    def forward(self, *operands: Tensor) -> Tensor:
+        """Contract."""
+        return torch.einsum(self.equation, *operands)
+
+
+def by_torch(equation: str, *operands: Tensor) -> int:
+    with FlopCounterMode(display=False) as counter:
+        torch.einsum(equation, *operands)
+    return int(counter.get_total_flops()) // 2
+
+
+@pytest.mark.parametrize(("equation", "shapes"), EQUATIONS)
+def test_each_is_the_products_that_torch_makes_of_it(equation: str, shapes: Any) -> None:
+    operands = [torch.randn(shape) for shape in shapes]
+    expected = by_torch(equation, *operands)
+    assert count_macs(Einsum(equation), tuple(operands))[0] == expected  # with the path that torch took, if any
+    if not torch.backends.opt_einsum.is_available():
+        assert einsum_macs(equation, shapes) == expected
+
+
+def test_a_path_says_which_are_contracted_first() -> None:
+    shapes = [(2, 100), (100, 3), (3, 50)]
+    assert einsum_macs("ab,bc,cd->ad", shapes) == 2 * 100 * 3 + 2 * 3 * 50
+    assert einsum_macs("ab,bc,cd->ad", shapes, [1, 2, 0, 1]) == 100 * 3 * 50 + 2 * 100 * 50

@@ -1,0 +1,178 @@
+"""What is so on a GPU alone: `pytest -m gpu`. The rest of the suite trains on one too, where there is one."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import nas
+from nas.evaluation import evaluate
+from nas.failures import failed_on_a_gpu
+from nas.jobs import EvaluationJob
+from nas.profiling.profile import profile
+from nas.workers import gpu_load, shared_gpus
+from search_spaces.architecture import Architecture
+from search_spaces.layers.stack import Stack
+from search_spaces.small_networks import embeddings, perturbed, transformer
+from search_spaces.spec import Scalar
+from search_spaces.topologies.registry import TOPOLOGIES, load
+from tasks.digits import DigitsViT
+from tasks.load import load_task
+
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")]
+
+GPU = torch.device("cuda")
+WIRINGS = [*TOPOLOGIES.names(), "dca(k=2)", "grn-v3(k=2)", "attnres(every=2)", "mhc(mixing=permutations,streams=3)"]
+WITHOUT_DATA = ("digits-vit", "digit-ranks-vit", "digits-dit", "stdlib-lm", "stdlib-mlm", "stdlib-glue", "lra-listops")
+
+
+def stack_of(topology: str, depth: int = 3) -> Stack:
+    """A transformer in double precision whose weights stand at no special start."""
+    return perturbed(transformer(*load(topology), depth, 4, 4))
+
+
+def learned(stack: Stack, call: Callable[..., Tensor]) -> tuple[Tensor, list[Tensor]]:
+    """Outputs and the gradients of all parameters, on the CPU."""
+    device = next(stack.parameters()).device
+    outputs = call(*(part.to(device) for part in embeddings()))
+    found = torch.autograd.grad(outputs.square().mean(), list(stack.parameters()), materialize_grads=True)
+    return outputs.detach().cpu(), [gradient.cpu() for gradient in found]
+
+
+@pytest.mark.parametrize("recompute", [False, True])
+@pytest.mark.parametrize("topology", WIRINGS)
+def test_a_topology_computes_what_it_does_on_a_cpu(topology: str, recompute: bool) -> None:
+    stack = stack_of(topology)
+    expected = learned(stack, stack)
+    stack.to(GPU).recompute_mixing = recompute
+    torch.testing.assert_close(learned(stack, stack), expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("topology", WIRINGS)
+def test_it_does_so_compiled_to_one_graph(topology: str) -> None:
+    stack = stack_of(topology, 2)
+    expected = learned(stack, stack)
+    torch.compiler.reset()
+    compiled = torch.compile(stack.to(GPU), fullgraph=True)
+    torch.testing.assert_close(learned(stack, compiled), expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("topology", WIRINGS)
+def test_gradients_are_finite_in_bf16_at_64_blocks(topology: str) -> None:
+    stack = transformer(*load(topology), 64, 4, 4).float().to(GPU)
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        outputs = stack(*(part.float().to(GPU) for part in embeddings()))
+    outputs.float().square().mean().backward()
+    assert outputs.isfinite().all()
+    assert [name for name, p in stack.named_parameters() if p.grad is not None and not p.grad.isfinite().all()] == []
+
+
+ON_IT = ("accelerator", "auto")
+"""What takes a preset of small networks from the CPU to the GPU."""
+
+
+def job_of(task: str, *settings: tuple[str, Scalar]) -> EvaluationJob:
+    return EvaluationJob(task=task, architecture=load_task(task).base, preset="smoke", settings=(ON_IT, *settings))
+
+
+@pytest.mark.parametrize("task", [*WITHOUT_DATA, "goal-point-maze"])
+def test_a_task_trains_there(task: str) -> None:
+    if task.startswith("goal"):
+        pytest.importorskip("gymnasium_robotics")
+    row = evaluate(job_of(task))
+    assert (row.status, row.error) == ("complete", None)
+    assert row.provenance["device"] == torch.cuda.get_device_name(GPU)
+
+
+@pytest.mark.parametrize("task", ["digits-vit", "stdlib-lm"])
+def test_a_compiled_training_in_bf16_finds_nearly_the_same(task: str) -> None:
+    plain = evaluate(job_of(task))
+    compiled = evaluate(job_of(task, ("compile", True), ("precision", "bf16-mixed")))
+    assert (compiled.status, compiled.error) == ("complete", None)
+    assert compiled.metrics["loss"] == pytest.approx(plain.metrics["loss"], rel=0.05)
+
+
+def test_one_training_is_the_same_twice() -> None:
+    first, second = (evaluate(job_of("digits-vit")) for _ in range(2))
+    assert (first.metrics, first.test) == (second.metrics, second.test)
+
+
+def test_a_profile_has_energy_and_a_trace_of_kernels(tmp_path: Path) -> None:
+    wide = Architecture(depth=4, width=512, heads=8, head_dim=64, hidden=2048)
+    recipe = replace(DigitsViT.presets["smoke"], precision="bf16-mixed", accelerator="auto")
+    found = profile(DigitsViT(), wide, recipe, 256, tmp_path / "trace")
+    assert found["device"] == torch.cuda.get_device_name(GPU)
+    assert "profile_note" not in found
+    assert 1e-3 < found["energy_j"] < 1e3  # type: ignore[operator]  # a number
+    state = 16 * 4 * 12 * 512**2 // 4  # bytes of weights, gradients and AdamW's moments, embeddings left out
+    assert found["peak_memory_bytes"] > state  # type: ignore[operator]  # a number
+    for share in ("gpu_utilisation", "sm_efficiency", "occupancy", "tensor_core_share", "time_kernel"):
+        assert 0 < found[share] <= 1, share  # type: ignore[operator]  # a number
+    assert found["step_ms"] > found["latency_ms"] > 0  # type: ignore[operator]  # numbers
+
+
+def test_what_finds_no_room_on_the_gpu_fails_and_leaves_it_free() -> None:
+    wide = Architecture(depth=8, width=512, heads=8, head_dim=64, hidden=2048)  # 400 MB with AdamW's moments
+    before = torch.cuda.memory_reserved()
+    torch.cuda.set_per_process_memory_fraction(2**28 / torch.cuda.get_device_properties(GPU).total_memory)
+    try:
+        row = evaluate(replace(job_of("digits-vit"), architecture=wide))
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
+    assert row.status == "failed"
+    assert str(row.error).startswith("out-of-memory: ")
+    assert failed_on_a_gpu(row)
+    assert torch.cuda.memory_reserved() <= before
+    assert evaluate(job_of("digits-vit")).status == "complete"
+
+
+def test_a_gpu_says_its_load() -> None:
+    taken = torch.empty(2**30, dtype=torch.uint8, device=GPU)
+    load_with = gpu_load.read_load(0)
+    assert 2**30 / torch.cuda.get_device_properties(GPU).total_memory <= load_with.memory <= 1
+    assert 0 <= load_with.busy <= 1
+    del taken
+    torch.cuda.empty_cache()
+
+
+def test_small_networks_share_a_gpu_and_find_what_they_find_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(gpu_load, "ENOUGH_LOADS", 2)
+    monkeypatch.setattr(shared_gpus, "STARTING_S", 0.0)
+
+    def found(study: str, **how: Any) -> dict[str, Any]:
+        how |= {"storage": f"sqlite:///{tmp_path}/{study}.db", "settings": "accelerator=auto"}
+        rows = nas.search("digits-vit", preset="smoke", trials=8, sampler="random", **how).rows()
+        return {str(row.architecture): row.metrics for row in rows}
+
+    assert found("shared", trial_gpus="auto", workers=3) == found("alone", workers=1)
+    assert "GPU 0 has room: 2 evaluations at once" in capsys.readouterr().err
+
+
+def test_kernels_of_a_trace_are_told_apart(tmp_path: Path) -> None:
+    """Matrix products in bf16 run on tensor cores and elementwise work does not, by the names that kernels have now."""
+    from torch.profiler import ProfilerActivity
+    from torch.profiler import profile as traced
+
+    from nas.profiling.kernels import on_tensor_cores
+
+    a = torch.randn(1024, 1024, device=GPU, dtype=torch.bfloat16)
+    named: dict[str, set[str]] = {}
+    for what, call in {"product": lambda: a @ a, "sum": lambda: a + a}.items():
+        call()
+        with traced(activities=[ProfilerActivity.CUDA]) as profiler:
+            call()
+            torch.cuda.synchronize()
+        profiler.export_chrome_trace(str(tmp_path / what))
+        events = json.loads((tmp_path / what).read_text())["traceEvents"]
+        named[what] = {event["name"] for event in events if event.get("cat") == "kernel"}
+    assert named["product"]
+    assert all(map(on_tensor_cores, named["product"])), named
+    assert named["sum"]
+    assert not any(map(on_tensor_cores, named["sum"])), named
