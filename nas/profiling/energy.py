@@ -12,8 +12,8 @@ WINDOW_S = 5.0
 """The counter moves every 20 to 100 ms: shorter windows measure its steps."""
 
 
-def energy_of(call: Callable[[], None], device: torch.device, window_s: float = WINDOW_S) -> tuple[float | None, str]:
-    """Joules of one call, by calling for a window's length; or None, and why it was not measured."""
+def energy_of(call: Callable[[], None], device: torch.device) -> tuple[float | None, str]:
+    """Joules of one call, by calling once and for WINDOW_S at least; or None, and why it was not measured."""
     if device.type != "cuda":
         return None, "energy is measured on NVIDIA GPUs alone"
     try:
@@ -24,7 +24,7 @@ def energy_of(call: Callable[[], None], device: torch.device, window_s: float = 
         handle, read = handle_of(device), pynvml.nvmlDeviceGetTotalEnergyConsumption
         synchronise(device)
         before, start, calls = read(handle), time.perf_counter(), 0
-        while time.perf_counter() - start < window_s:
+        while not calls or time.perf_counter() - start < WINDOW_S:
             call()
             synchronise(device)
             calls += 1

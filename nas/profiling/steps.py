@@ -112,7 +112,7 @@ def _built(task: Task, architecture: Architecture, recipe: Any, device: torch.de
     """The network that costs are counted of and one example, in the recipe's precision, compiled or not."""
     with device:
         network = task.build(architecture)
-        one: Inputs = task.example()
+    one: Inputs = each(task.example(), lambda x: x.to(device))  # which a task may keep, or have from NumPy
     if _precision(recipe) == "bf16-true":
         network, one = network.to(torch.bfloat16), each(one, _halved)
     if isinstance(recipe, Recipe) and recipe.compile:
