@@ -31,6 +31,7 @@ from search_spaces.layers.transformer import TransformerStyle, build_transformer
 from search_spaces.topologies import registry
 from search_spaces.topologies.decay import split_by_decay
 from tasks.allocator import freed_memory_kept
+from tasks.compiling import compile_network
 
 STYLE = TransformerStyle(Norm("layer", 1e-5), GELU, attention_bias=True, feed_forward_bias=True, parts=1)
 
@@ -108,11 +109,12 @@ def step_of(shape: Shape, topology: str, device: torch.device, mode: Mode) -> St
     stack.recompute_mixing = mode == "recomputed"
     decayed, exempt = split_by_decay(stack)
     optimizer = torch.optim.AdamW([{"params": decayed}, {"params": exempt, "weight_decay": 0.0}], lr=1e-4, fused=True)
-    network: Callable[[torch.Tensor], torch.Tensor] = torch.compile(stack) if mode == "compiled" else stack
+    if mode == "compiled":
+        compile_network(stack)
 
     def step() -> None:
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-            y = network(x)
+            y = stack(x)
         y.float().square().mean().backward()
         nn.utils.clip_grad_norm_(stack.parameters(), 1.0)
         optimizer.step()

@@ -22,7 +22,7 @@ def einsum_macs(equation: str, shapes: Sequence[Shape], path: Sequence[int] | No
         equation: As `torch.einsum` takes it: letters and "...", with or without "->".
         shapes: Of the operands.
         path: Places of the pairs among the operands that are left, one after another, what a pair makes being the last
-            of them; from left to right where it is None.
+            of them; from left to right where there is none.
     """
     given, arrow, asked = equation.replace(" ", "").partition("->")
     terms = [_indices(term, len(shape)) for term, shape in zip(given.split(","), shapes, strict=True)]

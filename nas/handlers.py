@@ -56,7 +56,8 @@ def _matmul(inputs: list[Any], outputs: list[Any]) -> Counter[str]:
 
 def _einsum(inputs: list[Any], outputs: list[Any]) -> Counter[str]:
     """As shipped, a count has four digits."""
-    path = inputs[2].toIValue() if len(inputs) > 2 else None
+    places = inputs[2].node() if len(inputs) > 2 else None  # a list, or the constant None
+    path = None if places is None else [place.toIValue() for place in places.inputs()]
     return Counter(einsum=einsum_macs(inputs[0].toIValue(), _shapes(inputs[1:2]), path))
 
 

@@ -15,6 +15,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from tasks.base import Diverged
 from tasks.batches import Batch, Inputs, call, each, joined, moved
 from tasks.clock import Clock
+from tasks.compiling import compile_network
 from tasks.optimizers import NO_RATES, optimizers_for
 from tasks.processes import Share
 from tasks.recipe import Recipe
@@ -67,7 +68,7 @@ class SupervisedTraining(Training):
         self.reports = frozenset() if recipe.hours else recipe.report_steps(self.steps)
         if recipe.compile:
             torch.compiler.reset()  # torch gives up at the eighth form of one forward, of whatever networks
-            network.compile()  # in place: its parameters keep their names
+            compile_network(network)
         self._network = network
         self._model = fabric.setup_module(network)  # what gradients are gathered through
         self._average = _average_of(network, recipe.ema) if recipe.ema else None

@@ -17,10 +17,15 @@ from nas.jobs import EvaluationJob
 from nas.profiling.profile import profile
 from nas.workers import gpu_load, shared_gpus
 from search_spaces.architecture import Architecture
+from search_spaces.layers.attention import SoftmaxAttention
+from search_spaces.layers.feed_forward import GELU
+from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import Stack
+from search_spaces.layers.transformer import TransformerStyle, build_transformer
 from search_spaces.small_networks import embeddings, perturbed, transformer
 from search_spaces.spec import Scalar
 from search_spaces.topologies.registry import TOPOLOGIES, load
+from tasks.compiling import compile_network
 from tasks.digits import DigitsViT
 from tasks.load import load_task
 
@@ -74,6 +79,25 @@ def test_gradients_are_finite_in_bf16_at_64_blocks(topology: str) -> None:
 
 ON_IT = ("accelerator", "auto")
 """What takes a preset of small networks from the CPU to the GPU."""
+
+
+@pytest.mark.parametrize("topology", WIRINGS)
+def test_compiled_in_bf16_it_learns_as_it_does_eagerly(topology: str) -> None:
+    """At a size at which torch's compiler sums gradients in kernels of another kind than at those above."""
+    shape = Architecture(depth=2, width=512, heads=8, head_dim=64, hidden=2048, topology=topology)
+    style = TransformerStyle(Norm("layer", 1e-5), GELU, attention_bias=True, feed_forward_bias=True, parts=1)
+    x, found = torch.randn(64, 128, 512, device=GPU), []
+    for compiled in (False, True):
+        torch.manual_seed(0)
+        torch.compiler.reset()
+        stack = build_transformer(shape, style, lambda block: SoftmaxAttention(causal=True)).to(GPU)
+        if compiled:
+            compile_network(stack)
+        with torch.autocast("cuda", torch.bfloat16):
+            y = stack(x)
+        gradients = torch.autograd.grad(y.float().square().mean(), list(stack.parameters()), materialize_grads=True)
+        found.append(torch.cat([gradient.flatten().double() for gradient in gradients]))
+    assert torch.cosine_similarity(*found, dim=0) > 0.99
 
 
 def job_of(task: str, *settings: tuple[str, Scalar]) -> EvaluationJob:

@@ -19,6 +19,7 @@ from search_spaces.architecture import Architecture
 from search_spaces.topologies.decay import split_by_decay
 from tasks.base import Task
 from tasks.batches import Inputs, call, each, repeated, tensors
+from tasks.compiling import compile_network
 from tasks.optimizers import optimizers_for
 from tasks.recipe import Recipe
 
@@ -116,7 +117,7 @@ def _built(task: Task, architecture: Architecture, recipe: Any, device: torch.de
     if _precision(recipe) == "bf16-true":
         network, one = network.to(torch.bfloat16), each(one, _halved)
     if isinstance(recipe, Recipe) and recipe.compile:
-        network.compile()
+        compile_network(network)
     return network, one
 
 
