@@ -35,7 +35,7 @@ def test_train_and_dev_share_no_sentence_and_are_of_other_documents(name: str) -
     learnt = {sentence for texts in made.train.texts for sentence in texts}
     held_out = {sentence for texts in made.dev[0].texts for sentence in texts}
     assert len(made.train.texts) > 2000
-    assert len(made.dev[0].texts) > 700
+    assert len(made.dev[0].texts) > 200  # 1,000 of the text inside Python 3.11.7; 663 and 258 of 3.12.1
     assert not learnt & held_out
     assert sum(sentence in learnt_from() for sentence in held_out) <= 0.01 * len(held_out)  # as a part of a longer one
     dev = made.dev[0]
