@@ -16,7 +16,7 @@ def einsum_macs(equation: str, shapes: Sequence[Shape], path: Sequence[int] | No
     """What torch makes of it: pair by pair, each a batch of matrix products over the indices that both have and lose.
 
     An index that one operand alone has is summed before, and a pair that loses none is multiplied elementwise: neither
-    is a MAC.
+    is a MAC. An axis of length 1 counts as any other does, as in `aten::matmul`.
 
     Args:
         equation: As `torch.einsum` takes it: letters and "...", with or without "->".
@@ -34,7 +34,12 @@ def einsum_macs(equation: str, shapes: Sequence[Shape], path: Sequence[int] | No
     kept = {index for index in sizes if (index in asked if isinstance(index, str) else "..." in asked)}
     if not arrow:
         kept = {index for index in sizes if isinstance(index, int) or listed.count(index) == 1}
-    left, macs = [set(term) for term in terms], 0
+    # An axis that is stretched is no axis of what is multiplied.
+    left = [
+        {index for index, size in zip(term, shape, strict=True) if size == sizes[index]}
+        for term, shape in zip(terms, shapes, strict=True)
+    ]
+    macs = 0
     places = iter(path or ())
     while len(left) > 1:
         # What torch makes from left to right is the left one of the next pair.

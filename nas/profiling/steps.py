@@ -18,7 +18,7 @@ from torch.optim import AdamW, Optimizer
 from search_spaces.architecture import Architecture
 from search_spaces.topologies.decay import split_by_decay
 from tasks.base import Task
-from tasks.batches import Inputs, call, each, repeated, tensors
+from tasks.batches import Inputs, call, each, moved, repeated, tensors
 from tasks.compiling import compile_network
 from tasks.optimizers import optimizers_for
 from tasks.recipe import Recipe
@@ -113,7 +113,7 @@ def _built(task: Task, architecture: Architecture, recipe: Any, device: torch.de
     """The network that costs are counted of and one example, in the recipe's precision, compiled or not."""
     with device:
         network = task.build(architecture)
-    one: Inputs = each(task.example(), lambda x: x.to(device))  # which a task may keep, or have from NumPy
+    one: Inputs = moved(task.example(), device)  # NumPy's arrays, and what a task keeps, are on the CPU
     if _precision(recipe) == "bf16-true":
         network, one = network.to(torch.bfloat16), each(one, _halved)
     if isinstance(recipe, Recipe) and recipe.compile:

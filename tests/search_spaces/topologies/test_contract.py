@@ -82,7 +82,7 @@ def test_our_counter_and_the_docstring_agree_with_the_closed_form(case: str) -> 
         assert documented(case, wiring) == wire_count(*load(case), wiring).params
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if "values" not in case])  # which are as long as a head
+@pytest.mark.parametrize("case", [case for case in CASES if "values" not in case])  # RMT's values have a head's length
 def test_they_agree_to_the_last_digit_of_large_counts(case: str) -> None:
     width, heads, head_dim = 1236, 4, 309
     with torch.device("meta"):
