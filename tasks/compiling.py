@@ -1,16 +1,16 @@
 """torch.compile for a network, in place."""
 
-import torch
-from packaging.version import Version
 from torch import nn
 
-SUMS_LOSE_AXES = Version("2.13")
-"""Before it, on GPUs, a gradient that torch's compiler sums in one kernel with another, over other axes, loses its axes
-of length 1 (pytorch issue 178080; 2.12.1 has the code that does so, 2.13.0 the one that restores them).
+MIXED_SUMS = "triton.mix_order_reduction"
+"""Two sums over different axes in one kernel, on GPUs. Before torch 2.13 gradients that are summed so lose their axes
+of length 1 (pytorch issue 178080), and rows that do not fill a block can be summed wrongly (issue 195845, open).
 """
 
 
 def compile_network(network: nn.Module, *, fullgraph: bool = False) -> None:
     """Have a network compiled at its next call, to one graph if asked; its parameters keep their names."""
-    loses = Version(torch.__version__) < SUMS_LOSE_AXES
-    network.compile(fullgraph=fullgraph, options={"triton.mix_order_reduction": False} if loses else None)
+    from torch._inductor import list_options  # a second, which other networks do not need
+
+    options = {MIXED_SUMS: False} if MIXED_SUMS in list_options() else None
+    network.compile(fullgraph=fullgraph, options=options)

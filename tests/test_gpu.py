@@ -1,4 +1,4 @@
-"""What is so on a GPU alone: `pytest -m gpu`. The rest of the suite trains on one too, where there is one."""
+"""What is so on a GPU alone: `pytest -m gpu`. Presets of small networks leave the rest of the suite on the CPU."""
 
 import json
 from dataclasses import replace

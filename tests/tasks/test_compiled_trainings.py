@@ -15,7 +15,7 @@ plain = nn.Module.compile
 
 
 def test_each_is_compiled_however_many_were_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nn.Module, "compile", lambda network: plain(network, backend="eager"))
+    monkeypatch.setattr(nn.Module, "compile", lambda network, **_: plain(network, backend="eager"))
     recipe = replace(MOONS.presets["smoke"], compile=True)
     limits = {"recompile_limit": 2, "fail_on_recompile_limit_hit": True}  # torch gives up behind it, and says nothing
     with torch._dynamo.config.patch(**limits):
