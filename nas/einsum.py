@@ -31,9 +31,10 @@ def einsum_macs(equation: str, shapes: Sequence[Shape], path: Sequence[int] | No
         for index, size in zip(term, shape, strict=True):
             sizes[index] = max(size, sizes.get(index, 1))
     listed = [index for term in terms for index in term]
-    kept = {index for index in sizes if (index in asked if isinstance(index, str) else "..." in asked)}
+    spread: set[Index] = {index for index in sizes if isinstance(index, int)}
+    kept: set[Index] = {*asked} | (spread if "..." in asked else set())
     if not arrow:
-        kept = {index for index in sizes if isinstance(index, int) or listed.count(index) == 1}
+        kept = spread | {index for index in sizes if listed.count(index) == 1}
     # An axis that is stretched is no axis of what is multiplied.
     left = [
         {index for index, size in zip(term, shape, strict=True) if size == sizes[index]}

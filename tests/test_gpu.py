@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 import nas
+from benchmarks.topology_step import STYLE
 from nas.evaluation import evaluate
 from nas.failures import failed_on_a_gpu
 from nas.jobs import EvaluationJob
@@ -17,10 +18,8 @@ from nas.profiling.profile import profile
 from nas.workers import gpu_load, shared_gpus
 from search_spaces.architecture import Architecture
 from search_spaces.layers.attention import SoftmaxAttention
-from search_spaces.layers.feed_forward import GELU
-from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import Stack
-from search_spaces.layers.transformer import TransformerStyle, build_transformer
+from search_spaces.layers.transformer import build_transformer
 from search_spaces.small_networks import embeddings, perturbed, transformer
 from search_spaces.spec import Scalar
 from search_spaces.topologies.registry import TOPOLOGIES, load
@@ -83,12 +82,11 @@ def test_gradients_are_finite_in_bf16_at_64_blocks(topology: str) -> None:
 def test_compiled_in_bf16_it_learns_as_it_does_eagerly(topology: str) -> None:
     """At a size at which torch's compiler sums gradients in kernels of another kind than at those above."""
     shape = Architecture(depth=2, width=512, heads=8, head_dim=64, hidden=2048, topology=topology)
-    style = TransformerStyle(Norm("layer", 1e-5), GELU, attention_bias=True, feed_forward_bias=True, parts=1)
     x, found = torch.randn(64, 128, 512, device=GPU), []
     for compiled in (False, True):
         torch.manual_seed(0)
         torch.compiler.reset()
-        stack = build_transformer(shape, style, lambda block: SoftmaxAttention(causal=True)).to(GPU)
+        stack = build_transformer(shape, STYLE, lambda block: SoftmaxAttention(causal=True)).to(GPU)
         if compiled:
             compile_network(stack)
         with torch.autocast("cuda", torch.bfloat16):

@@ -51,6 +51,12 @@ def test_joules_are_of_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
     assert energy_of(call, GPU) == (pytest.approx(0.5), "")
 
 
+@pytest.mark.usefixtures("nvml")
+def test_a_call_that_is_longer_than_the_window_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(energy, "WINDOW_S", 0.0)
+    assert energy_of(lambda: None, GPU) == (pytest.approx(3.0), "")
+
+
 def test_what_nvml_refuses_is_said(nvml: SimpleNamespace) -> None:
     def refuse(handle: str) -> int:
         raise NVMLError("Not Supported")

@@ -15,7 +15,7 @@ from nas.jobs import EvaluationJob
 from nas.profiling import energy, timing
 from nas.profiling import profile as profiling
 from nas.profiling.profile import profile, profile_what_fits
-from nas.profiling.steps import generic_step, with_batch
+from nas.profiling.steps import generic_step, inference, with_batch
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
 from tasks.base import Task
@@ -214,6 +214,16 @@ def test_the_step_for_all_takes_any_kind_of_inputs(example: Inputs) -> None:
             return example
 
     assert profile(Other(), Toy.base, ToyRecipe(), 4, None)["batch"] == 4
+
+
+def test_an_example_that_a_task_keeps_goes_where_the_network_is() -> None:
+    class Keeps(Toy):
+        kept = torch.zeros(1, 8)
+
+        def example(self) -> Any:
+            return self.kept
+
+    inference(Keeps(), Toy.base, ToyRecipe(), torch.device("meta"))()
 
 
 def test_few_steps_are_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """The two sets that are made of the English inside this Python."""
 
+import sys
 from functools import cache
 
 import pytest
@@ -35,7 +36,8 @@ def test_train_and_dev_share_no_sentence_and_are_of_other_documents(name: str) -
     learnt = {sentence for texts in made.train.texts for sentence in texts}
     held_out = {sentence for texts in made.dev[0].texts for sentence in texts}
     assert len(made.train.texts) > 2000
-    assert len(made.dev[0].texts) > 200  # 1,000 of the text inside Python 3.11.7; 663 and 258 of 3.12.1
+    least = 700 if sys.version_info < (3, 12) else 200  # of the text inside Python: 1,000 in 3.11.7, 258 in 3.12.1
+    assert len(made.dev[0].texts) > least
     assert not learnt & held_out
     assert sum(sentence in learnt_from() for sentence in held_out) <= 0.01 * len(held_out)  # as a part of a longer one
     dev = made.dev[0]
