@@ -1,6 +1,10 @@
 """torch.compile for a network, in place."""
 
+from typing import Any
+
 from torch import nn
+
+from search_spaces.topologies.base import Topology
 
 MIXED_SUMS = "triton.mix_order_reduction"
 """Two sums over different axes in one kernel, on GPUs. Before torch 2.13 gradients that are summed so lose their axes
@@ -9,8 +13,15 @@ of length 1 (pytorch issue 178080), and rows that do not fill a block can be sum
 
 
 def compile_network(network: nn.Module, *, fullgraph: bool = False) -> None:
-    """Have a network compiled at its next call, to one graph if asked; its parameters keep their names."""
+    """Have a network compiled at its next call, to one graph if asked; its parameters keep their names.
+
+    By the options that its topologies name (`Topology.compiled_with`), of those that this torch has.
+    """
     from torch._inductor import list_options  # a second, which other networks do not need
 
-    options = {MIXED_SUMS: False} if MIXED_SUMS in list_options() else None
-    network.compile(fullgraph=fullgraph, options=options)
+    wanted: dict[str, Any] = {MIXED_SUMS: False}
+    for module in network.modules():
+        if isinstance(module, Topology):
+            wanted |= module.compiled_with
+    known = set(list_options())
+    network.compile(fullgraph=fullgraph, options={name: wanted[name] for name in wanted if name in known} or None)

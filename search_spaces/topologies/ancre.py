@@ -6,7 +6,7 @@ m_j = what the last layer of block j reads, its feed-forward layer.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple, final
+from typing import Any, ClassVar, Literal, NamedTuple, final
 
 import torch
 from torch import Tensor, nn
@@ -104,6 +104,9 @@ class ANCRe(Topology):
 
     Options: ClassVar[type] = ANCReOptions
     axes: ClassVar[Axes] = {"temperature": (0.01, 0.1)}
+    # The backward pass adds to the gradients of all earlier states: 64 sums in one kernel, torch's limit, do not fit a
+    # GPU's registers (on an H200, 24 blocks of width 512, such kernels took 17 of the 72 ms of a step).
+    compiled_with: ClassVar[dict[str, Any]] = {"max_fusion_size": 16}
 
     def __init__(self, wiring: Wiring, options: ANCReOptions) -> None:
         super().__init__()

@@ -128,6 +128,9 @@ class Topology(nn.Module, ABC):
     takes_values: ClassVar[bool] = False
     """Whether `values` is called. Attention layers are then asked for their projections and for the rest apart."""
 
+    compiled_with: ClassVar[dict[str, Any]] = {}
+    """Options of torch's compiler (`torch._inductor.list_options`) for a network that is wired so."""
+
     handlers: ClassVar[Handlers] = {}
     """How operators of this topology are counted that `nas cost` does not know; None for those without matrix work."""
 
