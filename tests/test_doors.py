@@ -104,34 +104,6 @@ def test_importing_nas_is_light() -> None:
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize(
-    ("words", "loads"),
-    [
-        ("list tasks", ""),
-        ("list topologies", ""),
-        ("list samplers", ""),
-        ("list presets digits-vit", "torch"),
-        ("list presets c4-lm", "torch"),
-        ("cost digits-vit", "torch fvcore"),
-        ("cost c4-lm", "torch fvcore"),
-    ],
-)
-def test_a_command_loads_what_it_needs(words: str, loads: str, tmp_path: Path) -> None:
-    """Of what takes a quarter of a second and more, but for torch's compiler, through which a count goes."""
-    heavy = "torch torchvision timm lightning_fabric fvcore optuna scipy pandas sqlalchemy matplotlib transformers "
-    heavy += "gymnasium"
-    program = (
-        f"import sys; sys.argv = {['nas', *words.split()]!r}\n"
-        "from nas.cli import main\n"
-        "try: main()\n"
-        "except SystemExit as end: assert not end.code\n"
-        f"print(*[name for name in {heavy.split()!r} if name in sys.modules], file=sys.stderr)"
-    )
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.splitlines()[-1] == loads
-
-
 def test_a_script_needs_no_guard_for_its_workers(tmp_path: Path) -> None:
     toy = HERE / "nas" / "toy_tasks.py"
     script = tmp_path / "script.py"
