@@ -50,6 +50,7 @@ COMPILER = "torch torch._dynamo torch._inductor sympy"
         ("cost digits-dit", "torch fvcore numpy"),
         ("cost lra-listops", "torch fvcore numpy"),
         ("cost c4-lm", "torch fvcore numpy pyarrow"),
+        ("cost stdlib-lm", "torch fvcore numpy pyarrow"),
         ("cost stdlib-mlm", "torch fvcore numpy pyarrow"),
         ("cost imagenet-vit", f"{COMPILER} torchvision timm fvcore huggingface_hub.hf_api numpy"),
         (
