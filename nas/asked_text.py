@@ -15,13 +15,19 @@ from tasks.registry import check_reference
 LogFormat = Literal["tensorboard"]
 """What reads the curves of trainings."""
 
+ALL = "all"
+"""In the place of a comparison's topology: every one that is installed."""
+
+MATCHED = ("params", "flops")
+"""What architectures can be made equal in."""
+
 LEAST = {"trials": 1, "seed": 0, "seeds": 0, "tune_trials": 2, "threads": 1, "until": 1, "batch": 1, "examples": 1}
 """The least that a parameter of a door may be."""
 
 MOST = {"trials": 10**6, "seeds": 10**4, "tune_trials": 10**4, "threads": 10**4, "batch": 10**6}
 """The most; of any other it is MOST_INTEGER, which a Row can hold."""
 
-WORDS = {"keep": ("front", "all", "none"), "by": ("layer", "operator"), "log": get_args(LogFormat)}
+WORDS = {"keep": ("front", "all", "none"), "by": ("layer", "operator"), "log": get_args(LogFormat), "match": MATCHED}
 """The words that a parameter of a door may be."""
 
 
@@ -45,6 +51,15 @@ def _pairs(text: str) -> dict[str, str]:
 def listed(texts: str | Sequence[str] | None) -> list[str]:
     """One text or several as a list."""
     return [texts] if isinstance(texts, str) else list(texts or ())
+
+
+def wirings_of(topologies: str | Sequence[str]) -> list[str]:
+    """The topologies that a comparison names, `ALL` among them. Raises UserError where it names none."""
+    texts = split_top_level(topologies) if isinstance(topologies, str) else topologies
+    named = [text for text in texts if text.strip()]
+    if not named:
+        raise UserError(f"--topology must name at least one topology, got {topologies!r}.")
+    return named
 
 
 def check_asked(**asked: Any) -> None:
@@ -77,13 +92,24 @@ def _check_url(url: str) -> None:
 def _check_topology(text: str) -> None:
     if len(split_top_level(text)) > 1:
         raise UserError(f"--topology takes one topology here, got {text!r}. `nas compare` takes several.")
-    for run in topologies_of(text):
+    _check_known(text)
+
+
+def _check_known(topology: str) -> None:
+    for run in topologies_of(topology):
         TOPOLOGIES.check(Spec.parse(run).name)
+
+
+def _check_topologies(topologies: str | Sequence[str]) -> None:
+    for topology in wirings_of(topologies):
+        if topology != ALL:
+            _check_known(topology)
 
 
 _READ: Mapping[str, Callable[[Any], object]] = {
     "task": check_reference,
     "topology": _check_topology,
+    "topologies": _check_topologies,
     "budget": lambda budget: parse_budget(listed(budget)),
     "settings": pairs_of,
     "sampler": check_sampler,

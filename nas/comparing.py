@@ -12,6 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
+from nas.asked_text import ALL, wirings_of
 from nas.asking import Settings, architecture_of
 from nas.counting import cheap_counts, count
 from nas.jobs import EvaluationJob, text_of
@@ -20,16 +21,12 @@ from results import table
 from results.intervals import interval
 from results.row import Direction, Row
 from search_spaces.architecture import Architecture
-from search_spaces.errors import Notice, UserError, unknown
-from search_spaces.spec import split_top_level
+from search_spaces.errors import Notice, UserError
 from search_spaces.topologies.registry import TOPOLOGIES
 from tasks.base import Metric, Task
 
 if TYPE_CHECKING:
     import pandas
-
-MATCHED = ("params", "flops")
-"""What architectures can be made equal in."""
 
 SHOWN = (
     "params",
@@ -43,9 +40,6 @@ SHOWN = (
     "threads",
 )
 """Costs in the table of a comparison."""
-
-ALL = "all"
-"""In the place of a topology: every one that is installed."""
 
 NEAR = 0.005
 """How far off a match may be before that is said, as a share."""
@@ -94,16 +88,9 @@ def candidates(
     The topology "all" is every installed one that can wire it, resnet first; of others a Notice says why they cannot.
 
     Raises:
-        UserError: One that cannot be read or wired, or a quantity that cannot be matched.
+        UserError: One that cannot be read or wired.
     """
-    if match is not None and match not in MATCHED:
-        raise unknown("quantity to match", match, MATCHED)
-    wirings: Sequence[str | None] = [None]
-    if topologies is not None:
-        texts = split_top_level(topologies) if isinstance(topologies, str) else topologies
-        wirings = [name for name in texts if name.strip()]
-    if not wirings:
-        raise UserError(f"--topology must name at least one topology, got {topologies!r}.")
+    wirings: Sequence[str | None] = [None] if topologies is None else wirings_of(topologies)
     shapes = archs or [""]
     named = [one for arch in shapes for topology in wirings for one in _wired(task, preset, arch, topology)]
     named = list(dict.fromkeys(named))

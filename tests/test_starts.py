@@ -72,6 +72,8 @@ def test_a_command_loads_what_it_needs(command: str, loaded: str, tmp_path: Path
         ("audit digits-vit --seeds -1", "--seeds must be a whole number of at least 0, got -1."),
         ("search digits-vit --trial-memory some", "--trial-memory must be"),
         ("compare digits-vit --set lr", "--set is FIELD=VALUE,..., got 'lr'."),
+        ("compare digits-vit --topology all,resnett", "unknown topology 'resnett'. Did you mean 'resnet'?"),
+        ("compare digits-vit --match flop", "unknown --match 'flop'. Did you mean 'flops'?"),
         ("evaluate digits-vit --topology resnett", "unknown topology 'resnett'. Did you mean 'resnet'?"),
         ("show digits-vit --topology dca/resnett", "unknown topology 'resnett'. Did you mean 'resnet'?"),
     ],

@@ -40,8 +40,8 @@ def compare(
 
     Raises UserError where what was asked for cannot be.
     """
-    check_asked(task=task, settings=settings, seeds=seeds, tune_trials=tune_trials, threads=threads, storage=storage,
-                log=log)  # fmt: skip
+    check_asked(task=task, topologies=topology, match=match, settings=settings, seeds=seeds, tune_trials=tune_trials,
+                threads=threads, storage=storage, log=log)  # fmt: skip
     resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
     with said_if_slow(LOADING):
         from nas.asking import settings_of

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from nas.asked_text import MATCHED
 from nas.cli import main
-from nas.comparing import MATCHED, candidates, matched, printed_overhead, side_by_side, summary
+from nas.comparing import candidates, matched, printed_overhead, side_by_side, summary
 from nas.counting import cheap_counts
 from nas.jobs import fresh_task
 from nas.watching import Evaluations
@@ -215,13 +216,17 @@ def test_a_mistake_is_one_line(words: list[str], says: str, compare) -> None:  #
 
 
 def linear(architecture: Architecture) -> int:
-    return 7 * architecture.hidden + 100
+    return cost_of(architecture.hidden)
+
+
+def cost_of(hidden: int) -> int:
+    return 7 * hidden + 100
 
 
 @pytest.mark.parametrize("target", [107, 108, 110, 111, 114, 240, 1000, 10**6])
 def test_no_other_number_of_hidden_features_comes_nearer(target: int) -> None:
     found = matched(SIZED, target, linear)
-    best = min(abs(linear(replace(SIZED, hidden=hidden)) - target) for hidden in range(1, 150_000))
+    best = min(abs(cost_of(hidden) - target) for hidden in range(1, 150_000))
     assert abs(linear(found) - target) == best
     assert replace(found, hidden=40) == SIZED
 
