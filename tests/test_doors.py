@@ -1,7 +1,6 @@
 """The three doors - command line, Python, plug-in - by a package outside, in processes of their own."""
 
 import inspect
-import json
 import os
 import shutil
 import subprocess
@@ -50,38 +49,51 @@ def numbers(rows: list[Row]) -> list[tuple[Any, ...]]:
     return [(row.identity(), row.architecture, row.metrics, row.test, row.costs, row.curve) for row in rows]
 
 
-def test_the_command_line_and_python_give_the_same_study_of_a_plugin(site: Path, tmp_path: Path) -> None:
+CALLED = f"""
+import nas
+from search_spaces.catalog import space_named
+from search_spaces.testing import check_topology
+from tasks.load import load_task
+study = nas.search("woven-stripes", study="s", **{SEARCH!r})
+print(len(study.front()))
+space = space_named("topology", load_task("digits-vit").base)
+print(sorted({{one.architecture.topology for one in space if "weave" in str(one)}}))
+print([one["topology"] for one in nas.compare("digits-vit", topology="resnet,weave(gain=0.5)").records])
+check_topology("weave")
+"""
+
+
+@pytest.fixture(scope="module")
+def called(site: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """A folder that Python has searched in, and the lines that it has printed."""
+    folder = tmp_path_factory.mktemp("called")
+    return folder, run(site, folder, "-c", CALLED).splitlines()
+
+
+def test_the_command_line_and_python_give_the_same_study_of_a_plugin(
+    site: Path, tmp_path: Path, called: tuple[Path, list[str]]
+) -> None:
     flags = [word for name, value in SEARCH.items() for word in (f"--{name}", str(value))]
-    run(site, tmp_path / "typed", "-m", "nas", "search", "woven-stripes", "--study", "s", *flags)
-    program = f"import nas; study = nas.search('woven-stripes', study='s', **{SEARCH!r}); print(len(study.front()))"
-    front = int(run(site, tmp_path / "called", "-c", program))
-    typed, called = (
-        nas.load("s", storage=f"sqlite:///{tmp_path}/{name}/nas-runs/studies.db") for name in ("typed", "called")
-    )
-    assert numbers(typed.rows()) == numbers(called.rows())
+    run(site, tmp_path, "-m", "nas", "search", "woven-stripes", "--study", "s", *flags)
+    folder, (front, *_) = called
+    typed, asked = (nas.load("s", storage=f"sqlite:///{one}/nas-runs/studies.db") for one in (tmp_path, folder))
+    assert numbers(typed.rows()) == numbers(asked.rows())
     assert len(typed) == 4
-    assert len(typed.front()) == front > 0
+    assert len(typed.front()) == int(front) > 0
     assert {row.architecture.topology for row in typed.rows()} == {"resnet", "weave(gain=0.5)", "weave"}
     assert typed.rows()[1].architecture.depth == 3  # the sampler's choice, behind the base
     for row in typed.rows():  # the task taught the counter its Fourier transforms
         assert row.costs.macs == 2 * 64 + 16 + 16 * 16 * row.architecture.depth + 32
 
 
-def test_a_plugins_topology_is_in_our_spaces_and_wires_our_tasks(site: Path, tmp_path: Path) -> None:
-    words = ("-m", "nas", "compare", "digits-vit", "--topology", "resnet,weave(gain=0.5)", "--format", "json")
-    records = json.loads(run(site, tmp_path / "a", *words))
-    assert [record["topology"] for record in records] == ["resnet", "weave(gain=0.5)"]
-    program = (
-        "from search_spaces.catalog import space_named; from tasks.load import load_task\n"
-        "space = space_named('topology', load_task('digits-vit').base)\n"
-        "print(sorted({one.architecture.topology for one in space if 'weave' in str(one)}))"
-    )
-    assert run(site, tmp_path / "b", "-c", program).strip() == "['weave', 'weave(gain=0.5)']"
+def test_a_plugins_topology_is_in_our_spaces_and_wires_our_tasks(called: tuple[Path, list[str]]) -> None:
+    assert called[1][1:3] == ["['weave', 'weave(gain=0.5)']", "['resnet', 'weave(gain=0.5)']"]
 
 
-def test_a_plugins_topology_keeps_the_contract(site: Path, tmp_path: Path) -> None:
-    out = run(site, tmp_path, "-c", "from search_spaces.testing import check_topology; check_topology('weave')")
-    assert "weave" in out
+def test_a_plugins_topology_keeps_the_contract(called: tuple[Path, list[str]]) -> None:
+    checks = called[1][3:]
+    assert len(checks) > 8
+    assert all(line.startswith("weave: ") and line.endswith(" ok") for line in checks)
 
 
 def test_what_python_has_is_what_the_command_line_has() -> None:
