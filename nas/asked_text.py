@@ -15,7 +15,7 @@ from tasks.registry import check_reference
 LogFormat = Literal["tensorboard"]
 """What reads the curves of trainings."""
 
-ALL = "all"
+ALL_TOPOLOGIES = "all"
 """In the place of a comparison's topology: every one that is installed."""
 
 MATCHED = ("params", "flops")
@@ -53,10 +53,10 @@ def listed(texts: str | Sequence[str] | None) -> list[str]:
     return [texts] if isinstance(texts, str) else list(texts or ())
 
 
-def wirings_of(topologies: str | Sequence[str]) -> list[str]:
-    """The topologies that a comparison names, `ALL` among them. Raises UserError where it names none."""
+def topologies_named(topologies: str | Sequence[str]) -> list[str]:
+    """The topologies that a comparison names, `ALL_TOPOLOGIES` among them. Raises UserError where it names none."""
     texts = split_top_level(topologies) if isinstance(topologies, str) else topologies
-    named = [text for text in texts if text.strip()]
+    named = [text.strip() for text in texts if text.strip()]
     if not named:
         raise UserError(f"--topology must name at least one topology, got {topologies!r}.")
     return named
@@ -92,18 +92,18 @@ def _check_url(url: str) -> None:
 def _check_topology(text: str) -> None:
     if len(split_top_level(text)) > 1:
         raise UserError(f"--topology takes one topology here, got {text!r}. `nas compare` takes several.")
-    _check_known(text)
+    _check_runs(text)
 
 
-def _check_known(topology: str) -> None:
+def _check_runs(topology: str) -> None:
     for run in topologies_of(topology):
         TOPOLOGIES.check(Spec.parse(run).name)
 
 
 def _check_topologies(topologies: str | Sequence[str]) -> None:
-    for topology in wirings_of(topologies):
-        if topology != ALL:
-            _check_known(topology)
+    for topology in topologies_named(topologies):
+        if topology != ALL_TOPOLOGIES:
+            _check_runs(topology)
 
 
 _READ: Mapping[str, Callable[[Any], object]] = {

@@ -12,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-from nas.asked_text import ALL, wirings_of
+from nas.asked_text import ALL_TOPOLOGIES, topologies_named
 from nas.asking import Settings, architecture_of
 from nas.counting import cheap_counts, count
 from nas.jobs import EvaluationJob, text_of
@@ -90,7 +90,7 @@ def candidates(
     Raises:
         UserError: One that cannot be read or wired.
     """
-    wirings: Sequence[str | None] = [None] if topologies is None else wirings_of(topologies)
+    wirings: Sequence[str | None] = [None] if topologies is None else topologies_named(topologies)
     shapes = archs or [""]
     named = [one for arch in shapes for topology in wirings for one in _wired(task, preset, arch, topology)]
     named = list(dict.fromkeys(named))
@@ -106,7 +106,7 @@ def candidates(
 
 
 def _wired(task: Task, preset: str, arch: str, topology: str | None) -> list[Architecture]:
-    if topology != ALL:
+    if topology != ALL_TOPOLOGIES:
         return [architecture_of(task, preset, arch, topology)]
     found = []
     for name in sorted(TOPOLOGIES.names(), key=lambda name: (name != "resnet", name)):

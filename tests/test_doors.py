@@ -1,10 +1,12 @@
 """The three doors - command line, Python, plug-in - by a package outside, in processes of their own."""
 
 import inspect
+import json
 import os
 import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 import nas
 from results.row import Row
 from search_spaces.errors import UserError
+from search_spaces.topology_checks import CONTRACT
 
 HERE = Path(__file__).parent
 SEARCH: dict[str, str | int] = {
@@ -49,50 +52,62 @@ def numbers(rows: list[Row]) -> list[tuple[Any, ...]]:
     return [(row.identity(), row.architecture, row.metrics, row.test, row.costs, row.curve) for row in rows]
 
 
-CALLED = f"""
+CALLS = f"""
+import contextlib, io, json
 import nas
 from search_spaces.catalog import space_named
 from search_spaces.testing import check_topology
 from tasks.load import load_task
-study = nas.search("woven-stripes", study="s", **{SEARCH!r})
-print(len(study.front()))
 space = space_named("topology", load_task("digits-vit").base)
-print(sorted({{one.architecture.topology for one in space if "weave" in str(one)}}))
-print([one["topology"] for one in nas.compare("digits-vit", topology="resnet,weave(gain=0.5)").records])
-check_topology("weave")
+found = {{"space": sorted({{one.architecture.topology for one in space if "weave" in str(one)}})}}
+with contextlib.redirect_stdout(io.StringIO()) as checks:
+    check_topology("weave")
+found["checks"] = checks.getvalue().splitlines()
+found["compared"] = [one["topology"] for one in nas.compare("digits-vit", topology="resnet,weave(gain=0.5)").records]
+found["front"] = len(nas.search("woven-stripes", study="s", **{SEARCH!r}).front())
+print(json.dumps(found))
 """
 
 
+@dataclass(frozen=True)
+class Called:
+    """What a program found that called the doors, and the folder that it ran in."""
+
+    found: dict[str, Any]
+    folder: Path
+
+
 @pytest.fixture(scope="module")
-def called(site: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
-    """A folder that Python has searched in, and the lines that it has printed."""
+def called(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Called:
     folder = tmp_path_factory.mktemp("called")
-    return folder, run(site, folder, "-c", CALLED).splitlines()
+    return Called(json.loads(run(site, folder, "-c", CALLS)), folder)
 
 
 def test_the_command_line_and_python_give_the_same_study_of_a_plugin(
-    site: Path, tmp_path: Path, called: tuple[Path, list[str]]
+    site: Path, tmp_path: Path, called: Called
 ) -> None:
     flags = [word for name, value in SEARCH.items() for word in (f"--{name}", str(value))]
     run(site, tmp_path, "-m", "nas", "search", "woven-stripes", "--study", "s", *flags)
-    folder, (front, *_) = called
-    typed, asked = (nas.load("s", storage=f"sqlite:///{one}/nas-runs/studies.db") for one in (tmp_path, folder))
+    typed, asked = (
+        nas.load("s", storage=f"sqlite:///{folder}/nas-runs/studies.db") for folder in (tmp_path, called.folder)
+    )
     assert numbers(typed.rows()) == numbers(asked.rows())
     assert len(typed) == 4
-    assert len(typed.front()) == int(front) > 0
+    assert len(typed.front()) == called.found["front"] > 0
     assert {row.architecture.topology for row in typed.rows()} == {"resnet", "weave(gain=0.5)", "weave"}
     assert typed.rows()[1].architecture.depth == 3  # the sampler's choice, behind the base
     for row in typed.rows():  # the task taught the counter its Fourier transforms
         assert row.costs.macs == 2 * 64 + 16 + 16 * 16 * row.architecture.depth + 32
 
 
-def test_a_plugins_topology_is_in_our_spaces_and_wires_our_tasks(called: tuple[Path, list[str]]) -> None:
-    assert called[1][1:3] == ["['weave', 'weave(gain=0.5)']", "['resnet', 'weave(gain=0.5)']"]
+def test_a_plugins_topology_is_in_our_spaces_and_wires_our_tasks(called: Called) -> None:
+    assert called.found["space"] == ["weave", "weave(gain=0.5)"]
+    assert called.found["compared"] == ["resnet", "weave(gain=0.5)"]
 
 
-def test_a_plugins_topology_keeps_the_contract(called: tuple[Path, list[str]]) -> None:
-    checks = called[1][3:]
-    assert len(checks) > 8
+def test_a_plugins_topology_keeps_the_contract(called: Called) -> None:
+    checks = called.found["checks"]
+    assert len(checks) == len(CONTRACT)
     assert all(line.startswith("weave: ") and line.endswith(" ok") for line in checks)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from nas.asked_text import MATCHED
+from nas.asked_text import MATCHED, topologies_named
 from nas.cli import main
 from nas.comparing import candidates, matched, printed_overhead, side_by_side, summary
 from nas.counting import cheap_counts
@@ -213,6 +213,10 @@ def test_a_mistake_is_one_line(words: list[str], says: str, compare) -> None:  #
     assert status == 2
     assert says in err
     assert len(err.strip().splitlines()) == 1
+
+
+def test_topologies_are_named_with_or_without_spaces() -> None:
+    assert topologies_named(" resnet, all ,dca(k=1, fused=true)") == ["resnet", "all", "dca(k=1, fused=true)"]
 
 
 def linear(architecture: Architecture) -> int:
