@@ -110,3 +110,10 @@ def test_somebody_elses_algorithm_asks_a_table_in_few_lines(capsys: pytest.Captu
 def test_every_link_leads_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)[)#]", page.read_text()):
         assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_what_stands_in_a_list_is_shown_there(page: Path) -> None:
+    """The site's Markdown ends a list at what follows an empty line, unless behind four spaces, or a block's eight."""
+    ended = r"^(?:[-*]|\d+\.) .*\n(?: {2,}\S.*\n)*\n(?: {2,3}| {5,7})\S.*"
+    assert not re.findall(ended, page.read_text(), re.MULTILINE)
