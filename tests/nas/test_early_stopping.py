@@ -159,8 +159,8 @@ def test_more_seeds_are_held_nowhere(search: Search) -> None:
     }
 
 
-def test_several_workers_hold_trainings(search: Search) -> None:
-    study = search(**HELD, workers=2)
+def test_many_workers_hold_trainings(search: Search) -> None:
+    study = search(**HELD, workers=3)
     assert len(study) == 24
     assert "pruned" in {row.status for row in study.rows()}
 

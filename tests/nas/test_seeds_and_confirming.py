@@ -112,10 +112,10 @@ def test_where_all_have_been_tried_each_gets_its_seeds(search: Search) -> None:
     assert sorted(seeds_of(study.rows()).values()) == [3] * 4
 
 
-def test_several_workers_may_confirm_what_is_under_way(search: Search) -> None:
+def test_many_workers_may_confirm_what_is_under_way(search: Search) -> None:
     study = search(
         space="depth-heads", arch="depth=1,heads=1", axis=("depth=1,2", "heads=1"), budget="", trials=12, confirm=0.5,
-        workers=2,
+        workers=3,
     )  # fmt: skip
     assert sum(seeds_of(study.rows()).values()) == 12
 
