@@ -22,6 +22,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 from benchmarks.clock import WARM, Clock
 from benchmarks.form import Figure, main
+from nas.device import lent_device
 from search_spaces.architecture import Architecture
 from tasks.allocator import freed_memory_kept
 from tasks.batches import Batch
@@ -79,11 +80,11 @@ def sizes() -> dict[str, GPT2OnStdlib]:
     return {name: GPT2OnStdlib(shape, vocabulary, context, recipe) for name, shape in zip(names, shapes, strict=True)}
 
 
-def task_speed(task: GPT2OnStdlib) -> float:
-    """Tokens per second of the task's own `fit`."""
+def task_speed(task: GPT2OnStdlib, device: torch.device) -> float:
+    """Tokens per second of the task's own `fit` on that device."""
     recipe = task.presets["timed"]
     task.clock = Clock(recipe.steps)
-    task.fit(Run(architecture=task.base, recipe=task.presets["timed"], seed=0))
+    task.fit(Run(architecture=task.base, recipe=recipe, seed=0, device=device))
     return task.clock.passes_per_second() * recipe.batch * task.context
 
 
@@ -151,13 +152,13 @@ def resume_seconds(splits: LanguageSplits, recipe: LanguageRecipe) -> tuple[floa
 
 def figures_of(size: str, task: GPT2OnStdlib, quick: bool) -> dict[str, Figure]:
     """Each takes its turn; ratios are taken turn by turn."""
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = lent_device()
     rows = task.splits.training(task.presets["timed"], 0, (), device)
     batches = [batch for batch, _ in islice(rows, task.presets["timed"].steps)]
     rows.close()
     ours, theirs = [], []
     for _ in range(3 if quick else 25):
-        ours.append(task_speed(task))
+        ours.append(task_speed(task, device))
         with freed_memory_kept():  # as it is in ours
             theirs.append(reference_speed(task, batches, device))
     model, recipe = statistics.median(ours), task.presets["timed"]

@@ -4,7 +4,7 @@ Legend: x_0 = the network's input, x_{i+1} = what block i = 0 .. makes of y_{i-1
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, final
+from typing import Any, ClassVar, Literal, final
 
 import torch
 from torch import Tensor, nn
@@ -52,6 +52,7 @@ class DenseFormer(Topology):
     """
 
     Options: ClassVar[type] = DenseFormerOptions
+    compiled_with: ClassVar[dict[str, Any]] = {"max_fusion_size": 16}  # as ANCRe, whose gradients are such sums too
     granularity: ClassVar[Literal["layer", "block"]] = "block"
 
     @classmethod
