@@ -1,8 +1,9 @@
 """From a trained residual network to another topology that computes the same, and can learn more.
 
 Source: Heddes et al., DeepCrossAttention (2025), table 4. A topology that starts as the residual network does so with
-whatever weights its layers have: they are taken over, and what the topology adds starts as in a new network. Where it
-hands queries, keys and values their own inputs, each takes a copy of the norm, and its part of the projection.
+whatever weights its layers have, some only where all layers norm what they read, and then but for these norms' epsilon.
+The weights are taken over, and what the topology adds starts as in a new network. Where it hands queries, keys and
+values their own inputs, each takes a copy of the norm, and its part of the projection.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,6 +17,7 @@ from search_spaces.architecture import Architecture
 from search_spaces.checkpoint import Record, load_weights, read_record, read_weights, save_checkpoint, weights_of
 from search_spaces.errors import UserError
 from search_spaces.layers.attention import PortProjection, split_ports
+from search_spaces.layers.stack import Stack, site_of
 from search_spaces.runs import topologies_of
 from search_spaces.spec import Spec
 from search_spaces.topologies import registry
@@ -37,6 +39,9 @@ def retrofit(weights: Mapping[str, Tensor], architecture: Architecture, topology
     if refused is not None:
         raise UserError(refused)
     model = build(replace(architecture, topology=topology))
+    if not _starts_as_resnet(topology) and not _layers_norm(model):
+        rule = f"{topology!r} starts as the residual network only where layers norm what they read, which these do not"
+        raise UserError(f"{rule}. Others do without, for example {', '.join(_starting_as_resnet(architecture))}.")
     load_weights(model, {**_of_topologies(model), **as_delivered(weights, model)}, "the checkpoint")
     return model
 
@@ -57,7 +62,7 @@ def refusal(architecture: Architecture, topology: str) -> str | None:
         return f"only a residual network can be retrofitted, got topology {architecture.topology!r}."
     if any(kind.delivers == "heads" for kind, _ in wirings):
         return f"{topology!r} reads and writes in head space: its layers have no projections to take the weights of."
-    if not all(kind.equals_resnet(options) for kind, options in wirings):
+    if not all(kind.equals_resnet_behind_norms(options) for kind, options in wirings):
         rule = f"{topology!r} does not start as the residual network, whatever weights its layers have"
         return f"{rule}. Others do, for example {', '.join(_starting_as_resnet(architecture))}."
     return None
@@ -73,6 +78,17 @@ def _starting_as_resnet(architecture: Architecture) -> list[str]:
             can = [text for text in texts if registry.refusal(replace(architecture, topology=text)) is None]
             found += [text for text in can for kind, options in [load(text)] if kind.equals_resnet(options)][:1]
     return [text for text in found if text != architecture.topology]
+
+
+def _starts_as_resnet(topology: str) -> bool:
+    """Whether it does so behind norms and without them."""
+    return all(kind.equals_resnet(options) for kind, options in map(load, topologies_of(topology)))
+
+
+def _layers_norm(model: nn.Module) -> bool:
+    """Whether all layers norm what they read."""
+    stacks = [module for module in model.modules() if isinstance(module, Stack)]
+    return all(site_of(layer).normed for stack in stacks for layer in stack.layers)
 
 
 def _of_topologies(model: nn.Module) -> dict[str, Tensor]:

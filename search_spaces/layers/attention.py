@@ -111,7 +111,7 @@ class Attention(nn.Module):
         super().__init__()
         inner = heads * head_dim
         self.heads = heads
-        self.site = Site(("q", "k", "v"), inner, opens_block=True)
+        self.site = Site(("q", "k", "v"), inner, opens_block=True, normed=norm is not None)
         self.attend = attend
         self.project: nn.Module
         match delivers:

@@ -69,7 +69,7 @@ class FeedForward(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.site = Site(("x",), width, opens_block=False)
+        self.site = Site(("x",), width, opens_block=False, normed=norm is not None)
         self.norm = nn.Identity() if norm is None or delivers in NORMED else norm.build(width)
         carrying = slice(activation.activated * hidden, (activation.activated + 1) * hidden)
         self.up = JoinedMaps(width, activation.maps * hidden, bias=bias, carrying=carrying)

@@ -52,7 +52,7 @@ class Modulated(nn.Module):
 
     def __init__(self, layer: Any, width: int, delivers: Delivery) -> None:
         super().__init__()
-        self.site = replace(layer.site, conditioned=True)
+        self.site = replace(layer.site, conditioned=True, normed=True)
         features = _features(layer.site.inner, width, delivers)
         self.norm = nn.Identity() if delivers in NORMED else BARE.build(features)
         self.modulation, self.gate = Modulation(width, 2, features), Modulation(width, 1, features)

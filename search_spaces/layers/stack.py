@@ -51,7 +51,7 @@ class Stack(nn.Module):
     ) -> tuple[Tensor, Any]:
         """What layer t makes of what it reads, and the topology's state, in which that is not written yet."""
         layer: Any = self.layers[t]
-        site = _site(layer)
+        site = site_of(layer)
         beside = _beside(site, mask, condition)
         inputs, state = self._move("read", t, state)
         if self.topology.takes_values and site.attends:
@@ -82,7 +82,7 @@ def build_stack(architecture: Architecture, layers: Sequence[nn.Module], norm: N
     reason = refusal(architecture)
     if reason is not None:
         raise UserError(reason)
-    topology = topologies.build(architecture, [_site(layer) for layer in layers], parts)
+    topology = topologies.build(architecture, [site_of(layer) for layer in layers], parts)
     final = nn.Identity() if norm is None or _ends_normed(architecture) else norm.build(architecture.width)
     stack = Stack(layers, topology, final)
     topology.start(stack.layers)
@@ -108,7 +108,8 @@ def _beside(site: Site, mask: Tensor | None, condition: Tensor | None) -> dict[s
     return {name: tensor for name, tensor in wanted.items() if tensor is not None}
 
 
-def _site(layer: nn.Module) -> Site:
+def site_of(layer: nn.Module) -> Site:
+    """Where a layer meets the stream."""
     site = layer.site
     assert isinstance(site, Site)
     return site

@@ -37,7 +37,7 @@ class Sources(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class AttentionResidualsOptions:
+class OverDepthOptions:
     """What is attended to.
 
     Attributes:
@@ -56,7 +56,18 @@ class AttentionResidualsOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class DeltaOptions(AttentionResidualsOptions):
+class AttentionResidualsOptions(OverDepthOptions):
+    """What is attended to, and what is read of it.
+
+    Attributes:
+        scaled: Whether a mix is multiplied by the number of its sources; else it is their mean, as published.
+    """
+
+    scaled: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaOptions(OverDepthOptions):
     """What is attended to, and how what is found is added.
 
     Attributes:
@@ -71,13 +82,13 @@ class OverDepth(Topology):
 
     searched: ClassVar[bool] = False
 
-    def __init__(self, wiring: Wiring, options: AttentionResidualsOptions, queries: int) -> None:
+    def __init__(self, wiring: Wiring, options: OverDepthOptions, queries: int) -> None:
         super().__init__()
         self.every, self.heads = options.every, options.heads
         self.w = nn.ParameterList(nn.Parameter(torch.zeros(wiring.width)) for _ in range(queries))
 
     @classmethod
-    def refusal(cls, architecture: Architecture, options: AttentionResidualsOptions) -> str | None:
+    def refusal(cls, architecture: Architecture, options: OverDepthOptions) -> str | None:
         """Widths that the heads do not divide."""
         heads, width = options.heads, architecture.width
         if width % heads == 0:
@@ -86,7 +97,7 @@ class OverDepth(Topology):
         return f"{rule}. Take heads={largest_divisor(width, heads)}."
 
     @staticmethod
-    def count_mixes(wiring: Wiring, options: AttentionResidualsOptions, queries: int) -> Count:
+    def count_mixes(wiring: Wiring, options: OverDepthOptions, queries: int) -> Count:
         """A query each, its product with every source, and weighted sums; outputs that are added to others."""
         width, every = wiring.width, options.every
         sources = [1 + t // every + (t % every > 0) for t in range(1, queries + 1)]
@@ -126,7 +137,8 @@ class AttentionResiduals(OverDepth):
 
     * The published mix is sum_i a_i v_i. Here it is s times that, a factor which the norm in front of a layer, or of
       the head, takes out again, forward and backward (up to its epsilon); so behind norms this is the published
-      network. Where no norm follows it starts as the residual network, which without the factor it would not.
+      network. Where no norm follows it starts as the residual network, which without the factor it would not:
+      `scaled=false` is the published mix there as well.
     * The paper's keys are normed with a learned gain, which is one with w here: their product is what counts.
     * The first layer has one source, and so no query: published code has one there, which never learns.
     * Keys are normed over all features, whatever the heads.
@@ -144,11 +156,12 @@ class AttentionResiduals(OverDepth):
 
     @classmethod
     def equals_resnet(cls, options: AttentionResidualsOptions) -> bool:
-        """Always."""
-        return True
+        """Where it is scaled: else it ends with a share of what the residual network does."""
+        return options.scaled
 
     def __init__(self, wiring: Wiring, options: AttentionResidualsOptions) -> None:
         super().__init__(wiring, options, len(wiring.sites))
+        self.scaled = options.scaled
 
     @classmethod
     def count(cls, wiring: Wiring, options: AttentionResidualsOptions) -> Count:
@@ -161,7 +174,7 @@ class AttentionResiduals(OverDepth):
 
     def read(self, t: int, state: Sources) -> tuple[tuple[Tensor, ...], Sources]:
         """Mix the sources; the first layer reads the only one."""
-        return ((self._scaled(t - 1, state) if t else state.complete[0][0]),), state
+        return ((self._mix(t - 1, state) if t else state.complete[0][0]),), state
 
     def write(self, t: int, state: Sources, y: Tensor) -> Sources:
         """Add the layer's output to the sum under way."""
@@ -169,10 +182,11 @@ class AttentionResiduals(OverDepth):
 
     def close(self, state: Sources) -> Tensor:
         """Mix once more."""
-        return self._scaled(len(self.w) - 1, state)
+        return self._mix(len(self.w) - 1, state)
 
-    def _scaled(self, query: int, state: Sources) -> Tensor:
-        return len(state.all) * self.mixed(query, state.all)
+    def _mix(self, query: int, state: Sources) -> Tensor:
+        mixed = self.mixed(query, state.all)
+        return len(state.all) * mixed if self.scaled else mixed
 
 
 @final
@@ -209,6 +223,11 @@ class AttentionResidualsDelta(OverDepth):
     def equals_resnet(cls, options: DeltaOptions) -> bool:
         """Where it is gated; else behind norms alone."""
         return options.gated
+
+    @classmethod
+    def equals_resnet_behind_norms(cls, options: DeltaOptions) -> bool:
+        """Always: the mean of the outputs that is added is a share of the stream."""
+        return True
 
     def __init__(self, wiring: Wiring, options: DeltaOptions) -> None:
         super().__init__(wiring, options, len(wiring.sites) - 1)

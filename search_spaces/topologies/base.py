@@ -46,12 +46,14 @@ class Site:
         inner: Features of each input, and of the output, in head space: heads * head_dim for attention, D else.
         opens_block: Whether the layer is the first of its block (attention is, its feed-forward layer is not).
         conditioned: Whether the layer takes a `condition` beside its inputs; topologies leave that alone.
+        normed: Whether the layer norms what it reads before all else, so that a factor of it changes nothing.
     """
 
     ports: tuple[str, ...]
     inner: int
     opens_block: bool
     conditioned: bool = False
+    normed: bool = False
 
     @property
     def attends(self) -> bool:
@@ -154,6 +156,11 @@ class Topology(nn.Module, ABC):
     def equals_resnet(cls, options: Any) -> bool:
         """Whether the network computes what the plain residual network with the same layers does, before training."""
         return False
+
+    @classmethod
+    def equals_resnet_behind_norms(cls, options: Any) -> bool:
+        """Whether it does so where all layers norm what they read, but for the norms' epsilon."""
+        return cls.equals_resnet(options)
 
     @classmethod
     def projects_values(cls, wiring: Wiring, options: Any, t: int) -> bool:

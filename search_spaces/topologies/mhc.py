@@ -197,6 +197,11 @@ class ManifoldHyperConnections(Topology):
         return options.streams == 2
 
     @classmethod
+    def equals_resnet_behind_norms(cls, options: ManifoldOptions) -> bool:
+        """Always: a layer reads a multiple of what all streams are."""
+        return True
+
+    @classmethod
     def count(cls, wiring: Wiring, options: ManifoldOptions) -> Count:
         """b, a and phi; the products x phi, H_pre X, H_res X, and of shares and permutations.
 

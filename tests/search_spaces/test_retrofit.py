@@ -35,16 +35,25 @@ CASES = [
     "hyper(streams=1)",
     "hyper(streams=2)",
     "attnres(every=3)",
+    "attnres(scaled=false)",
     "laurel(reach=3)",
     "layerscale(start=1)",
     "mhc(streams=2)",
+    "mhc(streams=3)",
     "mhc(streams=2,mixing=permutations)",
     "attnres-delta(gated=false)",
     "value-residual(first=0,own=1,learned=true)",
 ]
-CAN = [case for case in CASES for kind, options in [load(case)] if kind.equals_resnet(options)]
-RUNS = ["dca(k=1)/hyper", "resnet/denseformer"]  # each run of which starts as the residual network
-CANNOT = [*(case for case in CASES if case not in CAN), "dca/rmt/resnet", "resnet/ancre/dca"]
+CAN = [case for case in CASES for kind, options in [load(case)] if kind.equals_resnet_behind_norms(options)]
+BEHIND_NORMS = [case for case in CAN for kind, options in [load(case)] if not kind.equals_resnet(options)]
+RUNS = ["dca(k=1)/hyper", "resnet/denseformer", "mhc/attnres-delta(gated=false)"]  # each of which starts as that one
+UNNORMED = [*((case, "dense") for case in BEHIND_NORMS), ("resnet/mhc", "dense"), (RUNS[-1], "dense")]
+CANNOT = [
+    *(case for case in CASES if case not in CAN),
+    "dca/rmt/resnet",
+    "resnet/ancre/dca",
+    "attnres(scaled=false)/dca",
+]
 
 
 class Dense(nn.Module):
@@ -91,11 +100,17 @@ def trained(model: str) -> nn.Module:
     return network.eval()
 
 
-@pytest.mark.parametrize("model", BUILD)
-@pytest.mark.parametrize("topology", [*CAN, *RUNS])
+@pytest.mark.parametrize(
+    ("topology", "model"),
+    [(topology, model) for topology in (*CAN, *RUNS) for model in BUILD if (topology, model) not in UNNORMED],
+)
 def test_a_retrofitted_network_computes_the_same(topology: str, model: str) -> None:
     before = trained(model)
     after = retrofit(weights_of(before), RESNET, topology, BUILD[model]).eval()
+    if topology in (*BEHIND_NORMS, RUNS[-1]):
+        for module in (*before.modules(), *after.modules()):
+            if hasattr(module, "eps"):
+                module.eps = 1e-30  # which tells a vector from a multiple of it
     with torch.no_grad():
         difference = (after(example(model)) - before(example(model))).abs().max()
     assert difference <= 1e-5
@@ -115,6 +130,12 @@ def test_a_retrofitted_network_trains_what_its_topology_adds(topology: str) -> N
     assert [name for name, tensor in weights_of(after).items() if torch.equal(tensor, start[name])] == []
 
 
+@pytest.mark.parametrize(("topology", "model"), UNNORMED)
+def test_what_starts_as_one_behind_norms_alone_is_refused_where_layers_have_none(topology: str, model: str) -> None:
+    with pytest.raises(UserError, match=r"only where layers norm what they read, which these do not. Others .* dca,"):
+        retrofit(weights_of(trained(model)), RESNET, topology, BUILD[model])
+
+
 def test_a_retrofitted_network_shares_no_memory_with_the_first() -> None:
     before = trained("gpt2")
     kept = {name: tensor.clone() for name, tensor in weights_of(before).items()}
@@ -132,12 +153,12 @@ def test_what_does_not_start_as_a_residual_network_is_refused_with_the_reason(to
 
 
 def test_who_cannot_is_told_who_can() -> None:
-    said = refusal(RESNET, "mhc")
+    said = refusal(RESNET, "ancre")
     assert said is not None
     can = said.partition("for example ")[2].rstrip(".").split(", ")
     assert {"dca", "attnres", "frac", "mhc(streams=2)"} <= set(can)
     assert all(refusal(RESNET, topology) is None for topology in can)
-    assert "frac(parts=2)" in str(refusal(replace(RESNET, width=30), "mhc"))  # which four do not divide
+    assert "frac(parts=2)" in str(refusal(replace(RESNET, width=30), "ancre"))  # which four do not divide
 
 
 def test_only_residual_networks_are_retrofitted() -> None:

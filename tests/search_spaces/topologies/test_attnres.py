@@ -31,7 +31,7 @@ def mix(w: Tensor, sources: list[Tensor], heads: int = 1) -> Tensor:
 
 
 def published(stack: Stack, x: Tensor, every: int, heads: int) -> Tensor:
-    """Blocks of so many layers; layers norm what they read, and the head does too."""
+    """Blocks of so many layers."""
     blocks, partial = [x], []
     for t, layer in enumerate(stack.layers):
         sources = [*blocks, *([sum(partial)] if partial else [])]
@@ -56,6 +56,16 @@ def test_behind_a_norm_it_is_the_published_network(
         for end in (stack(x, torch.zeros_like(x)), published(stack, x, every, heads))
     )
     torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize(("every", "heads"), [(1, 1), (2, 4)])
+def test_unscaled_it_is_so_wherever_it_stands(
+    every: int, heads: int, transformer: Build, draw: Callable[[nn.Module], None]
+) -> None:
+    stack = transformer(f"attnres(every={every},heads={heads},scaled=false)")
+    draw(stack)
+    x = torch.randn(2, 5, 16).double()
+    torch.testing.assert_close(stack(x, torch.zeros_like(x)), published(stack, x, every, heads))
 
 
 def test_one_block_for_all_layers_keeps_the_input_apart_from_the_sum(
