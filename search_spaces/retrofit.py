@@ -60,7 +60,7 @@ def refusal(architecture: Architecture, topology: str) -> str | None:
     wirings = [load(run) for run in topologies_of(topology)]
     if architecture.topology != "resnet":
         return f"only a residual network can be retrofitted, got topology {architecture.topology!r}."
-    if any(kind.delivers == "heads" for kind, _ in wirings):
+    if any(kind.delivered(options) == "heads" for kind, options in wirings):
         return f"{topology!r} reads and writes in head space: its layers have no projections to take the weights of."
     if not all(kind.equals_resnet_behind_norms(options) for kind, options in wirings):
         rule = f"{topology!r} does not start as the residual network, whatever weights its layers have"

@@ -192,7 +192,9 @@ def check_it_starts_as_the_residual_network(subject: Subject) -> None:
     always = kind.equals_resnet(options)
     if not always and not kind.equals_resnet_behind_norms(options):
         return
-    assert subject.kind.delivers != "heads", "equals_resnet cannot hold in head space, where layers have no projections"
+    assert kind.delivered(options) != "heads", (
+        "equals_resnet cannot hold in head space, where layers have no projections"
+    )
     residual = ResNet, ResNet.Options()
     tried: list[tuple[Stack, Stack, tuple[Tensor, ...]]]
     tried = [(transformer(*residual, *shape), transformer(*subject.wired, *shape), embeddings()) for shape in _SHAPES]
@@ -201,7 +203,8 @@ def check_it_starts_as_the_residual_network(subject: Subject) -> None:
     for resnet, stack, inputs in tried:
         stack.layers.load_state_dict(as_delivered(resnet.layers.state_dict(), stack.layers))
         if not always:
-            _without_epsilon(resnet), _without_epsilon(stack)
+            _without_epsilon(resnet)
+            _without_epsilon(stack)
         off = (stack(*inputs) - resnet(*inputs)).abs().max().item()
         claim = "equals_resnet" if always else "equals_resnet_behind_norms"
         assert off < 1e-11, f"{claim} is claimed, but at the start it is off by {off:.1e}"

@@ -99,7 +99,8 @@ def count_stack(
 
 def _ends_normed(architecture: Architecture) -> bool:
     """Whether what the last run closes to is normed already."""
-    return load(architecture.runs[-1].topology)[0].delivers in NORMED
+    topology, options = load(architecture.runs[-1].topology)
+    return topology.delivered(options) in NORMED
 
 
 def _beside(site: Site, mask: Tensor | None, condition: Tensor | None) -> dict[str, Tensor]:

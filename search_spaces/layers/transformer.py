@@ -64,8 +64,8 @@ def build_transformer(architecture: Architecture, style: TransformerStyle, atten
 
 def _layers(block: Architecture, style: TransformerStyle, attend: nn.Module, values: bool) -> list[nn.Module]:
     """The layers of one block of an architecture."""
-    topology = load(block.topology)[0]
-    delivers, norm = topology.delivers, None if style.conditioned else style.norm
+    topology, options = load(block.topology)
+    delivers, norm = topology.delivered(options), None if style.conditioned else style.norm
     biases = style.attention_bias, style.feed_forward_bias
     layers: list[nn.Module] = [
         Attention(
@@ -132,8 +132,8 @@ def _count_block(
     block: Architecture, style: TransformerStyle, tokens: int, attend: Callable[[int, int, int], Count], values: bool
 ) -> Count:
     """One block of an architecture whose blocks are alike."""
-    width, topology = block.width, load(block.topology)[0]
-    delivers = topology.delivers
+    width, (topology, options) = block.width, load(block.topology)
+    delivers = topology.delivered(options)
     layers = count_attention(
         width, block.heads, block.head_dim, style.norm, delivers, bias=style.attention_bias, values=values
     )

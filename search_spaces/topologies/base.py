@@ -108,7 +108,8 @@ class Topology(nn.Module, ABC):
 
     "shared"    one tensor [..., D] for all ports: the layer norms it once and projects it;
     "per-port"  one tensor [..., D] for each port: the layer norms and projects each;
-    "normed"    one tensor [..., D] for all ports, that the layer projects as it is. What `close` returns is normed too;
+    "normed"    one tensor [..., D] for all ports, that the layer projects as it is: normed, or to be read without a
+                norm. So is what `close` returns;
     "heads"     one tensor [..., inner] for each port, normed and in head space: the layer does neither, and its
                 output stays in head space. What `close` returns is normed too.
     """
@@ -135,6 +136,11 @@ class Topology(nn.Module, ABC):
 
     handlers: ClassVar[Handlers] = {}
     """How operators of this topology are counted that `nas cost` does not know; None for those without matrix work."""
+
+    @classmethod
+    def delivered(cls, options: Any) -> Delivery:
+        """What `read` hands layers with these options: `delivers`, but where an option says otherwise."""
+        return cls.delivers
 
     def delivery(self, t: int) -> Delivery:
         """What is delivered to layer t: `delivers`, but where runs of layers are wired differently."""

@@ -48,13 +48,13 @@ class PerBlock(Topology):
         sites = wiring.sites
         if not sites or not sites[0].opens_block:
             raise ValueError("the first layer must open a block.")
-        if options.topology.delivers in NORMED:
-            how = f'delivers "{options.topology.delivers}" and cannot wire whole blocks'
+        self.delivers = options.topology.delivered(options.options)
+        if self.delivers in NORMED:
+            how = f'delivers "{self.delivers}" and cannot wire whole blocks'
             raise ValueError(f"{options.topology.__name__} {how}.")
         self.opens = [site.opens_block for site in sites]
         self.closes = [*self.opens[1:], True]
         self.block = [sum(self.opens[: t + 1]) - 1 for t in range(len(sites))]
-        self.delivers = options.topology.delivers
         self.copies = [len(site.ports) if self.delivers == "per-port" else 1 for site in sites]
         self.inner = options.topology(openings(wiring), options.options)
         self.takes_values = self.inner.takes_values  # type: ignore[misc]  # of this network

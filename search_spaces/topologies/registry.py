@@ -39,7 +39,7 @@ def _refusal_of_run(run: Architecture) -> str | None:
     topology, options = load(run.topology)
     name = Spec.parse(run.topology).name
     different = {block: None for b in range(run.depth) if (block := run.at(b))} if run.blocks else {run: None}
-    if topology.delivers == "heads" and len({block.head_dim for block in different}) > 1:
+    if topology.delivered(options) == "heads" and len({block.head_dim for block in different}) > 1:
         lengths = "/".join(map(str, run.each("head_dim")))
         return f"{name} delivers in head space: all blocks that it wires have one head_dim, got head_dim={lengths}."
     try:

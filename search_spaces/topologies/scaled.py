@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from search_spaces.count import Count
 from search_spaces.errors import UserError
 from search_spaces.spec import Axes
-from search_spaces.topologies.base import Topology, Wiring, total
+from search_spaces.topologies.base import Delivery, Topology, Wiring, total
 
 
 class ScaledBranches(Topology):
@@ -104,14 +104,16 @@ class LayerScale(ScaledBranches):
 
 @dataclass(frozen=True, slots=True)
 class ReZeroOptions:
-    """How many weights there are.
+    """How many weights there are, and beside which norms.
 
     Attributes:
         shared: Whether the layers of a block share one, as in the official transformer; else each has its own, which
             is SkipInit's.
+        norms: Whether layers and the head norm what they read, as under every other topology.
     """
 
     shared: bool = True
+    norms: bool = True
 
 
 @final
@@ -119,16 +121,23 @@ class ReZero(ScaledBranches):
     """ReZero (Bachlechner et al., 2020): x_{t+1} = x_t + a f_t(x_t), a number a for each block, 0 at the start.
 
     Source: Bachlechner et al., "ReZero is All You Need" (2020), equation 3, and the official code. Its transformer has
-    no norms; layers here norm what they read under every topology. `shared=false` is SkipInit's, a number for each
-    branch (De and Smith, 2020).
+    no norms, which is `norms=false`, where layers do not norm themselves (those of goal tasks do): transformers' norm
+    nothing then, nor does what reads x_L. The default has those of the residual network beside it. `shared=false` is
+    SkipInit's, a number for each branch (De and Smith, 2020).
 
     Parameters: `blocks if shared else layers`
     """
 
     Options: ClassVar[type] = ReZeroOptions
 
+    @classmethod
+    def delivered(cls, options: ReZeroOptions) -> Delivery:
+        """x_t, to be read as it is where there are no norms."""
+        return "shared" if options.norms else "normed"
+
     def __init__(self, wiring: Wiring, options: ReZeroOptions) -> None:
         super().__init__()
+        self.delivers = self.delivered(options)
         opens = [not options.shared or site.opens_block for site in wiring.sites]
         self.which = [sum(opens[: t + 1]) - 1 for t in range(len(opens))]
         self.a = nn.ParameterList(nn.Parameter(torch.zeros(())) for _ in range(sum(opens)))

@@ -1,13 +1,17 @@
 """Scaled branches, layer by layer."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
-from torch import nn
+import torch.nn.functional as F
+from torch import Tensor, nn
 
+from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
 from search_spaces.layers.stack import Stack
+from search_spaces.models.decoder import build_decoder, count_decoder
 from search_spaces.topologies.registry import load
 
 Build = Callable[..., Stack]
@@ -25,7 +29,15 @@ def test_layerscale_is_a_gain_of_each_feature(transformer: Build, draw: Callable
     torch.testing.assert_close(stack(tokens, positions), x)
 
 
-@pytest.mark.parametrize(("said", "of_layer"), [("", [0, 0, 1, 1, 2, 2]), ("(shared=false)", [0, 1, 2, 3, 4, 5])])
+@pytest.mark.parametrize(
+    ("said", "of_layer"),
+    [
+        ("", [0, 0, 1, 1, 2, 2]),
+        ("(shared=false)", [0, 1, 2, 3, 4, 5]),
+        ("(norms=false)", [0, 0, 1, 1, 2, 2]),
+        ("(norms=false,shared=false)", [0, 1, 2, 3, 4, 5]),
+    ],
+)
 def test_rezero_is_a_number_of_each_block_or_layer(
     said: str, of_layer: list[int], transformer: Build, draw: Callable[[nn.Module], None]
 ) -> None:
@@ -37,6 +49,36 @@ def test_rezero_is_a_number_of_each_block_or_layer(
     for layer, number in zip(stack.layers, of_layer, strict=True):
         y = y + float(stack.topology.a[number].detach()) * layer(y)
     torch.testing.assert_close(stack(x, torch.zeros_like(x)), y)
+
+
+def test_rezeros_own_transformer_norms_nothing(draw: Callable[[nn.Module], None]) -> None:
+    shape = Architecture(depth=2, width=16, hidden=24, heads=2, head_dim=8, topology="rezero(norms=false)")
+    models = [
+        build_decoder(replace(shape, topology=topology), "gpt2", 11, 7) for topology in ("rezero", shape.topology)
+    ]
+    norms = [[module for module in model.modules() if isinstance(module, nn.LayerNorm)] for model in models]
+    assert [len(each) for each in norms] == [5, 0]
+    for which, model in zip(("rezero", shape.topology), models, strict=True):
+        counted = count_decoder(replace(shape, topology=which), "gpt2", 11, 7)
+        assert counted.params == sum(parameter.numel() for parameter in model.parameters())
+    stack = models[1].stack.double()
+    draw(stack)
+    x = y = torch.randn(2, 7, 16).double()
+    for number, (attention, forward) in enumerate(zip(stack.layers[::2], stack.layers[1::2], strict=True)):
+        a = float(stack.topology.a[number].detach())
+        y = y + a * naive_attention(y, attention)
+        y = y + a * forward.down(F.gelu(forward.up(y), approximate="tanh"))
+    torch.testing.assert_close(stack(x, torch.zeros_like(x)), y)
+
+
+def naive_attention(x: Tensor, layer: nn.Module) -> Tensor:
+    """Causal softmax attention of two heads, position by position."""
+    q, k, v = layer.project.qkv(x).unflatten(-1, (3, 2, 8)).unbind(-3)  # each [B, N, H, K]
+    mixed = torch.zeros_like(q)
+    for n in range(x.shape[1]):
+        scores = torch.einsum("bhk,bmhk->bhm", q[:, n], k[:, : n + 1]) / 8**0.5
+        mixed[:, n] = torch.einsum("bhm,bmhk->bhk", scores.softmax(-1), v[:, : n + 1])
+    return layer.out(mixed.flatten(-2))
 
 
 def test_a_layer_without_tokens_is_a_block_of_its_own(mlp: Build) -> None:
