@@ -53,7 +53,8 @@ CPU_SHAPES = {"cpu": Shape(Architecture(depth=6, width=256, heads=4, head_dim=64
 
 TOPOLOGIES = (
     *(name for name in registry.TOPOLOGIES.names() if name not in ("none", "resnet", "grn-v1", "grn-v2", "grn-v3")),
-    *("grn-v1(k=2)", "grn-v2(k=2)", "grn-v3(k=2)", "dca(k=2)", "attnres(every=4)"),
+    *("grn-v1(k=2)", "grn-v2(k=2)", "grn-v3(k=2)", "dca(k=2)", "attnres(every=4)", "attnres(heads=4)"),
+    *("attnres-delta(gated=false)", "hyper(dynamic=false)", "laurel-rw(rank=16)", "frac(parts=2)"),
 )
 TARGETS = {
     ("grn-v3(k=2)", "d512"): 1.15,

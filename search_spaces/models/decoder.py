@@ -21,6 +21,7 @@ from search_spaces.layers.norm import Norm
 from search_spaces.layers.rotary import Rotary, RotaryAttention
 from search_spaces.layers.stack import Stack
 from search_spaces.layers.transformer import TransformerStyle, build_transformer, count_transformer
+from search_spaces.lecun import draw_by_lecun
 from search_spaces.topologies.base import NORMED
 
 
@@ -164,16 +165,13 @@ def _xavier(model: Decoder) -> None:
 
 
 def _lecun(model: Decoder) -> None:
-    """N(0, 1 / fan-in) everywhere (LeCun et al., "Efficient BackProp", 1998, section 4.6), biases 0.
+    """N(0, 1 / fan-in) everywhere, biases 0, but for a topology's own weights.
 
     What an embedding takes in is one id of many: the fan-in of its table is taken to be the width, as flax has it.
     """
     for table in model.embedding.parameters():
         nn.init.normal_(table, std=table.shape[-1] ** -0.5)
-    for module in _linear_maps(model):
-        nn.init.normal_(module.weight, std=module.in_features**-0.5)
-        if module.bias is not None:
-            nn.init.zeros_(module.bias)
+    draw_by_lecun(_linear_maps(model))
 
 
 def _linear_maps(model: Decoder) -> list[nn.Linear]:

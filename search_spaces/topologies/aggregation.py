@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from search_spaces.count import Count, linear
 from search_spaces.errors import UserError
+from search_spaces.lecun import draw_by_lecun
 from search_spaces.spec import Axes
 from search_spaces.topologies.base import Topology, Wiring, total
 
@@ -24,10 +25,12 @@ class AggregationOptions:
     Attributes:
         every: Blocks of a stage, of which a node joins two: 12 blocks have six nodes at 1, the paper's, and two at 3.
         features: Inside the feed-forward net of a node, F; none is four times the width.
+        initial: How maps are drawn: "xavier", or "lecun" as in Mak and Flanigan's comparison (2025, C.4).
     """
 
     every: int = 1
     features: int | None = None
+    initial: Literal["xavier", "lecun"] = "xavier"
 
     def __post_init__(self) -> None:
         for name, number in (("every", self.every), ("features", self.features)):
@@ -73,7 +76,8 @@ class Aggregation(Topology):
       node those of the layers. Weights are each node's own.
     * In that library the last node's norm is the network's last; here the network's own follows, as under every
       topology.
-    * Maps start by Xavier's rule and biases at 0; maps are weight-decayed, gains and biases are not. No source for it.
+    * Maps start by Xavier's rule (`initial=lecun`: N(0, 1 / fan-in)) and biases at 0; maps are weight-decayed, gains
+      and biases are not. No source for it.
 
     The state is the stream, the stage that the next node will join if it has ended, and the node before it if there is
     one.
@@ -96,6 +100,8 @@ class Aggregation(Topology):
         self.stages = max(self.stage)
         sizes = _sizes(wiring, options.every)
         self.nodes = nn.ModuleList(Node(states, width, options.features or 4 * width) for states in sizes)
+        if options.initial == "lecun":
+            draw_by_lecun(self.modules())
 
     @classmethod
     def count(cls, wiring: Wiring, options: AggregationOptions) -> Count:

@@ -3,6 +3,7 @@
 Shapes: ... = any leading axes, D = width, F = hidden features of the block.
 """
 
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, final
 
 import torch
@@ -12,10 +13,22 @@ from torch import Tensor, nn
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count, linear
 from search_spaces.errors import UserError
-from search_spaces.topologies.base import NoOptions, Topology, Wiring, total
+from search_spaces.lecun import draw_by_lecun
+from search_spaces.topologies.base import Topology, Wiring, total
 
 State = tuple[Tensor, Tensor]
 """Output and cell, each [..., D]."""
+
+
+@dataclass(frozen=True, slots=True)
+class DepthLSTMOptions:
+    """How maps start.
+
+    Attributes:
+        initial: How they are drawn: "xavier", or "lecun" as in Mak and Flanigan's comparison (2025, C.4).
+    """
+
+    initial: Literal["xavier", "lecun"] = "xavier"
 
 
 class Step(nn.Module):
@@ -69,8 +82,8 @@ class DepthLSTM(Topology):
       c_{t+1}. There one norm is over several gates together, here each has its own. What is normed has no bias but the
       norm's.
     * Weights are each step's own: shared by all they would be far fewer than is printed. o_0 is the network's input.
-    * Maps start by Xavier's rule and biases at 0, the forget gate's too; maps are weight-decayed, norms and c_0 are
-      not. No source for it.
+    * Maps start by Xavier's rule (`initial=lecun`: N(0, 1 / fan-in)) and biases at 0, the forget gate's too; maps are
+      weight-decayed, norms and c_0 are not. No source for it.
     * Attention layers norm what they read, as under every topology.
 
     Parameters: `width + sum(6 * width**2 + 6 * width + (2 * width + 2) * f + (f + 1) * width for f in hidden)`
@@ -79,10 +92,11 @@ class DepthLSTM(Topology):
         UserError: A block has more than one layer.
     """
 
+    Options: ClassVar[type] = DepthLSTMOptions
     replaces_feed_forward: ClassVar[bool] = True
     searched: ClassVar[bool] = False
 
-    def __init__(self, wiring: Wiring, options: NoOptions) -> None:
+    def __init__(self, wiring: Wiring, options: DepthLSTMOptions) -> None:
         super().__init__()
         blocks = sum(site.opens_block for site in wiring.sites)
         if blocks < len(wiring.sites):
@@ -93,16 +107,18 @@ class DepthLSTM(Topology):
             )
         self.cell = nn.Parameter(torch.zeros(wiring.width))
         self.steps = nn.ModuleList(Step(wiring.width, hidden) for hidden in wiring.hidden)
+        if options.initial == "lecun":
+            draw_by_lecun(self.modules())
 
     @classmethod
-    def refusal(cls, architecture: Architecture, options: NoOptions) -> str | None:
+    def refusal(cls, architecture: Architecture, options: DepthLSTMOptions) -> str | None:
         """It connects attention layers."""
         if architecture.heads == 0:
             return "depth-lstm connects attention layers, got a network without heads. Take a transformer's task."
         return None
 
     @classmethod
-    def count(cls, wiring: Wiring, options: NoOptions) -> Count:
+    def count(cls, wiring: Wiring, options: DepthLSTMOptions) -> Count:
         """A step for each block, of three products and an addition, and the first cell."""
         return sum((_count_step(wiring.width, hidden) for hidden in wiring.hidden), Count(wiring.width))
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from search_spaces.count import Count, linear
+from search_spaces.lecun import draw_by_lecun
 from search_spaces.spec import Axes
 from search_spaces.topologies.base import Topology, Wiring, total
 
@@ -22,9 +23,11 @@ class HighwayOptions:
 
     Attributes:
         form: "tanh" and "sigmoid" add a gated map to the skip; "highway" has the map in place of part of the skip.
+        initial: How maps are drawn: "normal", or "lecun" as in Mak and Flanigan's comparison (2025, C.4).
     """
 
     form: Form = "tanh"
+    initial: Literal["normal", "lecun"] = "normal"
 
 
 class Gated(nn.Module):
@@ -64,9 +67,9 @@ class Highway(Topology):
 
     * The gates read x_t as it is, not normed: so does the code, both where layers norm what they read and where they
       norm what they leave. Its scripts take the latter, so that there x_t comes normed; here it does not.
-    * W is drawn from N(0, 0.02^2) and b is 0, which is how the code draws all its maps. T is then near 1/2 at the
-      start, where highway networks (Srivastava et al., 2015) have a negative b to begin near the skip. In no form is
-      this the residual network at the start.
+    * W is drawn from N(0, 0.02^2) and b is 0, which is how the code draws all its maps; with `initial=lecun` from
+      N(0, 1 / D). T is then near 1/2 at the start, where highway networks (Srivastava et al., 2015) have a negative b
+      to begin near the skip. In no form is this the residual network at the start.
     * Matrices are weight-decayed as layers' are; the code has no weight decay.
 
     Since what the gates read is not normed, the stream grows with depth: at width 512 and before training to 2 behind
@@ -83,6 +86,8 @@ class Highway(Topology):
         super().__init__()
         self.form: Form = options.form
         self.gates = nn.ModuleList(Gated(wiring.width) for _ in wiring.sites)
+        if options.initial == "lecun":
+            draw_by_lecun(self.modules())
 
     @classmethod
     def count(cls, wiring: Wiring, options: HighwayOptions) -> Count:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count, linear
 from search_spaces.errors import UserError
+from search_spaces.lecun import draw_by_lecun
 from search_spaces.spec import Axes
 from search_spaces.topologies.base import Delivery, Topology, Wiring, total
 
@@ -143,8 +144,7 @@ class RMT(Topology):
         self.unembed = Load(1, rank, keys)
         self.norms = nn.ModuleList(MatrixNorm(keys, values, options.norm) for _ in range(layers + 1))
         if options.initial == "lecun":
-            for module in (*self.embed, *self.loads, *self.stores, self.unembed):
-                nn.init.normal_(module.keys.weight, std=module.keys.in_features**-0.5)
+            draw_by_lecun(self.modules())
 
     @classmethod
     def refusal(cls, architecture: Architecture, options: RMTOptions) -> str | None:

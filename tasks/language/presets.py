@@ -177,6 +177,14 @@ _RMT_VARIANTS = replace(_RMT, initial="lecun", source="residual matrix transform
 _RMT_VARIANT_BASES: Bases = {
     "variants-transformer": _RMT_TABLES["transformer-160m"][2],
     "variants-rmt": replace(_RMT_TABLES["rmt-134m"][2], topology="rmt(keys=32,initial=lecun)"),
+    **{
+        f"variants-{name}": replace(_RMT_TABLES["transformer-160m"][2], topology=topology)
+        for name, topology in (
+            ("highway", "highway(form=highway,initial=lecun)"),
+            ("depth-lstm", "depth-lstm(initial=lecun)"),
+            ("aggregation", "aggregation(features=128,initial=lecun)"),
+        )
+    },
 }
 RMT_CONTEXT = 512
 OPENWEBTEXT: Recipes = {

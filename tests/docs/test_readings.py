@@ -43,7 +43,8 @@ def test_every_setting_is_one_of_its_tasks_recipes() -> None:
 
 
 def test_presets_and_tasks_on_it_are_there() -> None:
-    for preset in ("variants-transformer", "variants-rmt"):
+    for variant in ("transformer", "rmt", "highway", "depth-lstm", "aggregation"):
+        preset = f"variants-{variant}"
         assert f"`{preset}`" in PAGE
         assert preset in load_task("openwebtext-lm").presets
     for preset in ("ancre-60m-galore", "ancre-1b-galore"):

@@ -48,14 +48,16 @@ def test_a_style_draws_otherwise() -> None:
 
 
 def test_a_preset_of_the_comparison_of_variants_draws_all_of_it_so() -> None:
+    """With as many parameters as table 10 has."""
     task = load_task("openwebtext-lm")
-    for name, millions in (("variants-transformer", 163), ("variants-rmt", 134)):  # table 10 says 163M and 134M
+    millions_printed = {"transformer": 163, "rmt": 134, "highway": 191, "depth-lstm": 233, "aggregation": 165}
+    for variant, millions in millions_printed.items():
+        name = f"variants-{variant}"
         base, recipe = task.bases[name], task.presets[name]
         assert round(task.closed_form(base).params / 1e6) == millions
         assert (recipe.lr, recipe.steps, recipe.batch, recipe.initial) == (1e-2, 5000, 64, "lecun")
-    small = replace(SHAPE, topology=task.bases["variants-rmt"].topology)
-    torch.manual_seed(0)
-    assert_lecun(task.training_form(small, task.presets["variants-rmt"]))
+        torch.manual_seed(0)
+        assert_lecun(task.training_form(replace(SHAPE, topology=base.topology), recipe))
 
 
 def test_the_officials_decoder_has_no_positions_and_hears_distances() -> None:

@@ -1,5 +1,6 @@
 """What weight decay leaves alone."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -11,6 +12,22 @@ from search_spaces.topologies.decay import split_by_decay
 from search_spaces.topologies.registry import TOPOLOGIES
 
 Build = Callable[..., Stack]
+
+DECAYED = {
+    "aggregation": {"nodes.up", "nodes.down"},
+    "depth-lstm": {"steps.gates", "steps.up", "steps.down"},
+    "frac": {"connections.dynamic.project"},
+    "highway": {"gates.gate", "gates.value"},
+    "hyper": {"connections.dynamic.project"},
+    "laurel": {"maps.up", "maps.down"},
+    "mhc": {"connections.map"},
+    "muddformer": {"weights.first", "weights.second"},
+    "rmt": {"embed.keys", "loads.keys", "stores.keys", "unembed.keys"},
+}
+"""Topologies with linear maps, which are decayed as layers' are; all else is mixing weights, gains and biases."""
+
+OTHERS = ("laurel(reach=2)", "value-residual(learned=true)", "attnres-delta(gated=false)")
+"""Whose mixing weights their defaults do not have."""
 
 
 def decayed(model: nn.Module, *without: str) -> set[str]:
@@ -25,9 +42,11 @@ def test_every_parameter_is_in_one_half(topology: str, transformer: Build) -> No
     assert sorted(halves) == sorted(id(parameter) for parameter in stack.parameters())
 
 
-@pytest.mark.parametrize("topology", ["grn-v1", "grn-v2", "grn-v3", "dca", "ancre", "denseformer"])
-def test_mixing_weights_are_left_alone_whatever_their_shape(topology: str, transformer: Build) -> None:
-    assert not [name for name in decayed(transformer(topology)) if name.startswith("topology.")]
+@pytest.mark.parametrize("topology", [*TOPOLOGIES.names(), *OTHERS])
+def test_maps_of_a_topology_are_decayed_and_its_mixing_weights_are_not(topology: str, transformer: Build) -> None:
+    found = {re.sub(r"\.\d+\.", ".", name) for name in decayed(transformer(topology)) if name.startswith("topology.")}
+    expected = DECAYED.get(topology.partition("(")[0], set())
+    assert found == {f"topology.{name}.weight" for name in expected}
 
 
 def test_layers_matrices_are_decayed_and_their_biases_and_gains_are_not(transformer: Build) -> None:
@@ -35,19 +54,6 @@ def test_layers_matrices_are_decayed_and_their_biases_and_gains_are_not(transfor
     matrices = {name for name, parameter in stack.named_parameters() if parameter.ndim == 2}
     assert decayed(stack) == matrices
     assert len(matrices) < len(list(stack.parameters()))
-
-
-def test_keys_of_a_residual_matrix_are_decayed_and_its_gains_are_not(transformer: Build) -> None:
-    stack = transformer("rmt")
-    wiring = {name for name, _ in stack.named_parameters() if name.startswith("topology.")}
-    assert {name for name in decayed(stack) if name in wiring} == {
-        name for name in wiring if name.endswith("keys.weight")
-    }
-
-
-def test_of_hyper_connections_the_dynamic_map_alone_is_decayed(transformer: Build) -> None:
-    wiring = {name for name in decayed(transformer("hyper", depth=1)) if name.startswith("topology.")}
-    assert wiring == {f"topology.connections.{t}.dynamic.project.weight" for t in range(2)}
 
 
 def test_what_is_named_is_left_alone_with_all_that_is_in_it(transformer: Build) -> None:
