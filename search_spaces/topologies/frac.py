@@ -92,7 +92,7 @@ class FracConnections(Topology):
     """
 
     Options: ClassVar[type] = FracOptions
-    axes: ClassVar[Axes] = {"parts": (2, 4)}
+    axes: ClassVar[Axes] = {"parts": (2, 4), "dynamic": (True, False)}
     searched: ClassVar[bool] = False
 
     @classmethod

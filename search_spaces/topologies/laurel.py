@@ -146,7 +146,7 @@ class Laurel(Topology):
     """
 
     Options: ClassVar[type] = ReachOptions
-    axes: ClassVar[Axes] = {"reach": (1, 3)}
+    axes: ClassVar[Axes] = {"rank": (4, 16), "reach": (1, 3)}
     searched: ClassVar[bool] = False
 
     @classmethod

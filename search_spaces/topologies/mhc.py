@@ -183,7 +183,7 @@ class ManifoldHyperConnections(Topology):
     """
 
     Options: ClassVar[type] = ManifoldOptions
-    axes: ClassVar[Axes] = {"streams": (2, 4)}
+    axes: ClassVar[Axes] = {"streams": (2, 4), "mixing": ("sinkhorn", "permutations"), "dynamic": (True, False)}
     searched: ClassVar[bool] = False
 
     def __init__(self, wiring: Wiring, options: ManifoldOptions) -> None:

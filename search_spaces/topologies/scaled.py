@@ -129,6 +129,7 @@ class ReZero(ScaledBranches):
     """
 
     Options: ClassVar[type] = ReZeroOptions
+    axes: ClassVar[Axes] = {"shared": (True, False)}
 
     @classmethod
     def delivered(cls, options: ReZeroOptions) -> Delivery:
