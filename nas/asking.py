@@ -12,9 +12,10 @@ from search_spaces.architecture import Architecture
 from search_spaces.catalog import space_named
 from search_spaces.errors import UserError, unknown
 from search_spaces.parsing import parse_architecture, parse_axes
+from search_spaces.runs import topologies_of
 from search_spaces.space import SearchSpace
-from search_spaces.spec import Scalar, split_top_level
-from search_spaces.topologies.registry import refusal
+from search_spaces.spec import Scalar, Spec, split_top_level
+from search_spaces.topologies.registry import refusal, texts_that_wire
 from tasks.base import Task
 from tasks.settings import values_of
 
@@ -39,8 +40,16 @@ def architecture_of(task: Task, preset: str, arch: str, topology: str | None = N
     architecture = parse_architecture(arch, task.base_for(preset))
     reason = refusal(architecture)
     if reason is not None:
-        raise UserError(reason)
+        raise UserError(reason + _what_can(architecture))
     return architecture
+
+
+def _what_can(architecture: Architecture) -> str:
+    """What else wires the architecture, where its topology does with no options that are usual."""
+    can = texts_that_wire(architecture)
+    if can.keys() & {Spec.parse(text).name for text in topologies_of(architecture.topology)}:
+        return ""
+    return f" Others wire this network, for example {', '.join(texts[0] for texts in can.values())}."
 
 
 def space_of(task: Task, name: str, arch: str, preset: str, axes: Iterable[str] = ()) -> SearchSpace:

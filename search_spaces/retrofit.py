@@ -7,7 +7,6 @@ values their own inputs, each takes a copy of the norm, and its part of the proj
 """
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,10 +18,9 @@ from search_spaces.errors import UserError
 from search_spaces.layers.attention import PortProjection, split_ports
 from search_spaces.layers.stack import Stack, site_of
 from search_spaces.runs import topologies_of
-from search_spaces.spec import Spec
 from search_spaces.topologies import registry
 from search_spaces.topologies.base import Topology
-from search_spaces.topologies.registry import TOPOLOGIES, load
+from search_spaces.topologies.registry import load
 
 Build = Callable[[Architecture], nn.Module]
 
@@ -71,12 +69,8 @@ def refusal(architecture: Architecture, topology: str) -> str | None:
 def _starting_as_resnet(architecture: Architecture) -> list[str]:
     """Of each topology that can wire it the first text, of its defaults and then its axes, that starts as that one."""
     found = []
-    for name in TOPOLOGIES.names():
-        with suppress(UserError):  # one that cannot be loaded
-            axes = load(name)[0].axes
-            texts = [name, *(str(Spec(name, {axis: value})) for axis, values in axes.items() for value in values)]
-            can = [text for text in texts if registry.refusal(replace(architecture, topology=text)) is None]
-            found += [text for text in can for kind, options in [load(text)] if kind.equals_resnet(options)][:1]
+    for texts in registry.texts_that_wire(architecture).values():
+        found += [text for text in texts if _starts_as_resnet(text)][:1]
     return [text for text in found if text != architecture.topology]
 
 

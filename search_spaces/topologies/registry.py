@@ -3,6 +3,7 @@
 import inspect
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
 from functools import lru_cache
 from types import NoneType
@@ -32,6 +33,17 @@ def load(text: str) -> "tuple[type[Topology], Any]":
 def refusal(architecture: Architecture) -> str | None:
     """Why this architecture's topology cannot wire it, or None where it can. Raises UserError as `load` does."""
     return next((reason for run in architecture.runs if (reason := _refusal_of_run(run)) is not None), None)
+
+
+def texts_that_wire(architecture: Architecture) -> dict[str, list[str]]:
+    """Every topology that can wire the architecture -> with which options: its defaults, and values of its axes."""
+    found = {}
+    for name in TOPOLOGIES.names():
+        with suppress(UserError):  # one that cannot be loaded
+            axes = load(name)[0].axes
+            texts = [name, *(str(Spec(name, {axis: value})) for axis, values in axes.items() for value in values)]
+            found[name] = [text for text in texts if refusal(replace(architecture, topology=text)) is None]
+    return {name: texts for name, texts in found.items() if texts}
 
 
 def _refusal_of_run(run: Architecture) -> str | None:

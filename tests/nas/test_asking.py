@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 import nas
-from nas.asking import space_of
+from nas.asking import architecture_of, space_of
 from nas.jobs import fresh_task, recipe_of
 from search_spaces.errors import UserError
+from tasks.load import load_task
 from toy_searches import Search, rows
 
 
@@ -103,3 +104,19 @@ def test_optimisers_with_their_options_are_an_axis() -> None:
         space_of(task, "depth-heads", "", "smoke", ("recipe.optimizer=muon,adamw,muon(momentum=0.95)",))
     with pytest.raises(UserError, match="rank must be at least 1, got 0"):
         space_of(task, "depth-heads", "", "smoke", ("recipe.optimizer=adamw,galore(rank=0)",))
+
+
+def test_who_asks_for_a_wiring_that_a_network_cannot_have_is_told_which_can() -> None:
+    task = load_task("goal-point-maze")
+    with pytest.raises(UserError, match="needs? attention") as refused:
+        architecture_of(task, "proxy", "", "svformer")
+    can = str(refused.value).partition(" for example ")[2].rstrip(".").split(", ")
+    assert {"resnet", "dca", "mhc"} <= set(can)
+    assert not {"svformer", "value-residual", "depth-lstm", "rmt"} & set(can)
+    for topology in can:
+        architecture_of(task, "proxy", "", topology)
+
+
+def test_other_wirings_are_no_remedy_where_another_option_is() -> None:
+    with pytest.raises(UserError, match=r"got parts=3 and width=64\. Take parts=2\.$"):
+        architecture_of(load_task("goal-point-maze"), "proxy", "", "frac(parts=3)")
