@@ -108,7 +108,7 @@ def test_optimisers_with_their_options_are_an_axis() -> None:
 
 def test_who_asks_for_a_wiring_that_a_network_cannot_have_is_told_which_can() -> None:
     task = load_task("goal-point-maze")
-    with pytest.raises(UserError, match="needs? attention") as refused:
+    with pytest.raises(UserError, match=r"needs? attention") as refused:
         architecture_of(task, "proxy", "", "svformer")
     can = str(refused.value).partition(" for example ")[2].rstrip(".").split(", ")
     assert {"resnet", "dca", "mhc"} <= set(can)
