@@ -40,14 +40,14 @@ def architecture_of(task: Task, preset: str, arch: str, topology: str | None = N
     architecture = parse_architecture(arch, task.base_for(preset))
     reason = refusal(architecture)
     if reason is not None:
-        raise UserError(reason + _what_can(architecture))
+        raise UserError(reason if topology is None else reason + _others(architecture))
     return architecture
 
 
-def _what_can(architecture: Architecture) -> str:
-    """What else wires the architecture, where its topology does with no options that are usual."""
+def _others(architecture: Architecture) -> str:
+    """Which other topologies wire it; nothing where its own do with other options that spaces search."""
     can = texts_that_wire(architecture)
-    if can.keys() & {Spec.parse(text).name for text in topologies_of(architecture.topology)}:
+    if {Spec.parse(text).name for text in topologies_of(architecture.topology)} <= can.keys():
         return ""
     return f" Others wire this network, for example {', '.join(texts[0] for texts in can.values())}."
 

@@ -22,7 +22,7 @@ from results.intervals import interval
 from results.row import Direction, Row
 from search_spaces.architecture import Architecture
 from search_spaces.errors import Notice, UserError
-from search_spaces.topologies.registry import TOPOLOGIES
+from search_spaces.topologies.registry import TOPOLOGIES, refusal
 from tasks.base import Metric, Task
 
 if TYPE_CHECKING:
@@ -108,14 +108,17 @@ def candidates(
 def _wired(task: Task, preset: str, arch: str, topology: str | None) -> list[Architecture]:
     if topology != ALL_TOPOLOGIES:
         return [architecture_of(task, preset, arch, topology)]
-    found = []
-    for name in sorted(TOPOLOGIES.names(), key=lambda name: (name != "resnet", name)):
+    found = [architecture_of(task, preset, arch, "resnet")]
+    for name in sorted({*TOPOLOGIES.names()} - {"resnet"}):
         try:
-            found.append(architecture_of(task, preset, arch, name))
-        except UserError as error:
-            warnings.warn(f"{name} is left out: {error}", Notice, 2)
-    if not found:
-        raise UserError(f"no topology can wire {arch or 'this network'}.")
+            wired = found[0].changed({"topology": name})
+            reason = refusal(wired)
+        except UserError as error:  # one that cannot be loaded
+            reason = str(error)
+        if reason is None:
+            found.append(wired)
+        else:
+            warnings.warn(f"{name} is left out: {reason}", Notice, 2)
     return found
 
 

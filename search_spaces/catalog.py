@@ -54,7 +54,8 @@ def per_block(base: Architecture) -> SearchSpace:
             axes[f"{field}:{number}"] = _scaled(getattr(block, field), factors)
     groups = max(n for n in range(1, 5) if base.depth % n == 0 and (n == 1 or base.depth >= 2 * n))
     starts = [block.topology for block in blocks[:: base.depth // groups]]
-    names = [name for name in _searched(base) if load(name)[0].delivers != "heads"]
+    wirings = {name: load(name) for name in _searched(base)}
+    names = [name for name, (topology, options) in wirings.items() if topology.delivered(options) != "heads"]
     for number, start in enumerate(starts, 1):
         axes[f"topology:{number}"] = tuple(dict.fromkeys((*names, start)))
     return SearchSpace("per-block", base.changed({"topology": "/".join(starts)}), axes)

@@ -38,8 +38,10 @@ def retrofit(weights: Mapping[str, Tensor], architecture: Architecture, topology
         raise UserError(refused)
     model = build(replace(architecture, topology=topology))
     if not _starts_as_resnet(topology) and not _layers_norm(model):
-        rule = f"{topology!r} starts as the residual network only where layers norm what they read, which these do not"
-        raise UserError(f"{rule}. Others do without, for example {', '.join(_starting_as_resnet(architecture))}.")
+        rule = (
+            f"{topology!r} starts as the residual network only where all layers norm what they read, as their sites say"
+        )
+        raise UserError(f"{rule}.{_others(architecture)}")
     load_weights(model, {**_of_topologies(model), **as_delivered(weights, model)}, "the checkpoint")
     return model
 
@@ -62,16 +64,16 @@ def refusal(architecture: Architecture, topology: str) -> str | None:
         return f"{topology!r} reads and writes in head space: its layers have no projections to take the weights of."
     if not all(kind.equals_resnet_behind_norms(options) for kind, options in wirings):
         rule = f"{topology!r} does not start as the residual network, whatever weights its layers have"
-        return f"{rule}. Others do, for example {', '.join(_starting_as_resnet(architecture))}."
+        return f"{rule}.{_others(architecture)}"
     return None
 
 
-def _starting_as_resnet(architecture: Architecture) -> list[str]:
-    """Of each topology that can wire it the first text, of its defaults and then its axes, that starts as that one."""
+def _others(architecture: Architecture) -> str:
+    """Of each topology that can wire it the first text, of its defaults and then its axes, that starts as this one."""
     found = []
     for texts in registry.texts_that_wire(architecture).values():
-        found += [text for text in texts if _starts_as_resnet(text)][:1]
-    return [text for text in found if text != architecture.topology]
+        found += [text for text in texts if text != architecture.topology and _starts_as_resnet(text)][:1]
+    return f" Others do on any, for example {', '.join(found)}." if found else ""
 
 
 def _starts_as_resnet(topology: str) -> bool:
@@ -82,7 +84,7 @@ def _starts_as_resnet(topology: str) -> bool:
 def _layers_norm(model: nn.Module) -> bool:
     """Whether all layers norm what they read."""
     stacks = [module for module in model.modules() if isinstance(module, Stack)]
-    return all(site_of(layer).normed for stack in stacks for layer in stack.layers)
+    return bool(stacks) and all(site_of(layer).normed for stack in stacks for layer in stack.layers)
 
 
 def _of_topologies(model: nn.Module) -> dict[str, Tensor]:

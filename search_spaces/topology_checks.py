@@ -101,8 +101,12 @@ def check_a_refusal_says_why(subject: Subject) -> None:
 
 def check_features_keep_their_shape(subject: Subject) -> None:
     """Tokens [B, N, D] keep their shape at any depth and whatever the heads, and so does [B, D] where not refused."""
+    delivered = subject.kind.delivered(subject.options)
     for shape in _SHAPES:
-        features = transformer(*subject.wired, *shape)(*embeddings())
+        stack = transformer(*subject.wired, *shape)
+        got = stack.topology.delivery(0)
+        assert got == delivered, f"it must deliver what `delivered` says, {delivered!r}, got {got!r}"
+        features = stack(*embeddings())
         assert features.shape == (2, TOKENS, WIDTH), f"{_said(shape)}: must be (2, 5, 16), got {tuple(features.shape)}"
         assert features.isfinite().all(), f"{_said(shape)}: features must be finite"
     for depth in () if subject.heads_needed else (1, 3):

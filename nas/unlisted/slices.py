@@ -165,8 +165,8 @@ class _Layout:
         shared = set.intersection(*(set(self._values("head_dim", block)) for block in blocks))
         found: dict[tuple[str, int | None, frozenset[tuple[int, ...]]], list[str]] = {}
         for text in map(str, topologies):
-            topology = load(text)[0]
-            in_head_space = topology.delivers == "heads"
+            topology, options = load(text)
+            in_head_space = topology.delivered(options) == "heads"
             # Under these a block's heads or hidden features cost what they cost under no other.
             by_itself = text if in_head_space or topology.replaces_feed_forward else ""
             refused = self._refused(text, blocks)

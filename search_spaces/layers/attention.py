@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from search_spaces.count import Count, linear
 from search_spaces.joined_maps import JoinedMaps
 from search_spaces.layers.norm import Norm
-from search_spaces.topologies.base import Delivery, Site
+from search_spaces.topologies.base import AS_IT_IS, Delivery, Site
 
 
 class SoftmaxAttention(nn.Module):
@@ -111,11 +111,11 @@ class Attention(nn.Module):
         super().__init__()
         inner = heads * head_dim
         self.heads = heads
-        self.site = Site(("q", "k", "v"), inner, opens_block=True, normed=norm is not None)
+        self.site = Site(("q", "k", "v"), inner, opens_block=True, normed=norm is not None and delivers not in AS_IT_IS)
         self.attend = attend
         self.project: nn.Module
         match delivers:
-            case "shared" | "normed":
+            case "shared" | "bare" | "normed":
                 self.project = SharedProjection(width, inner, norm if delivers == "shared" else None, bias, values)
             case "per-port":
                 self.project = PortProjection(width, inner, norm, bias)
@@ -146,5 +146,5 @@ def count_attention(
     if delivers == "heads":
         return Count()
     inner = heads * head_dim
-    norms = Count(params=norm.params(width) * {"shared": 1, "per-port": 3, "normed": 0}[delivers])
+    norms = Count(params=norm.params(width) * {"shared": 1, "per-port": 3, "bare": 0, "normed": 0}[delivers])
     return norms + linear(width, (3 if values else 2) * inner, bias=bias) + linear(inner, width, bias=bias)

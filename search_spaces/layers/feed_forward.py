@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from search_spaces.count import Count, linear
 from search_spaces.joined_maps import JoinedMaps
 from search_spaces.layers.norm import Norm
-from search_spaces.topologies.base import NORMED, Delivery, Site
+from search_spaces.topologies.base import AS_IT_IS, Delivery, Site
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ GEGLU = Activation(_geglu, maps=2, activated=1)
 
 
 class FeedForward(nn.Module):
-    """down(activation(up(norm(x)))), the second layer of its block. Inputs may come normed already (NORMED).
+    """down(activation(up(norm(x)))), the second layer of its block. Inputs may be taken as they come (AS_IT_IS).
 
     Without a norm it takes inputs as they are.
     """
@@ -69,8 +69,8 @@ class FeedForward(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.site = Site(("x",), width, opens_block=False, normed=norm is not None)
-        self.norm = nn.Identity() if norm is None or delivers in NORMED else norm.build(width)
+        self.site = Site(("x",), width, opens_block=False, normed=norm is not None and delivers not in AS_IT_IS)
+        self.norm = nn.Identity() if norm is None or delivers in AS_IT_IS else norm.build(width)
         carrying = slice(activation.activated * hidden, (activation.activated + 1) * hidden)
         self.up = JoinedMaps(width, activation.maps * hidden, bias=bias, carrying=carrying)
         self.activation = activation.function
@@ -87,5 +87,5 @@ def count_feed_forward(
     width: int, hidden: int, activation: Activation, norm: Norm, delivers: Delivery, *, bias: bool
 ) -> Count:
     """Closed form of a FeedForward layer at one position."""
-    norms = Count(params=0 if delivers in NORMED else norm.params(width))
+    norms = Count(params=0 if delivers in AS_IT_IS else norm.params(width))
     return norms + linear(width, activation.maps * hidden, bias=bias) + linear(hidden, width, bias=bias)

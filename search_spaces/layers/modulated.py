@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from search_spaces.count import Count, linear
 from search_spaces.layers.norm import Norm
-from search_spaces.topologies.base import NORMED, Delivery
+from search_spaces.topologies.base import AS_IT_IS, Delivery
 
 BARE = Norm("layer-bare", 1e-6)
 """What stands before a modulated layer: its scale and shift are the condition's."""
@@ -52,9 +52,9 @@ class Modulated(nn.Module):
 
     def __init__(self, layer: Any, width: int, delivers: Delivery) -> None:
         super().__init__()
-        self.site = replace(layer.site, conditioned=True, normed=True)
+        self.site = replace(layer.site, conditioned=True, normed=delivers not in AS_IT_IS)
         features = _features(layer.site.inner, width, delivers)
-        self.norm = nn.Identity() if delivers in NORMED else BARE.build(features)
+        self.norm = nn.Identity() if delivers in AS_IT_IS else BARE.build(features)
         self.modulation, self.gate = Modulation(width, 2, features), Modulation(width, 1, features)
         self.layer = layer
 

@@ -31,10 +31,13 @@ from search_spaces.architecture import Architecture
 from search_spaces.count import Count, Handlers
 from search_spaces.spec import Axes
 
-Delivery = Literal["shared", "per-port", "heads", "normed"]
+Delivery = Literal["shared", "per-port", "bare", "normed", "heads"]
 
 NORMED: frozenset[Delivery] = frozenset({"heads", "normed"})
-"""What layers take without a norm of their own; what `close` returns is normed too."""
+"""What a topology norms itself, and what `close` returns."""
+
+AS_IT_IS: frozenset[Delivery] = NORMED | {"bare"}
+"""What layers take without a norm of their own, and the head what `close` returns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,7 @@ class Site:
         inner: Features of each input, and of the output, in head space: heads * head_dim for attention, D else.
         opens_block: Whether the layer is the first of its block (attention is, its feed-forward layer is not).
         conditioned: Whether the layer takes a `condition` beside its inputs; topologies leave that alone.
-        normed: Whether the layer norms what it reads before all else, so that a factor of it changes nothing.
+        normed: Whether the layer norms what it reads before all else: a factor of that changes nothing then.
     """
 
     ports: tuple[str, ...]
@@ -108,8 +111,8 @@ class Topology(nn.Module, ABC):
 
     "shared"    one tensor [..., D] for all ports: the layer norms it once and projects it;
     "per-port"  one tensor [..., D] for each port: the layer norms and projects each;
-    "normed"    one tensor [..., D] for all ports, that the layer projects as it is: normed, or to be read without a
-                norm. So is what `close` returns;
+    "bare"      one tensor [..., D] for all ports, that the layer projects as it is, and the head too: nothing is normed;
+    "normed"    the same, normed by the topology. What `close` returns is normed too;
     "heads"     one tensor [..., inner] for each port, normed and in head space: the layer does neither, and its
                 output stays in head space. What `close` returns is normed too.
     """
@@ -139,7 +142,10 @@ class Topology(nn.Module, ABC):
 
     @classmethod
     def delivered(cls, options: Any) -> Delivery:
-        """What `read` hands layers with these options: `delivers`, but where an option says otherwise."""
+        """What `read` hands layers with these options: `delivers`, but where an option says otherwise.
+
+        A network's topology has it as its own `delivers`.
+        """
         return cls.delivers
 
     def delivery(self, t: int) -> Delivery:

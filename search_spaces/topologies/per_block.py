@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal, final
 from torch import Tensor, nn
 
 from search_spaces.count import Count
-from search_spaces.topologies.base import NORMED, Topology, Wiring
+from search_spaces.topologies.base import AS_IT_IS, Topology, Wiring
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class PerBlock(Topology):
         if not sites or not sites[0].opens_block:
             raise ValueError("the first layer must open a block.")
         self.delivers = options.topology.delivered(options.options)
-        if self.delivers in NORMED:
+        if self.delivers in AS_IT_IS:
             how = f'delivers "{self.delivers}" and cannot wire whole blocks'
             raise ValueError(f"{options.topology.__name__} {how}.")
         self.opens = [site.opens_block for site in sites]

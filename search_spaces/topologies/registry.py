@@ -39,8 +39,10 @@ def texts_that_wire(architecture: Architecture) -> dict[str, list[str]]:
     """Every topology that can wire the architecture -> with which options: its defaults, and values of its axes."""
     found = {}
     for name in TOPOLOGIES.names():
-        with suppress(UserError):  # one that cannot be loaded
-            axes = load(name)[0].axes
+        with suppress(UserError):  # one that cannot be loaded, or says wrongly what its axes are
+            topology = load(name)[0]
+            check_axes(topology, name)
+            axes = topology.axes
             texts = [name, *(str(Spec(name, {axis: value})) for axis, values in axes.items() for value in values)]
             found[name] = [text for text in texts if refusal(replace(architecture, topology=text)) is None]
     return {name: texts for name, texts in found.items() if texts}

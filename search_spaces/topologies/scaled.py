@@ -109,7 +109,7 @@ class ReZeroOptions:
     Attributes:
         shared: Whether the layers of a block share one, as in the official transformer; else each has its own, which
             is SkipInit's.
-        norms: Whether layers and the head norm what they read, as under every other topology.
+        norms: Whether layers and the head norm what they read, as the residual network's do.
     """
 
     shared: bool = True
@@ -121,9 +121,9 @@ class ReZero(ScaledBranches):
     """ReZero (Bachlechner et al., 2020): x_{t+1} = x_t + a f_t(x_t), a number a for each block, 0 at the start.
 
     Source: Bachlechner et al., "ReZero is All You Need" (2020), equation 3, and the official code. Its transformer has
-    no norms, which is `norms=false`, where layers do not norm themselves (those of goal tasks do): transformers' norm
-    nothing then, nor does what reads x_L. The default has those of the residual network beside it. `shared=false` is
-    SkipInit's, a number for each branch (De and Smith, 2020).
+    no norms, which is `norms=false`: a transformer's layers norm nothing then, nor does what reads x_L. Layers that
+    bring norms of their own (those of goal tasks) keep them. By default there are those of the residual network.
+    `shared=false` is SkipInit's, a number for each branch (De and Smith, 2020).
 
     Parameters: `blocks if shared else layers`
     """
@@ -134,7 +134,7 @@ class ReZero(ScaledBranches):
     @classmethod
     def delivered(cls, options: ReZeroOptions) -> Delivery:
         """x_t, to be read as it is where there are no norms."""
-        return "shared" if options.norms else "normed"
+        return "shared" if options.norms else "bare"
 
     def __init__(self, wiring: Wiring, options: ReZeroOptions) -> None:
         super().__init__()

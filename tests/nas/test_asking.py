@@ -106,10 +106,11 @@ def test_optimisers_with_their_options_are_an_axis() -> None:
         space_of(task, "depth-heads", "", "smoke", ("recipe.optimizer=adamw,galore(rank=0)",))
 
 
-def test_who_asks_for_a_wiring_that_a_network_cannot_have_is_told_which_can() -> None:
+@pytest.mark.parametrize("asked", ["svformer", "resnet/svformer", "svformer/resnet", "resnet[:1]+svformer[1:]"])
+def test_who_asks_for_a_wiring_that_a_network_cannot_have_is_told_which_can(asked: str) -> None:
     task = load_task("goal-point-maze")
     with pytest.raises(UserError, match=r"needs? attention") as refused:
-        architecture_of(task, "proxy", "", "svformer")
+        architecture_of(task, "proxy", "", asked)
     can = str(refused.value).partition(" for example ")[2].rstrip(".").split(", ")
     assert {"resnet", "dca", "mhc"} <= set(can)
     assert not {"svformer", "value-residual", "depth-lstm", "rmt"} & set(can)

@@ -18,6 +18,7 @@ from search_spaces.models.vit import build_vit
 from search_spaces.retrofit import refusal, retrofit, retrofit_checkpoint
 from search_spaces.topologies.base import Site
 from search_spaces.topologies.registry import TOPOLOGIES, load
+from tasks.load import load_task
 
 RESNET = Architecture(depth=4, width=24, heads=4, head_dim=8, hidden=20)
 CASES = [
@@ -132,7 +133,9 @@ def test_a_retrofitted_network_trains_what_its_topology_adds(topology: str) -> N
 
 @pytest.mark.parametrize(("topology", "model"), UNNORMED)
 def test_what_starts_as_one_behind_norms_alone_is_refused_where_layers_have_none(topology: str, model: str) -> None:
-    with pytest.raises(UserError, match=r"only where layers norm what they read, which these do not. Others .* dca,"):
+    with pytest.raises(
+        UserError, match=r"only where all layers norm .*, as their sites say\. Others do on any, .* dca,"
+    ):
         retrofit(weights_of(trained(model)), RESNET, topology, BUILD[model])
 
 
@@ -194,3 +197,12 @@ def test_a_checkpoint_is_retrofitted_from_folder_to_folder(tmp_path: Path) -> No
     load_weights(after, read_weights(tmp_path / "dca"), "it")
     with torch.no_grad():
         torch.testing.assert_close(after(example("gpt2")), before(example("gpt2")), rtol=0, atol=1e-5)
+
+
+def test_layers_of_ones_own_norm_what_they_read_where_their_sites_say_so() -> None:
+    task = load_task(f"{Path(__file__).parents[1] / 'tasks' / 'moons.py'}:Moons")
+    torch.manual_seed(0)
+    before = task.build(task.base)
+    after = retrofit(weights_of(before), task.base, "mhc", task.build)
+    points = torch.randn(3, 2)
+    torch.testing.assert_close(after(points), before(points), rtol=1e-4, atol=1e-4)  # norms have an epsilon

@@ -14,7 +14,7 @@ from search_spaces.count import Count, Handlers
 from search_spaces.errors import UserError
 from search_spaces.spec import Axes
 from search_spaces.testing import check_topology
-from search_spaces.topologies.base import Wiring
+from search_spaces.topologies.base import Delivery, Wiring
 from search_spaces.topologies.chain import Chain
 from search_spaces.topology_checks import CONTRACT
 
@@ -128,6 +128,26 @@ class Late(Gated):
         return state + 0.5 * self.w[t] * y
 
 
+class Behind(Late):
+    """Claims to do so behind norms."""
+
+    @classmethod
+    def equals_resnet(cls, options: Any) -> bool:
+        return False
+
+    @classmethod
+    def equals_resnet_behind_norms(cls, options: Any) -> bool:
+        return True
+
+
+class Otherwise(Gated):
+    """Delivers otherwise than its class says."""
+
+    @classmethod
+    def delivered(cls, options: Any) -> Delivery:
+        return "bare"
+
+
 class Fragile(Gated):
     """Loses its numbers where they are coarse."""
 
@@ -200,6 +220,8 @@ class Breaking(Gated):
         (Twofold, "computed twice, its mixing gives other gradients of "),
         (Mixing, r"positions must not be mixed, .* changed those at \[0, 1, 3, 4\]"),
         (Late, "equals_resnet is claimed"),
+        (Behind, "equals_resnet_behind_norms is claimed, but at the start it is off by [0-9.]+e"),
+        (Otherwise, "must deliver what `delivered` says, 'bare', got 'shared'"),
         (Fragile, "not close"),
         (Growing, "features are not finite"),
         (Flat, r"coefficients 'w' must be \[rows, columns\]"),

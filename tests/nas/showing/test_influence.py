@@ -155,7 +155,7 @@ def test_of_every_topology(topology: str, moved: bool) -> None:
     assert not found.gains[~can].any()
     assert (found.gains + 1e-12 >= np.abs(found.weights)).all()
     assert found.fixed == (topology != "depth-lstm")  # which bends the stream itself
-    assert found.in_heads == (kind.delivers == "heads")
+    assert found.in_heads == (kind.delivered(options) == "heads")
     np.testing.assert_allclose(found.shares.sum(axis=1), 1, atol=1e-12)
     if kind.equals_resnet(options) and not moved:
         np.testing.assert_allclose(found.weights[can], 1, atol=1e-12)

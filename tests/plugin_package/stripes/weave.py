@@ -61,7 +61,7 @@ class Layer(nn.Sequential):
 
     def __init__(self, width: int) -> None:
         super().__init__(nn.LayerNorm(width), nn.Linear(width, width), nn.GELU())
-        self.site = Site(("x",), width, opens_block=True)
+        self.site = Site(("x",), width, opens_block=True, normed=True)
 
 
 class WovenStripes(Stripes):

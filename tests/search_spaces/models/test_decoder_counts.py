@@ -17,7 +17,7 @@ Agree = Callable[[nn.Module, tuple[Tensor, ...], Count | None], None]
 
 
 @pytest.mark.parametrize(("tokens", "tied"), [(128, True), (4096, False)])
-@pytest.mark.parametrize("topology", TOPOLOGIES.names())
+@pytest.mark.parametrize("topology", [*TOPOLOGIES.names(), "rezero(norms=false)"])
 @pytest.mark.parametrize("style", DECODER_STYLES)
 def test_closed_form_and_both_counters_agree_on_a_decoder(
     style: str, topology: str, tokens: int, tied: bool, agree: Agree

@@ -188,7 +188,7 @@ def test_positions_of_a_width_that_4_does_not_divide_end_in_zeros() -> None:
     assert grid_positions(2, 2, 3).tolist() == [[0, 0, 0]] * 4
 
 
-@pytest.mark.parametrize("topology", TOPOLOGIES.names())
+@pytest.mark.parametrize("topology", [*TOPOLOGIES.names(), "rezero(norms=false)"])
 def test_every_topology_wires_a_dit_and_the_condition_reaches_it(topology: str) -> None:
     network = drawn(Architecture(depth=3, width=24, heads=5, head_dim=8, hidden=20, topology=topology))
     pictures, times, classes = inputs()
@@ -202,7 +202,7 @@ def test_every_topology_wires_a_dit_and_the_condition_reaches_it(topology: str) 
     assert not still
 
 
-@pytest.mark.parametrize("topology", TOPOLOGIES.names())
+@pytest.mark.parametrize("topology", [*TOPOLOGIES.names(), "rezero(norms=false)"])
 @pytest.mark.parametrize("shape", [SMALL, Architecture(depth=3, width=24, heads=5, head_dim=8, hidden=20)])
 def test_closed_form_and_both_counters_agree_on_a_dit(topology: str, shape: Architecture, agree: Agree) -> None:
     architecture = replace(shape, topology=topology)

@@ -30,6 +30,7 @@ ATTENTION = {
 CASES = [
     *((attention, "resnet") for attention in ATTENTION),
     *(("nystrom with a skip", topology) for topology in TOPOLOGIES.names() if topology != "resnet"),
+    ("softmax", "rezero(norms=false)"),
 ]
 
 

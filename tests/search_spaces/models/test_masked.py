@@ -31,7 +31,10 @@ def texts() -> Tensor:
 
 @pytest.mark.parametrize(
     ("topology", "style"),
-    [*((name, "crammed-bert") for name in TOPOLOGIES.names()), ("resnet", "crammed-bert-rotary")],
+    [
+        *((name, "crammed-bert") for name in (*TOPOLOGIES.names(), "rezero(norms=false)")),
+        ("resnet", "crammed-bert-rotary"),
+    ],
 )
 def test_closed_form_and_both_counters_agree(topology: str, style: str, agree: Agree) -> None:
     architecture = replace(ARCHITECTURE, topology=topology)
