@@ -38,9 +38,7 @@ def retrofit(weights: Mapping[str, Tensor], architecture: Architecture, topology
         raise UserError(refused)
     model = build(replace(architecture, topology=topology))
     if not _starts_as_resnet(topology) and not _layers_norm(model):
-        rule = (
-            f"{topology!r} starts as the residual network only where all layers norm what they read, as their sites say"
-        )
+        rule = f"{topology!r} starts as the residual network only where all layers say that they norm what they read"
         raise UserError(f"{rule}.{_others(architecture)}")
     load_weights(model, {**_of_topologies(model), **as_delivered(weights, model)}, "the checkpoint")
     return model

@@ -111,7 +111,7 @@ class Topology(nn.Module, ABC):
 
     "shared"    one tensor [..., D] for all ports: the layer norms it once and projects it;
     "per-port"  one tensor [..., D] for each port: the layer norms and projects each;
-    "bare"      one tensor [..., D] for all ports, that the layer projects as it is, and the head too: nothing is normed;
+    "bare"      one tensor [..., D] for all ports, that the layer projects as it is, as the head does, and none norms;
     "normed"    the same, normed by the topology. What `close` returns is normed too;
     "heads"     one tensor [..., inner] for each port, normed and in head space: the layer does neither, and its
                 output stays in head space. What `close` returns is normed too.

@@ -133,9 +133,7 @@ def test_a_retrofitted_network_trains_what_its_topology_adds(topology: str) -> N
 
 @pytest.mark.parametrize(("topology", "model"), UNNORMED)
 def test_what_starts_as_one_behind_norms_alone_is_refused_where_layers_have_none(topology: str, model: str) -> None:
-    with pytest.raises(
-        UserError, match=r"only where all layers norm .*, as their sites say\. Others do on any, .* dca,"
-    ):
+    with pytest.raises(UserError, match=r"only where all layers say that they norm .* Others do on any, .* dca,"):
         retrofit(weights_of(trained(model)), RESNET, topology, BUILD[model])
 
 
