@@ -70,7 +70,7 @@ class Subject:
 
 
 def check_it_says_what_it_is(subject: Subject) -> None:
-    """Options are a frozen dataclass with defaults, and what `axes` names are options with values they can have."""
+    """Options are frozen and have defaults, `axes` are options with values they can have, `delivered` is delivered."""
     kind, options = subject.kind, subject.kind.Options
     assert kind.__doc__, "the docstring must give the equation and its source"
     assert is_dataclass(options), f"Options must be a dataclass, got {options!r}"
@@ -83,6 +83,9 @@ def check_it_says_what_it_is(subject: Subject) -> None:
     for operator, handler in kind.handlers.items():
         assert "::" in operator, f"handlers are named as operators are, aten::lstm, got {operator!r}"
         assert handler is None or callable(handler), f"the handler of {operator} must be a function or None"
+    delivered = kind.delivered(subject.options)
+    delivers = transformer(*subject.wired, *_SHAPES[0]).topology.delivery(0)
+    assert delivers == delivered, f"it must deliver what `delivered` says, {delivered!r}, got {delivers!r}"
 
 
 def check_a_refusal_says_why(subject: Subject) -> None:
@@ -101,12 +104,8 @@ def check_a_refusal_says_why(subject: Subject) -> None:
 
 def check_features_keep_their_shape(subject: Subject) -> None:
     """Tokens [B, N, D] keep their shape at any depth and whatever the heads, and so does [B, D] where not refused."""
-    delivered = subject.kind.delivered(subject.options)
     for shape in _SHAPES:
-        stack = transformer(*subject.wired, *shape)
-        got = stack.topology.delivery(0)
-        assert got == delivered, f"it must deliver what `delivered` says, {delivered!r}, got {got!r}"
-        features = stack(*embeddings())
+        features = transformer(*subject.wired, *shape)(*embeddings())
         assert features.shape == (2, TOKENS, WIDTH), f"{_said(shape)}: must be (2, 5, 16), got {tuple(features.shape)}"
         assert features.isfinite().all(), f"{_said(shape)}: features must be finite"
     for depth in () if subject.heads_needed else (1, 3):

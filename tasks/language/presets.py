@@ -174,17 +174,13 @@ _RMT_TABLES: Mapping[str, tuple[int, int, Architecture]] = {  # tokens to train 
 # The comparison with other wirings (section 4.3, C.4 and table 10): drawn by LeCun's rule, 5,000 steps of 64 rows. C.4
 # makes 1.6 billion tokens of these, which would be ten times as many as 5,000 x 64 x 512.
 _RMT_VARIANTS = replace(_RMT, initial="lecun", source="residual matrix transformers (2025), section 4.3 and C.4")
+_RMT_VARIANT_BASE = _RMT_TABLES["transformer-160m"][2]
 _RMT_VARIANT_BASES: Bases = {
-    "variants-transformer": _RMT_TABLES["transformer-160m"][2],
+    "variants-transformer": _RMT_VARIANT_BASE,
     "variants-rmt": replace(_RMT_TABLES["rmt-134m"][2], topology="rmt(keys=32,initial=lecun)"),
-    **{
-        f"variants-{name}": replace(_RMT_TABLES["transformer-160m"][2], topology=topology)
-        for name, topology in (
-            ("highway", "highway(form=highway,initial=lecun)"),
-            ("depth-lstm", "depth-lstm(initial=lecun)"),
-            ("aggregation", "aggregation(features=128,initial=lecun)"),
-        )
-    },
+    "variants-highway": replace(_RMT_VARIANT_BASE, topology="highway(form=highway,initial=lecun)"),
+    "variants-depth-lstm": replace(_RMT_VARIANT_BASE, topology="depth-lstm(initial=lecun)"),
+    "variants-aggregation": replace(_RMT_VARIANT_BASE, topology="aggregation(features=128,initial=lecun)"),
 }
 RMT_CONTEXT = 512
 OPENWEBTEXT: Recipes = {

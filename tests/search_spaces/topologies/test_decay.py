@@ -26,7 +26,7 @@ DECAYED = {
 }
 """Topologies with linear maps, which are decayed as layers' are; all else is mixing weights, gains and biases."""
 
-OTHERS = ("laurel(reach=2)", "value-residual(learned=true)", "attnres-delta(gated=false)")
+OTHERS = ("laurel(reach=2)", "value-residual(learned=true)")
 """Whose mixing weights their defaults do not have."""
 
 
