@@ -82,6 +82,7 @@ def called(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Called:
     return Called(json.loads(run(site, folder, "-c", CALLS)), folder)
 
 
+@pytest.mark.outside
 def test_the_command_line_and_python_give_the_same_study_of_a_plugin(
     site: Path, tmp_path: Path, called: Called
 ) -> None:
@@ -99,6 +100,7 @@ def test_the_command_line_and_python_give_the_same_study_of_a_plugin(
         assert row.costs.macs == 2 * 64 + 16 + 16 * 16 * row.architecture.depth + 32
 
 
+@pytest.mark.outside
 def test_a_plugins_topology_is_in_our_spaces_and_wires_our_tasks(site: Path, tmp_path: Path, called: Called) -> None:
     words = ("-m", "nas", "compare", "digits-vit", "--topology", "resnet,weave(gain=0.5)", "--format", "json")
     records = json.loads(run(site, tmp_path, *words))
@@ -106,6 +108,7 @@ def test_a_plugins_topology_is_in_our_spaces_and_wires_our_tasks(site: Path, tmp
     assert called.found["space"] == ["weave", "weave(gain=0.5)"]
 
 
+@pytest.mark.outside
 def test_a_plugins_topology_keeps_the_contract(called: Called) -> None:
     checks = called.found["checks"]
     assert len(checks) == len(CONTRACT)
@@ -132,6 +135,7 @@ def test_importing_nas_is_light() -> None:
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout.strip() == "[]"
 
 
+@pytest.mark.outside
 def test_a_script_needs_no_guard_for_its_workers(tmp_path: Path) -> None:
     toy = HERE / "nas" / "toy_tasks.py"
     script = tmp_path / "script.py"

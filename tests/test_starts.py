@@ -30,6 +30,7 @@ ARROW = "pyarrow pyarrow.compute"
 COMPILER = "torch torch._dynamo torch._inductor sympy"
 
 
+@pytest.mark.outside
 @pytest.mark.parametrize(
     ("command", "loaded"),
     [

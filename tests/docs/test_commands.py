@@ -111,6 +111,7 @@ def quick(words: list[str]) -> list[str]:
     return shlex.split(line)
 
 
+@pytest.mark.outside
 def test_the_page_on_wirings_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for line in command_lines(ROOT / "docs" / "wirings.md"):

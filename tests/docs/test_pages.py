@@ -23,6 +23,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.outside
 def test_python_does_what_its_page_says(capsys: pytest.CaptureFixture[str]) -> None:
     (program,) = examples("python.md")
     exec(compile(program, "python.md", "exec"), {})
@@ -56,6 +57,7 @@ def test_somebody_elses_space_is_a_space() -> None:
     assert load_task("digits-vit").base in [one.architecture for one in space]
 
 
+@pytest.mark.outside
 def test_the_character_model_is_a_task(tmp_path: Path) -> None:
     program = examples("tasks.md")[1]
     assert len(program.splitlines()) < 60
@@ -76,6 +78,7 @@ def test_a_training_by_oneself_keeps_the_contract(tmp_path: Path) -> None:
     assert long < 0.01 < short  # it has learnt something
 
 
+@pytest.mark.outside
 def test_a_lightning_module_is_a_task(tmp_path: Path) -> None:
     program = examples("tasks.md")[3]
     assert len(program.partition("class ScansTask")[2].splitlines()) <= 17
@@ -87,6 +90,7 @@ def test_a_lightning_module_is_a_task(tmp_path: Path) -> None:
     assert 0 < row.test["accuracy_se"] < 0.03
 
 
+@pytest.mark.outside
 def test_a_model_by_hugging_faces_convention_is_a_task(tmp_path: Path) -> None:
     pytest.importorskip("transformers")
     program = examples("tasks.md")[4]

@@ -70,6 +70,7 @@ def test_a_task_has_the_audits_of_the_table(building: ModuleType) -> None:
     assert audited == set(re.findall(r"^\| (\S+) \S+", table, re.MULTILINE))
 
 
+@pytest.mark.outside
 def test_the_site_says_what_the_code_says(site: Path) -> None:
     topologies, tasks = (site / "topologies.html").read_text(), (site / "task-list.html").read_text()
     assert "<code>layers * (2 + 2 * rank * width)</code>" in topologies
@@ -80,6 +81,7 @@ def test_the_site_says_what_the_code_says(site: Path) -> None:
     assert "Audited at proxy, reliability: accuracy 0.9" in tasks
 
 
+@pytest.mark.outside
 def test_the_site_loads_nothing_from_elsewhere(site: Path) -> None:
     pages = list(site.rglob("*.html"))
     assert len(pages) > 20
@@ -115,6 +117,7 @@ def test_a_docstring_is_shown_word_by_word(building: ModuleType) -> None:
     assert "<ul><li><code>one</code>, and more</li><li>two</li></ul>" in shown
 
 
+@pytest.mark.outside
 @pytest.mark.browser
 def test_pages_opened_as_files_are_read_and_searched(site: Path) -> None:
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")

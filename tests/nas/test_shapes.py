@@ -217,5 +217,6 @@ for name in TOPOLOGIES.names():
 """
 
 
+@pytest.mark.outside
 def test_a_count_loads_neither_torchs_compiler_nor_what_it_does_not_need() -> None:
     assert of_a_fresh_process(f"{COUNT_ALL}\nprint({LOADED})") == "[]"

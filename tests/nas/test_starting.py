@@ -36,6 +36,7 @@ def run(*words: str, **more: str) -> str:
     return done.stdout
 
 
+@pytest.mark.outside
 def test_a_new_task_keeps_the_contract_and_is_searched() -> None:
     written = nas.new_task("two-moons")
     assert written.file == Path("two_moons.py")
@@ -83,6 +84,7 @@ check_topology("gated-skip(per_entry=true)")
 """
 
 
+@pytest.mark.outside
 def test_a_new_topology_keeps_the_contract_and_wires_networks_once_it_is_installed(tmp_path: Path) -> None:
     written = nas.new_topology("gated-skip")
     assert written.file == Path("gated_skip.py")
@@ -187,6 +189,7 @@ def test_a_full_disk_leaves_no_half_of_a_file(monkeypatch: pytest.MonkeyPatch) -
     assert not Path("moons.py").exists()
 
 
+@pytest.mark.outside
 def test_the_templates_are_whole_as_they_stand() -> None:
     """What is made of them is checked above, with other names."""
     made = {name: runpy.run_path(str(TEMPLATES / f"{name}.py")) for name in ("task", "topology")}
