@@ -25,6 +25,7 @@ import nas
 from benchmarks.form import Figure, main
 from nas.workers.local_processes import OneProcess
 from search_spaces.architecture import Architecture
+from tasks.allocator import freed_memory_kept
 from tasks.digits import DigitsRecipe, DigitsViT
 
 COLD = 7  # starts of a command, of which the median is taken
@@ -53,24 +54,30 @@ def bare_seconds(task: DigitsViT, recipe: DigitsRecipe, architectures: list[Arch
     """Seconds of loops that train and measure the same architectures, one thread."""
     began = time.perf_counter()
     for architecture in architectures:
-        torch.manual_seed(0)
-        model = task.build(architecture)
-        optimizer = torch.optim.AdamW(model.parameters(), lr=recipe.lr, weight_decay=recipe.weight_decay, fused=True)
-        steps = recipe.total_steps(task.splits.examples)
-        schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, recipe.lr, total_steps=steps)
-        batches = task.splits.training(recipe, 0, (), torch.device("cpu"))
-        for (images, labels), _ in islice(batches, steps):
-            loss = F.cross_entropy(model(images), labels, label_smoothing=recipe.label_smoothing)
-            optimizer.zero_grad()
-            loss.backward()
-            nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
-            optimizer.step()
-            schedule.step()
-        with torch.no_grad():
-            model.eval()
-            for part in (task.splits.validation, task.splits.test):
-                (model(task.splits.encode(part[0])).argmax(1) == part[1]).float().mean().item()
+        with freed_memory_kept():  # as in every training of a search
+            train_bare(task, recipe, architecture)
     return time.perf_counter() - began
+
+
+def train_bare(task: DigitsViT, recipe: DigitsRecipe, architecture: Architecture) -> None:
+    """Train and measure by a plain loop."""
+    torch.manual_seed(0)
+    model = task.build(architecture)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=recipe.lr, weight_decay=recipe.weight_decay, fused=True)
+    steps = recipe.total_steps(task.splits.examples)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, recipe.lr, total_steps=steps)
+    batches = task.splits.training(recipe, 0, (), torch.device("cpu"))
+    for (images, labels), _ in islice(batches, steps):
+        loss = F.cross_entropy(model(images), labels, label_smoothing=recipe.label_smoothing)
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
+        optimizer.step()
+        schedule.step()
+    with torch.no_grad():
+        model.eval()
+        for part in (task.splits.validation, task.splits.test):
+            (model(task.splits.encode(part[0])).argmax(1) == part[1]).float().mean().item()
 
 
 def search_over_bare(quick: bool) -> float:

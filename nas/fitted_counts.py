@@ -1,10 +1,10 @@
 """Counts of many architectures from those of few: what a network costs is a polynomial in its numbers.
 
 Architectures that differ in numbers alone are fitted together, small ones first: one is counted where those before it
-do not determine it, and all others follow in exact arithmetic. The largest of these is counted as well, and one with
-each value that none of those counted has. Where one is not what followed, as with a topology that reaches back over
-blocks that small networks lack, the least depth is fitted by itself and the others anew; what does not follow at one
-depth is all counted.
+do not determine it, and all others follow in exact arithmetic. The largest of these is counted as well, and each value
+that none of those counted has in at least one. Where one is not what followed, as with a topology that reaches back
+over blocks that small networks lack, the least depth is fitted by itself and the others anew; what does not follow at
+one depth is all counted.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,11 +15,21 @@ from math import prod
 
 from search_spaces.architecture import Architecture
 
-POLYNOMIAL = {"depth": (0, 1, 2), "width": (0, 1, 2), "heads": (0, 1), "head_dim": (0, 1), "hidden": (0, 1)}
-"""Number of an architecture -> its powers in a count: blocks may read all before them, and map the width to itself."""
+NUMBERS = ("depth", "width", "heads", "head_dim", "hidden")
+"""What architectures that are fitted together may differ in."""
 
-FORMS = (POLYNOMIAL, POLYNOMIAL | {"head_dim": (-1, 0, 1)})
-"""What is tried, one after the other: the width may be cut into parts of the size of a head."""
+Form = Mapping[str, Sequence[int]]
+"""A number of an architecture, or "inner" for all its heads' features -> its powers in a count."""
+
+_BLOCKS = {"depth": (0, 1, 2), "width": (0, 1, 2), "hidden": (0, 1)}
+"""Blocks may read all before them, and map the width to itself."""
+
+FORMS: tuple[Form, ...] = (
+    {**_BLOCKS, "inner": (0, 1)},
+    {**_BLOCKS, "heads": (0, 1), "head_dim": (0, 1)},
+    {**_BLOCKS, "heads": (0, 1), "head_dim": (-1, 0, 1)},
+)
+"""What is tried, one after the other: most count heads' features together; the width may be cut into heads."""
 
 Counted = Mapping[str, int]
 """Quantity -> how much of it an architecture has."""
@@ -33,59 +43,82 @@ def fitted_counts(architectures: Iterable[Architecture], count: Count) -> Iterat
     for architecture in architectures:
         alike.setdefault((architecture.topology, architecture.model, architecture.blocks), []).append(architecture)
     for group in alike.values():
-        ordered = sorted(group, key=lambda one: [getattr(one, name) for name in POLYNOMIAL])
+        ordered = sorted(group, key=lambda one: [getattr(one, name) for name in NUMBERS])
         yield from _of_alike(ordered, cache(count))
 
 
 def _of_alike(group: Sequence[Architecture], count: Count) -> Iterator[tuple[Architecture, Counted]]:
     """The same of architectures that differ in numbers alone, in their order."""
     for form in FORMS:
-        counts = _followed(group, count, form)
+        counts = _in_pieces(group, count, form)
         if counts is not None:
             yield from counts.items()
             return
-    least = [one for one in group if one.depth == group[0].depth]
-    if len(least) < len(group):
+    least, others = _by_depth(group)
+    if others:
         yield from _of_alike(least, count)
-        yield from _of_alike(group[len(least) :], count)
+        yield from _of_alike(others, count)
     else:
         yield from ((one, count(one)) for one in group)
 
 
-def _followed(
-    group: Sequence[Architecture], count: Count, form: Mapping[str, Sequence[int]]
-) -> dict[Architecture, Counted] | None:
+def _by_depth(group: Sequence[Architecture]) -> tuple[Sequence[Architecture], Sequence[Architecture]]:
+    """Those of the least depth, and the others."""
+    least = sum(one.depth == group[0].depth for one in group)
+    return group[:least], group[least:]
+
+
+def _in_pieces(group: Sequence[Architecture], count: Count, form: Form) -> dict[Architecture, Counted] | None:
+    """The counts, where they follow by these powers from some depth on, and at each one below it."""
+    counts = _followed(group, count, form)
+    least, others = _by_depth(group)
+    if counts is not None or not others:
+        return counts
+    below = _followed(least, count, form)
+    above = None if below is None else _in_pieces(others, count, form)
+    return None if below is None or above is None else below | above
+
+
+def _followed(group: Sequence[Architecture], count: Count, form: Form) -> dict[Architecture, Counted] | None:
     """The counts, by these powers; None where what was counted is not what followed."""
-    varied = {name: powers for name, powers in form.items() if len({getattr(one, name) for one in group}) > 1}
-    counts, followed, system = dict[Architecture, Counted](), list[Architecture](), _System()
+    varied = {name: powers for name, powers in form.items() if len({_number(one, name) for one in group}) > 1}
+    system, followed = _System(), list[Architecture]()
     for one in group:
         monomials = _monomials(one, varied)
-        found = system.determined(monomials)
-        if found is None:
-            counts[one] = count(one)
-            system.add(monomials, counts[one])
-        else:
-            counts[one] = found
+        if system.determines(monomials):
             followed.append(one)
-    held_out = _held_out(group, followed, varied)
-    return counts if all(counts[one] == count(one) for one in held_out) else None
+        else:
+            system.add(monomials, count(one))
+    for one in _held_out(group, followed):
+        if system.follows(_monomials(one, varied)) != count(one):
+            return None
+    counts = {}
+    for one in group:
+        found = system.follows(_monomials(one, varied))
+        counts[one] = count(one) if found is None else found
+    return counts
 
 
-def _held_out(
-    group: Iterable[Architecture], followed: Sequence[Architecture], varied: Iterable[str]
-) -> Iterator[Architecture]:
-    """Of those that followed, each that is the first with a value, counted ones included; and the last."""
-    seen = {(name, getattr(one, name)) for one in set(group).difference(followed) for name in varied}
-    for one in followed:
-        values = {(name, getattr(one, name)) for name in varied}
-        if not values <= seen or one is followed[-1]:
-            seen |= values
-            yield one
+def _number(architecture: Architecture, name: str) -> int:
+    if name == "inner":
+        return architecture.heads * architecture.head_dim
+    return int(getattr(architecture, name))
 
 
-def _monomials(architecture: Architecture, varied: Mapping[str, Sequence[int]]) -> list[Fraction]:
+def _held_out(group: Iterable[Architecture], followed: Sequence[Architecture]) -> Iterator[Architecture]:
+    """Few of those that followed, with each value that none counted has: one with most of them first; and the last."""
+    values = {one: {(name, getattr(one, name)) for name in NUMBERS} for one in group}
+    unseen = set().union(*values.values()).difference(*(values[one] for one in values.keys() - set(followed)))
+    while unseen:
+        one = max(followed, key=lambda one: len(values[one] & unseen))
+        unseen -= values[one]
+        yield one
+    yield from followed[-1:]
+
+
+def _monomials(architecture: Architecture, varied: Form) -> list[Fraction]:
     """Their values: each number to each of its powers, multiplied out."""
-    each = [[Fraction(getattr(architecture, name)) ** power for power in powers] for name, powers in varied.items()]
+    each = [[Fraction(_number(architecture, name)) ** power for power in powers] for name, powers in varied.items()]
     return [prod(factors, start=Fraction(1)) for factors in product(*each)]
 
 
@@ -95,10 +128,14 @@ class _System:
     def __init__(self) -> None:
         self._rows: list[tuple[int, Sequence[Fraction], Mapping[str, Fraction]]] = []
 
-    def determined(self, monomials: Sequence[Fraction]) -> Counted | None:
-        """What follows where monomials have these values; None where nothing does, or no whole number."""
-        left, amounts = self._reduced(monomials, {})
-        if any(left) or any(amount.denominator != 1 for amount in amounts.values()):
+    def determines(self, monomials: Sequence[Fraction]) -> bool:
+        """Whether something follows where monomials have these values."""
+        return len(self._rows) == len(monomials) or not any(self._reduced(monomials, {})[0])
+
+    def follows(self, monomials: Sequence[Fraction]) -> Counted | None:
+        """What follows where monomials have these values, all of it determined; None where that is no whole number."""
+        _, amounts = self._reduced(monomials, {})
+        if any(amount.denominator != 1 for amount in amounts.values()):
             return None
         return {name: int(-amount) for name, amount in amounts.items()}
 

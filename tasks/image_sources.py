@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from PIL import Image
-from timm.data import create_dataset
 
 from search_spaces.errors import UserError
 from search_spaces.files import regular
@@ -86,8 +85,14 @@ def state_of(path: Path) -> str:
     return f"{found.st_size} {found.st_mtime_ns}"
 
 
+def _reader(name: str, **where: Any) -> Any:
+    from timm.data import create_dataset  # timm takes three seconds
+
+    return create_dataset(name, **where).reader
+
+
 def _folder(place: Path) -> ImageSource:
-    reader = create_dataset("", root=str(place), search_split=False).reader
+    reader = _reader("", root=str(place), search_split=False)
     paths = map(Path, reader.filenames(absolute=True))
     listing = [f"{name} {state_of(path)}" for name, path in zip(reader.filenames(), paths, strict=True)]
     return ImageSource(Images(reader), reader.class_to_idx, listing)
@@ -98,7 +103,7 @@ def _tar(place: Path) -> ImageSource:
         for member in tar:
             check_member(member, place)
     # Processes that read the same open file would move each other's place in it.
-    reader = create_dataset("", root=str(place), cache_tarfiles=False).reader
+    reader = _reader("", root=str(place), cache_tarfiles=False)
     return ImageSource(Images(reader), reader.class_name_to_idx, [state_of(place), *reader.filenames()])
 
 
@@ -119,7 +124,7 @@ def check_member(member: tarfile.TarInfo, place: Path) -> None:
 
 def _hugging_face(name: Path, split: str) -> ImageSource:
     try:
-        reader = create_dataset(name.as_posix(), split=split).reader
+        reader = _reader(name.as_posix(), split=split)
     except (ImportError, OSError, ValueError) as error:
         raise UserError(f"{str(name)!r} has no split {split!r} that can be read: {error}") from error
     # Of the hub's revision or the files' times, and of what was done to it since.

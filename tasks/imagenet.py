@@ -5,8 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from PIL import Image
-from timm.data import create_transform
-from timm.data.auto_augment import RandAugment, posterize
 
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
@@ -97,6 +95,8 @@ class ImageNetViT(ViTTask):
         """
         if self.data is None:
             raise UserError(f"task {self.name!r} has no own data. Give --data FOLDER with train/ and validation/.")
+        from timm.data import create_transform  # timm takes three seconds
+
         plain = create_transform(224, interpolation="bicubic", crop_pct=0.875)
         train, test = (_images(self.data, split) for split in NAMES)
         if train.classes != test.classes:
@@ -113,6 +113,9 @@ def _images(data: Path, split: str) -> ImageSource:
 
 
 def _changed(recipe: ImageNetRecipe) -> Transform:
+    from timm.data import create_transform
+    from timm.data.auto_augment import RandAugment, posterize
+
     transform = create_transform(
         224,
         is_training=True,
@@ -130,6 +133,8 @@ def _changed(recipe: ImageNetRecipe) -> Transform:
 
 def _posterized(image: Image.Image, bits: int, **settings: Any) -> Image.Image:
     """timm's, which at the highest level asks Pillow to keep no bit at all, and Pillow 13 refuses."""
+    from timm.data.auto_augment import posterize
+
     return posterize(image, max(1, bits), **settings)  # type: ignore[no-any-return]  # timm is untyped
 
 
