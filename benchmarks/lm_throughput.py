@@ -1,10 +1,10 @@
-"""Tokens per second of a language task's training at three sizes, beside a bare loop around Hugging Face's GPT-2.
+"""Tokens per second of a language task's training at three sizes, beside bare loops around GPT-2.
 
-Both train a decoder of one shape on the same rows, in one precision, with the same optimiser and clipping, in turns;
-the ratio is taken turn by turn. Then the task's loader runs alone on a single gzip file of C4's form: it must make rows
-faster than the model learns them. And a training goes on at 90 % of an epoch of that file, which is the time to its
-first batch over what the epoch takes to learn. On a GPU where there is one, in bf16; else on the CPU with one thread,
-in fp32.
+One is written by hand (`plain_gpt`), one is Hugging Face's. All train a decoder of one shape on the same rows, in one
+precision, with the same optimiser and clipping, in turns; the ratios are taken turn by turn. Then the task's loader
+runs alone on a single gzip file of C4's form: it must make rows faster than the model learns them. And a training goes
+on at 90 % of an epoch of that file, which is the time to its first batch over what the epoch takes to learn. On a GPU
+where there is one, in bf16; else on the CPU with one thread, in fp32.
 """
 
 import gzip
@@ -22,6 +22,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 from benchmarks.clock import WARM, Clock
 from benchmarks.form import Figure, main
+from benchmarks.plain_gpt import PlainGPT
 from nas.device import lent_device
 from search_spaces.architecture import Architecture
 from tasks.allocator import freed_memory_kept
@@ -88,25 +89,45 @@ def task_speed(task: GPT2OnStdlib, device: torch.device) -> float:
     return task.clock.passes_per_second() * recipe.batch * task.context
 
 
-def reference_speed(task: GPT2OnStdlib, batches: list[Batch], device: torch.device) -> float:
-    """Tokens per second of a bare loop around Hugging Face's model, on rows that lie ready on the device."""
-    recipe, shape = task.presets["timed"], task.base
-    config = GPT2Config(
-        vocab_size=task.vocabulary,
-        n_positions=task.context,
-        n_embd=shape.width,
-        n_layer=shape.depth,
-        n_head=shape.heads,
-        n_inner=shape.hidden,
-        **dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), 0.0),  # the task has no dropout either
-        **dict.fromkeys(("bos_token_id", "eos_token_id"), None),
-    )
-    model = GPT2LMHeadModel(config).to(device).train()
+def by_hand(task: GPT2OnStdlib) -> PlainGPT:
+    """The task's network as one would write it without topologies."""
+    return PlainGPT(task.base, task.vocabulary, task.context)
+
+
+class HuggingFaces(nn.Module):
+    """The task's network as transformers has it."""
+
+    def __init__(self, task: GPT2OnStdlib) -> None:
+        super().__init__()
+        shape = task.base
+        self.model = GPT2LMHeadModel(
+            GPT2Config(
+                vocab_size=task.vocabulary,
+                n_positions=task.context,
+                n_embd=shape.width,
+                n_layer=shape.depth,
+                n_head=shape.heads,
+                n_inner=shape.hidden,
+                **dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), 0.0),  # the task has no dropout either
+                **dict.fromkeys(("bos_token_id", "eos_token_id"), None),
+            )
+        )
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Tokens [B, T] to logits [B, T, vocabulary]."""
+        logits: Tensor = self.model(ids, use_cache=False).logits
+        return logits
+
+
+def reference_speed(task: GPT2OnStdlib, model: nn.Module, batches: list[Batch], device: torch.device) -> float:
+    """Tokens per second of a bare loop, on rows that lie ready on the device."""
+    recipe = task.presets["timed"]
+    model.to(device).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=recipe.lr, betas=recipe.betas, fused=True)
     clock = Clock(recipe.steps)
     for inputs, targets in batches:
         with torch.autocast(device.type, torch.bfloat16, enabled=recipe.precision == "bf16-mixed"):
-            logits = model(inputs, use_cache=False).logits
+            logits = model(inputs)
             clock.tick()
             loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten())
         optimizer.zero_grad()
@@ -156,24 +177,30 @@ def figures_of(size: str, task: GPT2OnStdlib, quick: bool) -> dict[str, Figure]:
     rows = task.splits.training(task.presets["timed"], 0, (), device)
     batches = [batch for batch, _ in islice(rows, task.presets["timed"].steps)]
     rows.close()
-    ours, theirs = [], []
+    loops = {"written by hand": by_hand, "transformers": HuggingFaces}
+    ours, theirs = list[float](), {name: list[float]() for name in loops}
     for _ in range(3 if quick else 25):
         ours.append(task_speed(task, device))
         with freed_memory_kept():  # as it is in ours
-            theirs.append(reference_speed(task, batches, device))
-    model, recipe = statistics.median(ours), task.presets["timed"]
-    ratio = statistics.median(our / their for our, their in zip(ours, theirs, strict=True))
+            for name, model in loops.items():
+                theirs[name].append(reference_speed(task, model(task), batches, device))
+    speed, recipe = statistics.median(ours), task.presets["timed"]
+    over = {
+        name: statistics.median(our / their for our, their in zip(ours, each, strict=True))
+        for name, each in theirs.items()
+    }
     with TemporaryDirectory() as folder:
         splits = in_a_file(task, Path(folder))
         loader = loader_speed(splits, recipe, 1 if quick else 10)
         seconds, tokens = resume_seconds(splits, recipe)
-    alone = {"bare loop, transformers": statistics.median(theirs)}
+    alone = {f"bare loop, {name}": statistics.median(each) for name, each in theirs.items()}
     return {
-        f"tokens_over_reference_{size}": Figure(ratio, "ratio", "higher", target=1.0),
-        f"tokens_per_second_{size}": Figure(model, "tokens/s", "higher", peers=alone),
+        f"tokens_over_reference_{size}": Figure(over["written by hand"], "ratio", "higher", target=1.0),
+        f"tokens_over_transformers_{size}": Figure(over["transformers"], "ratio", "higher", target=1.0),
+        f"tokens_per_second_{size}": Figure(speed, "tokens/s", "higher", peers=alone),
         f"loader_tokens_per_second_{size}": Figure(loader, "tokens/s", "higher"),
-        f"loader_over_model_{size}": Figure(loader / model, "ratio", "higher", target=1.0),
-        f"resume_cost_{size}": Figure(seconds * model / tokens, "share of an epoch", "lower", target=0.01),
+        f"loader_over_model_{size}": Figure(loader / speed, "ratio", "higher", target=1.0),
+        f"resume_cost_{size}": Figure(seconds * speed / tokens, "share of an epoch", "lower", target=0.01),
     }
 
 

@@ -127,7 +127,9 @@ def starts(folder: str) -> dict[str, Figure]:
     query = [nas, "results", "--storage", f"sqlite:///{folder}/studies.db"]
     over_python = {"help": [nas, "--help"], "results": query}
     over_torch = {
+        "help": ([nas, "--help"], 0.15),
         "list": ([nas, "list"], 0.5),
+        "list_presets": ([nas, "list", "presets"], 0.5),
         "results": (query, 0.5),
         "cost_digits_vit": ([nas, "cost", "digits-vit"], 1.5),
         "cost_c4_lm": ([nas, "cost", "c4-lm"], 1.5),
