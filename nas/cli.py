@@ -10,7 +10,7 @@ import typer
 from typer.main import get_command
 
 import nas
-from nas.commands import dashboard, effects, listing, reproduce, results, show
+from nas.commands import dashboard, effects, listing, reproduce, results, show, written
 from nas.debugging import DEBUG, show_traceback
 from nas.door_command import command
 from nas.doors.audit import audit
@@ -161,19 +161,19 @@ def _add(
 _add("search", search, show.front, check=show.check)
 _add("evaluate", evaluate, show.row, check=show.check)
 _add("audit", audit, show.audit, check=show.check)
-_add("retrofit", retrofit, show.row, check=show.check, task="own_task")
+_add("retrofit", retrofit, show.retrofitted, check=show.check, task="own_task")
 _add("compare", compare, show.comparison, check=show.check, arch="archs", topology="topologies")
 _add("tournament", tournament, show.drawn, check=show.check, output="columns_file")
 _add("cost", cost, show.costs, check=show.check)
 _add("profile", profile, show.profile, check=show.check)
 _add("check-mup", check_mup, show.drawn, check=show.check, output="columns_file")
 _add("show", show_wiring, show.wiring, check=show.check, checkpoint="own_checkpoint", plot="drawing")
-_add("export", export, show.export, study="from_study", task="own_task")
+_add("export", export, written.export, study="from_study", task="own_task")
 _add("downstream", downstream, show.row, check=show.check, task="own_task")
-_add("encode", encode, show.encoded)
-_add("import", import_rows, show.imported)
-_add("new-task", new_task, show.new_file, output="new_file")
-_add("new-topology", new_topology, show.new_file, output="new_file")
+_add("encode", encode, written.encoded)
+_add("import", import_rows, written.imported)
+_add("new-task", new_task, written.new_file, output="new_file")
+_add("new-topology", new_topology, written.new_file, output="new_file")
 _add("results", load, results.query_rows, check=show.check, by="groups")
 _add("front", load, show.front_where, check=show.check)
 _add("effects", load, effects.show, check=show.check, axis="axis_of", output="columns_file")

@@ -56,13 +56,30 @@ def copy_network(folder: Path, to: Path) -> None:
     save_checkpoint(to, read_weights(folder), read_record(folder))
 
 
+def check_place(job: EvaluationJob) -> None:
+    """Raise UserError where the folder that the trained network is to be in holds one that was trained otherwise."""
+    if job.save is None or not is_kept(job.save):
+        return
+    kept = read_record(Path(job.save))
+    asked = {name: value for name, value in kept.settings.items() if name not in ("identity", "encoding")}
+    if (kept.architecture, asked) != (job.architecture, _asked(job)):
+        seed = kept.settings.get("seed")
+        raise UserError(
+            f"--save {job.save} holds another network ({kept.task}, {kept.architecture}, seed {seed}). "
+            "Give another folder, or remove that one."
+        )
+
+
+def _asked(job: EvaluationJob) -> dict[str, Scalar]:
+    """How the training of a job is asked for, as a record says it."""
+    asked: dict[str, Scalar] = {"reference": job.task, "preset": job.preset, "seed": job.seed}
+    asked |= {f"recipe.{name}": value for name, value in job.settings}
+    return asked if job.data is None else {**asked, "data": job.data}
+
+
 def _record(task: Task, job: EvaluationJob, steps: int) -> Record:
     before = 0 if job.start is None else read_record(Path(job.start)).step
-    settings: dict[str, Scalar] = {"reference": job.task, "preset": job.preset, "seed": job.seed}
-    settings["identity"] = job.identity
-    settings |= {f"recipe.{name}": value for name, value in job.settings}
-    if job.data is not None:
-        settings["data"] = job.data
+    settings = {**_asked(job), "identity": job.identity}
     if encoding := task.encoding():
         settings["encoding"] = encoding
     return Record(

@@ -21,3 +21,11 @@ def slug(name: str) -> str:
 def dashed(text: str) -> str:
     """Part of a file name: what is not a letter, digit, dot, dash or underscore becomes a dash."""
     return "".join(character if character.isalnum() or character in "._-" else "-" for character in text).strip(".")
+
+
+def folder_of_retrofit(checkpoint: str | Path, topology: str, save: str | Path | None) -> Path:
+    """Where a retrofitted network is kept: `save`, or beside its checkpoint, by that folder's name and the topology."""
+    if save is not None:
+        return Path(save)
+    folder = Path(checkpoint).resolve()
+    return folder.with_name(f"{folder.name}-{dashed(topology)}")

@@ -8,14 +8,13 @@ from tempfile import mkdtemp
 import torch
 from torch import nn
 
-from nas.asking import made_folder
-from nas.jobs import first_process, fresh_task
-from nas.networks import network_of
-from nas.places import dashed
+from nas.asking import Settings, made_folder
+from nas.jobs import EvaluationJob, first_process, fresh_task
+from nas.networks import check_place, network_of
 from search_spaces.architecture import Architecture
-from search_spaces.checkpoint import Record, read_record
+from search_spaces.checkpoint import Record, read_record, save_checkpoint, weights_of
 from search_spaces.errors import UserError, unknown
-from search_spaces.retrofit import retrofit_checkpoint
+from search_spaces.retrofit import retrofitted
 from search_spaces.spec import Scalar
 from search_spaces.topologies.registry import refusal
 from tasks.base import Task
@@ -132,22 +131,35 @@ def is_installed(task: str) -> bool:
     return task in TASKS.names() or task.startswith("goal:")
 
 
-def rewired(origin: Origin, topology: str, seed: int, save: Path | None) -> tuple[Path, Architecture, Path]:
-    """The checkpoint to start from, its architecture, and where the network that comes of it is kept.
+def rewired(origin: Origin, topology: str, settings: Settings, seed: int, target: Path) -> EvaluationJob:
+    """The training that goes on with another topology, and is kept in a folder, where what it starts from is written.
 
     Raises:
-        UserError: The topology does not start as the residual network does, or the folder cannot be made.
+        UserError: The topology does not start as the residual network does, or the folder cannot be made, or it holds
+            another network.
     """
-    target = save or origin.folder.with_name(f"{origin.folder.name}-{dashed(topology)}")
     if target.resolve() == origin.folder:
         raise UserError(f"--save must be another folder than the checkpoint, got {target}.")
-    made_folder(target)
     torch.manual_seed(seed)  # of what the topology adds
-    start = target / "start" if first_process() else Path(mkdtemp())  # two must not write the same files
     record = read_record(origin.folder)
     check_encoding(record, origin.task, origin.folder)
 
     def build(architecture: Architecture) -> nn.Module:
         return network_of(origin.task, replace(record, architecture=architecture))
 
-    return start, retrofit_checkpoint(origin.folder, topology, build, start).architecture, target
+    network, begun = retrofitted(origin.folder, topology, build)
+    start = target / "start" if first_process() else Path(mkdtemp())  # two must not write the same files
+    job = EvaluationJob(
+        task=origin.reference,
+        architecture=begun.architecture,
+        preset=origin.preset,
+        settings=settings,
+        seed=seed,
+        data=origin.data,
+        start=str(start),
+        save=str(target),
+    )
+    check_place(job)
+    made_folder(target)
+    save_checkpoint(start, weights_of(network), begun)
+    return job

@@ -11,6 +11,7 @@ from typing import Final, final
 from nas.asked_text import LogFormat
 from nas.curve_log import curve_logs
 from nas.jobs import EvaluationJob, first_process, identity, lacks_network, recipe_of, task_of
+from nas.networks import check_place
 from nas.places import EVALUATIONS
 from nas.signals import end_if_asked
 from nas.storage.database import clear_errors
@@ -227,10 +228,12 @@ def evaluate_all(
     """The Row of every job, in their order, each written to the store as it comes, in the study of that name.
 
     With `log` their curves are written too. Without jobs the store is left alone. Raises UserError where it cannot be
-    used, or the task has no data.
+    used, the task has no data, or a folder for a network holds another.
     """
     if not jobs:
         return []
+    for job in jobs:
+        check_place(job)
     study = check_name(study or EVALUATIONS)
     with closing(Store(storage, make=True)) as store:
         if study in store.searches():

@@ -13,7 +13,7 @@ from pathlib import Path
 from torch import Tensor, nn
 
 from search_spaces.architecture import Architecture
-from search_spaces.checkpoint import Record, load_weights, read_record, read_weights, save_checkpoint, weights_of
+from search_spaces.checkpoint import Record, load_weights, read_record, read_weights
 from search_spaces.errors import UserError
 from search_spaces.layers.attention import PortProjection, split_ports
 from search_spaces.layers.stack import Stack, site_of
@@ -44,13 +44,15 @@ def retrofit(weights: Mapping[str, Tensor], architecture: Architecture, topology
     return model
 
 
-def retrofit_checkpoint(source: Path, topology: str, build: Build, target: Path) -> Record:
-    """Retrofit the checkpoint in one folder into another, at the same step. Raises UserError as `retrofit` does."""
+def retrofitted(source: Path, topology: str, build: Build) -> tuple[nn.Module, Record]:
+    """The network of a checkpoint with another topology, and its record, of the same step.
+
+    Raises:
+        UserError: As `retrofit`, or the checkpoint cannot be read.
+    """
     record = read_record(source)
     model = retrofit(read_weights(source), record.architecture, topology, build)
-    record = replace(record, architecture=replace(record.architecture, topology=topology))
-    save_checkpoint(target, weights_of(model), record)
-    return record
+    return model, replace(record, architecture=replace(record.architecture, topology=topology))
 
 
 def refusal(architecture: Architecture, topology: str) -> str | None:

@@ -124,3 +124,10 @@ def _tensors(value: Any) -> Iterator[Tensor]:
         yield value
     for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple | set) else ():
         yield from _tensors(inner)
+
+
+def without_epsilon(stack: Stack) -> None:
+    """Have its layers' norms take a factor out to the last digit but few."""
+    for module in stack.layers.modules():
+        if isinstance(module, nn.LayerNorm):
+            module.eps = 1e-30

@@ -5,14 +5,16 @@ Each raises an AssertionError which says what was expected.
 Shapes: B = batch, N = tokens, D = width.
 """
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, is_dataclass
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, is_dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from search_spaces.architecture import Architecture
+from search_spaces.errors import UserError
 from search_spaces.layers.stack import Stack
 from search_spaces.one_text import defaults_of
 from search_spaces.retrofit import as_delivered
@@ -26,6 +28,7 @@ from search_spaces.small_networks import (
     perturbed,
     transformer,
     wiring_of,
+    without_epsilon,
 )
 from search_spaces.source_text import option_defaults
 from search_spaces.topologies.base import Site, Topology, Wiring
@@ -190,7 +193,23 @@ def check_positions_do_not_meet(subject: Subject) -> None:
 
 
 def check_it_starts_as_the_residual_network(subject: Subject) -> None:
-    """Where it is claimed, behind norms or always, the untrained network computes what the residual network does."""
+    """Where it is claimed, behind norms or always, the untrained network computes what the residual network does.
+
+    Of these options, and of each value of each axis.
+    """
+    for options in (subject.options, *_others(subject)):
+        _check_claim(replace(subject, options=options))
+
+
+def _others(subject: Subject) -> Iterator[Any]:
+    """The options with another value of one of the axes, where these go together."""
+    for axis, values in subject.kind.axes.items():
+        for value in values:
+            with suppress(UserError):
+                yield replace(subject.options, **{axis: value})
+
+
+def _check_claim(subject: Subject) -> None:
     kind, options = subject.wired
     always = kind.equals_resnet(options)
     if not always and not kind.equals_resnet_behind_norms(options):
@@ -206,18 +225,11 @@ def check_it_starts_as_the_residual_network(subject: Subject) -> None:
     for resnet, stack, inputs in tried:
         stack.layers.load_state_dict(as_delivered(resnet.layers.state_dict(), stack.layers))
         if not always:
-            _without_epsilon(resnet)
-            _without_epsilon(stack)
+            without_epsilon(resnet)
+            without_epsilon(stack)
         off = (stack(*inputs) - resnet(*inputs)).abs().max().item()
         claim = "equals_resnet" if always else "equals_resnet_behind_norms"
-        assert off < 1e-11, f"{claim} is claimed, but at the start it is off by {off:.1e}"
-
-
-def _without_epsilon(stack: Stack) -> None:
-    """Have its layers' norms take a factor out to the last digit but few."""
-    for module in stack.layers.modules():
-        if isinstance(module, nn.LayerNorm):
-            module.eps = 1e-30
+        assert off < 1e-11, f"{claim} is claimed, but at the start it is off by {off:.1e} with {options}"
 
 
 def check_it_runs_in_bf16(subject: Subject) -> None:

@@ -5,19 +5,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nas.options import Format
+from nas.places import folder_of_retrofit
 
 if TYPE_CHECKING:
     from nas.auditing import Audit
     from nas.comparing import Comparison
     from nas.coordinates import CoordinateCheck
-    from nas.exporting import ExportReport
-    from nas.importing import Imported
     from nas.showing.shown import Shown
-    from nas.starting import NewFile
     from nas.study import Study
     from nas.tournaments import Tournament
     from results.row import Row
-    from tasks.diffusion.encoding import Encoded
 
 
 def check(
@@ -120,6 +117,23 @@ def row(evaluated: "Row", format: Format = Format.TABLE, output: Path | None = N
         _write_kept([evaluated], format, output)
     if evaluated.status == "failed":
         raise UserError(f"the evaluation failed: {evaluated.error}")
+
+
+def retrofitted(
+    evaluated: "Row",
+    checkpoint: Path,
+    topology: str,
+    save: Path | None = None,
+    format: Format = Format.TABLE,
+    output: Path | None = None,
+) -> None:
+    """Print a Row as `row` does, and where the network is kept."""
+    from nas import report
+    from nas.jobs import first_process
+
+    row(evaluated, format, output)
+    if first_process():
+        report.say(report.screen(stderr=True), f"kept in {folder_of_retrofit(checkpoint, topology, save)}")
 
 
 def comparison(
@@ -261,39 +275,3 @@ def wiring(shown: "Shown", format: Format = Format.TABLE, plot: Path | None = No
         for name, found in stack.coefficients.items():
             rows = coefficient_records(found)
             report.print_records(console, rows, list(rows[0]), f"{of}{name}, of the topology's own weights", format)
-
-
-def imported(found: "Imported") -> None:
-    """Print what was taken in."""
-    from nas import report
-
-    known = f"; {found.known} it had" if found.known else ""
-    report.say(
-        report.screen(), f"{found.new} {'row is' if found.new == 1 else 'rows are'} new in study {found.study}{known}"
-    )
-
-
-def encoded(written: "Encoded") -> None:
-    """Print what was written, and what it is for."""
-    from nas import report
-
-    console, shape = report.screen(), " x ".join(map(str, written.shape))
-    report.say(console, f"latents of {written.pictures} pictures of {written.classes} classes, {shape}. Next:")
-    report.say(console, f"    nas evaluate imagenet-dit --data {written.folder}")
-
-
-def export(written: "ExportReport") -> None:
-    """Print where a network was written, and how near it came."""
-    from nas import report
-
-    report.say(report.screen(), str(written))
-
-
-def new_file(written: "NewFile") -> None:
-    """Print where a file to start from was written, and what to run next."""
-    from nas import report
-
-    console, widest = report.screen(), max(len(command) for command, _ in written.commands)
-    report.say(console, f"{written.file} written, complete as it is. Next:")
-    for command, why in written.commands:
-        report.say(console, f"    {command:{widest}}  # {why}")

@@ -1,11 +1,12 @@
 """`nas.retrofit`: a trained residual network goes on with another topology."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nas.asked_text import check_asked, pairs_of
-from nas.places import DEFAULT_STORE
+from nas.places import DEFAULT_STORE, folder_of_retrofit
 from tasks.progress import LOADING, said_if_slow
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ def retrofit(
     """Give the residual network of CHECKPOINT another topology, at first computing the same, and train it further.
 
     Preset, its settings and data are those that the network was trained with, where they are not given. A task in a
-    file of yours has to be named: what a checkpoint says of itself runs no code.
+    file of yours has to be named: what a checkpoint says of itself runs no code. What comes of it is kept in `save`, or
+    beside the checkpoint, in a folder of its name and the topology's.
 
     Raises:
         UserError: What was asked for cannot be. A training that failed is a Row with its reason.
@@ -37,22 +39,13 @@ def retrofit(
     check_asked(topology=topology, settings=settings, seed=seed, threads=threads, storage=storage)
     with said_if_slow(LOADING):
         from nas.asking import settings_of
-        from nas.jobs import EvaluationJob, text_of
+        from nas.jobs import text_of
         from nas.retrofitting import origin_of, rewired
         from nas.scheduler import evaluate_all
         from nas.workers.resources import Resources
 
     origin = origin_of(Path(checkpoint), task, preset, text_of(data))
-    start, architecture, kept = rewired(origin, topology, seed, None if save is None else Path(save))
-    job = EvaluationJob(
-        task=origin.reference,
-        architecture=architecture,
-        preset=origin.preset,
-        settings=settings_of(origin.task, origin.preset, {**origin.settings, **pairs_of(settings)}),
-        seed=seed,
-        data=origin.data,
-        start=str(start),
-        save=str(kept),
-        threads=threads,
-    )
+    changed = settings_of(origin.task, origin.preset, {**origin.settings, **pairs_of(settings)})
+    target = folder_of_retrofit(checkpoint, topology, save)
+    job = replace(rewired(origin, topology, changed, seed, target), threads=threads)
     return evaluate_all([job], storage, study, Resources(workers=1, threads=threads))[0]

@@ -168,5 +168,36 @@ def test_the_network_to_start_from_is_the_one_that_was_trained(
         return self.build(architecture)
 
     monkeypatch.setattr(DigitsViT, "training_form", training_form)
-    rewired(origin_of(trained, None, None, None), "dca(k=2)", 0, tmp_path / "dca")
+    rewired(origin_of(trained, None, None, None), "dca(k=2)", (), 0, tmp_path / "dca")
     assert built == ["dca(k=2)"]
+
+
+def test_a_folder_that_holds_another_network_is_not_written_over(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "resnet"
+    shutil.copytree(trained, folder)
+    before = read_record(folder)
+    again = ("evaluate", "digits-vit", *NETWORK, "--save", str(folder))
+    faster = [word.replace("epochs=2", "epochs=2,lr=0.02") for word in again]
+    for words in (
+        (*again, "--topology", "grn-v1"),
+        (*again, "--seed", "1"),
+        faster,
+        ("retrofit", str(trained), "--topology", "grn-v1", "--save", str(folder)),
+    ):
+        status, _, err = nas(monkeypatch, capsys, *words)
+        assert status == 2
+        assert f"--save {folder} holds another network (digits-vit, " in err
+    assert read_record(folder) == before
+    assert not (folder / "start").exists()
+    assert nas(monkeypatch, capsys, *again)[0] == 0  # the same again is the same network
+
+
+def test_a_retrofit_that_is_refused_leaves_no_folder(
+    trained: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = set(trained.parent.iterdir())
+    for topology in ("none", "rmt", "mhc(streams=99)", "resnet[0:1]"):
+        assert nas(monkeypatch, capsys, "retrofit", str(trained), "--topology", topology)[0] == 2
+    assert set(trained.parent.iterdir()) == before

@@ -9,13 +9,13 @@ import torch
 from torch import Tensor, nn
 
 from search_spaces.architecture import Architecture
-from search_spaces.checkpoint import Record, load_weights, read_record, read_weights, save_checkpoint, weights_of
+from search_spaces.checkpoint import Record, save_checkpoint, weights_of
 from search_spaces.errors import UserError
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import Stack, build_stack
 from search_spaces.models.decoder import build_decoder
 from search_spaces.models.vit import build_vit
-from search_spaces.retrofit import refusal, retrofit, retrofit_checkpoint
+from search_spaces.retrofit import refusal, retrofit, retrofitted
 from search_spaces.topologies.base import Site
 from search_spaces.topologies.registry import TOPOLOGIES, load
 from tasks.load import load_task
@@ -184,15 +184,13 @@ def test_weights_of_another_network_are_refused_by_the_first_that_does_not_fit()
         )
 
 
-def test_a_checkpoint_is_retrofitted_from_folder_to_folder(tmp_path: Path) -> None:
+def test_a_checkpoint_is_retrofitted(tmp_path: Path) -> None:
     before = trained("gpt2-tied")
     record = Record(task="any", task_version=1, architecture=RESNET, step=70, settings={"vocabulary": 50})
     save_checkpoint(tmp_path / "resnet", weights_of(before), record)
-    retrofit_checkpoint(tmp_path / "resnet", "dca(k=2)", BUILD["gpt2-tied"], tmp_path / "dca")
-    kept = read_record(tmp_path / "dca")
+    after, kept = retrofitted(tmp_path / "resnet", "dca(k=2)", BUILD["gpt2-tied"])
     assert kept == replace(record, architecture=replace(RESNET, topology="dca(k=2)"))
-    after = BUILD["gpt2-tied"](kept.architecture).eval()
-    load_weights(after, read_weights(tmp_path / "dca"), "it")
+    after.eval()
     with torch.no_grad():
         torch.testing.assert_close(after(example("gpt2")), before(example("gpt2")), rtol=0, atol=1e-5)
 
