@@ -8,7 +8,6 @@ import inspect
 import re
 import textwrap
 from collections.abc import Iterable
-from dataclasses import fields
 from html import escape
 from pathlib import Path
 from posixpath import dirname, join, normpath, relpath
@@ -101,14 +100,15 @@ def _words(text: str) -> str:
 
 def topology(name: str) -> str:
     """What a topology says of itself and its options."""
+    from search_spaces.topologies.meanings import meanings
     from search_spaces.topologies.registry import load
 
     kind, options = load(name)
     module = inspect.getmodule(kind)
     parts = [docstring(module), docstring(kind)]
-    if defaults := [f"{field.name}={getattr(options, field.name)}" for field in fields(options)]:
-        parts += [f"<p>Options, as they are by default: <code>{escape(', '.join(defaults))}</code></p>"]
-        parts += [docstring(kind.Options)]
+    if said := meanings(kind):
+        items = [f"<li><code>{option}={getattr(options, option)}</code>: {_words(text)}</li>" for option, text in said.items()]  # fmt: skip  # noqa: E501
+        parts += [f"<p>Options, as they are by default:</p><ul>{''.join(items)}</ul>"]
     if kind.axes:
         axes = "; ".join(f"{axis} in {', '.join(map(str, values))}" for axis, values in kind.axes.items())
         parts += [f"<p>Spaces that have it search <code>{escape(axes)}</code>.</p>"]

@@ -56,9 +56,9 @@ def listed(texts: str | Sequence[str] | None) -> list[str]:
 def topologies_named(topologies: str | Sequence[str]) -> list[str]:
     """The topologies that a comparison names, `ALL_TOPOLOGIES` among them. Raises UserError where it names none."""
     texts = split_top_level(topologies) if isinstance(topologies, str) else topologies
-    named = [text.strip() for text in texts if text.strip()]
-    if not named:
-        raise UserError(f"--topology must name at least one topology, got {topologies!r}.")
+    named = [text.strip() for text in texts]
+    if not all(named) or not named:
+        raise UserError(f"--topology must name a topology between commas, got {topologies!r}.")
     return named
 
 

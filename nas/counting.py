@@ -155,7 +155,10 @@ def count(task: Task, architecture: Architecture) -> Costs:
     macs, uncounted = count_macs(model, positional(model, example), task)
     params, form = sum(sizes.values()), _closed_form(task, architecture)
     if form is not None and (form.params, form.macs) != (params, macs):
-        raise Miscount(f"closed form and counter disagree on {architecture}: {form}, and {params} and {macs}.")
+        raise Miscount(
+            f"closed form and counter disagree on {architecture}: {form.params} parameters and {form.macs} MACs in "
+            f"closed form, {params} and {macs} counted. Mend `count` of the topology, or `closed_form` of the task."
+        )
     embedded = None if architecture.model else _embedded(sizes)
     return Costs(
         params=params,

@@ -96,6 +96,7 @@ OPTIONS: Mapping[str, Any] = {
     "vae": _option("--vae", "The autoencoder: a folder that diffusers wrote, or its name in the hub.", str, "FOLDER"),
     "size": _option("--size", "Side of the pictures, in pixels.", int),
     "kind": _argument("KIND", "What to list; everything installed without it.", Kind | None),
+    "of": _argument("NAME", "Of presets a task, of topologies a topology: what can be set there.", _TEXT),
     "own_task": _option("--task", "The task, where it is in a file of yours: FILE.py:CLASS.", _TEXT, "TASK"),
     "study": _option(
         "--study",

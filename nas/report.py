@@ -120,6 +120,9 @@ def print_comparison(
     columns = [name for name in others if any(one[name] not in ("", None) for one in records)]
     dropped = [*(name for name in dict.fromkeys([*DROPPED, *columns]) if name not in _LEFT), *_LEFT[:4]]
     print_records(console, records, columns, f"{title}; all: {shared}" if shared else title, format, dropped)
+    if any(record.get("low") is not None for record in records):
+        metric = [name for name in records[0] if name not in _LEFT][-1].removesuffix("_se")
+        say(console, f"over first: of {metric}, seed by seed; low and high hold for all together at 95 %")
     for line in baseline_lines(baselines):
         say(console, line)
 
@@ -214,7 +217,8 @@ def print_records(
         table.add_row(*map(escape, line))
     console.print(table)
     if len(shown) < len(names):
-        say(console, f"no room for: {', '.join(name for name in names if name not in shown)}")
+        left = ", ".join(name for name in names if name not in shown)
+        say(console, f"no room for: {left} (--format markdown has all)")
 
 
 def _print_markdown(cells: Mapping[str, Sequence[str]]) -> None:

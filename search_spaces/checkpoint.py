@@ -114,7 +114,8 @@ def read_record(folder: Path) -> Record:
     try:
         return Record.from_json(regular(path, _MOST_RECORD).read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
-        raise UserError(f"a checkpoint is a folder of {WEIGHTS} and {RECORD}; {folder} has no {RECORD}.") from None
+        rule = f"a checkpoint is a folder of {WEIGHTS} and {RECORD}"
+        raise UserError(f"{rule}; {folder} has no {RECORD}. `nas evaluate --save` writes one.") from None
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError, OSError) as error:
         raise UserError(
             f"{path} cannot be read as a checkpoint's record: {reason_of(error):.200}. Take another, or train again."

@@ -57,16 +57,17 @@ def printable(text: str) -> str:
 
 
 def unknown(kind: str, got: str, known: Iterable[str]) -> UserError:
-    """A name that does not exist, with the nearest one that does."""
+    """A name that does not exist, with the nearest one that does; `kind` may say of what: "preset of task 'glue'"."""
     names = sorted(known)
     near = nearest(got, names)
     remedy = f"Choose from: {', '.join(names)}." if near is None else f"Did you mean {near!r}?"
-    return UserError(f"unknown {kind} {got!r}. {remedy}")
+    what, of, owner = kind.partition(" of ")
+    return UserError(f"unknown {what} {got!r}{of}{owner}. {remedy}")
 
 
 def nearest(got: str, names: Sequence[str]) -> str | None:
     """Of sorted names the one that begins so, or else the one that is most like it; None where none is."""
-    longer = [name for name in names if len(got) > 1 and name.startswith(got)]
+    longer = [name for name in names if len(got) > 1 and name.casefold().startswith(got.casefold())]
     return next(iter(longer or get_close_matches(got, names, n=1, cutoff=0.5)), None)
 
 

@@ -59,7 +59,7 @@ def refusal(architecture: Architecture, topology: str) -> str | None:
     """Why a network cannot be retrofitted, None where it can. Raises UserError for a topology that does not exist."""
     wirings = [load(run) for run in topologies_of(topology)]
     if architecture.topology != "resnet":
-        return f"only a residual network can be retrofitted, got topology {architecture.topology!r}."
+        return f"only a residual network can be retrofitted, got topology {architecture.topology!r}. Train one first."
     if any(kind.delivered(options) == "heads" for kind, options in wirings):
         return f"{topology!r} reads and writes in head space: its layers have no projections to take the weights of."
     if not all(kind.equals_resnet_behind_norms(options) for kind, options in wirings):

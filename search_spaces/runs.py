@@ -72,10 +72,15 @@ def runs_of(text: str, depth: int) -> tuple[Run, ...]:
         _, first, end = _range(part, text)
         covered = runs[-1][1].stop if runs else 0
         blocks = range(int(first or 0), int(end or depth))
-        if blocks.start != covered or not covered < blocks.stop <= depth:
+        if blocks.stop > depth:
             raise UserError(
-                f"each range of {text!r} must begin where the one before ends and lie in depth={depth}, got "
-                f"{topology}[{first}:{end}] after {covered} blocks."
+                f"ranges of {text!r} must lie in depth={depth}, got {topology}[{first}:{end}]. Take "
+                f"depth={blocks.stop}, or other ranges."
+            )
+        if blocks.start != covered or blocks.stop <= covered:
+            raise UserError(
+                f"each range of {text!r} must begin where the one before ends and hold a block, got "
+                f"{topology}[{first}:{end}] after {covered} blocks. Write {topology}[{covered}:...]."
             )
         runs.append((topology, blocks))
     if runs[-1][1].stop != depth:

@@ -12,27 +12,27 @@ Lines = Iterator[tuple[str, str]]
 
 
 def everything(
-    kind: Kind | None = None, task: str | None = None, storage: str = DEFAULT_STORE
+    kind: Kind | None = None, of: str | None = None, storage: str = DEFAULT_STORE
 ) -> dict[Kind, list[tuple[str, str]]]:
     """List tasks, spaces, topologies, presets, samplers and studies, with a line each.
 
-    With a TASK, `nas list presets` says every value of its presets.
+    `nas list presets TASK` says every value of its presets, `nas list topologies TOPOLOGY` each of its options.
 
     Raises:
-        UserError: An unknown task, one beside what has none, or a store that cannot be used.
+        UserError: An unknown task or topology, one beside what has none, or a store that cannot be used.
     """
     from nas.samplers import SAMPLERS
     from search_spaces.catalog import SPACES
     from search_spaces.errors import UserError
     from search_spaces.topologies.registry import TOPOLOGIES
 
-    if task is not None and kind is not Kind.PRESETS:
-        raise UserError(f"a TASK is for its presets, got {task!r}. Ask `nas list presets {task}`.")
+    if of is not None and kind not in (Kind.PRESETS, Kind.TOPOLOGIES):
+        raise UserError(f"one name is of a task's presets or of a topology, got {of!r}. Leave it out.")
     listed: dict[Kind, Callable[[], Lines]] = {
         Kind.TASKS: _tasks,
-        Kind.PRESETS: lambda: _sheet(task) if task else _presets(),
+        Kind.PRESETS: lambda: _sheet(of) if of else _presets(),
         Kind.SPACES: lambda: chain(_registered(SPACES), [("timm:MODEL", "Depth against heads of a model of timm's.")]),
-        Kind.TOPOLOGIES: lambda: _registered(TOPOLOGIES),
+        Kind.TOPOLOGIES: lambda: _options(of) if of else _registered(TOPOLOGIES),
         Kind.SAMPLERS: lambda: _registered(SAMPLERS),
         Kind.STUDIES: lambda: _studies(storage),
     }
@@ -99,6 +99,19 @@ def _sheet(task: str) -> Lines:
     for preset, recipe in task_class(task).presets.items():
         for name, value in values_of(recipe).items():
             yield f"{preset} {name}", str(value)
+
+
+def _options(topology: str) -> Lines:
+    """What a topology is, and each of its options: its value, what it means, and which values are searched."""
+    from search_spaces.spec import Spec
+    from search_spaces.topologies.meanings import meanings
+    from search_spaces.topologies.registry import TOPOLOGIES, load
+
+    kind, options = load(topology)
+    yield topology, TOPOLOGIES.description(Spec.parse(topology).name)
+    for option, meaning in meanings(kind).items():
+        searched = f" Searched: {', '.join(map(str, kind.axes[option]))}." if option in kind.axes else ""
+        yield f"{option}={getattr(options, option)}", f"{meaning}{searched}"
 
 
 def _studies(url: str) -> Lines:

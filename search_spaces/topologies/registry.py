@@ -113,8 +113,9 @@ def options_of(topology: "type[Topology]", spec: Spec) -> Any:
     """The options that stand behind a topology's name. Raises UserError where it has no such option or value."""
     try:
         return _options(topology.Options, spec)
-    except UserError:
-        raise
+    except UserError as error:
+        said = str(error)
+        raise error if spec.name in said else UserError(f"topology {spec.name!r}: {said}") from None
     except Exception as error:  # a plug-in's options may fail in any way
         raise UserError(f"options of topology {spec.name!r} cannot be read: {reason_of(error)}") from error
 

@@ -282,7 +282,10 @@ def test_a_failed_evaluation_is_printed_and_then_said(nas: Nas) -> None:
         (["reslts"], "No such command 'reslts'. Did you mean 'results'? `nas --help`"),
         (["front", "nothing"], "unexpected extra argument(s) (nothing)"),
         (["reproduce"], "'WHAT'. Choose from: params, flops"),
-        (["list", "tasks", "digits-vit"], "`nas list presets digits-vit`"),
+        (
+            ["list", "tasks", "digits-vit"],
+            "one name is of a task's presets or of a topology, got 'digits-vit'",
+        ),
         (["dashboard", "--port", "x"], "'--port'"),
     ],
 )
@@ -376,3 +379,14 @@ def test_a_front_says_how_many_trainings_failed(nas: Nas) -> None:
         store.add(replace(store.read(["s"]).rows[0], status="failed", error="it broke", metrics={}, seed=77), "s")
     said = "1 of 3 evaluations failed, the first with: it broke; another --study than s tries them again"
     assert said in nas("front", "--study", "s")[1]
+
+
+def test_a_topology_is_listed_with_what_its_options_mean(nas: Nas) -> None:
+    status, out, _ = nas("list", "topologies", "attnres(heads=2)")
+    lines = [line.split(maxsplit=1) for line in out.splitlines()]
+    said = {line[0]: line[1] for line in lines if len(line) > 1}
+    assert status == 0
+    assert said["attnres(heads=2)"].startswith("Attention residuals (Kimi Team, 2026)")
+    assert said["heads=2"].startswith("Into how many groups the features are divided")  # said where it is inherited
+    assert said["scaled=True"].startswith("Whether a mix is multiplied")
+    assert nas("list", "topologies", "attnress")[0] == 2

@@ -178,7 +178,7 @@ def test_an_optuna_sampler_is_asked_what_it_draws_and_its_point_is_what_is_tried
         ("stripes.doors:Recall", "could not be constructed: TypeError"),
         ("stripes.doors:RecallOptions", "must be an Optuna sampler's class"),
         ("stripes.doors:fft_macs", "could not be constructed: TypeError"),
-        ("stripes.doors:Frist", "unknown sampler of stripes.doors 'Frist'. Did you mean 'First'"),
+        ("stripes.doors:Frist", "unknown sampler 'Frist' of stripes.doors. Did you mean 'First'"),
         ("stripes.broken:Sampler", r"could not be imported: ModuleNotFoundError.*broken.py, line 3"),
         ("no_such_package:Sampler", "could not be imported: ModuleNotFoundError"),
     ],

@@ -67,10 +67,11 @@ def test_a_narrow_terminal_keeps_what_a_comparison_came_to(capsys: pytest.Captur
     print_comparison(
         Console(width=70), "title", [compared("resnet", 0.5), compared("hyper(streams=2)", 0.6, **verdict)], {}
     )
-    title, *table, room = capsys.readouterr().out.splitlines()
+    title, *table, room, told = capsys.readouterr().out.splitlines()
+    assert told.startswith("over first: of test_accuracy, seed by seed; low and high hold")
     assert title == "title; all: depth 4, params 35266, accuracy 0.5"
     assert table[-1].split() == ["hyper(streams=2)", "0.1", "-0.0123", "0.2123", "not", "distinguishable"]
-    assert room == "no room for: params_off, test_accuracy"
+    assert room == "no room for: params_off, test_accuracy (--format markdown has all)"
 
 
 def test_equal_means_with_other_errors_are_not_alike(capsys: pytest.CaptureFixture[str]) -> None:

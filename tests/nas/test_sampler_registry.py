@@ -37,13 +37,13 @@ def test_an_optuna_sampler_by_import_path_is_true_to_the_budget_and_repeats(path
         ("optuna.samplers:GridSampler", "could not be constructed: TypeError: .*search_space"),
         ("optuna.samplers:BaseSampler", "could not be constructed: TypeError: .*abstract"),
         ("optuna.samplers:TPESampla", "Did you mean 'TPESampler'"),
-        ("optuna.samplers:nothing_of_this_name", "unknown sampler of optuna.samplers"),
+        ("optuna.samplers:nothing_of_this_name", "unknown sampler 'nothing_of_this_name' of optuna.samplers"),
         ("optuna.trial:TrialState", "could not be constructed"),
         ("math:pi", r"must be an Optuna sampler's class, .* got 3\.14"),
         ("nowhere:Sampler", "could not be imported: ModuleNotFoundError"),
         (":Sampler", "could not be imported"),
-        ("math:", "unknown sampler of math"),
-        ("optuna:Nope", "unknown sampler of optuna 'Nope': it has none. Optuna's are optuna.samplers:NAME."),
+        ("math:", "unknown sampler '' of math"),
+        ("optuna:Nope", "unknown sampler 'Nope' of optuna: it has none. Optuna's are optuna.samplers:NAME."),
     ],
 )
 def test_what_cannot_be_a_sampler_says_why(path: str, says: str) -> None:

@@ -37,7 +37,7 @@ def test_recipes_are_the_presets_own_and_others_within_reach_of_it() -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("rate", "unknown setting of preset 'smoke' 'rate'"),
+        ("rate", "unknown setting 'rate' of preset 'smoke'"),
         ("schedule", "--tune tries factors of a number above 0 that is not whole, got schedule='cosine'"),
         ("epochs", "--tune tries factors of a number above 0 that is not whole, got epochs="),
         ("label_smoothing", "got label_smoothing=0.0"),

@@ -140,6 +140,23 @@ class Behind(Late):
         return True
 
 
+class Weaker(Gated):
+    """Claims to do so with every strength."""
+
+    axes: ClassVar[Axes] = {"strength": (1.0, 0.5)}
+
+    @dataclass(frozen=True)
+    class Options:
+        strength: float = 1.0
+
+    def __init__(self, wiring: Wiring, options: Options) -> None:
+        super().__init__(wiring, options)
+        self.strength = options.strength
+
+    def write(self, t: int, state: Tensor, y: Tensor) -> Tensor:
+        return super().write(t, state, self.strength * y)
+
+
 class Otherwise(Gated):
     """Delivers otherwise than its class says."""
 
@@ -221,6 +238,7 @@ class Breaking(Gated):
         (Mixing, r"positions must not be mixed, .* changed those at \[0, 1, 3, 4\]"),
         (Late, "equals_resnet is claimed"),
         (Behind, "equals_resnet_behind_norms is claimed, but at the start it is off by [0-9.]+e"),
+        (Weaker, r"equals_resnet is claimed, .* with Weaker\.Options\(strength=0\.5\)"),
         (Otherwise, "must deliver what `delivered` says, 'bare', got 'shared'"),
         (Fragile, "not close"),
         (Growing, "features are not finite"),

@@ -45,7 +45,7 @@ def test_every_name_stands_for_itself(name: str) -> None:
     ("text", "said"),
     [
         ("muo", r"unknown optimizer 'muo'\. Did you mean 'muon'\?"),
-        ("galore(ranks=2)", r"unknown setting of optimizer galore 'ranks'\. Did you mean 'rank'\?"),
+        ("galore(ranks=2)", r"unknown setting 'ranks' of optimizer galore\. Did you mean 'rank'\?"),
         ("galore(rank=0)", "rank must be at least 1, got 0"),
         ("galore(gap=2.5)", "gap must be a whole number, got 2.5"),
         ("galore(scale=0)", "scale must be more than 0, got 0"),

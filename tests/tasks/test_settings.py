@@ -138,7 +138,7 @@ def test_lists_that_cannot_be_are_no_settings() -> None:
         ({"lr": 10**400}, "lr must be a number of at most 64 bits"),
         ({"betas": (0.9, "x")}, "betas must be a finite number"),
         ({"compile": "yes"}, "compile must be true or false"),
-        ({"learning_rate": "1"}, "unknown setting of preset 'smoke' 'learning_rate'"),
+        ({"learning_rate": "1"}, "unknown setting 'learning_rate' of preset 'smoke'"),
         ({"degres": "1"}, "Did you mean 'degrees'"),
         ({"steps": "5"}, "epochs=10, steps=5 and hours=0.0. Give one of them"),
         ({"accumulate": "5"}, "accumulate must divide the batch"),

@@ -1,0 +1,50 @@
+"""What options mean is said by docstrings, their own or those that they inherit."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from search_spaces.topologies.chain import Chain
+from search_spaces.topologies.meanings import meanings
+from search_spaces.topologies.registry import TOPOLOGIES, load
+
+
+@pytest.mark.parametrize("name", TOPOLOGIES.names())
+def test_every_option_says_what_it_means(name: str) -> None:
+    kind, _ = load(name)
+    assert all(meanings(kind).values()), meanings(kind)
+    assert set(kind.axes) <= meanings(kind).keys()
+
+
+def test_a_meaning_is_one_line_of_the_nearest_docstring() -> None:
+    @dataclass(frozen=True)
+    class Options:
+        """Some.
+
+        Attributes:
+            near: How near, in steps: as
+                many as there are.
+            far: How far.
+
+        Raises:
+            near: Nothing of this.
+        """
+
+        near: int = 1
+        far: int = 2
+        untold: int = 3
+
+    @dataclass(frozen=True)
+    class Own(Options):
+        """More.
+
+        Attributes:
+            far: How far it may be.
+        """
+
+    class Kind(Chain):
+        """One."""
+
+    Kind.Options = Own
+    near, far = "How near, in steps: as many as there are.", "How far it may be."
+    assert meanings(Kind) == {"near": near, "far": far, "untold": ""}
