@@ -96,14 +96,14 @@ def figures(quick: bool) -> dict[str, Figure]:
         vit.append(milliseconds)
         cpu.append(cpu_milliseconds)
         llama.append(timed(count_llama_1b)[1])
-    members, space = timed(bounded_space)
-    if members != len(space_named("joint", DigitsViT.base)):
-        raise RuntimeError(f"a budget that all keep left {members}")
+    spaces = [timed(bounded_space) for _ in range(1 if quick else 3)]
+    if {members for members, _ in spaces} != {len(space_named("joint", DigitsViT.base))}:
+        raise RuntimeError("a budget that all keep left members out")
     ratio = statistics.median(theirs / ours for theirs, ours in zip(cpu, vit, strict=True))
     return {
         "vit_base_ms": Figure(statistics.median(vit), "ms", "lower", target=100),
         "llama_1b_ms": Figure(statistics.median(llama), "ms", "lower", target=1000),
-        "plugin_space_s": Figure(space / 1000, "s", "lower", target=5),
+        "plugin_space_s": Figure(statistics.median(time for _, time in spaces) / 1000, "s", "lower", target=5),
         "llama_1b_extra_mb": Figure(extra_mb(), "MB", "lower", target=50),
         "fvcore_cpu_over_ours": Figure(ratio, "ratio", "higher", target=8),
     }

@@ -1,8 +1,9 @@
 """What a search costs beyond its trainings, and how quickly the commands start.
 
 A search of digits-vit runs in this process; then a bare PyTorch loop, as somebody would write it by hand, trains the
-same architectures for the same steps on the same batches. Ratios are taken seed by seed. The search's own part
-holds what the loop does without: counting, proposing, the store, baselines, measuring on the way, table and picture.
+same architectures for the same steps on the same batches, freed memory kept as it is in ours. Ratios are taken seed by
+seed. The search's own part holds what the loop does without: counting, proposing, the store, baselines, measuring on
+the way, table and picture.
 """
 
 import os

@@ -100,6 +100,7 @@ def _words(text: str) -> str:
 
 def topology(name: str) -> str:
     """What a topology says of itself and its options."""
+    from search_spaces.spec import format_scalar
     from search_spaces.topologies.meanings import meanings
     from search_spaces.topologies.registry import load
 
@@ -107,7 +108,8 @@ def topology(name: str) -> str:
     module = inspect.getmodule(kind)
     parts = [docstring(module), docstring(kind)]
     if said := meanings(kind):
-        items = [f"<li><code>{option}={getattr(options, option)}</code>: {_words(text)}</li>" for option, text in said.items()]  # fmt: skip  # noqa: E501
+        values = {option: escape(format_scalar(getattr(options, option))) for option in said}
+        items = [f"<li><code>{option}={values[option]}</code>: {_words(text)}</li>" for option, text in said.items()]
         parts += [f"<p>Options, as they are by default:</p><ul>{''.join(items)}</ul>"]
     if kind.axes:
         axes = "; ".join(f"{axis} in {', '.join(map(str, values))}" for axis, values in kind.axes.items())

@@ -32,7 +32,7 @@ def architecture_of(task: Task, preset: str, arch: str, topology: str | None = N
         UserError: An unknown preset, or an architecture that cannot be wired.
     """
     if preset not in task.presets:
-        raise unknown(f"preset of task {task.name!r}", preset, task.presets)
+        raise unknown("preset", preset, task.presets, of=f"task {task.name!r}")
     if topology is not None:
         if any(part.partition("=")[0].strip() == "topology" for part in split_top_level(arch)):
             raise UserError(f"--topology {topology} and --arch {arch} both say the topology. Leave one out.")

@@ -48,7 +48,8 @@ def command(
             print(f"nas: ended by {number.name}{goes_on}.", file=sys.stderr)
             raise typer.Exit(128 + number) from None
 
-    each = {one.name: one for one in (*own, *shown)}  # once where both take it
+    each = {one.name: one for one in own}
+    each |= {one.name: one for one in shown if one.name not in each}
     options = [_typed(one, OPTIONS[called.get(name, name)]) for name, one in each.items()]
     arguments = [one for one in options if isinstance(one.annotation.__metadata__[0], ArgumentInfo)]
     whole = [Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context), *options, _SAVED]

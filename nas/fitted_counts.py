@@ -1,8 +1,8 @@
 """Counts of many architectures from those of few: what a network costs is a polynomial in its numbers.
 
 Architectures that differ in numbers alone are fitted together, small ones first: one is counted where those before it
-do not determine it, and all others follow in exact arithmetic. The largest of these is counted as well, and each value
-that none of those counted has in at least one. Where one is not what followed, as with a topology that reaches back
+do not determine it, and all others follow in exact arithmetic. The largest of these is counted as well, and one with
+each value that none of those counted has. Where one is not what followed, as with a topology that reaches back
 over blocks that small networks lack, the least depth is fitted by itself and the others anew; what does not follow at
 one depth is all counted.
 """
@@ -92,11 +92,9 @@ def _followed(group: Sequence[Architecture], count: Count, form: Form) -> dict[A
     for one in _held_out(group, followed):
         if system.follows(_monomials(one, varied)) != count(one):
             return None
-    counts = {}
-    for one in group:
-        found = system.follows(_monomials(one, varied))
-        counts[one] = count(one) if found is None else found
-    return counts
+    counts = {one: system.follows(_monomials(one, varied)) for one in group}
+    known = {one: counted for one, counted in counts.items() if counted is not None}
+    return known if len(known) == len(counts) else None  # no network has a part of a parameter
 
 
 def _number(architecture: Architecture, name: str) -> int:
@@ -106,14 +104,16 @@ def _number(architecture: Architecture, name: str) -> int:
 
 
 def _held_out(group: Iterable[Architecture], followed: Sequence[Architecture]) -> Iterator[Architecture]:
-    """Few of those that followed, with each value that none counted has: one with most of them first; and the last."""
-    values = {one: {(name, getattr(one, name)) for name in NUMBERS} for one in group}
-    unseen = set().union(*values.values()).difference(*(values[one] for one in values.keys() - set(followed)))
-    while unseen:
-        one = max(followed, key=lambda one: len(values[one] & unseen))
-        unseen -= values[one]
-        yield one
-    yield from followed[-1:]
+    """Of those that followed, each that is the first with a value, counted ones included; and the last.
+
+    So all values are tried where the others are small, and a rule of two numbers (the larger of them) is met there.
+    """
+    seen = {(name, getattr(one, name)) for one in set(group).difference(followed) for name in NUMBERS}
+    for one in followed:
+        values = {(name, getattr(one, name)) for name in NUMBERS}
+        if not values <= seen or one is followed[-1]:
+            seen |= values
+            yield one
 
 
 def _monomials(architecture: Architecture, varied: Form) -> list[Fraction]:

@@ -115,7 +115,7 @@ def recipe_of(task: Task, preset: str, settings: tuple[tuple[str, Scalar], ...] 
         UserError: An unknown preset or setting, or a value that a setting cannot have.
     """
     if preset not in task.presets:
-        raise unknown(f"preset of task {task.name!r}", preset, task.presets)
+        raise unknown("preset", preset, task.presets, of=f"task {task.name!r}")
     return changed(task.presets[preset], dict(settings), f"preset {preset!r} of task {task.name!r}")
 
 

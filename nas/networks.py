@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
-from nas.jobs import EvaluationJob, first_process, recipe_of
+from nas.jobs import EvaluationJob, first_process, identity, recipe_of
 from nas.storage.store import Store
 from results.row import Row
 from search_spaces.checkpoint import (
@@ -57,29 +57,26 @@ def copy_network(folder: Path, to: Path) -> None:
 
 
 def check_place(job: EvaluationJob) -> None:
-    """Raise UserError where the folder that the trained network is to be in holds one that was trained otherwise."""
+    """Raise UserError where the folder that the trained network is to be in holds another one."""
     if job.save is None or not is_kept(job.save):
         return
-    kept = read_record(Path(job.save))
-    asked = {name: value for name, value in kept.settings.items() if name not in ("identity", "encoding")}
-    if (kept.architecture, asked) != (job.architecture, _asked(job)):
-        seed = kept.settings.get("seed")
-        raise UserError(
-            f"--save {job.save} holds another network ({kept.task}, {kept.architecture}, seed {seed}). "
-            "Give another folder, or remove that one."
-        )
-
-
-def _asked(job: EvaluationJob) -> dict[str, Scalar]:
-    """How the training of a job is asked for, as a record says it."""
-    asked: dict[str, Scalar] = {"reference": job.task, "preset": job.preset, "seed": job.seed}
-    asked |= {f"recipe.{name}": value for name, value in job.settings}
-    return asked if job.data is None else {**asked, "data": job.data}
+    remedy = "Give another folder, or remove that one."
+    try:
+        kept = read_record(Path(job.save))
+    except UserError:
+        raise UserError(f"--save {job.save} holds a network that cannot be read. {remedy}") from None
+    if kept.settings.get("identity") != identity(job):
+        what = f"{kept.task}, {kept.architecture}, seed {kept.settings.get('seed')}"
+        raise UserError(f"--save {job.save} holds another network ({what}). {remedy}")
 
 
 def _record(task: Task, job: EvaluationJob, steps: int) -> Record:
     before = 0 if job.start is None else read_record(Path(job.start)).step
-    settings = {**_asked(job), "identity": job.identity}
+    settings: dict[str, Scalar] = {"reference": job.task, "preset": job.preset, "seed": job.seed}
+    settings["identity"] = job.identity
+    settings |= {f"recipe.{name}": value for name, value in job.settings}
+    if job.data is not None:
+        settings["data"] = job.data
     if encoding := task.encoding():
         settings["encoding"] = encoding
     return Record(
@@ -127,7 +124,7 @@ def kept_folder(store: Store, study: "Study", key: str) -> Path:
     complete = [row for row in rows if row.status == "complete"]
     if not complete:
         keys = sorted({row.architecture.key for row in study.rows() if row.status == "complete"})
-        raise unknown(f"key of a complete row of study {study.name!r}", key, keys)
+        raise unknown("key", key, keys, of=f"a complete row of study {study.name!r}")
     with_network = [row for row in complete if is_kept(store.network(row.identity()))]
     if not with_network:
         which = complete[0]

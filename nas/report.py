@@ -121,7 +121,7 @@ def print_comparison(
     dropped = [*(name for name in dict.fromkeys([*DROPPED, *columns]) if name not in _LEFT), *_LEFT[:4]]
     print_records(console, records, columns, f"{title}; all: {shared}" if shared else title, format, dropped)
     if any(record.get("low") is not None for record in records):
-        metric = [name for name in records[0] if name not in _LEFT][-1].removesuffix("_se")
+        metric = [name for name in columns if name not in _LEFT][-1].removesuffix("_se")
         say(console, f"over first: of {metric}, seed by seed; low and high hold for all together at 95 %")
     for line in baseline_lines(baselines):
         say(console, line)
@@ -218,7 +218,7 @@ def print_records(
     console.print(table)
     if len(shown) < len(names):
         left = ", ".join(name for name in names if name not in shown)
-        say(console, f"no room for: {left} (--format markdown has all)")
+        say(console, f"no room for: {left} (COLUMNS=200 makes room)")
 
 
 def _print_markdown(cells: Mapping[str, Sequence[str]]) -> None:

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory, mkdtemp
 
 import torch
 from torch import nn
 
-from nas.asking import Settings, made_folder
+from nas.asking import made_folder
 from nas.jobs import EvaluationJob, first_process, fresh_task
 from nas.networks import check_place, network_of
 from search_spaces.architecture import Architecture
@@ -64,7 +64,7 @@ def origin_of(
     of = load(reference, data)
     check_task(record, {of.name: of.version}, checkpoint)
     if preset not in of.presets:
-        raise unknown(f"preset of task {of.name!r}", preset, of.presets)
+        raise unknown("preset", preset, of.presets, of=f"task {of.name!r}")
     own = {name: value for name, value in record.settings.items() if preset == record.settings.get("preset")}
     changed = {name.removeprefix("recipe."): value for name, value in own.items() if name.startswith("recipe.")}
     return Origin(checkpoint.resolve(), of, reference, preset, data, changed)
@@ -131,16 +131,19 @@ def is_installed(task: str) -> bool:
     return task in TASKS.names() or task.startswith("goal:")
 
 
-def rewired(origin: Origin, topology: str, settings: Settings, seed: int, target: Path) -> EvaluationJob:
-    """The training that goes on with another topology, and is kept in a folder, where what it starts from is written.
+def rewired(origin: Origin, topology: str, job: EvaluationJob) -> EvaluationJob:
+    """The training that goes on with another topology: `job`, of which the architecture and the start are not known.
+
+    What it starts from is written into the folder where its network is kept.
 
     Raises:
         UserError: The topology does not start as the residual network does, or the folder cannot be made, or it holds
             another network.
     """
+    target = Path(str(job.save))
     if target.resolve() == origin.folder:
         raise UserError(f"--save must be another folder than the checkpoint, got {target}.")
-    torch.manual_seed(seed)  # of what the topology adds
+    torch.manual_seed(job.seed)  # of what the topology adds
     record = read_record(origin.folder)
     check_encoding(record, origin.task, origin.folder)
 
@@ -148,18 +151,11 @@ def rewired(origin: Origin, topology: str, settings: Settings, seed: int, target
         return network_of(origin.task, replace(record, architecture=architecture))
 
     network, begun = retrofitted(origin.folder, topology, build)
-    start = target / "start" if first_process() else Path(mkdtemp())  # two must not write the same files
-    job = EvaluationJob(
-        task=origin.reference,
-        architecture=begun.architecture,
-        preset=origin.preset,
-        settings=settings,
-        seed=seed,
-        data=origin.data,
-        start=str(start),
-        save=str(target),
-    )
-    check_place(job)
+    with TemporaryDirectory() as elsewhere:
+        save_checkpoint(Path(elsewhere), weights_of(network), begun)
+        job = replace(job, architecture=begun.architecture, start=elsewhere)
+        check_place(job)
     made_folder(target)
+    start = target / "start" if first_process() else Path(mkdtemp())  # two must not write the same files
     save_checkpoint(start, weights_of(network), begun)
-    return job
+    return replace(job, start=str(start))

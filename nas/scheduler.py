@@ -2,8 +2,8 @@
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final, final
@@ -232,15 +232,22 @@ def evaluate_all(
     """
     if not jobs:
         return []
-    for job in jobs:
-        check_place(job)
-    study = check_name(study or EVALUATIONS)
-    with closing(Store(storage, make=True)) as store:
-        if study in store.searches():
-            raise UserError(f"study {study!r} is a search, whose rows are its own. Give another --study.")
+    with rows_go_to(storage, study) as (store, name):
         task = task_of(jobs[0].task, jobs[0].data)
         prepare(task)
-        return _rows_of(jobs, task, store, study, resources, curve_logs(log, store.folder, study))
+        for job in jobs:
+            check_place(job)
+        return _rows_of(jobs, task, store, name, resources, curve_logs(log, store.folder, name))
+
+
+@contextmanager
+def rows_go_to(storage: str, study: str | None) -> Iterator[tuple[Store, str]]:
+    """The store and the study that evaluations are written to. Raises UserError where they cannot be."""
+    name = check_name(study or EVALUATIONS)
+    with closing(Store(storage, make=True)) as store:
+        if name in store.searches():
+            raise UserError(f"study {name!r} is a search, whose rows are its own. Give another --study.")
+        yield store, name
 
 
 def prepare(task: Task) -> None:

@@ -50,7 +50,7 @@ def recipes_to_try(
     values = values_of(recipe_of(task, preset, changes))
     for name in names:
         if name not in values:
-            raise unknown(f"setting of preset {preset!r}", name, values)
+            raise unknown("setting", name, values, of=f"preset {preset!r}")
         if not isinstance(values[name], float) or values[name] <= 0:
             raise UserError(
                 f"--tune tries factors of a number above 0 that is not whole, got {name}={values[name]!r}. Give it "

@@ -81,5 +81,5 @@ def _nowhere(table: TabularBenchmark, names: Mapping[str, str]) -> UserError:
         if column not in known and name in table.directions and name in known:
             return UserError(f"table {table.name!r} has no {column}: {name} chose what is found, and cannot judge it.")
         if column not in known:
-            return unknown(f"objective of table {table.name!r}", name, known)
+            return unknown("objective", name, known, of=f"table {table.name!r}")
     return UserError(f"table {table.name!r} has no complete row with all of {', '.join(names)}.")

@@ -56,19 +56,21 @@ def printable(text: str) -> str:
     return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
 
 
-def unknown(kind: str, got: str, known: Iterable[str]) -> UserError:
-    """A name that does not exist, with the nearest one that does; `kind` may say of what: "preset of task 'glue'"."""
+def unknown(kind: str, got: str, known: Iterable[str], of: str = "") -> UserError:
+    """A name that does not exist, with the nearest one that does; `of` says what has names of that kind."""
     names = sorted(known)
     near = nearest(got, names)
     remedy = f"Choose from: {', '.join(names)}." if near is None else f"Did you mean {near!r}?"
-    what, of, owner = kind.partition(" of ")
-    return UserError(f"unknown {what} {got!r}{of}{owner}. {remedy}")
+    return UserError(f"unknown {kind} {got!r}{f' of {of}' if of else ''}. {remedy}")
 
 
 def nearest(got: str, names: Sequence[str]) -> str | None:
-    """Of sorted names the one that begins so, or else the one that is most like it; None where none is."""
-    longer = [name for name in names if len(got) > 1 and name.casefold().startswith(got.casefold())]
-    return next(iter(longer or get_close_matches(got, names, n=1, cutoff=0.5)), None)
+    """Of sorted names the one that begins so, or else the one that is most like it, in any case; None where none is."""
+    folded = {name.casefold(): name for name in names}
+    longer = [name for name in names if len(got) > 1 and name.startswith(got)]
+    longer += [name for one, name in folded.items() if len(got) > 1 and one.startswith(got.casefold())]
+    alike = get_close_matches(got.casefold(), folded, n=1, cutoff=0.5)
+    return next(iter([*longer, *(folded[one] for one in alike)]), None)
 
 
 def place_of(error: BaseException) -> str | None:

@@ -78,9 +78,10 @@ def runs_of(text: str, depth: int) -> tuple[Run, ...]:
                 f"depth={blocks.stop}, or other ranges."
             )
         if blocks.start != covered or blocks.stop <= covered:
+            remedy = f"Write {topology}[{covered}:...]." if covered < depth else "Leave it out, or take more depth."
             raise UserError(
                 f"each range of {text!r} must begin where the one before ends and hold a block, got "
-                f"{topology}[{first}:{end}] after {covered} blocks. Write {topology}[{covered}:...]."
+                f"{topology}[{first}:{end}] after {covered} blocks. {remedy}"
             )
         runs.append((topology, blocks))
     if runs[-1][1].stop != depth:

@@ -127,7 +127,7 @@ def _tensors(value: Any) -> Iterator[Tensor]:
 
 
 def without_epsilon(stack: Stack) -> None:
-    """Have its layers' norms take a factor out to the last digit but few."""
+    """Have its layers' norms take a factor of what they read out, as nearly as numbers allow."""
     for module in stack.layers.modules():
         if isinstance(module, nn.LayerNorm):
             module.eps = 1e-30

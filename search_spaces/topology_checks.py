@@ -204,7 +204,7 @@ def check_it_starts_as_the_residual_network(subject: Subject) -> None:
 def _others(subject: Subject) -> Iterator[Any]:
     """The options with another value of one of the axes, where these go together."""
     for axis, values in subject.kind.axes.items():
-        for value in values:
+        for value in set(values) - {getattr(subject.options, axis)}:
             with suppress(UserError):
                 yield replace(subject.options, **{axis: value})
 

@@ -57,7 +57,7 @@ def _from_file(reference: str) -> Any:
     if not text:
         raise UserError(f"expected FILE.py:CLASS, got {reference!r}. Classes there: {', '.join(known) or 'none'}.")
     if name not in vars(module):
-        raise unknown(f"class of {path}", name, known)
+        raise unknown("class", name, known, of=str(path))
     return vars(module)[name]
 
 

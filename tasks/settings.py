@@ -65,7 +65,7 @@ def changed(recipe: Recipe, settings: Mapping[str, object], owner: str = "the re
     values = {}
     for name, value in settings.items():
         if name not in hints:
-            raise unknown(f"setting of {owner}", name, hints)
+            raise unknown("setting", name, hints, of=owner)
         values[name] = _read(value, hints[name])
         problem = _problem(values[name], hints[name])
         if problem:

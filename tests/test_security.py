@@ -89,8 +89,7 @@ def _record() -> Record:
     return Record(task="any", task_version=1, architecture=LITTLE, step=1)
 
 
-@pytest.mark.outside
-@pytest.mark.parametrize("command", [["nas"], ["-m", "nas"]], ids=" ".join)
+@pytest.mark.parametrize("command", [pytest.param(["nas"], marks=pytest.mark.outside), ["-m", "nas"]], ids=" ".join)
 def test_nothing_is_imported_from_the_working_directory(tmp_path: Path, mark: Path, command: list[str]) -> None:
     for module in ("numpy", "torch", "optuna", "joblib", "typer", "rich", "duckdb", "sqlalchemy", "tasks"):
         (tmp_path / f"{module}.py").write_text(f"import os\nos.makedirs({str(mark)!r}, exist_ok=True)\n")

@@ -33,36 +33,41 @@ ARROW = "pyarrow pyarrow.compute"
 COMPILER = "torch torch._dynamo torch._inductor sympy"
 
 
-@pytest.mark.outside
+WITHOUT_TORCH = [
+    ("--help", ""),
+    ("search --help", ""),
+    ("list", ""),
+    ("list tasks", ""),
+    ("list topologies", ""),
+    ("list samplers", ""),
+    ("new-task starts", ""),
+    (TABLE, f"numpy {ARROW}"),
+    (f"{TABLE} --by topology", f"numpy pandas {ARROW} scipy"),  # of which Arrow's groups take pandas
+    (f"{TABLE} --where depth>1", f"duckdb numpy {ARROW}"),
+    ("effects topology --from digits-vit-topologies", f"numpy {ARROW} scipy scipy.stats"),
+]
+
+WITH_TORCH = [
+    ("list presets", "torch numpy pyarrow"),
+    ("list presets digits-vit", "torch numpy"),
+    ("list presets c4-lm", "torch numpy pyarrow"),
+    ("cost digits-vit", "torch fvcore numpy"),
+    ("cost digits-dit", "torch fvcore numpy"),
+    ("cost lra-listops", "torch fvcore numpy"),
+    ("cost c4-lm", "torch fvcore numpy pyarrow"),
+    ("cost stdlib-lm", "torch fvcore numpy pyarrow"),
+    ("cost stdlib-mlm", "torch fvcore numpy pyarrow"),
+    ("cost imagenet-vit", "torch fvcore numpy"),
+    (
+        "evaluate digits-vit --preset smoke --set epochs=1",
+        f"{COMPILER} fvcore lightning_fabric sqlalchemy numpy pandas {ARROW} scipy scipy.stats sklearn",
+    ),
+]
+
+
 @pytest.mark.parametrize(
     ("command", "loaded"),
-    [
-        ("--help", ""),
-        ("search --help", ""),
-        ("list", ""),
-        ("list tasks", ""),
-        ("list topologies", ""),
-        ("list samplers", ""),
-        ("new-task starts", ""),
-        ("list presets", "torch numpy pyarrow"),
-        ("list presets digits-vit", "torch numpy"),
-        ("list presets c4-lm", "torch numpy pyarrow"),
-        (TABLE, f"numpy {ARROW}"),
-        (f"{TABLE} --by topology", f"numpy pandas {ARROW} scipy"),  # of which Arrow's groups take pandas
-        (f"{TABLE} --where depth>1", f"duckdb numpy {ARROW}"),
-        ("effects topology --from digits-vit-topologies", f"numpy {ARROW} scipy scipy.stats"),
-        ("cost digits-vit", "torch fvcore numpy"),
-        ("cost digits-dit", "torch fvcore numpy"),
-        ("cost lra-listops", "torch fvcore numpy"),
-        ("cost c4-lm", "torch fvcore numpy pyarrow"),
-        ("cost stdlib-lm", "torch fvcore numpy pyarrow"),
-        ("cost stdlib-mlm", "torch fvcore numpy pyarrow"),
-        ("cost imagenet-vit", "torch fvcore numpy"),
-        (
-            "evaluate digits-vit --preset smoke --set epochs=1",
-            f"{COMPILER} fvcore lightning_fabric sqlalchemy numpy pandas {ARROW} scipy scipy.stats sklearn",
-        ),
-    ],
+    [*WITHOUT_TORCH, *(pytest.param(*case, marks=pytest.mark.outside) for case in WITH_TORCH)],
 )
 def test_a_command_loads_what_it_needs(command: str, loaded: str, tmp_path: Path) -> None:
     assert {*run(command, 0, tmp_path)[1]} == {*loaded.split()}

@@ -23,6 +23,6 @@ def untrained() -> Iterator[Experiment]:
 def trained(preset: str, storage: str, study: str | None, resources: Resources) -> Iterator[Experiment]:
     """What trains networks. Raises UserError for a preset that has no number of seeds."""
     if preset not in SEEDS:
-        raise unknown("preset of claims", preset, list(SEEDS))
+        raise unknown("preset", preset, list(SEEDS), of="claims")
     for paper in dict.fromkeys(one.paper for one in COMPARED):
         yield Trained(paper, preset, storage, study, resources)

@@ -27,7 +27,8 @@ def everything(
     from search_spaces.topologies.registry import TOPOLOGIES
 
     if of is not None and kind not in (Kind.PRESETS, Kind.TOPOLOGIES):
-        raise UserError(f"one name is of a task's presets or of a topology, got {of!r}. Leave it out.")
+        asked = f"`nas list presets {of}` or `nas list topologies {of}`"
+        raise UserError(f"NAME is of presets a task and of topologies a topology, got {of!r} alone. Ask {asked}.")
     listed: dict[Kind, Callable[[], Lines]] = {
         Kind.TASKS: _tasks,
         Kind.PRESETS: lambda: _sheet(of) if of else _presets(),
@@ -103,15 +104,15 @@ def _sheet(task: str) -> Lines:
 
 def _options(topology: str) -> Lines:
     """What a topology is, and each of its options: its value, what it means, and which values are searched."""
-    from search_spaces.spec import Spec
+    from search_spaces.spec import Spec, format_scalar
     from search_spaces.topologies.meanings import meanings
     from search_spaces.topologies.registry import TOPOLOGIES, load
 
     kind, options = load(topology)
     yield topology, TOPOLOGIES.description(Spec.parse(topology).name)
     for option, meaning in meanings(kind).items():
-        searched = f" Searched: {', '.join(map(str, kind.axes[option]))}." if option in kind.axes else ""
-        yield f"{option}={getattr(options, option)}", f"{meaning}{searched}"
+        searched = f" Searched: {', '.join(map(format_scalar, kind.axes[option]))}." if option in kind.axes else ""
+        yield f"{option}={format_scalar(getattr(options, option))}", f"{meaning}{searched}"
 
 
 def _studies(url: str) -> Lines:

@@ -130,10 +130,12 @@ def retrofitted(
     """Print a Row as `row` does, and where the network is kept."""
     from nas import report
     from nas.jobs import first_process
+    from nas.networks import is_kept
 
     row(evaluated, format, output)
-    if first_process():
-        report.say(report.screen(stderr=True), f"kept in {folder_of_retrofit(checkpoint, topology, save)}")
+    folder = folder_of_retrofit(checkpoint, topology, save)
+    if first_process() and is_kept(folder):
+        report.say(report.screen(stderr=True), f"kept in {folder}")
 
 
 def comparison(

@@ -1,7 +1,6 @@
 """`nas.retrofit`: a trained residual network goes on with another topology."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,13 +38,22 @@ def retrofit(
     check_asked(topology=topology, settings=settings, seed=seed, threads=threads, storage=storage)
     with said_if_slow(LOADING):
         from nas.asking import settings_of
-        from nas.jobs import text_of
+        from nas.jobs import EvaluationJob, text_of
         from nas.retrofitting import origin_of, rewired
-        from nas.scheduler import evaluate_all
+        from nas.scheduler import evaluate_all, rows_go_to
         from nas.workers.resources import Resources
 
     origin = origin_of(Path(checkpoint), task, preset, text_of(data))
-    changed = settings_of(origin.task, origin.preset, {**origin.settings, **pairs_of(settings)})
-    target = folder_of_retrofit(checkpoint, topology, save)
-    job = replace(rewired(origin, topology, changed, seed, target), threads=threads)
+    job = EvaluationJob(
+        task=origin.reference,
+        architecture=origin.task.base,  # until it is rewired
+        preset=origin.preset,
+        settings=settings_of(origin.task, origin.preset, {**origin.settings, **pairs_of(settings)}),
+        seed=seed,
+        data=origin.data,
+        save=str(folder_of_retrofit(checkpoint, topology, save)),
+        threads=threads,
+    )
+    with rows_go_to(storage, study):  # or nothing is written
+        job = rewired(origin, topology, job)
     return evaluate_all([job], storage, study, Resources(workers=1, threads=threads))[0]

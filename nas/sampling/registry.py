@@ -84,7 +84,7 @@ def _imported(text: str) -> Any:
         known = [each for each, of in [*vars(module).items()] if each[0] != "_" and _may_be_sampler(of, path)]
         if not known:
             raise UserError(f"unknown sampler {name!r} of {path}: it has none. Optuna's are optuna.samplers:NAME.")
-        raise unknown(f"sampler of {path}", name, known)
+        raise unknown("sampler", name, known, of=path)
     return getattr(module, name)
 
 

@@ -114,8 +114,9 @@ def options_of(topology: "type[Topology]", spec: Spec) -> Any:
     try:
         return _options(topology.Options, spec)
     except UserError as error:
-        said = str(error)
-        raise error if spec.name in said else UserError(f"topology {spec.name!r}: {said}") from None
+        if f"topology {spec.name!r}" in str(error):
+            raise
+        raise UserError(f"topology {spec.name!r}: {error}") from error
     except Exception as error:  # a plug-in's options may fail in any way
         raise UserError(f"options of topology {spec.name!r} cannot be read: {reason_of(error)}") from error
 
@@ -127,7 +128,7 @@ def _options(record: type, spec: Spec) -> Any:
         if not known:
             raise UserError(f"topology {spec.name!r} takes no options, got {name}={format_scalar(value)}.")
         if name not in known:
-            raise unknown(f"option of topology {spec.name!r}", name, known)
+            raise unknown("option", name, known, of=f"topology {spec.name!r}")
         if not _fits(value, hints[name]):
             wanted = " or ".join(_names(hints[name]))
             raise UserError(f"option {name} of topology {spec.name!r} must be {wanted}, got {format_scalar(value)}.")

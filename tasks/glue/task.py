@@ -72,7 +72,7 @@ class GlueTask(Task):
             raise UserError("sets names all of them, which is what none means. Leave it out.")
         for name in recipe.sets:
             if name not in self.sets:
-                raise unknown(f"set of task {self.name!r}", name, self.sets)
+                raise unknown("set", name, self.sets, of=f"task {self.name!r}")
         return {name: one for name, one in self.sets.items() if name in recipe.sets or not recipe.sets}
 
     def prepare(self) -> None:
@@ -143,7 +143,7 @@ class GlueTask(Task):
         """What the network is trained by before. Raises UserError for a preset that its task does not have."""
         presets = self.pretraining.presets
         if recipe.pretraining not in presets:
-            raise unknown(f"preset of task {self.pretraining.name!r}", recipe.pretraining, presets)
+            raise unknown("preset", recipe.pretraining, presets, of=f"task {self.pretraining.name!r}")
         return presets[recipe.pretraining]
 
     def splits_of(self, name: str) -> TensorSplits:

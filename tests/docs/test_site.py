@@ -74,7 +74,7 @@ def test_a_task_has_the_audits_of_the_table(building: ModuleType) -> None:
 def test_the_site_says_what_the_code_says(site: Path) -> None:
     topologies, tasks = (site / "topologies.html").read_text(), (site / "task-list.html").read_text()
     assert "<code>layers * (2 + 2 * rank * width)</code>" in topologies
-    assert "temperature=0.01, direction=ingoing, cascaded=True" in topologies
+    assert "<li><code>temperature=0.01</code>: " in topologies
     assert topologies.count('<math xmlns="http://www.w3.org/1998/Math/MathML" display="block"') >= 14
     assert "<!-- topology" not in topologies + tasks
     assert "ViT-Lite-6/4" in tasks
@@ -98,6 +98,13 @@ def test_links_lead_to_pages_wherever_their_files_are(building: ModuleType) -> N
     assert building.site_link("../../docs/replay.md", "results/tables/README.md") == "replay.md"
 
 
+def test_a_topology_is_shown_with_its_options_and_what_they_mean(building: ModuleType) -> None:
+    shown = building.topology("ancre")
+    assert "<li><code>temperature=0.01</code>: " in shown
+    assert "<li><code>cascaded=true</code>: " in shown
+    assert "Spaces that have it search <code>" in shown
+
+
 def test_a_docstring_is_shown_word_by_word(building: ModuleType) -> None:
     def entry() -> None:
         """g_j = sum_i b_i * e_i < 2.
@@ -117,7 +124,6 @@ def test_a_docstring_is_shown_word_by_word(building: ModuleType) -> None:
     assert "<ul><li><code>one</code>, and more</li><li>two</li></ul>" in shown
 
 
-@pytest.mark.outside
 @pytest.mark.browser
 def test_pages_opened_as_files_are_read_and_searched(site: Path) -> None:
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")

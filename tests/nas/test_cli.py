@@ -284,7 +284,7 @@ def test_a_failed_evaluation_is_printed_and_then_said(nas: Nas) -> None:
         (["reproduce"], "'WHAT'. Choose from: params, flops"),
         (
             ["list", "tasks", "digits-vit"],
-            "one name is of a task's presets or of a topology, got 'digits-vit'",
+            "`nas list presets digits-vit`",
         ),
         (["dashboard", "--port", "x"], "'--port'"),
     ],
@@ -388,5 +388,5 @@ def test_a_topology_is_listed_with_what_its_options_mean(nas: Nas) -> None:
     assert status == 0
     assert said["attnres(heads=2)"].startswith("Attention residuals (Kimi Team, 2026)")
     assert said["heads=2"].startswith("Into how many groups the features are divided")  # said where it is inherited
-    assert said["scaled=True"].startswith("Whether a mix is multiplied")
+    assert said["scaled=true"].startswith("Whether a mix is multiplied")
     assert nas("list", "topologies", "attnress")[0] == 2

@@ -19,7 +19,7 @@ from nas.jobs import fresh_task
 from nas.watching import Evaluations
 from results.row import Row
 from search_spaces.architecture import Architecture
-from search_spaces.errors import Notice
+from search_spaces.errors import Notice, UserError
 from search_spaces.runs import tidy
 from search_spaces.topologies.registry import TOPOLOGIES, load
 from tasks.load import load_task
@@ -217,6 +217,20 @@ def test_a_mistake_is_one_line(words: list[str], says: str, compare) -> None:  #
 
 def test_topologies_are_named_with_or_without_spaces() -> None:
     assert topologies_named(" resnet, all ,dca(k=1, fused=true)") == ["resnet", "all", "dca(k=1, fused=true)"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ("resnet,,dca", "has nothing beside a comma, got 'resnet,,dca'. Take the comma out"),
+        (["resnet", ""], "has nothing beside a comma"),
+        (" , ", "must name at least one topology"),
+        ([], "must name at least one topology"),
+    ],
+)
+def test_topologies_without_a_name_are_a_line(asked: str | list[str], says: str) -> None:
+    with pytest.raises(UserError, match=says):
+        topologies_named(asked)
 
 
 def linear(architecture: Architecture) -> int:

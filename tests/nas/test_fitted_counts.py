@@ -57,7 +57,7 @@ def test_the_counts_of_every_topology_are_its_closed_form(topology: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("topology", "most"), [("resnet", 10), ("denseformer", 10), ("dca", 10), ("dca(k=2)", 24), ("rmt(keys=8)", 25)]
+    ("topology", "most"), [("resnet", 15), ("denseformer", 15), ("dca", 15), ("dca(k=2)", 29), ("rmt(keys=8)", 25)]
 )
 def test_few_are_asked_where_counts_are_polynomials(topology: str, most: int) -> None:
     count = Asked(vit)
@@ -88,11 +88,25 @@ def test_what_is_no_polynomial_of_depth_is_fitted_for_each_depth() -> None:
         lambda one: {"params": one.depth * one.heads + (one.depth == 6)},
         lambda one: {"params": one.depth * max(1, one.heads // 3) * one.head_dim},
         lambda one: {"params": one.depth + one.heads * (one.head_dim // 3)},
+        # a term that two numbers decide about together
+        lambda one: {"params": one.depth * one.heads + (one.heads > 2 * one.depth)},
+        lambda one: {"params": one.depth * one.heads + (one.heads >= 4 and one.head_dim <= 4)},
+        lambda one: {"params": one.depth * one.heads + (one.head_dim < one.heads)},
+        lambda one: {"params": one.depth * one.heads + (one.head_dim > 8 * one.heads)},
     ],
 )
 def test_what_is_no_polynomial_is_counted(count: Callable[[Architecture], Counted]) -> None:
     every, asked = members(), Asked(count)
     assert dict(fitted_counts(every, asked)) == {one: count(one) for one in every}
+
+
+def test_what_the_width_bounds_is_counted() -> None:
+    def bounded(one: Architecture) -> Counted:
+        return {"params": one.depth * min(one.hidden, 4 * one.width)}
+
+    axes = product((2, 4, 6, 8), (32, 64, 96, 128), (64, 128, 256))
+    every = [Architecture(depth=depth, width=width, hidden=hidden) for depth, width, hidden in axes]
+    assert dict(fitted_counts(every, bounded)) == {one: bounded(one) for one in every}
 
 
 def test_networks_that_differ_in_more_than_numbers_are_not_held_against_each_other() -> None:

@@ -71,7 +71,15 @@ def test_a_narrow_terminal_keeps_what_a_comparison_came_to(capsys: pytest.Captur
     assert told.startswith("over first: of test_accuracy, seed by seed; low and high hold")
     assert title == "title; all: depth 4, params 35266, accuracy 0.5"
     assert table[-1].split() == ["hyper(streams=2)", "0.1", "-0.0123", "0.2123", "not", "distinguishable"]
-    assert room == "no room for: params_off, test_accuracy (--format markdown has all)"
+    assert room == "no room for: params_off, test_accuracy (COLUMNS=200 makes room)"
+
+
+def test_a_comparison_without_a_test_says_so_of_its_differences(capsys: pytest.CaptureFixture[str]) -> None:
+    untested = {"test_accuracy": None, "test_accuracy_se": None}
+    verdict = {"over_first": 0.1, "low": -0.0123, "high": 0.2123, "than_first": "not distinguishable"}
+    records = [compared("resnet", 0.5) | untested, compared("dca", 0.6, **verdict) | untested | {"accuracy": 0.6}]
+    print_comparison(Console(width=150), "title", records, {})
+    assert "over first: of accuracy, seed by seed" in capsys.readouterr().out
 
 
 def test_equal_means_with_other_errors_are_not_alike(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,7 @@ from torch import nn
 
 from nas import load
 from nas.cli import main
+from nas.jobs import EvaluationJob
 from nas.retrofitting import origin_of, rewired
 from search_spaces.architecture import Architecture
 from search_spaces.checkpoint import RECORD, WEIGHTS, read_record, read_weights, save_checkpoint
@@ -138,12 +139,12 @@ def test_what_cannot_be_retrofitted_is_one_line(
 def test_a_retrofit_of_other_weights_is_another(
     trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ("--topology", "dca(k=1)", "--set", "epochs=1", "--save", str(tmp_path / "dca"), "--format", "json")
-    first = json.loads(nas(monkeypatch, capsys, "retrofit", str(trained), *words)[1])
+    words = ("--topology", "dca(k=1)", "--set", "epochs=1", "--format", "json", "--save")
+    first = json.loads(nas(monkeypatch, capsys, "retrofit", str(trained), *words, str(tmp_path / "dca"))[1])
     other = tmp_path / "other"
     evaluated = ("evaluate", "digits-vit", *NETWORK, "--save", str(other))
     nas(monkeypatch, capsys, *evaluated, "--seed", "1")
-    second = json.loads(nas(monkeypatch, capsys, "retrofit", str(other), *words)[1])
+    second = json.loads(nas(monkeypatch, capsys, "retrofit", str(other), *words, str(tmp_path / "again"))[1])
     assert first[0]["start"] != second[0]["start"]
 
 
@@ -168,7 +169,11 @@ def test_the_network_to_start_from_is_the_one_that_was_trained(
         return self.build(architecture)
 
     monkeypatch.setattr(DigitsViT, "training_form", training_form)
-    rewired(origin_of(trained, None, None, None), "dca(k=2)", (), 0, tmp_path / "dca")
+    origin = origin_of(trained, None, None, None)
+    job = EvaluationJob(
+        task="digits-vit", architecture=DigitsViT.base, preset=origin.preset, save=str(tmp_path / "dca")
+    )
+    rewired(origin, "dca(k=2)", job)
     assert built == ["dca(k=2)"]
 
 
@@ -194,10 +199,48 @@ def test_a_folder_that_holds_another_network_is_not_written_over(
     assert nas(monkeypatch, capsys, *again)[0] == 0  # the same again is the same network
 
 
+def test_another_start_is_another_network(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "other"
+    save_checkpoint(other, {name: 2 * one for name, one in read_weights(trained).items()}, read_record(trained))
+    words = ("--topology", "grn-v1", "--save", str(tmp_path / "grn"))
+    status, _, err = nas(monkeypatch, capsys, "retrofit", str(trained), *words)
+    assert (status, err.splitlines()[-1]) == (0, f"kept in {tmp_path / 'grn'}")
+    before = read_weights(tmp_path / "grn" / "start")
+    status, _, err = nas(monkeypatch, capsys, "retrofit", str(other), *words)
+    assert (status, "holds another network" in err) == (2, True)
+    assert read_weights(tmp_path / "grn" / "start").keys() == before.keys()
+    assert all((read_weights(tmp_path / "grn" / "start")[name] == one).all() for name, one in before.items())
+    assert nas(monkeypatch, capsys, "retrofit", str(trained), *words)[0] == 0
+    (tmp_path / "grn" / RECORD).write_text("{")
+    status, _, err = nas(monkeypatch, capsys, "retrofit", str(trained), *words)
+    assert (status, "holds a network that cannot be read. Give another folder" in err) == (2, True)
+
+
+def test_the_same_command_with_a_setting_of_several_values_may_be_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("evaluate", "digits-vit", *NETWORK[:-1], "epochs=1,betas=0.9:0.95", "--save", str(tmp_path / "net"))
+    assert [nas(monkeypatch, capsys, *words)[0] for _ in range(2)] == [0, 0]
+
+
+def test_what_was_not_kept_is_not_said_to_be(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "grn" / WEIGHTS).mkdir(parents=True)
+    words = ("retrofit", str(trained), "--topology", "grn-v1", "--save", str(tmp_path / "grn"))
+    _, _, err = nas(monkeypatch, capsys, *words)
+    assert "could not be kept in" in err
+    assert "kept in" not in err.splitlines()[-1] or "could not" in err.splitlines()[-1]
+
+
 def test_a_retrofit_that_is_refused_leaves_no_folder(
     trained: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = set(trained.parent.iterdir())
     for topology in ("none", "rmt", "mhc(streams=99)", "resnet[0:1]"):
         assert nas(monkeypatch, capsys, "retrofit", str(trained), "--topology", topology)[0] == 2
+    for words in (("--study", "bad\nname"), ("--storage", f"sqlite:///{trained}/{RECORD}/s.db")):
+        assert nas(monkeypatch, capsys, "retrofit", str(trained), "--topology", "dca", *words)[0] == 2
     assert set(trained.parent.iterdir()) == before

@@ -189,7 +189,6 @@ def test_a_full_disk_leaves_no_half_of_a_file(monkeypatch: pytest.MonkeyPatch) -
     assert not Path("moons.py").exists()
 
 
-@pytest.mark.outside
 def test_the_templates_are_whole_as_they_stand() -> None:
     """What is made of them is checked above, with other names."""
     made = {name: runpy.run_path(str(TEMPLATES / f"{name}.py")) for name in ("task", "topology")}

@@ -18,6 +18,17 @@ def test_what_begins_as_it_was_typed_is_nearer_than_what_looks_alike() -> None:
     assert str(unknown("objective", "acc", ["macs", "accuracy"])).endswith("Did you mean 'accuracy'?")
 
 
+def test_case_is_no_difference_but_of_two_names_the_one_that_was_typed_comes_first() -> None:
+    assert str(unknown("topology", "MHC", ["mhc", "rmt"])).endswith("Did you mean 'mhc'?")
+    assert str(unknown("topology", "RESNTE", ["resnet"])).endswith("Did you mean 'resnet'?")
+    assert str(unknown("metric", "al", ["Alpha", "alpha2"])).endswith("Did you mean 'alpha2'?")
+
+
+def test_an_unknown_name_says_of_what_it_would_be() -> None:
+    said = str(unknown("preset", "papr", ["paper"], of="task 'glue'"))
+    assert said == "unknown preset 'papr' of task 'glue'. Did you mean 'paper'?"
+
+
 def test_the_reason_of_a_users_error_is_its_line() -> None:
     assert reason_of(UserError("there is no text. Give other --data.")) == "there is no text. Give other --data."
 

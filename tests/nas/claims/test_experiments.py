@@ -113,7 +113,7 @@ def test_a_preset_is_for_claims_and_one_that_they_have(
     assert run(monkeypatch, "params", "--preset", "smoke") == 2
     assert "only claims are trained" in capsys.readouterr().err
     assert run(monkeypatch, "claims", "--preset", "paper") == 2
-    assert "of claims. " in capsys.readouterr().err
+    assert "unknown preset 'paper' of claims. " in capsys.readouterr().err
     assert run(monkeypatch, "claims", "--study", "s") == 2
     assert "Say by which --preset" in capsys.readouterr().err
 

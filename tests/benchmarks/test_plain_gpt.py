@@ -1,0 +1,26 @@
+"""The decoder written by hand is GPT-2, as the task's and Hugging Face's are."""
+
+import torch
+
+from benchmarks.lm_throughput import HuggingFaces, by_hand, sizes
+
+
+def test_it_has_the_parameters_of_the_others_and_computes_what_they_do() -> None:
+    task = sizes()["least"]
+    plain, theirs = by_hand(task).eval(), HuggingFaces(task).eval()
+    inner = theirs.model.transformer
+    own = task.build(task.base)
+    assert len({sum(weights.numel() for weights in model.parameters()) for model in (plain, theirs, own)}) == 1
+    with torch.no_grad():
+        copied = [(plain.tokens, inner.wte), (plain.places, inner.wpe), (plain.norm, inner.ln_f)]
+        for block, other in zip(plain.blocks, inner.h, strict=True):
+            copied += [(block.norms[0], other.ln_1), (block.norms[1], other.ln_2)]
+            copied += [(block.qkv, other.attn.c_attn), (block.out, other.attn.c_proj)]
+            copied += [(block.up, other.mlp.c_fc), (block.down, other.mlp.c_proj)]
+        for to, of in copied:
+            turned = isinstance(to, torch.nn.Linear)  # theirs has [in, out]
+            to.weight.copy_(of.weight.mT if turned else of.weight)
+            if getattr(to, "bias", None) is not None:
+                to.bias.copy_(of.bias)
+        ids = torch.randint(task.vocabulary, (2, task.context))
+        torch.testing.assert_close(plain(ids), theirs(ids), rtol=0, atol=1e-5)
