@@ -219,20 +219,6 @@ def test_topologies_are_named_with_or_without_spaces() -> None:
     assert topologies_named(" resnet, all ,dca(k=1, fused=true)") == ["resnet", "all", "dca(k=1, fused=true)"]
 
 
-@pytest.mark.parametrize(
-    ("asked", "says"),
-    [
-        ("resnet,,dca", "has nothing beside a comma, got 'resnet,,dca'. Take the comma out"),
-        (["resnet", ""], "has nothing beside a comma"),
-        (" , ", "must name at least one topology"),
-        ([], "must name at least one topology"),
-    ],
-)
-def test_topologies_without_a_name_are_a_line(asked: str | list[str], says: str) -> None:
-    with pytest.raises(UserError, match=says):
-        topologies_named(asked)
-
-
 def linear(architecture: Architecture) -> int:
     return cost_of(architecture.hidden)
 
