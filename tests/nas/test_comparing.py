@@ -19,7 +19,7 @@ from nas.jobs import fresh_task
 from nas.watching import Evaluations
 from results.row import Row
 from search_spaces.architecture import Architecture
-from search_spaces.errors import Notice, UserError
+from search_spaces.errors import Notice
 from search_spaces.runs import tidy
 from search_spaces.topologies.registry import TOPOLOGIES, load
 from tasks.load import load_task
