@@ -70,7 +70,7 @@ def test_failed_trainings_are_worth_nothing_and_spoil_no_mean() -> None:
     ("objectives", "says"),
     [
         ({"acuracy": "max"}, "Did you mean 'accuracy'"),
-        ({"latency_ms": "min"}, "unknown objective of table 'toys' 'latency_ms'"),
+        ({"latency_ms": "min"}, "unknown objective 'latency_ms' of table 'toys'"),
         ({"accuracy": "max", "skipped": "min"}, "nothing in table 'toys' is better"),  # of which all have as much
     ],
 )
