@@ -66,11 +66,11 @@ def unknown(kind: str, got: str, known: Iterable[str], of: str = "") -> UserErro
 
 def nearest(got: str, names: Sequence[str]) -> str | None:
     """Of sorted names the one that begins so, or else the one that is most like it, in any case; None where none is."""
+    begun = [name for name in names if len(got) > 1 and name.casefold().startswith(got.casefold())]
+    if begun:
+        return next((name for name in begun if name.startswith(got)), begun[0])
     folded = {name.casefold(): name for name in names}
-    longer = [name for name in names if len(got) > 1 and name.startswith(got)]
-    longer += [name for one, name in folded.items() if len(got) > 1 and one.startswith(got.casefold())]
-    alike = get_close_matches(got.casefold(), folded, n=1, cutoff=0.5)
-    return next(iter([*longer, *(folded[one] for one in alike)]), None)
+    return next((folded[one] for one in get_close_matches(got.casefold(), folded, n=1, cutoff=0.5)), None)
 
 
 def place_of(error: BaseException) -> str | None:
