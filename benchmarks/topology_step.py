@@ -1,18 +1,15 @@
 """Training-step time and peak memory of every topology over resnet's, at one shape and batch, in turns with it.
 
-On a GPU, the two shapes that the papers measured at, in bf16, eager and compiled; on a CPU a small one in fp32, one
-thread, eager, and compiled too where there is a C++ compiler and time (not with --quick). "recomputed" is eager with
-`recompute_mixing`: the costliest move of each topology is computed again in the backward pass. A step is the forward
-pass of a causal transformer stack without vocabulary, the backward pass and AdamW. Ratios are medians over rounds,
-taken round by round. Peers: what papers and another project printed (nas/overheads.csv), and the floor: the ratio at
-which a step is bound by the bytes that have to move (4.3 TB/s, 780 TFLOP/s, all elementwise work fused), which holds
-for the GPU shapes alone.
+On a GPU, the two shapes that the papers measured at, in bf16; on a CPU a small one in fp32, with one thread. As it
+stands, and "recomputed": with `recompute_mixing`, where the costliest move of each topology is computed again in the
+backward pass. Compiled they are steps of `compiled_step`. A step is the forward pass of a causal transformer stack
+without vocabulary, the backward pass and AdamW. Ratios are medians over rounds, taken round by round. Peers: what
+papers and another project printed (nas/overheads.csv).
 """
 
-import shutil
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -21,6 +18,7 @@ from torch import nn
 
 from benchmarks.form import Figure, main
 from nas.comparing import printed_overhead
+from nas.device import lent_device
 from nas.profiling.memory import peak_of
 from nas.profiling.timing import synchronise
 from search_spaces.architecture import Architecture
@@ -56,42 +54,11 @@ TOPOLOGIES = (
     *("grn-v1(k=2)", "grn-v2(k=2)", "grn-v3(k=2)", "dca(k=2)", "attnres(every=4)", "attnres(heads=4)"),
     *("attnres-delta(gated=false)", "hyper(dynamic=false)", "laurel-rw(rank=16)", "frac(parts=2)"),
 )
-TARGETS = {
-    ("grn-v3(k=2)", "d512"): 1.15,
-    ("grn-v3(k=2)", "d1024"): 1.15,
-    ("dca(k=2)", "d512"): 1.25,
-    ("dca(k=2)", "d1024"): 1.15,
-    ("dca", "d512"): 1.6,
-    ("dca", "d1024"): 1.6,
-    ("ancre", "d512"): 1.15,
-    ("ancre", "d1024"): 1.15,
-    ("rmt", "d512"): 1.10,
-    ("rmt", "d1024"): 1.0,
-}
-"""Compiled, on a GPU."""
-
-CPU_TARGETS = {"dca(k=2)": 1.2, "rmt": 1.4, "hyper": 1.4}
-"""Eager, on a CPU."""
+TARGETS = {"dca(k=2)": 1.2, "rmt": 1.4, "hyper": 1.4}
+"""On a CPU."""
 
 MEMORY_TARGET = 1.5
 """On a CPU, with `recompute_mixing`."""
-
-FLOORS = {
-    ("grn-v1(k=2)", "d512"): 1.066,
-    ("grn-v1(k=2)", "d1024"): 1.037,
-    ("grn-v3(k=2)", "d512"): 1.086,
-    ("grn-v3(k=2)", "d1024"): 1.048,
-    ("dca(k=2)", "d512"): 1.138,
-    ("dca(k=2)", "d1024"): 1.078,
-    ("dca", "d512"): 1.35,
-    ("dca", "d1024"): 1.20,
-    ("ancre", "d512"): 1.17,
-    ("ancre", "d1024"): 1.10,
-    ("denseformer", "d512"): 1.17,
-    ("denseformer", "d1024"): 1.10,
-    ("rmt", "d512"): 1.035,
-    ("rmt", "d1024"): 0.905,
-}
 
 Step = Callable[[], None]
 Measured = tuple[str, Figure]
@@ -143,25 +110,25 @@ def memory(shape: Shape, topology: str, device: torch.device, mode: Mode) -> int
     return peak_of(lambda: step_of(shape, topology, device, mode)(), device)
 
 
-def target_of(topology: str, place: str, mode: Mode) -> float | None:
-    """What a topology's step is to reach."""
-    if place in CPU_SHAPES:
-        return CPU_TARGETS.get(topology) if mode == "eager" else None
-    return TARGETS.get((topology, place)) if mode == "compiled" else None
+def step_ratios(shape: Shape, device: torch.device, mode: Mode, rounds: int) -> Iterator[tuple[str, float]]:
+    """Each topology, and its step over resnet's."""
+    plain = step_of(shape, "resnet", device, mode)
+    for topology in TOPOLOGIES:
+        with freed_memory_kept():  # as in every training
+            yield topology, ratio_of(step_of(shape, topology, device, mode), plain, rounds)
+
+
+def printed(topology: str) -> dict[str, float]:
+    """What others printed of its step, as a peer."""
+    ratio = printed_overhead(topology)
+    return {} if ratio is None else {"printed": ratio}
 
 
 def step_figures(place: str, shape: Shape, device: torch.device, mode: Mode, rounds: int) -> Iterator[Measured]:
     """The time of each topology's step."""
-    plain = step_of(shape, "resnet", device, mode)
-    for topology in TOPOLOGIES:
-        with freed_memory_kept():  # as in every training
-            ratio = ratio_of(step_of(shape, topology, device, mode), plain, rounds)
-        printed = printed_overhead(topology)
-        peers = {} if printed is None else {"printed": printed}
-        if (topology, place) in FLOORS:
-            peers["floor"] = FLOORS[topology, place]
-        target = target_of(topology, place, mode)
-        yield f"step_{topology}_{place}_{mode}", Figure(ratio, "x resnet", "lower", target, peers)
+    for topology, ratio in step_ratios(shape, device, mode, rounds):
+        target = TARGETS.get(topology) if place in CPU_SHAPES and mode == "eager" else None
+        yield f"step_{topology}_{place}_{mode}", Figure(ratio, "x resnet", "lower", target, printed(topology))
 
 
 def memory_figures(place: str, shape: Shape, device: torch.device, mode: Mode) -> Iterator[Measured]:
@@ -173,22 +140,22 @@ def memory_figures(place: str, shape: Shape, device: torch.device, mode: Mode) -
         yield f"memory_{topology}_{place}_{mode}", Figure(held / plain, "x resnet", "lower", target)
 
 
+def shapes_of(device: torch.device) -> Mapping[str, Shape]:
+    """What is measured on a device."""
+    return GPU_SHAPES if device.type == "cuda" else CPU_SHAPES
+
+
 def figures(quick: bool) -> dict[str, Figure]:
     """Every topology at every shape of this machine."""
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = lent_device()
     torch.set_num_threads(1)
-    torch._dynamo.config.recompile_limit = 10 * len(TOPOLOGIES)  # behind it torch runs what is left as if not compiled
-    torch._dynamo.config.fail_on_recompile_limit_hit = True
-    on_gpu = device.type == "cuda"
-    compiles = on_gpu or (not quick and shutil.which("c++"))
-    modes: list[Mode] = ["eager", "recomputed", *(["compiled"] if compiles else [])]
+    modes: list[Mode] = ["eager", "recomputed"]
     found: dict[str, Figure] = {}
-    for place, shape in (GPU_SHAPES if on_gpu else CPU_SHAPES).items():
+    for place, shape in shapes_of(device).items():
         tried = replace(shape, batch=1) if quick else shape
         for mode in modes:
             found |= step_figures(place, tried, device, mode, 3 if quick else 20)
-            if mode != "compiled":
-                found |= memory_figures(place, tried, device, mode)
+            found |= memory_figures(place, tried, device, mode)
     return found
 
 

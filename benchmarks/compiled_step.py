@@ -1,0 +1,66 @@
+"""Training-step time of every topology over resnet's, both compiled: the steps of `topology_step`, at its shapes.
+
+In one process, a topology after the other, and so mostly compiling. On a CPU it takes a C++ compiler and is not done
+with --quick. Peers: what papers and another project printed, and the floor: the ratio at which a step is bound by the
+bytes that have to move (4.3 TB/s, 780 TFLOP/s, all elementwise work fused), which holds for the GPU shapes alone.
+"""
+
+import shutil
+
+import torch
+
+from benchmarks.form import Figure, main
+from benchmarks.topology_step import TOPOLOGIES, printed, shapes_of, step_ratios
+from nas.device import lent_device
+
+TARGETS = {
+    ("grn-v3(k=2)", "d512"): 1.15,
+    ("grn-v3(k=2)", "d1024"): 1.15,
+    ("dca(k=2)", "d512"): 1.25,
+    ("dca(k=2)", "d1024"): 1.15,
+    ("dca", "d512"): 1.6,
+    ("dca", "d1024"): 1.6,
+    ("ancre", "d512"): 1.15,
+    ("ancre", "d1024"): 1.15,
+    ("rmt", "d512"): 1.10,
+    ("rmt", "d1024"): 1.0,
+}
+"""On a GPU."""
+
+FLOORS = {
+    ("grn-v1(k=2)", "d512"): 1.066,
+    ("grn-v1(k=2)", "d1024"): 1.037,
+    ("grn-v3(k=2)", "d512"): 1.086,
+    ("grn-v3(k=2)", "d1024"): 1.048,
+    ("dca(k=2)", "d512"): 1.138,
+    ("dca(k=2)", "d1024"): 1.078,
+    ("dca", "d512"): 1.35,
+    ("dca", "d1024"): 1.20,
+    ("ancre", "d512"): 1.17,
+    ("ancre", "d1024"): 1.10,
+    ("denseformer", "d512"): 1.17,
+    ("denseformer", "d1024"): 1.10,
+    ("rmt", "d512"): 1.035,
+    ("rmt", "d1024"): 0.905,
+}
+
+
+def figures(quick: bool) -> dict[str, Figure]:
+    """Every topology at every shape of this machine; none of any where nothing is compiled."""
+    device, rounds = lent_device(), 3 if quick else 20
+    torch.set_num_threads(1)
+    torch._dynamo.config.recompile_limit = 10 * len(TOPOLOGIES)  # behind it torch runs what is left as if not compiled
+    torch._dynamo.config.fail_on_recompile_limit_hit = True
+    compiles = device.type == "cuda" or (not quick and shutil.which("c++"))
+    found = {}
+    for place, shape in shapes_of(device).items():
+        ratios = step_ratios(shape, device, "compiled", rounds) if compiles else ((one, None) for one in TOPOLOGIES)
+        for topology, ratio in ratios:
+            at = topology, place
+            peers = printed(topology) | ({"floor": FLOORS[at]} if at in FLOORS else {})
+            found[f"step_{topology}_{place}_compiled"] = Figure(ratio, "x resnet", "lower", TARGETS.get(at), peers)
+    return found
+
+
+if __name__ == "__main__":
+    main("compiled_step", figures)
