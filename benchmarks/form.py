@@ -45,7 +45,11 @@ class Figure:
 
 
 def main(benchmark: str, figures: Callable[[bool], Mapping[str, Figure]]) -> None:
-    """Measure and print, as the command line asks. With --json, standard output holds one object and nothing else."""
+    """Measure and print, as the command line asks. With --json, standard output holds one object and nothing else.
+
+    What it starts keeps the bytecode of a checkout, as installed packages have it, whatever the environment says.
+    """
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{benchmark}")
     parser.add_argument("--quick", action="store_true", help="the same figures from less work, in under a minute")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
