@@ -1,8 +1,9 @@
 """Training-step time of every topology over resnet's, both compiled: the steps of `topology_step`, at its shapes.
 
-In one process, a topology after the other, and so mostly compiling. On a CPU it takes a C++ compiler and is not done
-with --quick. Peers: what papers and another project printed, and the floor: the ratio at which a step is bound by the
-bytes that have to move (4.3 TB/s, 780 TFLOP/s, all elementwise work fused), which holds for the GPU shapes alone.
+In one process, one topology after another; most of the time goes into compiling. So nothing is measured with --quick,
+nor on a CPU without a C++ compiler. Peers: what papers and another project printed, and the floor: the ratio at which a
+step is bound by the bytes that have to move (4.3 TB/s, 780 TFLOP/s, all elementwise work fused), which holds for the
+GPU shapes alone.
 """
 
 import shutil
@@ -47,14 +48,14 @@ FLOORS = {
 
 def figures(quick: bool) -> dict[str, Figure]:
     """Every topology at every shape of this machine; none of any where nothing is compiled."""
-    device, rounds = lent_device(), 3 if quick else 20
+    device = lent_device()
     torch.set_num_threads(1)
     torch._dynamo.config.recompile_limit = 10 * len(TOPOLOGIES)  # behind it torch runs what is left as if not compiled
     torch._dynamo.config.fail_on_recompile_limit_hit = True
-    compiles = device.type == "cuda" or (not quick and shutil.which("c++"))
+    compiles = not quick and (device.type == "cuda" or shutil.which("c++"))
     found = {}
     for place, shape in shapes_of(device).items():
-        ratios = step_ratios(shape, device, "compiled", rounds) if compiles else ((one, None) for one in TOPOLOGIES)
+        ratios = step_ratios(shape, device, "compiled", rounds=20) if compiles else ((one, None) for one in TOPOLOGIES)
         for topology, ratio in ratios:
             at = topology, place
             peers = printed(topology) | ({"floor": FLOORS[at]} if at in FLOORS else {})

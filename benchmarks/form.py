@@ -47,7 +47,8 @@ class Figure:
 def main(benchmark: str, figures: Callable[[bool], Mapping[str, Figure]]) -> None:
     """Measure and print, as the command line asks. With --json, standard output holds one object and nothing else.
 
-    What it starts keeps the bytecode of a checkout, as installed packages have it, whatever the environment says.
+    Commands that it starts keep a checkout's bytecode, as installed packages have theirs, even where the environment
+    has PYTHONDONTWRITEBYTECODE.
     """
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{benchmark}")

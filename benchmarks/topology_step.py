@@ -1,8 +1,8 @@
 """Training-step time and peak memory of every topology over resnet's, at one shape and batch, in turns with it.
 
-On a GPU, the two shapes that the papers measured at, in bf16; on a CPU a small one in fp32, with one thread. As it
-stands, and "recomputed": with `recompute_mixing`, where the costliest move of each topology is computed again in the
-backward pass. Compiled they are steps of `compiled_step`. A step is the forward pass of a causal transformer stack
+On a GPU, the two shapes that the papers measured at, in bf16; on a CPU a small one in fp32, with one thread. Each is
+measured as it stands, and "recomputed": with `recompute_mixing`, where its costliest move is computed again in the
+backward pass. Compiled steps are in `compiled_step`. A step is the forward pass of a causal transformer stack
 without vocabulary, the backward pass and AdamW. Ratios are medians over rounds, taken round by round. Peers: what
 papers and another project printed (nas/overheads.csv).
 """
@@ -55,7 +55,7 @@ TOPOLOGIES = (
     *("attnres-delta(gated=false)", "hyper(dynamic=false)", "laurel-rw(rank=16)", "frac(parts=2)"),
 )
 TARGETS = {"dca(k=2)": 1.2, "rmt": 1.4, "hyper": 1.4}
-"""On a CPU."""
+"""Of steps as they stand, on a CPU."""
 
 MEMORY_TARGET = 1.5
 """On a CPU, with `recompute_mixing`."""
