@@ -50,9 +50,10 @@ def figures(quick: bool) -> dict[str, Figure]:
     """Every topology at every shape of this machine; none of any where nothing is compiled."""
     device = lent_device()
     torch.set_num_threads(1)
-    torch._dynamo.config.recompile_limit = 10 * len(TOPOLOGIES)  # behind it torch runs what is left as if not compiled
-    torch._dynamo.config.fail_on_recompile_limit_hit = True
     compiles = not quick and (device.type == "cuda" or shutil.which("c++"))
+    if compiles:
+        torch._dynamo.config.recompile_limit = 10 * len(TOPOLOGIES)  # behind it torch runs the rest as if not compiled
+        torch._dynamo.config.fail_on_recompile_limit_hit = True
     found = {}
     for place, shape in shapes_of(device).items():
         ratios = step_ratios(shape, device, "compiled", rounds=20) if compiles else ((one, None) for one in TOPOLOGIES)
