@@ -8,6 +8,7 @@ papers and another project printed (nas/overheads.csv).
 """
 
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -115,7 +116,9 @@ def step_ratios(shape: Shape, device: torch.device, mode: Mode, rounds: int) -> 
     plain = step_of(shape, "resnet", device, mode)
     for topology in TOPOLOGIES:
         with freed_memory_kept():  # as in every training
-            yield topology, ratio_of(step_of(shape, topology, device, mode), plain, rounds)
+            ratio = ratio_of(step_of(shape, topology, device, mode), plain, rounds)
+        print(mode, topology, f"{ratio:.3f}", file=sys.stderr, flush=True)  # compiled, minutes go by until the next
+        yield topology, ratio
 
 
 def printed(topology: str) -> dict[str, float]:
