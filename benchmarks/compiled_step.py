@@ -54,6 +54,8 @@ def figures(quick: bool) -> dict[str, Figure]:
     if compiles:
         torch._dynamo.config.recompile_limit = 10 * len(TOPOLOGIES)  # behind it torch runs the rest as if not compiled
         torch._dynamo.config.fail_on_recompile_limit_hit = True
+    else:
+        print("nothing is compiled", "with --quick: leave it out" if quick else "here: there is no C++ compiler, c++")
     found = {}
     for place, shape in shapes_of(device).items():
         ratios = step_ratios(shape, device, "compiled", rounds=20) if compiles else ((one, None) for one in TOPOLOGIES)

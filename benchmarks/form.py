@@ -52,7 +52,11 @@ def main(benchmark: str, figures: Callable[[bool], Mapping[str, Figure]]) -> Non
     """
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{benchmark}")
-    parser.add_argument("--quick", action="store_true", help="the same figures from less work, in under a minute")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="the same figures from less work, in about a minute: that it runs, not what it reaches",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     asked = parser.parse_args()
     print(f"{benchmark}: measuring{'' if asked.quick else ', which may take hours'} ...", file=sys.stderr, flush=True)

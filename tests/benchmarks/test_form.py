@@ -19,7 +19,8 @@ def test_what_a_benchmark_starts_keeps_its_bytecode(
     assert "reached" in capsys.readouterr().out
 
 
-def test_nothing_is_compiled_with_quick_and_each_figure_says_so() -> None:
+def test_nothing_is_compiled_with_quick_which_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     found = compiled_step.figures(quick=True)
     assert {figure.value for figure in found.values()} == {None}
     assert len(found) % len(TOPOLOGIES) == 0 < len(found)
+    assert capsys.readouterr().out == "nothing is compiled with --quick: leave it out\n"

@@ -1,0 +1,19 @@
+"""Names every benchmark, with what it measures: `python -m benchmarks`."""
+
+import ast
+from pathlib import Path
+
+
+def benchmarks() -> dict[str, str]:
+    """Name of each script beside this one that ends with its own `main` -> the first line of its docstring."""
+    found = {}
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        source = path.read_text(encoding="utf-8")
+        if f'\n    main("{path.stem}", ' in source:
+            found[path.stem] = (ast.get_docstring(ast.parse(source)) or "").partition("\n")[0]
+    return found
+
+
+if __name__ == "__main__":
+    for name, measures in benchmarks().items():
+        print(f"python -m benchmarks.{name:<18} {measures}")
