@@ -34,7 +34,8 @@ from tasks.progress import said_if_slow
 def check_device(quantities: Collection[str]) -> None:
     """Raise UserError where energy is asked for and there is nothing that tells it."""
     if "energy_j" in quantities and not torch.cuda.is_available():
-        raise UserError("energy_j is measured on NVIDIA GPUs, and there is none. Take step_ms or flops.")
+        message = "energy_j is measured on NVIDIA GPUs, and there is none. Take step_ms or flops."
+        raise UserError("needs-system", message, option="energy_j")
 
 
 def check_measurable(task: Task, base: Architecture, quantities: Collection[str]) -> None:
@@ -125,7 +126,8 @@ def _refuse_twice(settings: Mapping[str, Any], space: SearchSpace) -> None:
     """Raise UserError where a setting is an axis of the space as well."""
     for name in settings:
         if f"recipe.{name}" in space.axes:
-            raise UserError(f"{name} is an axis of the space and stands in --set as well. Leave one of them out.")
+            message = f"{name} is an axis of the space and stands in --set as well. Leave one of them out."
+            raise UserError("conflict", message, option=f"recipe.{name}")
 
 
 def _of_data(task: Task, recipe: Any) -> dict[str, Any]:

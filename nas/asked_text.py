@@ -41,9 +41,10 @@ def _pairs(text: str) -> dict[str, str]:
     for part in split_top_level(text) if text.strip() else []:
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals:
-            raise UserError(f"--set is FIELD=VALUE,..., got {part.strip()!r}. Fields: `nas list presets`.")
+            message = f"--set is FIELD=VALUE,..., got {part.strip()!r}. Fields: `nas list presets`."
+            raise UserError("bad-syntax", message, option="--set", value=part.strip())
         if name in settings:
-            raise UserError(f"field {name!r} stands twice in --set {text!r}.")
+            raise UserError("duplicate", f"field {name!r} stands twice in --set {text!r}.", option=name, value=text)
         settings[name] = value
     return settings
 
@@ -58,7 +59,8 @@ def topologies_named(topologies: str | Sequence[str]) -> list[str]:
     texts = split_top_level(topologies) if isinstance(topologies, str) else topologies
     named = [text.strip() for text in texts if text.strip()]
     if not named:
-        raise UserError(f"--topology must name at least one topology, got {topologies!r}.")
+        message = f"--topology must name at least one topology, got {topologies!r}."
+        raise UserError("missing-value", message, option="--topology", value=topologies)
     return named
 
 
@@ -76,9 +78,13 @@ def check_asked(**asked: Any) -> None:
             _READ[name](value)
         whole = isinstance(value, Integral) and not isinstance(value, bool)
         if name in LEAST and not (whole and value >= LEAST[name]):
-            raise UserError(f"{flag} must be a whole number of at least {LEAST[name]}, got {value!r}.")
+            least = LEAST[name]
+            message = f"{flag} must be a whole number of at least {least}, got {value!r}."
+            raise UserError("out-of-range" if whole else "wrong-type", message, option=flag, value=value, least=least)
         if name in LEAST and value > MOST.get(name, MOST_INTEGER):
-            raise UserError(f"{flag} must be at most {MOST.get(name, MOST_INTEGER)}, got {value!r:.40}.")
+            most = MOST.get(name, MOST_INTEGER)
+            message = f"{flag} must be at most {most}, got {value!r:.40}."
+            raise UserError("out-of-range", message, option=flag, value=value, most=most)
         if name in WORDS and value not in WORDS[name]:
             raise unknown(flag, str(value), WORDS[name])
 
@@ -91,7 +97,8 @@ def _check_url(url: str) -> None:
 
 def _check_topology(text: str) -> None:
     if len(split_top_level(text)) > 1:
-        raise UserError(f"--topology takes one topology here, got {text!r}. `nas compare` takes several.")
+        message = f"--topology takes one topology here, got {text!r}. `nas compare` takes several."
+        raise UserError("conflict", message, option="--topology", value=text)
     _check_runs(text)
 
 

@@ -35,21 +35,25 @@ def architecture_of(task: Task, preset: str, arch: str, topology: str | None = N
         raise unknown("preset", preset, task.presets, of=f"task {task.name!r}")
     if topology is not None:
         if any(part.partition("=")[0].strip() == "topology" for part in split_top_level(arch)):
-            raise UserError(f"--topology {topology} and --arch {arch} both say the topology. Leave one out.")
+            message = f"--topology {topology} and --arch {arch} both say the topology. Leave one out."
+            raise UserError("conflict", message, option="--topology", value=topology, arch=arch)
         arch = ",".join(filter(None, (arch, f"topology={topology}")))
     architecture = parse_architecture(arch, task.base_for(preset))
     reason = refusal(architecture)
     if reason is not None:
-        raise UserError(reason if topology is None else reason + _others(architecture))
+        others = () if topology is None else _others(architecture)
+        remedy = f" Others wire this network, for example {', '.join(others)}." if others else ""
+        wanted = architecture.topology
+        raise UserError("unsupported", reason + remedy, option="topology", value=wanted, choices=others)
     return architecture
 
 
-def _others(architecture: Architecture) -> str:
-    """Which other topologies wire it; nothing where its own do with other options that spaces search."""
+def _others(architecture: Architecture) -> tuple[str, ...]:
+    """Which other topologies wire it; none where its own do with other options that spaces search."""
     can = texts_that_wire(architecture)
     if {Spec.parse(text).name for text in topologies_of(architecture.topology)} <= can.keys():
-        return ""
-    return f" Others wire this network, for example {', '.join(texts[0] for texts in can.values())}."
+        return ()
+    return tuple(texts[0] for texts in can.values())
 
 
 def space_of(task: Task, name: str, arch: str, preset: str, axes: Iterable[str] = ()) -> SearchSpace:
@@ -64,11 +68,13 @@ def space_of(task: Task, name: str, arch: str, preset: str, axes: Iterable[str] 
     if own is not None:
         asked = [option for option, value in (("--space", name), ("--arch", arch), ("--axis", [*axes])) if value]
         if asked:
-            raise UserError(f"{task.name} has a space of its own, got {asked[0]} as well. Leave that out.")
+            message = f"{task.name} has a space of its own, got {asked[0]} as well. Leave that out."
+            raise UserError("conflict", message, option=asked[0], task=task.name)
         return own
     space = space_named(name or DEFAULT_SPACE, architecture_of(task, preset, arch))
     if arch and space.base.model:
-        raise UserError(f"space {name!r} has a base of its own, got --arch {arch!r} as well. Leave that out.")
+        message = f"space {name!r} has a base of its own, got --arch {arch!r} as well. Leave that out."
+        raise UserError("conflict", message, option="--arch", value=arch, space=name)
     if space.base.model:
         with meta_device():
             task.build(space.base)  # which raises where the task has no models of timm's: now, and not in every trial
@@ -86,7 +92,8 @@ def _check_recipes(task: Task, preset: str, axis: str, values: tuple[Any, ...]) 
         recipe = recipe_of(task, preset, ((axis.removeprefix("recipe."), value),))
         if recipe in known:
             same = values[known.index(recipe)]
-            raise UserError(f"axis {axis} must have each value once, got {same} and {value}. Leave one out.")
+            message = f"axis {axis} must have each value once, got {same} and {value}. Leave one out."
+            raise UserError("duplicate", message, option=axis, value=value, same=same)
         known.append(recipe)
 
 
@@ -104,7 +111,8 @@ def settings_of(task: Task, preset: str, settings: str | Mapping[str, Any]) -> S
 def check_until(task: Task, until: int | None) -> None:
     """Raise UserError where a training is to be stopped at a report, and there is none before its end."""
     if until is not None and not task.reports_on_the_way:
-        raise UserError(f"--until stops a training at a report, and {task.name} has none on the way. Leave it out.")
+        message = f"--until stops a training at a report, and {task.name} has none on the way. Leave it out."
+        raise UserError("unsupported", message, option="--until", value=until, task=task.name)
 
 
 def _hashable(value: Any) -> Any:
@@ -132,5 +140,6 @@ def made_folder(folder: str | Path | None) -> str | None:
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(f"--save must be a folder that can be made, got {folder} ({error.strerror}).") from error
+        message = f"--save must be a folder that can be made, got {folder} ({error.strerror})."
+        raise UserError("unwritable", message, option="--save", path=str(folder)) from error
     return str(folder)

@@ -83,7 +83,8 @@ def check_audit(architectures: int, seeds: int) -> None:
     """Raise UserError where there would be too little to say anything."""
     for option, asked, least in (("architectures", architectures, LEAST_ARCHITECTURES), ("seeds", seeds, LEAST_SEEDS)):
         if isinstance(asked, bool) or not isinstance(asked, int) or asked < least:
-            raise UserError(f"an audit needs --{option} of at least {least}, got {asked!r:.40}.")
+            message = f"an audit needs --{option} of at least {least}, got {asked!r:.40}."
+            raise UserError("out-of-range", message, option=f"--{option}", value=asked, least=least)
 
 
 def study_of(task: str, preset: str, changes: Settings = ()) -> str:
@@ -142,7 +143,8 @@ def spread_by_cost(task: Task, members: Feasible | Programme, number: int) -> li
     known = list(dict.fromkeys(known))
     if len(known) < number:
         there = "draws from the space gave" if isinstance(members, Programme) else "the space has"
-        raise UserError(f"{there} {len(known)} architectures within the budget, got --architectures {number}.")
+        message = f"{there} {len(known)} architectures within the budget, got --architectures {number}."
+        raise UserError("infeasible", message, option="--architectures", value=number, most=len(known))
     known = [known[i] for i in random.permutation(len(known))]
     cost = np.log([cheap_counts(task, architecture)["flops"] for architecture in known])
     chosen: list[int] = []
@@ -165,8 +167,11 @@ def audit_of(title: str, rows: Sequence[Row], elsewhere: Mapping[str, Sequence[R
     if len(of_audit) < LEAST_ARCHITECTURES:
         first = next((f", the first with: {row.error}" for row in rows if row.error), "")
         raise UserError(
+            "missing-rows",
             f"an audit needs {LEAST_ARCHITECTURES} architectures whose trainings were completed, got "
-            f"{len(of_audit)}{first}. See `nas results`."
+            f"{len(of_audit)}{first}. See `nas results`.",
+            value=len(of_audit),
+            least=LEAST_ARCHITECTURES,
         )
     complete = [row for own in of_audit.values() for row in own]
     others = {preset: readings_of(own) for preset, own in elsewhere.items()}

@@ -117,7 +117,9 @@ def parse_budget(texts: Iterable[str]) -> Budget:
             ranges[quantity] = ranges.get(quantity, Range()) & _range(quantity, operator, number)
     for quantity, allowed in ranges.items():
         if allowed.low > allowed.high:
-            raise UserError(f"no number is within {_text(quantity, allowed)}: the lower bound is above the upper one.")
+            bound = _text(quantity, allowed)
+            message = f"no number is within {bound}: the lower bound is above the upper one."
+            raise UserError("infeasible", message, option=quantity, value=bound)
     return Budget({quantity: ranges[quantity] for quantity in QUANTITIES if quantity in ranges})
 
 
@@ -145,8 +147,13 @@ def feasible(space: SearchSpace, counts: Callable[[Architecture], Counts], budge
     has = ", ".join(f"{quantity}={counted[nearest][quantity]}" for quantity in budget.bounds)
     only_cap = len(budget.bounds) == 1 and all(bound.low == 0 for bound in budget.bounds.values())
     raise UserError(
+        "infeasible",
         f"no architecture of space {space.name!r} is within {budget}: the {'smallest' if only_cap else 'nearest'} "
-        f"has {has} ({nearest}). Change the bound, or the base architecture with --arch."
+        f"has {has} ({nearest}). Change the bound, or the base architecture with --arch.",
+        space=space.name,
+        budget=str(budget),
+        nearest=str(nearest),
+        has=has,
     )
 
 
@@ -161,7 +168,8 @@ def _comparisons(bound: str) -> Sequence[tuple[str, str, str]]:
         case [left, first, quantity, second, right] if first[0] == second[0]:
             comparisons = [(quantity, _MIRRORED[first], left), (quantity, second, right)]
         case _:
-            raise UserError(f"a bound is QUANTITY<=NUMBER or NUMBER<=QUANTITY<=NUMBER, got {bound!r}.")
+            message = f"a bound is QUANTITY<=NUMBER or NUMBER<=QUANTITY<=NUMBER, got {bound!r}."
+            raise UserError("bad-syntax", message, option="--budget", value=bound)
     for quantity, _, _ in comparisons:
         if quantity not in QUANTITIES:
             raise unknown("budget quantity", quantity, QUANTITIES)
@@ -194,7 +202,8 @@ def _number(text: str) -> Decimal:
         number = Decimal(match[1] if match else "") * SIZES.get(match[2] if match else "", 1)
         if number.is_finite() and 0 <= number < _ABSURD:
             return number
-    raise UserError(f"a bound must be a number such as 100k, 1.5M, 2G, 1T or 1e6, got {text!r}.")
+    message = f"a bound must be a number such as 100k, 1.5M, 2G, 1T or 1e6, got {text!r}."
+    raise UserError("bad-syntax", message, option="--budget", value=text)
 
 
 def _text(quantity: str, bound: Range) -> str:

@@ -3,7 +3,7 @@
 import errno
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import typer
@@ -31,9 +31,9 @@ from nas.doors.search import search
 from nas.doors.show import show as show_wiring
 from nas.doors.tournament import tournament
 from nas.option_values import check_option_values
-from nas.run_file import expanded
+from nas.run_file import command_of, expanded
 from nas.workers.left_behind import LEFT_BEHIND
-from search_spaces.errors import UserError, place_of, printable, reason_of, show_notices
+from search_spaces.errors import Kind, UserError, place_of, printable, reason_of, show_notices
 from tasks.progress import QUIET, VERBOSE
 from tasks.silence import SILENCE
 
@@ -48,6 +48,9 @@ app = typer.Typer(
 
 _UsageError: Any = typer.BadParameter.__mro__[1]
 """What typer raises for words that it cannot take; it has no public name."""
+
+_KINDS_OF_MISUSE: Mapping[str, Kind] = {"NoSuchOption": "unknown-name", "MissingParameter": "missing-value"}
+"""Of typer's errors, which have no public names either; others are of values that cannot be read."""
 
 _UNWRITABLE = (errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG, errno.EDQUOT)
 
@@ -81,7 +84,8 @@ def _open_what_is_closed() -> None:
 def _run() -> int:
     """Do what the words of the command line ask for; the status that typer ends with."""
     if sys.stdout is None:
-        raise UserError("standard output is closed, and nothing could be printed. Leave it open, or give > /dev/null.")
+        message = "standard output is closed, and nothing could be printed. Leave it open, or give > /dev/null."
+        raise UserError("unwritable", message, option="stdout")
     group = get_command(app)
     commands = vars(group)["commands"]
     words = expanded(sys.argv[1:], commands)
@@ -89,12 +93,28 @@ def _run() -> int:
     try:
         return group(args=words, prog_name="nas", standalone_mode=False) or 0
     except _UsageError as error:
-        command = error.ctx.command_path if error.ctx else "nas"
-        text = " ".join(error.format_message().split())
-        if not text:  # `nas` alone, which has printed its help
+        if not error.format_message().strip():  # `nas` alone, which has printed its help
             return 2
-        end = "" if text.endswith(("?", ".")) else "."
-        raise UserError(f"{text}{end} `{command} --help` has what there is.") from error
+        raise _misused(error, words, commands) from error
+
+
+def _misused(error: Any, words: Sequence[str], commands: Mapping[str, Any]) -> UserError:
+    """What typer says of words that it cannot take, in one line."""
+    command = error.ctx.command_path if error.ctx else "nas"
+    text = " ".join(error.format_message().split())
+    end = "" if text.endswith(("?", ".")) else "."
+    message = f"{text}{end} `{command} --help` has what there is."
+    parameter, flag = getattr(error, "param", None), getattr(error, "option_name", None)
+    if parameter is None and flag is None:  # too many arguments, or no such command
+        if command_of(words, commands) is not None:
+            return UserError("bad-syntax", message, command=command)
+        value = next((word for word in words if not word.startswith("-")), None)
+        return UserError("unknown-name", message, option="command", value=value, choices=tuple(commands))
+    if parameter is not None:
+        flag = parameter.metavar if parameter.param_type_name == "argument" else parameter.opts[0]
+    nearest = next(iter(getattr(error, "possibilities", None) or ()), None)
+    kind = _KINDS_OF_MISUSE.get(type(error).__name__, "bad-syntax")
+    return UserError(kind, message, option=flag, command=command, nearest=nearest)
 
 
 def _status(work: Callable[[], int | None]) -> int:

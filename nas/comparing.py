@@ -101,7 +101,9 @@ def candidates(
     for one in others:
         off = cheap_counts(task, one)[match] / target - 1
         if abs(off) > NEAR:
-            warnings.warn(f"{one.topology} comes no nearer than {off:+.1%} of {match}: {one}.", Notice, 2)
+            message = f"{one.topology} comes no nearer than {off:+.1%} of {match}: {one}."
+            notice = Notice("mismatch", message, option=match, value=off, topology=one.topology, arch=str(one))
+            warnings.warn(notice, stacklevel=2)
     return list(dict.fromkeys([named[0], *others]))
 
 
@@ -118,7 +120,7 @@ def _wired(task: Task, preset: str, arch: str, topology: str | None) -> list[Arc
         if reason is None:
             found.append(wired)
         else:
-            warnings.warn(f"{name} is left out: {reason}", Notice, 2)
+            warnings.warn(Notice("skipped", f"{name} is left out: {reason}", topology=name), stacklevel=2)
     return found
 
 

@@ -132,11 +132,14 @@ def refuse(network: nn.Module) -> None:
     """Raise a UserError where the network has no attention layers, or none with projections of their own alone."""
     layers = _layers(network)
     if not layers:
-        raise UserError("conditioning is measured of attention layers, and the network has none.")
+        message = "conditioning is measured of attention layers, and the network has none."
+        raise UserError("unsupported", message, option="conditioning", needs="attention")
     if any(isinstance(layer.project, NoProjection) for layer in layers):
-        raise UserError("conditioning is of attention's own projections, and this topology's layers have none.")
+        message = "conditioning is of attention's own projections, and this topology's layers have none."
+        raise UserError("unsupported", message, option="conditioning", needs="projections")
     if any(isinstance(module, Topology) and module.takes_values for module in network.modules()):
-        raise UserError("conditioning is of attention over a layer's own values, and this topology mixes them.")
+        message = "conditioning is of attention over a layer's own values, and this topology mixes them."
+        raise UserError("unsupported", message, option="conditioning", needs="values")
 
 
 def met(network: nn.Module, inputs: Inputs) -> Iterator[list[Layer]]:

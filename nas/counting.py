@@ -112,9 +112,11 @@ def work(model: nn.Module, example: tuple[Tensor, ...], task: Task | None = None
     strange = sorted(set(uncounted) - HARMLESS - taught.keys())
     if strange:
         raise Miscount(
+            "unsupported",
             f"nobody counts {', '.join(strange)}. Teach it in `handlers` of the topology or task that uses it: "
             f'handlers = {{"{strange[0]}": lambda inputs, outputs: MACS}} counts by the shapes of its tensors (see '
-            f'search_spaces.count.Handler), handlers = {{"{strange[0]}": None}} says that it holds no matrix work.'
+            f'search_spaces.count.Handler), handlers = {{"{strange[0]}": None}} says that it holds no matrix work.',
+            operators=tuple(strange),
         )
     whole = {module: {name: int(each) for name, each in operators.items()} for module, operators in macs.items()}
     return Work(whole, tuple(sorted(uncounted)))
@@ -156,8 +158,12 @@ def count(task: Task, architecture: Architecture) -> Costs:
     params, form = sum(sizes.values()), _closed_form(task, architecture)
     if form is not None and (form.params, form.macs) != (params, macs):
         raise Miscount(
+            "mismatch",
             f"closed form and counter disagree on {architecture}: {form.params} parameters and {form.macs} MACs in "
-            f"closed form, {params} and {macs} counted. Mend `count` of the topology, or `closed_form` of the task."
+            f"closed form, {params} and {macs} counted. Mend `count` of the topology, or `closed_form` of the task.",
+            arch=str(architecture),
+            closed_form=(form.params, form.macs),
+            counted=(params, macs),
         )
     embedded = None if architecture.model else _embedded(sizes)
     return Costs(
@@ -177,7 +183,8 @@ def count(task: Task, architecture: Architecture) -> Costs:
 def _closed_form(task: Task, architecture: Architecture) -> Count | None:
     form: object = task.closed_form(architecture)
     if not isinstance(form, Count | None):
-        raise UserError(f"closed_form of task {task.name!r} must return a Count or None, got {form!r:.80}.")
+        message = f"closed_form of task {task.name!r} must return a Count or None, got {form!r:.80}."
+        raise UserError("bad-plugin", message, option="closed_form", task=task.name)
     return form
 
 

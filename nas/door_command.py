@@ -65,7 +65,8 @@ def _refuse_blank(arguments: Sequence[Parameter], given: Mapping[str, Any]) -> N
     for one in arguments:
         values = given[one.name] if isinstance(given[one.name], list) else [given[one.name]]
         if given[one.name] != one.default and any(isinstance(value, str) and not value.strip(" ,") for value in values):
-            raise UserError(f"{one.name.upper()} was given nothing. Say what, or leave it out.")
+            name = one.name.upper()
+            raise UserError("missing-value", f"{name} was given nothing. Say what, or leave it out.", option=name)
 
 
 def _parameters(function: Callable[..., Any]) -> list[Parameter]:

@@ -50,17 +50,20 @@ def row_of(origin: Origin, store: Store) -> tuple[str, Row]:
     )
     found = store.known(str(record.settings.get("identity") or identity(job)))
     if found is None:
-        raise UserError(f"the Row of {origin.folder} is not in {store.url}. Give --storage, where it was trained.")
+        message = f"the Row of {origin.folder} is not in {store.url}. Give --storage, where it was trained."
+        raise UserError("missing-rows", message, option="--storage", path=str(origin.folder))
     return found
 
 
 def decoder_of(origin: Origin) -> tuple[LanguageTask, nn.Module]:
     """A checkpoint's task and network, on the device. Raises UserError where it is no decoder, or is damaged."""
     if not isinstance(origin.task, LanguageTask):
-        raise UserError(f"downstream tasks are for decoders, and {origin.folder} is of task {origin.task.name!r}.")
+        message = f"downstream tasks are for decoders, and {origin.folder} is of task {origin.task.name!r}."
+        raise UserError("unsupported", message, path=str(origin.folder), task=origin.task.name)
     network = load_network(origin.folder, origin.task)
     if network is None:
-        raise UserError(f"{origin.folder} has no network that can be read. Train it again.")
+        message = f"{origin.folder} has no network that can be read. Train it again."
+        raise UserError("bad-file", message, path=str(origin.folder))
     return origin.task, network.to(lent_device())
 
 
@@ -80,7 +83,9 @@ def evaluated(
         if name not in manager.all_tasks:
             near = get_close_matches(name, manager.all_tasks, n=1, cutoff=0.5)
             remedy = f"Did you mean {near[0]!r}?" if near else "`lm-eval ls tasks` lists them."
-            raise UserError(f"unknown task of lm-eval {name!r}. {remedy}")
+            message = f"unknown task of lm-eval {name!r}. {remedy}"
+            nearest = near[0] if near else None
+            raise UserError("unknown-name", message, option="task of lm-eval", value=name, nearest=nearest)
     splits = task.splits
     assert isinstance(splits, LanguageSplits)
     model = ScoredDecoder(network, splits.tokenizer, task.context, max(1, _LOGITS // (task.context * task.vocabulary)))
@@ -96,11 +101,14 @@ def evaluated(
         raise
     except ConnectionError as error:
         raise UserError(
+            "missing-data",
             f"the data of {', '.join(names)} are not in the hub's cache, and the hub gave none: {error!s:.{_LENGTH}}. "
-            f"Evaluate where it is in reach, or tasks of your own with --include FOLDER."
+            f"Evaluate where it is in reach, or tasks of your own with --include FOLDER.",
+            tasks=tuple(names),
         ) from error
     except Exception as error:  # of a task's file, of its data
-        raise UserError(f"lm-eval cannot evaluate {', '.join(names)}: {reason_of(error):.{_LENGTH}}") from error
+        message = f"lm-eval cannot evaluate {', '.join(names)}: {reason_of(error):.{_LENGTH}}"
+        raise UserError("failed", message, tasks=tuple(names)) from error
     return columns(found["results"]) | {
         f"{name}_examples": counted["effective"] for name, counted in found["n-samples"].items()
     }
@@ -133,7 +141,9 @@ def _lm_eval(names: Sequence[str], include: Path | None) -> tuple[Any, Any]:
         from lm_eval.tasks import TaskManager
     except ImportError as error:
         raise UserError(
-            f'downstream tasks are lm-eval\'s ({error}). Install the extra "downstream": pip install ".[downstream]".'
+            "needs-extra",
+            f'downstream tasks are lm-eval\'s ({error}). Install the extra "downstream": pip install ".[downstream]".',
+            extra="downstream",
         ) from error
     for name in ("lm_eval", "datasets"):
         logging.getLogger(name).setLevel(logging.ERROR)
@@ -141,7 +151,8 @@ def _lm_eval(names: Sequence[str], include: Path | None) -> tuple[Any, Any]:
     os.environ.setdefault("DISABLE_MULTIPROC", "1")  # lm-eval would fork this process to resample, and print that
     ask_the_hub_only_where_it_is()
     if include is not None and not include.is_dir():
-        raise UserError(f"--include must be a folder of lm-eval's task files, got {str(include)!r}.")
+        message = f"--include must be a folder of lm-eval's task files, got {str(include)!r}."
+        raise UserError("missing-file", message, option="--include", path=str(include))
     if include is not None:
         own = TaskManager(include_path=str(include), include_defaults=False)  # lm-eval's thousands take seconds
         if set(names) <= set(own.all_tasks):

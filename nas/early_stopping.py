@@ -51,14 +51,18 @@ class Rungs:
 
     def __post_init__(self) -> None:
         if isinstance(self.number, bool) or not isinstance(self.number, int) or not 0 <= self.number <= MOST_RUNGS:
-            raise UserError(f"--rungs must be a whole number from 0 to {MOST_RUNGS}, got {self.number!r:.40}.")
+            message = f"--rungs must be a whole number from 0 to {MOST_RUNGS}, got {self.number!r:.40}."
+            raise UserError("out-of-range", message, option="--rungs", value=self.number, most=MOST_RUNGS)
         if not (_is_number(self.grace) and 0 < self.grace < 1):
-            raise UserError(f"--grace must be a share of a training, above 0 and below 1, got {self.grace!r:.40}.")
+            message = f"--grace must be a share of a training, above 0 and below 1, got {self.grace!r:.40}."
+            raise UserError("out-of-range", message, option="--grace", value=self.grace)
         if not (_is_number(self.factor) and 1 < self.factor <= 1000):
-            raise UserError(f"--factor must be above 1 and at most 1000, got {self.factor!r:.40}.")
+            message = f"--factor must be above 1 and at most 1000, got {self.factor!r:.40}."
+            raise UserError("out-of-range", message, option="--factor", value=self.factor)
         if self.number and self._shares()[-1] >= 1:
             last = f"the last of --rungs {self.number} would lie at {self._shares()[-1]:.3g} of a training"
-            raise UserError(f"{last}, by --grace {self.grace} and --factor {self.factor}: it must lie before the end.")
+            message = f"{last}, by --grace {self.grace} and --factor {self.factor}: it must lie before the end."
+            raise UserError("infeasible", message, option="--rungs", value=self.number, share=self._shares()[-1])
 
     def record(self) -> dict[str, float]:
         """As JSON has it: nothing where nothing is held."""
@@ -79,11 +83,15 @@ NONE_HELD = Rungs()
 def check_reports(task: "Task", recipe: Any, rungs: Rungs) -> None:
     """Raise UserError where trainings cannot be held at the same steps: without reports, or without known lengths."""
     if rungs.number and not task.reports_on_the_way:
-        raise UserError(f"--rungs hold trainings at their reports, and {task.name} has none on the way. Leave it out.")
+        message = f"--rungs hold trainings at their reports, and {task.name} has none on the way. Leave it out."
+        raise UserError("unsupported", message, option="--rungs", task=task.name)
     if rungs.number and isinstance(recipe, Recipe) and recipe.hours:
         raise UserError(
+            "conflict",
             f"--rungs lie at steps, and with hours={recipe.hours} each training takes as many as it can. "
-            f"Set steps, and hours to 0."
+            f"Set steps, and hours to 0.",
+            option="--rungs",
+            hours=recipe.hours,
         )
 
 
@@ -91,7 +99,8 @@ def check_reported(objectives: Mapping[str, Direction], metrics: Mapping[str, Di
     """Raise UserError where an objective is not known at a rung."""
     late = [name for name in objectives if name not in metrics and name not in COSTS]
     if late and rungs.number:
-        raise UserError(f"--rungs needs objectives that are known on the way; {late[0]} is measured at the end.")
+        message = f"--rungs needs objectives that are known on the way; {late[0]} is measured at the end."
+        raise UserError("conflict", message, option="--rungs", objective=late[0])
 
 
 class EarlyStopping:

@@ -115,10 +115,11 @@ def _known(task: Task, job: EvaluationJob) -> tuple[Row | None, nn.Module | None
         return known, None
     network = load_network(job.network, task)
     if network is None:
-        warnings.warn("the trained network was not kept: it is trained again.", Notice, 2)
+        message = "the trained network was not kept: it is trained again."
+        warnings.warn(Notice("missing-file", message, path=str(job.network)), stacklevel=2)
         return None, None
     if job.save is not None:
-        with _not_fatal(f"the trained network could not be kept in {job.save}"):
+        with _not_fatal(f"the trained network could not be kept in {job.save}", "--save"):
             copy_network(Path(str(job.network)), Path(job.save))
     return known, network
 
@@ -130,6 +131,9 @@ def _found_by_another(job: EvaluationJob) -> Row | None:
         return kept or job.known
     stored = patient(Store(job.store).known)(job.identity)
     return stored[1] if stored else job.known
+
+
+_STOPPED = "the training was stopped on its way: nothing is saved, shown or measured of it."
 
 
 def _trained(task: Task, job: EvaluationJob, row: Row) -> tuple[Row, nn.Module | None]:
@@ -180,7 +184,7 @@ def _trained(task: Task, job: EvaluationJob, row: Row) -> tuple[Row, nn.Module |
     if not pruned:
         keep_network(task, job, fitted)
     elif job.save or job.render or job.measures:
-        warnings.warn("the training was stopped on its way: nothing is saved, shown or measured of it.", Notice, 2)
+        warnings.warn(Notice("skipped", _STOPPED), stacklevel=2)
     return row, fitted.network
 
 
@@ -194,21 +198,21 @@ def _observed(task: Task, job: EvaluationJob, row: Row, network: nn.Module) -> R
         from nas.conditioning import measure
 
         recipe = recipe_of(task, job.preset, job.settings)
-        with _not_fatal("conditioning could not be measured"):
+        with _not_fatal("conditioning could not be measured", "--measure"):
             row = replace(row, measures={**row.measures, **measure(network, task.inputs(recipe))})
     if job.render is not None and first_process():
-        with _not_fatal(f"{job.render} could not be rendered"):
+        with _not_fatal(f"{job.render} could not be rendered", "--render"):
             task.render(network, Path(job.render))
     return row
 
 
 @contextmanager
-def _not_fatal(what: str) -> Iterator[None]:
+def _not_fatal(what: str, option: str) -> Iterator[None]:
     try:
         yield
     except (Exception, SystemExit) as error:
         show_traceback(error)
-        warnings.warn(f"{what}: {reason_of(error)}", Notice, 2)
+        warnings.warn(Notice("failed", f"{what}: {reason_of(error)}", option=option), stacklevel=2)
 
 
 def _profiled(task: Task, job: EvaluationJob, limits: Budget, row: Row) -> Row:
@@ -260,5 +264,6 @@ def _kept(job: EvaluationJob, row: Row, began: float) -> Row:
         try:
             keep(path, row.to_json().encode())
         except OSError as error:
-            warnings.warn(f"{path} could not be kept: {error.strerror}.", Notice, 2)
+            message = f"{path} could not be kept: {error.strerror}."
+            warnings.warn(Notice("unwritable", message, path=str(path)), stacklevel=2)
     return row

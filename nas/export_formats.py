@@ -35,7 +35,11 @@ Axes = tuple[str, ...]
 
 
 class Refused(Exception):
-    """A file of this kind cannot be made so; says why."""
+    """A file of this kind cannot be made so; says why, and in a word for programs."""
+
+    def __init__(self, message: str, why: str, **fields: Any) -> None:
+        super().__init__(message)
+        self.fields = {"why": why, **fields}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,8 @@ def _onnx(network: nn.Module, draws: Draws, axes: Axes, path: Path, record: Reco
     onnx, runtime = _packages()
     weights = sum(x.numel() * x.element_size() for x in weights_of(network).values())
     if weights > ONE_PIECE:
-        raise Refused(f"one file of ONNX has 2 GiB at most, and its weights have {weights:,} bytes")
+        message = f"one file of ONNX has 2 GiB at most, and its weights have {weights:,} bytes"
+        raise Refused(message, "size", bytes=weights)
     with torch.no_grad():
         count = len(tensors(call(network, draws.example)))
     program = _program(network, draws, axes)
@@ -153,7 +158,7 @@ def _packages() -> tuple[Any, Any]:
         onnx, _, runtime = map(import_module, _PACKAGES)
     except ImportError as error:
         needed = 'an .onnx file needs more packages: pip install ".[onnx]"'
-        raise UserError(f"{needed} ({error}).") from error
+        raise UserError("needs-extra", f"{needed} ({error}).", extra="onnx") from error
     return onnx, runtime
 
 
@@ -180,7 +185,8 @@ def attempt(work: Callable[..., Any], *given: Any, **named: Any) -> Any:
         while root.__cause__ is not None:
             root = root.__cause__
         said = next((line.strip() for line in str(root).splitlines() if line.strip()), "")
-        raise Refused(f"{type(root).__name__}: {said}".rstrip(": .")) from error
+        name = type(root).__name__
+        raise Refused(f"{name}: {said}".rstrip(": ."), name) from error
 
 
 @contextmanager

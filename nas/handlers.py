@@ -101,10 +101,12 @@ def taught_by(model: nn.Module, task: Task | None) -> dict[str, Taught]:
             if operator in HARMLESS and handler is None:
                 continue
             if operator in HANDLERS or operator in BY_FVCORE or operator in HARMLESS:
-                raise UserError(f"{owner} must not count {operator}, which is counted here. Take it out of `handlers`.")
+                message = f"{owner} must not count {operator}, which is counted here. Take it out of `handlers`."
+                raise UserError("bad-plugin", message, option="handlers", operator=operator, owner=owner)
             first, other = taught.setdefault(operator, (handler, owner))
             if first is not handler:
-                raise UserError(f"{other} and {owner} count {operator} in two ways. Give both the same handler.")
+                message = f"{other} and {owner} count {operator} in two ways. Give both the same handler."
+                raise UserError("conflict", message, option="handlers", operator=operator, owner=owner, other=other)
     return taught
 
 
@@ -115,9 +117,11 @@ def traced(operator: str, handler: Handler, owner: str) -> Traced:
         try:
             macs = handler(_shapes(inputs), _shapes(outputs))
         except Exception as error:  # a plug-in may fail in any way
-            raise Miscount(f"the handler for {operator} of {owner} failed: {reason_of(error)}") from error
+            message = f"the handler for {operator} of {owner} failed: {reason_of(error)}"
+            raise Miscount("bad-plugin", message, operator=operator, owner=owner) from error
         if type(macs) is not int or macs < 0:
-            raise Miscount(f"the handler for {operator} of {owner} must give an integer of at least 0, got {macs!r}.")
+            message = f"the handler for {operator} of {owner} must give an integer of at least 0, got {macs!r}."
+            raise Miscount("bad-plugin", message, operator=operator, owner=owner, value=repr(macs))
         return Counter({operator.partition("::")[2]: macs})
 
     return count

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from nas.storage.store import Store
 from results import lines
@@ -41,31 +41,43 @@ def rows_in(paths: Sequence[Path]) -> list[Row]:
         if bad:
             more = f" and {len(bad) - _MOST_NAMED} more" if len(bad) > _MOST_NAMED else ""
             named = "; ".join(map(str, bad[:_MOST_NAMED]))
-            raise UserError(f"every line of {path} must be a row, {named}{more}. Nothing was imported.")
+            message = f"every line of {path} must be a row, {named}{more}. Nothing was imported."
+            lines_named = tuple(one.number for one in bad[:_MOST_NAMED])
+            raise UserError("bad-file", message, path=str(path), bad=len(bad), lines=lines_named)
         for row in found:
             if why := _impossible(row):
-                raise UserError(f"training {row.identity()} of {path} cannot be: {why}. Nothing was imported.")
+                what, reason = why
+                message = f"training {row.identity()} of {path} cannot be: {reason}. Nothing was imported."
+                raise UserError("bad-data", message, path=str(path), row=row.identity(), **what)
         if not found:
-            raise UserError(f"there is no row in {path}. Nothing was imported.")
+            raise UserError("missing-rows", f"there is no row in {path}. Nothing was imported.", path=str(path))
         rows += found
     return rows
 
 
-def _impossible(row: Row) -> str | None:
-    """Why no evaluation can have found this; None where one can. What is only read is not asked so."""
+def _impossible(row: Row) -> tuple[dict[str, Any], str] | None:
+    """Why no evaluation can have found this, as an error's fields and in words; None where one can.
+
+    What is only read is not asked so.
+    """
     if row.status not in get_args(Status):
-        return f"its status must be one of {', '.join(get_args(Status))}, got {row.status!r}"
+        reason = f"its status must be one of {', '.join(get_args(Status))}, got {row.status!r}"
+        return {"option": "status", "value": row.status, "choices": get_args(Status)}, reason
     if ways := {*row.directions.values()} - {*get_args(Direction)}:
-        return f"the direction of a metric must be max or min, got {min(ways)!r}"
-    less = [name for name in COUNTS if isinstance(count := getattr(row.costs, name), int) and count < 0]
-    return f"{less[0]} must be at least 0, got {getattr(row.costs, less[0])}" if less else None
+        reason = f"the direction of a metric must be max or min, got {min(ways)!r}"
+        return {"option": "direction", "value": min(ways), "choices": get_args(Direction)}, reason
+    for name in COUNTS:
+        if isinstance(count := getattr(row.costs, name), int) and count < 0:
+            return {"option": name, "value": count, "least": 0}, f"{name} must be at least 0, got {count}"
+    return None
 
 
 def import_into(storage: str, study: str, rows: Sequence[Row]) -> Imported:
     """Write what a study does not have yet. Raises UserError where the study is a search's."""
     with closing(Store(storage, make=True)) as store, said_if_slow(f"importing {len(rows)} rows ..."):
         if study in store.searches():
-            raise UserError(f"study {study!r} is a search, whose rows are its own. Give another --study.")
+            message = f"study {study!r} is a search, whose rows are its own. Give another --study."
+            raise UserError("mismatch", message, option="--study", value=study)
         held = {row.identity(): row.status for row in store.read([study]).rows}
         every = each_once(rows)
         new = [row for row in every if held.get(row.identity()) not in ("complete", row.status)]

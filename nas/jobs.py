@@ -80,7 +80,8 @@ def task_of(reference: str, data: str | None) -> Task:
     """The task of this process: data is read once however many architectures are evaluated."""
     task = load_task(reference, None if data is None else Path(data))
     if code_of(reference) is not None and task.name in TASKS.names():
-        raise UserError(f"task {task.name!r} is installed; the one in {reference} must have another name.")
+        message = f"task {task.name!r} is installed; the one in {reference} must have another name."
+        raise UserError("exists", message, task=task.name, reference=reference)
     return task
 
 

@@ -38,7 +38,8 @@ def keep_network(task: Task, job: EvaluationJob, fitted: Fitted) -> None:
     places = [Path(place) for place in (job.network, job.save) if place is not None]
     if fitted.network is None:
         if job.save is not None:
-            warnings.warn(f"task {task.name!r} does not give its trained networks: none is saved.", Notice, 2)
+            message = f"task {task.name!r} does not give its trained networks: none is saved."
+            warnings.warn(Notice("unsupported", message, option="--save", task=task.name), stacklevel=2)
         return
     if not places:
         return
@@ -48,7 +49,8 @@ def keep_network(task: Task, job: EvaluationJob, fitted: Fitted) -> None:
         try:
             save_checkpoint(place, weights, _record(task, job, steps))
         except OSError as error:
-            warnings.warn(f"the trained network could not be kept in {place}: {error.strerror}.", Notice, 2)
+            message = f"the trained network could not be kept in {place}: {error.strerror}."
+            warnings.warn(Notice("unwritable", message, path=str(place)), stacklevel=2)
 
 
 def copy_network(folder: Path, to: Path) -> None:
@@ -64,10 +66,12 @@ def check_place(job: EvaluationJob) -> None:
     try:
         kept = read_record(Path(job.save))
     except UserError:
-        raise UserError(f"--save {job.save} holds a network that cannot be read. {remedy}") from None
+        message = f"--save {job.save} holds a network that cannot be read. {remedy}"
+        raise UserError("bad-file", message, option="--save", path=job.save) from None
     if kept.settings.get("identity") != identity(job):
         what = f"{kept.task}, {kept.architecture}, seed {kept.settings.get('seed')}"
-        raise UserError(f"--save {job.save} holds another network ({what}). {remedy}")
+        message = f"--save {job.save} holds another network ({what}). {remedy}"
+        raise UserError("exists", message, option="--save", path=job.save, task=kept.task)
 
 
 def _record(task: Task, job: EvaluationJob, steps: int) -> Record:
@@ -97,7 +101,7 @@ def load_network(folder: str | Path | None, task: Task) -> nn.Module | None:
             network = network_of(task, read_record(Path(folder)))
         load_weights(network, read_weights(Path(folder)), str(folder))
     except UserError as error:
-        warnings.warn(f"{error}", Notice, 2)
+        warnings.warn(Notice(error.kind, f"{error}", **error.fields), stacklevel=2)
         return None
     return network.eval()
 
@@ -119,7 +123,8 @@ def kept_folder(store: Store, study: "Study", key: str) -> Path:
         UserError: There is no such row, more than one, or its network was not kept.
     """
     if not key:
-        raise UserError("KEY must be the beginning of an architecture's key or of a row's identity, got nothing.")
+        message = "KEY must be the beginning of an architecture's key or of a row's identity, got nothing."
+        raise UserError("missing-value", message, option="KEY", value=key)
     rows = [row for row in study.rows() if row.architecture.key.startswith(key) or row.identity().startswith(key)]
     complete = [row for row in rows if row.status == "complete"]
     if not complete:
@@ -129,12 +134,13 @@ def kept_folder(store: Store, study: "Study", key: str) -> Path:
     if not with_network:
         which = complete[0]
         again = f'`nas evaluate {which.task} --preset {which.preset} --seed {which.seed} --arch "{which.architecture}"`'
-        raise UserError(
-            f"the network of {key} was not kept. Train it again, with the study's --set and --data: {again}"
-        )
+        message = f"the network of {key} was not kept. Train it again, with the study's --set and --data: {again}"
+        raise UserError("missing-file", message, option="KEY", value=key, architecture=str(which.architecture))
     if len(with_network) > 1:
         which_ones = ", ".join(f"{row.identity()} ({row.task}, seed {row.seed})" for row in with_network)
-        raise UserError(f"{key} is {len(with_network)} networks of study {study.name!r}. Give one of {which_ones}.")
+        message = f"{key} is {len(with_network)} networks of study {study.name!r}. Give one of {which_ones}."
+        choices = tuple(row.identity() for row in with_network)
+        raise UserError("conflict", message, option="KEY", value=key, choices=choices)
     return store.network(with_network[0].identity())
 
 

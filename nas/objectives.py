@@ -35,18 +35,22 @@ def resolve(names: Sequence[str], metrics: Mapping[str, Direction]) -> dict[str,
         UserError: An unknown or repeated objective, none at all, or a test metric, which is never searched on.
     """
     if not names:
-        raise UserError(f"--objectives needs at least one of {', '.join((*metrics, *COSTS))}.")
+        choices = (*metrics, *COSTS)
+        message = f"--objectives needs at least one of {', '.join(choices)}."
+        raise UserError("missing-value", message, option="--objectives", choices=choices)
     directions: dict[str, Direction] = {**metrics}
     directions.update(dict.fromkeys(COSTS, "min"))
     for columns in MEASURES.values():
         directions.update(columns)
     for name in names:
         if name.removeprefix("test_") in metrics and name.startswith("test_"):
-            raise UserError(f"objective {name!r} is of the test split, which is reported and never searched on.")
+            message = f"objective {name!r} is of the test split, which is reported and never searched on."
+            raise UserError("unsupported", message, option="objective", value=name)
         if name not in directions:
             raise unknown("objective", name, directions)
         if names.count(name) > 1:
-            raise UserError(f"objective {name!r} stands twice in --objectives.")
+            message = f"objective {name!r} stands twice in --objectives."
+            raise UserError("duplicate", message, option="--objectives", value=name)
     return {name: directions[name] for name in names}
 
 

@@ -26,11 +26,13 @@ def check_option_values(words: Sequence[str], commands: Mapping[str, Any]) -> No
     given = [(valued[flag], value) for flag, value in _given(words, valued)]
     for option, value in given:
         if not value.strip(" ,"):
-            raise UserError(f"{option.opts[0]} was given nothing. Say what, or leave it out.")
+            message = f"{option.opts[0]} was given nothing. Say what, or leave it out."
+            raise UserError("missing-value", message, option=option.opts[0], value=value)
     uses = Counter(option.opts[0] for option, _ in given if not option.multiple)
     for name, times in uses.items():
         if times > 1:
-            raise UserError(f"{name} is given once, got it {times} times. Give all of it in one.")
+            message = f"{name} is given once, got it {times} times. Give all of it in one."
+            raise UserError("duplicate", message, option=name, times=times)
 
 
 def _given(words: Sequence[str], valued: Collection[str]) -> Iterator[tuple[str, str]]:

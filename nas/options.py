@@ -35,7 +35,8 @@ def format_for(output: Path | None, format: Format) -> Format:
     if ending not in (Format.CSV, Format.JSON, Format.JSONL, Format.PARQUET):
         return format
     if format not in (Format.TABLE, ending):
-        raise UserError(f"--format {format.value} and --output {output} are two forms. Leave --format out.")
+        message = f"--format {format.value} and --output {output} are two forms. Leave --format out."
+        raise UserError("conflict", message, option="--format", value=format.value, path=str(output))
     return Format(ending)
 
 

@@ -24,7 +24,8 @@ _PICTURES = (".png", ".pdf", ".svg")
 def check_picture(path: Path | None) -> None:
     """Raise UserError where a picture cannot be of that kind: before a search and not after it."""
     if path is not None and path.suffix.lower() not in _PICTURES:
-        raise UserError(f"a picture must end in {', '.join(_PICTURES)}, got {str(path)!r}.")
+        message = f"a picture must end in {', '.join(_PICTURES)}, got {str(path)!r}."
+        raise UserError("unsupported", message, choices=_PICTURES, path=str(path))
 
 
 def across_and_up(objectives: Mapping[str, Direction]) -> tuple[str, str]:
@@ -266,4 +267,5 @@ def save_figure(figure: "Figure", path: Path) -> None:
         with replacing(path) as file:
             figure.savefig(file, format=path.suffix[1:].lower(), dpi=150)
     except OSError as error:
-        raise UserError(f"the picture cannot be written to {path}: {error.strerror}. Give another.") from error
+        message = f"the picture cannot be written to {path}: {error.strerror}. Give another."
+        raise UserError("unwritable", message, path=str(path)) from error

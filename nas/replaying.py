@@ -65,7 +65,8 @@ class Replay(Task):
             RecordedFailure: The training failed, or was stopped on its way and never went on.
         """
         if run.start is not None:
-            raise UserError(f"{self.name} cannot begin with given weights: its trainings are recorded.")
+            message = f"{self.name} cannot begin with given weights: its trainings are recorded."
+            raise UserError("unsupported", message, option="--start", task=self.name)
         row = self.table.evaluate(run.architecture, run.seed)
         for point in row.curve:
             at_end = point["step"] >= row.steps
@@ -87,7 +88,8 @@ class Replay(Task):
 
     def _no_network(self) -> UserError:
         task = self.table.rows[0].task
-        return UserError(f"{self.name} holds rows and no networks: what is measured of those needs task {task!r}.")
+        message = f"{self.name} holds rows and no networks: what is measured of those needs task {task!r}."
+        return UserError("unsupported", message, task=self.name, needs=task)
 
 
 def replay_task(table: str) -> type[Replay]:
@@ -120,12 +122,14 @@ def _recipe(table: str, row: Row) -> Any:
         for name, value in row.recipe.items():
             if getattr(recipe, name) != value:
                 got = getattr(recipe, name)
-                raise UserError(f"{name} was {value!r} when table {table!r} was recorded, got {got!r}. Leave it out.")
+                message = f"{name} was {value!r} when table {table!r} was recorded, got {got!r}. Leave it out."
+                raise UserError("mismatch", message, option=name, value=got, recorded=value, table=table)
 
     try:
         kind = make_dataclass(
             "Recorded", [(name, Any) for name in row.recipe], frozen=True, namespace={"__post_init__": check}
         )
     except TypeError as error:
-        raise UserError(f"table {table!r} has a recipe that no task can have: {error}.") from error
+        message = f"table {table!r} has a recipe that no task can have: {error}."
+        raise UserError("bad-data", message, table=table) from error
     return kind(**row.recipe)

@@ -72,9 +72,10 @@ def for_a_terminal(format: Format, output: Path | None = None) -> bool:
     """Whether to print a table. Raises UserError where a table is to go to a file."""
     is_table = format in (Format.TABLE, Format.MARKDOWN)
     if is_table and output is not None:
-        raise UserError(
+        message = (
             f"a file is .csv, .json, .jsonl or .parquet, got --output {output}. For another name give --format csv."
         )
+        raise UserError("unsupported", message, option="--output", value=str(output), path=str(output))
     return is_table
 
 
@@ -142,10 +143,11 @@ def check_alike(found: "Sequence[Standing]", what: str) -> None:
         values = sorted({one.record.get(column) for one in found}, key=str)
         if len(values) > 1:
             which = ", ".join(map(str, values))
-            raise UserError(
+            message = (
                 f"a {what} is of one {column}, and what has its objectives is of {len(values)} ({which}): "
                 f'keep one with --where "{condition_of(column, values[-1])}".'
             )
+            raise UserError("mismatch", message, option=column, choices=tuple(values))
 
 
 def front_records(found: "Sequence[Standing]") -> list[dict[str, Any]]:

@@ -58,7 +58,8 @@ def origin_of(
     settings = {name: str(value) for name, value in record.settings.items()}
     preset = preset or settings.get("preset")
     if preset is None:
-        raise UserError(f"{checkpoint} does not say how it was trained. Take one that `nas evaluate --save` wrote.")
+        message = f"{checkpoint} does not say how it was trained. Take one that `nas evaluate --save` wrote."
+        raise UserError("bad-file", message, path=str(checkpoint), needs="preset")
     reference = task or known_reference(record, checkpoint)
     data = data if data is not None else settings.get("data")
     of = load(reference, data)
@@ -81,13 +82,16 @@ def started_from(
     """
     for flag, value in changes.items():
         if value:
-            raise UserError(f"--start has its own and takes no {flag}, got {value!r}. Leave one out.")
+            message = f"--start has its own and takes no {flag}, got {value!r}. Leave one out."
+            raise UserError("conflict", message, option=flag, value=value, excludes="--start")
     record = read_record(checkpoint)
     check_task(record, task.starts(), checkpoint)
     if save is not None and Path(save).resolve() == checkpoint.resolve():
-        raise UserError(f"--save must be another folder than --start, got {save}.")
+        message = f"--save must be another folder than --start, got {save}."
+        raise UserError("conflict", message, option="--save", path=str(save), excludes="--start")
     if reason := refusal(record.architecture):
-        raise UserError(f"{checkpoint} holds {record.architecture}, which cannot be built: {reason}")
+        message = f"{checkpoint} holds {record.architecture}, which cannot be built: {reason}"
+        raise UserError("infeasible", message, path=str(checkpoint), architecture=str(record.architecture))
     check_encoding(record, task, checkpoint)
     return record.architecture
 
@@ -103,9 +107,17 @@ def check_task(record: Record, tasks: Mapping[str, int], checkpoint: Path) -> No
     """Raise UserError where a checkpoint is of none of these tasks, or of another version than theirs."""
     if tasks.get(record.task) != record.task_version:
         wanted = " or ".join(f"{name!r} version {version}" for name, version in tasks.items())
-        raise UserError(
+        message = (
             f"{checkpoint} is of task {record.task!r} version {record.task_version}, this takes {wanted}. "
             "Take one of these, or train again."
+        )
+        raise UserError(
+            "mismatch",
+            message,
+            path=str(checkpoint),
+            task=record.task,
+            version=record.task_version,
+            choices=tuple(tasks),
         )
 
 
@@ -113,17 +125,19 @@ def check_encoding(record: Record, task: Task, checkpoint: Path) -> None:
     """Raise UserError where what a network has learnt is of another tokenizer's ids, which have the same shapes."""
     if "encoding" in record.settings and record.settings["encoding"] != task.encoding():
         of = record.settings.get("data")
-        raise UserError(
+        message = (
             f"{checkpoint} was trained with another tokenizer than that of this text. Give it the data that it was "
             f"trained on{'' if of is None else f' ({of})'}, or that tokenizer."
         )
+        raise UserError("mismatch", message, option="tokenizer", path=str(checkpoint), data=of)
 
 
 def known_reference(record: Record, checkpoint: Path) -> str:
     """The installed task of a checkpoint. Raises UserError where it is none: a file is data and names no program."""
     if is_installed(record.task):
         return record.task
-    raise UserError(f"{checkpoint} is of task {record.task!r}, which is not installed. Name it: --task FILE.py:CLASS.")
+    message = f"{checkpoint} is of task {record.task!r}, which is not installed. Name it: --task FILE.py:CLASS."
+    raise UserError("missing-value", message, option="--task", task=record.task, path=str(checkpoint))
 
 
 def is_installed(task: str) -> bool:
@@ -142,7 +156,8 @@ def rewired(origin: Origin, topology: str, job: EvaluationJob) -> EvaluationJob:
     """
     target = Path(str(job.save))
     if target.resolve() == origin.folder:
-        raise UserError(f"--save must be another folder than the checkpoint, got {target}.")
+        message = f"--save must be another folder than the checkpoint, got {target}."
+        raise UserError("conflict", message, option="--save", path=str(target), excludes="CHECKPOINT")
     torch.manual_seed(job.seed)  # of what the topology adds
     record = read_record(origin.folder)
     check_encoding(record, origin.task, origin.folder)

@@ -66,7 +66,8 @@ def save(context: typer.Context, file: Path) -> None:
     try:
         file.write_text(tomli_w.dumps(typed), encoding="utf-8")
     except OSError as error:
-        raise UserError(f"--save-config {file} cannot be written: {error.strerror}.") from error
+        message = f"--save-config {file} cannot be written: {error.strerror}."
+        raise UserError("unwritable", message, option="--save-config", path=str(file)) from error
 
 
 def _name(parameter: Any) -> str:
@@ -79,15 +80,17 @@ def _read(file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
-        raise UserError(f"{file} cannot be read: {error.strerror}. Give @FILE that is there.") from error
+        message = f"{file} cannot be read: {error.strerror}. Give @FILE that is there."
+        raise UserError("missing-file", message, path=str(file)) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"{file} is no TOML: {error}.") from error
+        raise UserError("bad-file", f"{file} is no TOML: {error}.", path=str(file)) from error
 
 
 def _values(name: str, value: Any, file: str) -> list[str]:
     values = value if isinstance(value, list) else [value]
     if not all(isinstance(each, str | int | float) for each in values):
-        raise UserError(f"{name} in {file} must be text, a number, true, false or a list of these, got {value!r:.60}.")
+        message = f"{name} in {file} must be text, a number, true, false or a list of these, got {value!r:.60}."
+        raise UserError("wrong-type", message, option=name, value=value, path=file)
     return [str(each) for each in values]
 
 

@@ -246,7 +246,8 @@ def rows_go_to(storage: str, study: str | None) -> Iterator[tuple[Store, str]]:
     name = check_name(study or EVALUATIONS)
     with closing(Store(storage, make=True)) as store:
         if name in store.searches():
-            raise UserError(f"study {name!r} is a search, whose rows are its own. Give another --study.")
+            message = f"study {name!r} is a search, whose rows are its own. Give another --study."
+            raise UserError("mismatch", message, option="--study", value=name)
         yield store, name
 
 

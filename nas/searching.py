@@ -65,10 +65,12 @@ class Evidence:
 
     def __post_init__(self) -> None:
         if not 1 <= self.seeds <= self.trials:
-            raise UserError(f"--seeds must be from 1 to --trials ({self.trials}) in a search, got {self.seeds}.")
+            message = f"--seeds must be from 1 to --trials ({self.trials}) in a search, got {self.seeds}."
+            raise UserError("out-of-range", message, option="--seeds", value=self.seeds, least=1, most=self.trials)
         number = isinstance(self.confirm, int | float) and not isinstance(self.confirm, bool)
         if not (number and 0 <= self.confirm < 1):
-            raise UserError(f"--confirm must be a share of the trials, from 0 to below 1, got {self.confirm!r:.40}.")
+            message = f"--confirm must be a share of the trials, from 0 to below 1, got {self.confirm!r:.40}."
+            raise UserError("out-of-range", message, option="--confirm", value=self.confirm)
 
     def check_recorded(self, task: Task, members: Feasible | Programme) -> None:
         """Raise UserError where a task with recorded seeds has too few of a member."""
@@ -76,7 +78,8 @@ class Evidence:
             return
         fewest = min(len(task.seeds(one.architecture) or ()) for one in members)
         if self.seeds > fewest:
-            raise UserError(f"--seeds must be at most {fewest}: {task.name} has no more of some, got {self.seeds}.")
+            message = f"--seeds must be at most {fewest}: {task.name} has no more of some, got {self.seeds}."
+            raise UserError("out-of-range", message, option="--seeds", value=self.seeds, most=fewest, task=task.name)
 
     @property
     def confirming(self) -> int:
@@ -120,10 +123,11 @@ def check_resources(config: SearchConfig, resources: Resources, *, traced: bool)
     asked = [*config.objectives, *parse_budget([config.budget]).profiled.bounds]
     measured = [name for name in dict.fromkeys(asked) if name in PROFILED] or ["--profile"] * traced
     if resources.gpus == AUTO and measured:
-        raise UserError(
+        message = (
             f"--trial-gpus auto has evaluations share a GPU, and what is measured beside others is no figure: "
             f"{', '.join(measured)}. Leave one of the two out."
         )
+        raise UserError("conflict", message, option="--trial-gpus", value=AUTO, excludes=tuple(measured))
 
 
 def _evaluated(store: Store, study: str) -> set[str]:
@@ -195,7 +199,8 @@ def carry_out(
 def _refuse_evaluations(store: Store, study: str) -> None:
     """Raise UserError where rows of no search have that name: as a search it would take no more of them."""
     if study in store.studies() and study not in store.searches():
-        raise UserError(f"study {study!r} holds evaluations, and is no search. Give another --study.")
+        message = f"study {study!r} holds evaluations, and is no search. Give another --study."
+        raise UserError("mismatch", message, option="--study", value=study)
 
 
 def _logs_of(store: Store, study: str, log: LogFormat | None) -> Sequence[Callable[[Row], None]]:

@@ -23,4 +23,5 @@ def next_seed(first: int, taken: Collection[int], recorded: Sequence[int] | None
     for seed in (*recorded[start:], *recorded[:start]):
         if seed not in taken:
             return seed
-    raise UserError(f"all {len(recorded)} recorded seeds of an architecture were used. Ask for fewer --seeds.")
+    message = f"all {len(recorded)} recorded seeds of an architecture were used. Ask for fewer --seeds."
+    raise UserError("out-of-range", message, option="--seeds", most=len(recorded))

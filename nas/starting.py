@@ -65,27 +65,39 @@ def _check_name(kind: str, name: str, template: str) -> None:
     registry = _REGISTRIES[kind]
     if not _NAME.fullmatch(name) or len(name) > _LONGEST:
         rule = f"is of lower-case letters, digits and single dashes, begins with a letter and has at most {_LONGEST}"
-        raise UserError(f"the name of a {kind} {rule} characters, got {name!r:.80}. Give another, such as my-{kind}.")
+        message = f"the name of a {kind} {rule} characters, got {name!r:.80}. Give another, such as my-{kind}."
+        raise UserError("bad-syntax", message, option="NAME", value=name, most=_LONGEST)
     if kind == "topology" and name == "recipe":
-        raise UserError("the axes of a topology 'recipe' would be taken for the recipe's. Give another name.")
+        message = "the axes of a topology 'recipe' would be taken for the recipe's. Give another name."
+        raise UserError("conflict", message, option="NAME", value=name)
     if name in registry.names():
         whose = "this project's" if registry.is_ours(name) else "an installed package's"
-        raise UserError(f"{kind} {name!r} is {whose} already. Give another name.")
+        message = f"{kind} {name!r} is {whose} already. Give another name."
+        raise UserError("exists", message, option="NAME", value=name, ours=registry.is_ours(name))
     written = class_of(name)
     if iskeyword(written) or hasattr(builtins, written) or re.search(rf"\b{written}\b", template):
-        raise UserError(f"{kind} {name!r} would be class {written}, which means something else. Give another name.")
+        message = f"{kind} {name!r} would be class {written}, which means something else. Give another name."
+        raise UserError("conflict", message, option="NAME", value=name, written=written)
 
 
 def _check_file(file: Path) -> None:
     if file.suffix != ".py" or not _MODULE.fullmatch(file.stem) or iskeyword(file.stem):
-        raise UserError(f"the file must be a module, LETTERS_AND_DIGITS.py, got {str(file)!r}. Give another --output.")
+        message = f"the file must be a module, LETTERS_AND_DIGITS.py, got {str(file)!r}. Give another --output."
+        raise UserError("bad-syntax", message, option="--output", path=str(file))
     if file.exists() or file.is_symlink():
-        raise UserError(f"{file} is there already, and nothing is overwritten. Give another --output.")
+        raise _is_there(file)
     if not file.parent.is_dir():
-        raise UserError(f"{file} cannot be written: there is no folder {file.parent}. Make it, or give another.")
+        message = f"{file} cannot be written: there is no folder {file.parent}. Make it, or give another."
+        raise UserError("unwritable", message, option="--output", path=str(file), folder=str(file.parent))
     found = importlib.util.find_spec(file.stem)  # which imports nothing
     if file.stem in sys.stdlib_module_names or (found and found.origin):
-        raise UserError(f"{file} would stand before the module {file.stem!r} of that name. Give another --output.")
+        message = f"{file} would stand before the module {file.stem!r} of that name. Give another --output."
+        raise UserError("conflict", message, option="--output", path=str(file), module=file.stem)
+
+
+def _is_there(file: Path) -> UserError:
+    message = f"{file} is there already, and nothing is overwritten. Give another --output."
+    return UserError("exists", message, option="--output", path=str(file))
 
 
 def _filled(template: str, names: Mapping[str, str]) -> str:
@@ -103,6 +115,7 @@ def _write(file: Path, text: str) -> None:
                 file.unlink()
                 raise
     except FileExistsError as error:
-        raise UserError(f"{file} is there already, and nothing is overwritten. Give another --output.") from error
+        raise _is_there(file) from error
     except OSError as error:
-        raise UserError(f"{file} cannot be written: {error.strerror}. Give another --output.") from error
+        message = f"{file} cannot be written: {error.strerror}. Give another --output."
+        raise UserError("unwritable", message, option="--output", path=str(file)) from error

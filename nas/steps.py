@@ -8,7 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import final
 
-_FILE = "steps"
+FILE = "steps"
+"""Its name in the folder of a training."""
 
 EVERY_S = 1.0
 """Seconds between two times that a training says it; one that takes less never does."""
@@ -23,7 +24,7 @@ class ToldSteps:
     """
 
     def __init__(self, folder: str | None) -> None:
-        self._path = None if folder is None else Path(folder, _FILE)
+        self._path = None if folder is None else Path(folder, FILE)
         self._next = time.monotonic() + EVERY_S
 
     def __call__(self, step: int, steps: int) -> None:
@@ -47,7 +48,7 @@ def tells_steps(folder: str | None, within_s: float = 10 * EVERY_S) -> bool:
     if folder is None:
         return False
     try:
-        return time.time() - Path(folder, _FILE).stat().st_mtime <= within_s
+        return time.time() - Path(folder, FILE).stat().st_mtime <= within_s
     except OSError:
         return False
 
@@ -57,7 +58,7 @@ def steps_of(folder: str | None, until: int | None = None) -> tuple[int, int] | 
     if folder is None:
         return None
     try:
-        step, steps = map(int, Path(folder, _FILE).read_text().split())
+        step, steps = map(int, Path(folder, FILE).read_text().split())
     except (OSError, ValueError):  # it is written anew at this moment, for one
         return None
     return step, steps if until is None else min(steps, until)

@@ -77,7 +77,8 @@ class Study:
         found: dict[str, Direction] = {}
         for name in names:
             if names.count(name) > 1:
-                raise UserError(f"column {name!r} is asked for twice. Leave one out.")
+                message = f"column {name!r} is asked for twice. Leave one out."
+                raise UserError("duplicate", message, option="column", value=name)
             way, _, column = name.partition(" ")
             if way in ("max", "min"):
                 found[column.strip()] = "max" if way == "max" else "min"
@@ -85,8 +86,11 @@ class Study:
                 found[name] = self.directions[name[5:]]
             elif name in self.column_names and name not in {*self.directions, *COSTS}:
                 if not table.has_numbers(self.schema.field(name)):
-                    raise UserError(f"column {name!r} has no numbers, to be large or small. Ask a metric or a cost.")
-                raise UserError(f'whether {name!r} is to be large or small is not known. Ask for "max {name}", or min.')
+                    message = f"column {name!r} has no numbers, to be large or small. Ask a metric or a cost."
+                    raise UserError("wrong-type", message, option="column", value=name)
+                message = f'whether {name!r} is to be large or small is not known. Ask for "max {name}", or min.'
+                choices = (f"max {name}", f"min {name}")
+                raise UserError("missing-value", message, option="column", value=name, choices=choices)
             else:
                 found |= resolve([name], self.directions)
         return found
@@ -102,11 +106,11 @@ class Study:
             return dict(self.config.objectives)
         first = next((name for row in self._rows for name in row.directions), None)
         if not (self._rows or self._flat):
-            raise UserError(f"study {self.name!r} has no row, or none that meets the condition. Ask others.")
+            message = f"study {self.name!r} has no row, or none that meets the condition. Ask others."
+            raise UserError("missing-rows", message, study=self.name)
         if first is None:
-            raise UserError(
-                f"study {self.name!r} has no row that says what its metrics are. Ask a file of rows (.jsonl)."
-            )
+            message = f"study {self.name!r} has no row that says what its metrics are. Ask a file of rows (.jsonl)."
+            raise UserError("missing-rows", message, study=self.name, needs="directions")
         return resolve([first, "flops"], self.directions)
 
     def standings(self, objectives: str | Sequence[str] | None = None) -> "list[Standing]":
@@ -139,16 +143,21 @@ class Study:
         from results.effects import check_axis, comparable, effects  # SciPy, a quarter of a second to import
 
         if not (self._rows or self._flat):
-            raise UserError("there is no row to be held against another. Ask others, or leave --where out.")
+            message = "there is no row to be held against another. Ask others, or leave --where out."
+            raise UserError("missing-rows", message, study=self.name)
         costs = [name for name in COSTS if name in self.column_names]
         if at is not None and at not in costs:
-            raise unknown("cost", at, costs) if costs else UserError("these rows have no cost. Leave --at out.")
+            message = "these rows have no cost. Leave --at out."
+            none = UserError("missing-rows", message, option="--at", value=at, study=self.name)
+            raise unknown("cost", at, costs) if costs else none
         check_axis(axis, {*COSTS, *self.directions})
         asked = self.directions if metric is None else self.directions_of([metric])
         table.require(self.column_names, [axis, *({} if metric is None else asked)])
         if not asked:
-            raise UserError(f'study {self.name!r} has no row that says what its metrics are. Give --metric "max NAME".')
-        groups, found, reason = comparable(self.table.to_pylist()), {}, self.nothing_complete()
+            message = f'study {self.name!r} has no row that says what its metrics are. Give --metric "max NAME".'
+            raise UserError("missing-rows", message, option="--metric", study=self.name, needs="directions")
+        groups, found = comparable(self.table.to_pylist()), {}
+        reason = UserError("missing-rows", self.nothing_complete(), study=self.name, needs="complete")
         first = {row.task: [*row.directions][:1] for row in self._rows} if metric is None else {}
         for name, lines in groups.items():
             tried = (*first.get(lines[0]["task"], ()), *asked)
@@ -157,11 +166,12 @@ class Study:
                 if own is not None:
                     found[name] = effects(lines, axis, own, asked[own], at)
             except UserError as error:
-                reason = str(error)
+                reason = error
                 if len(groups) > 1:
-                    warnings.warn(f"{name} is left out: {error}", Notice, 2)
+                    fields = {**error.fields, "name": name}
+                    warnings.warn(Notice("skipped", f"{name} is left out: {error}", **fields), stacklevel=2)
         if not found:
-            raise UserError(reason)
+            raise reason
         return found
 
     def front(self, objectives: str | Sequence[str] | None = None) -> "list[Standing]":
@@ -234,7 +244,7 @@ class Study:
 
         asked, found = self._asked(objectives), self.standings(objectives)
         if not found:
-            raise UserError(self.nothing_complete())
+            raise UserError("missing-rows", self.nothing_complete(), study=self.name, needs="complete")
         report.check_alike(found, "picture")
         baselines = self.config.baselines if self.config else {}
         figure = picture.draw_front(found, asked, self.title(asked, found), baselines)

@@ -84,7 +84,8 @@ def trials_for(recorded: TabularBenchmark, asked: int | None) -> int:
         return max(1, min(TRIALS, len(recorded.architectures) // 2))
     if asked > len(recorded):
         has = f"the trainings of {recorded.name!r} that are within the budget"
-        raise UserError(f"--trials must be at most {len(recorded)}, {has}, got {asked}.")
+        message = f"--trials must be at most {len(recorded)}, {has}, got {asked}."
+        raise UserError("out-of-range", message, option="--trials", value=asked, most=len(recorded))
     return asked
 
 

@@ -28,9 +28,11 @@ def names_to_tune(texts: Sequence[str], trials: int | None, seeds: int) -> list[
     """The settings that `--tune` names. Raises UserError for trials without any, or where nothing is to follow."""
     names = [name for text in texts for name in names_in(text)]
     if trials is not None and not names:
-        raise UserError(f"--tune-trials {trials} is for --tune, which names no setting. Give --tune lr.")
+        message = f"--tune-trials {trials} is for --tune, which names no setting. Give --tune lr."
+        raise UserError("missing-value", message, option="--tune", needs="--tune-trials", value=trials)
     if names and not seeds:
-        raise UserError("--tune is for trainings that count, got --seeds 0. Give --seeds.")
+        message = "--tune is for trainings that count, got --seeds 0. Give --seeds."
+        raise UserError("missing-value", message, option="--seeds", needs="--tune", value=seeds)
     return names
 
 
@@ -52,10 +54,11 @@ def recipes_to_try(
         if name not in values:
             raise unknown("setting", name, values, of=f"preset {preset!r}")
         if not isinstance(values[name], float) or values[name] <= 0:
-            raise UserError(
+            message = (
                 f"--tune tries factors of a number above 0 that is not whole, got {name}={values[name]!r}. Give it "
                 f"another value with --set, or tune another setting."
             )
+            raise UserError("wrong-type", message, option="--tune", setting=name, value=values[name])
     shares = qmc.Halton(len(names), scramble=False).random(number + 1)[2:]  # without a corner, and `changes` itself
     tried = [changes]
     for point in shares:
@@ -93,7 +96,8 @@ def tuned(
             if row.status == "complete"
         }
         if not complete:
-            warnings.warn(f"{architecture} could not be tuned: no training was completed.", Notice, 2)
+            message = f"{architecture} could not be tuned: no training was completed."
+            warnings.warn(Notice("failed", message, option="--tune", architecture=str(architecture)), stacklevel=2)
         measured = {settings: row.metrics[metric.name] for settings, row in complete.items()}
         choose = max if metric.direction == "max" else min
         best.append(choose(measured, key=measured.__getitem__, default=tried[0]))

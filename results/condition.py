@@ -13,13 +13,14 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from typing import Any
 
 import duckdb
 import pyarrow as pa
 
-from results.sandbox import SECONDS, interrupted_after, reason_of, rows_in_memory
+from results.sandbox import SECONDS, interrupted_after, kind_of, reason_of, rows_in_memory
 from results.sizes import SIZES
-from search_spaces.errors import Notice, UserError, nearest, unknown
+from search_spaces.errors import Kind, Notice, UserError, nearest, unknown
 from search_spaces.runs import recorded
 
 MAX_LENGTH, MAX_NESTING = 4000, 20
@@ -78,12 +79,12 @@ def select(table: pa.Table, condition: str, seconds: float = SECONDS) -> pa.Tabl
             with interrupted_after(connection, seconds):
                 found = table.filter(_mask(connection, query, condition))
     except duckdb.InterruptException as error:
-        raise _refusal(condition, f"it took longer than {seconds:g} s") from error
+        raise _refusal("too-large", condition, f"it took longer than {seconds:g} s", most=seconds) from error
     except duckdb.Error as error:
-        raise _refusal(condition, f"{reason_of(error)}. {_EXAMPLE}") from error
+        raise _refusal(kind_of(error), condition, f"{reason_of(error)}. {_EXAMPLE}") from error
     if not len(found):
-        for line in _not_there(condition, table.select(used)):
-            warnings.warn(line, Notice, 2)
+        for notice in _not_there(condition, table.select(used)):
+            warnings.warn(notice, stacklevel=2)
     return found
 
 
@@ -95,9 +96,10 @@ def columns_in(condition: str, known: Sequence[str]) -> list[str]:
 def _rewrite(condition: str, known: Sequence[str]) -> tuple[str, list[str]]:
     """The condition in pieces of ours, and the columns it reads."""
     if not condition.strip():
-        raise _refusal(condition, "it is empty")
+        raise _refusal("missing-value", condition, "it is empty")
     if len(condition) > MAX_LENGTH:
-        raise _refusal(condition, f"it has {len(condition)} characters, and may have {MAX_LENGTH}")
+        reason = f"it has {len(condition)} characters, and may have {MAX_LENGTH}"
+        raise _refusal("too-large", condition, reason, most=MAX_LENGTH)
     pieces = list(_pieces(condition))
     sql: list[str] = []
     used: dict[str, None] = {}
@@ -105,7 +107,8 @@ def _rewrite(condition: str, known: Sequence[str]) -> tuple[str, list[str]]:
     for (kind, piece), (_, after) in zip(pieces, [*pieces[1:], ("", "")], strict=True):
         nesting += (piece == "(") - (piece == ")")
         if not 0 <= nesting <= MAX_NESTING:
-            raise _refusal(condition, f"its brackets do not match, or nest deeper than {MAX_NESTING}")
+            reason = f"its brackets do not match, or nest deeper than {MAX_NESTING}"
+            raise _refusal("bad-syntax", condition, reason, part="brackets")
         if kind == "number":
             sql.append(_number(piece))
         elif kind == "word" and after == "(" and piece.lower() not in KEYWORDS:
@@ -114,24 +117,25 @@ def _rewrite(condition: str, known: Sequence[str]) -> tuple[str, list[str]]:
             column = _column(piece if kind == "word" else piece[1:-1].replace('""', '"'), known)
             used[column] = None
             if after == "(":
-                raise _refusal(condition, f"column {column!r} is no function")
+                raise _refusal("wrong-type", condition, f"column {column!r} is no function", column=column)
             sql.append('"' + column.replace('"', '""') + '"')
         else:
             sql.append(piece)
     if nesting:
-        raise _refusal(condition, "its brackets do not match")
+        raise _refusal("bad-syntax", condition, "its brackets do not match", part="brackets")
     return " ".join(_guarded(sql)), list(used)  # spaces, so that no two pieces become one
 
 
-def _not_there(condition: str, table: pa.Table) -> list[str]:
+def _not_there(condition: str, table: pa.Table) -> list[Notice]:
     """Of each text that a column is to be equal to and never is, which one it has that is nearly the same."""
-    lines = []
+    notices = []
     for column, text in _equalities(condition, table.column_names):
         there = table[column].unique().drop_null().to_pylist() if pa.types.is_string(table[column].type) else []
         near = _nearest(column, text, sorted(there)) if text not in there and len(there) <= _MOST_TEXTS else None
         if near is not None:
-            lines.append(f"no row has {text!r} as {column}. Did you mean {near!r}?")
-    return lines
+            message = f"no row has {text!r} as {column}. Did you mean {near!r}?"
+            notices.append(Notice("unknown-name", message, option=column, value=text, nearest=near))
+    return notices
 
 
 def _nearest(column: str, text: str, there: Sequence[str]) -> str | None:
@@ -190,7 +194,7 @@ def _pieces(condition: str) -> Iterator[tuple[str, str]]:
         kind, piece = str(match.lastgroup), match.group()
         if kind in ("comment", "other") or (kind != "space" and not "".join(piece.split()).isprintable()):
             what = "a quote that is not closed" if piece in "'\"" else f"{piece!r}"
-            raise _refusal(condition, f"{what} may not be in it")
+            raise _refusal("bad-syntax", condition, f"{what} may not be in it", part=piece)
         if kind != "space":
             yield kind, piece
 
@@ -202,26 +206,31 @@ def _number(text: str) -> str:
 
 def _function(name: str) -> str:
     if name.lower() not in FUNCTIONS:
-        raise UserError(f"{unknown('function', name, FUNCTIONS)} A condition may use {', '.join(FUNCTIONS)}.")
+        error = unknown("function", name, FUNCTIONS)
+        raise UserError(error.kind, f"{error} A condition may use {', '.join(FUNCTIONS)}.", **error.fields)
     return name.lower()
 
 
 def _column(name: str, known: Sequence[str]) -> str:
     meant = [column for column in known if column.lower() == name.lower()]
     if not meant:
-        raise UserError(f"{unknown('column', name, known)} Text stands in single quotes.")
+        error = unknown("column", name, known)
+        raise UserError(error.kind, f"{error} Text stands in single quotes.", **error.fields)
     if len(meant) > 1:
-        raise UserError(f"column {name!r} could be {' or '.join(meant)}, which a condition cannot tell apart.")
+        message = f"column {name!r} could be {' or '.join(meant)}, which a condition cannot tell apart."
+        raise UserError("duplicate", message, option="column", value=name, choices=tuple(meant))
     return meant[0]
 
 
 def _mask(connection: duckdb.DuckDBPyConnection, query: str, condition: str) -> pa.ChunkedArray:
     answer = connection.sql(query)
     if answer.types != ["BOOLEAN"]:
-        raise _refusal(condition, f"it gives {answer.types[0]}, not true or false. {_EXAMPLE}")
+        reason = f"it gives {answer.types[0]}, not true or false. {_EXAMPLE}"
+        raise _refusal("wrong-type", condition, reason, gives=str(answer.types[0]))
     return answer.to_arrow_table().column(0)
 
 
-def _refusal(condition: str, reason: str) -> UserError:
+def _refusal(kind: Kind, condition: str, reason: str, **fields: Any) -> UserError:
     shown = condition if len(condition) <= 100 else f"{condition[:100]}..."
-    return UserError(f"condition {shown!r} cannot be used: {reason}.")
+    message = f"condition {shown!r} cannot be used: {reason}."
+    return UserError(kind, message, option="--where", value=condition, **fields)

@@ -96,7 +96,8 @@ class Effects:
 def check_axis(axis: str, measured: Container[str]) -> None:
     """Raise UserError for a column of every Row that tells no architectures apart, and for what was measured."""
     if (axis in FIXED and axis not in SHAPE) or axis.removesuffix("_se").removeprefix("test_") in measured:
-        raise UserError(f"an axis tells architectures apart, and {axis!r} is none. Ask topology, depth or recipe_lr.")
+        message = f"an axis tells architectures apart, and {axis!r} is none. Ask topology, depth or recipe_lr."
+        raise UserError("unsupported", message, option="axis", value=axis)
 
 
 def comparable(lines: Sequence[Record]) -> dict[str, list[Record]]:
@@ -136,7 +137,7 @@ def effects(lines: Sequence[Record], axis: str, metric: str, direction: Directio
     seen = np.abs(inverse @ squares - np.eye(len(squares))).max(axis=1, initial=0.0) < _SEEN
     kept = [i for i in range(len(values) - 1) if seen[i]]
     if not kept:
-        raise UserError(_nothing_to_hold(told, axis, metric, at))
+        raise _nothing_to_hold(told, axis, metric, at)
     nothing = _EXACT * np.abs(measured).max()
     fitted = inverse @ matrix.T @ measured
     fitted[np.abs(fitted) < nothing] = 0.0
@@ -160,16 +161,20 @@ def effects(lines: Sequence[Record], axis: str, metric: str, direction: Directio
     )
 
 
-def _nothing_to_hold(told: Sequence[Record], axis: str, metric: str, at: str | None) -> str:
+def _nothing_to_hold(told: Sequence[Record], axis: str, metric: str, at: str | None) -> UserError:
     """Why nothing is held against anything, and what to give."""
     values = {line[axis] for line in told}
     if len(values) < 2:
         have = (
             f"of rows with {metric!r} all have {axis} = {next(iter(values))!r}" if values else f"no row has {metric!r}"
         )
-        return f"{have}: there is nothing to hold it against. Give rows that differ, or ask for another axis or metric."
-    need = "Give rows of more architectures, or leave --at out." if at else "Give rows that have, or --at flops."
-    return f"no two values of {axis!r} have {metric!r} with all else equal: nothing is held against anything. {need}"
+        remedy = "Give rows that differ, or ask for another axis or metric."
+        message = f"{have}: there is nothing to hold it against. {remedy}"
+    else:
+        need = "Give rows of more architectures, or leave --at out." if at else "Give rows that have, or --at flops."
+        kept = f"no two values of {axis!r} have {metric!r} with all else equal"
+        message = f"{kept}: nothing is held against anything. {need}"
+    return UserError("missing-rows", message, axis=axis, metric=metric, at=at, values=len(values))
 
 
 def agreement(one: Effects, other: Effects) -> dict[str, Any] | None:

@@ -26,7 +26,8 @@ def write(table: pa.Table, form: str, path: Path | None = None) -> None:
     if form not in FORMS:
         raise unknown("form of a table", form, FORMS)
     if path is None and form == "parquet" and sys.stdout.isatty():
-        raise UserError("Parquet is no text for a terminal. Name a file, or choose csv or json.")
+        message = "Parquet is no text for a terminal. Name a file, or choose csv or json."
+        raise UserError("unsupported", message, option="format", value=form, choices=("csv", "json"))
     content = FORMS[form](table)
     if path is None:
         sys.stdout.flush()  # what was printed before comes before
@@ -37,7 +38,7 @@ def write(table: pa.Table, form: str, path: Path | None = None) -> None:
         with replacing(path) as file:
             file.write(content)
     except OSError as error:
-        raise UserError(f"{str(path)!r} cannot be written: {error.strerror}.") from error
+        raise UserError("unwritable", f"{str(path)!r} cannot be written: {error.strerror}.", path=str(path)) from error
 
 
 def to_csv(table: pa.Table) -> bytes:

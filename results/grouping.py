@@ -36,7 +36,8 @@ def means(table: pa.Table, by: Sequence[str], metrics: Sequence[str]) -> pa.Tabl
     numbers = [name for name in dict.fromkeys(metrics) if name in table.column_names and name not in by]
     for name in numbers:
         if not (pa.types.is_floating(table[name].type) or pa.types.is_integer(table[name].type)):
-            raise UserError(f"a mean is of a column of numbers, and {name!r} holds {table[name].type}.")
+            message = f"a mean is of a column of numbers, and {name!r} holds {table[name].type}."
+            raise UserError("wrong-type", message, option=name, value=str(table[name].type))
     complete = _complete(table)
     keys = [*_apart(complete, by), *by]
     noisy = [name for name in numbers if name not in COUNTS]
@@ -80,7 +81,8 @@ def best(
     found, apart = standings(table, {metric: direction}, confirming), _apart(_complete(table), [])
     for name in by:
         if name in _OF_TRAININGS or not all(name in one.record for one in found):
-            raise UserError(f"--best is of architectures, which {name!r} does not tell apart. Leave it out of --by.")
+            message = f"--best is of architectures, which {name!r} does not tell apart. Leave it out of --by."
+            raise UserError("conflict", message, option="--by", value=name)
     groups: dict[tuple[Any, ...], list[Standing]] = {}
     for number, one in enumerate(found):
         own = [one.record.get(name) for name in by] if by else [number]

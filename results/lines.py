@@ -15,7 +15,7 @@ from typing import IO
 from results.row import Row
 from results.sizes import MOST_FILE
 from results.strict_json import MOST_TEXT, BadRow
-from search_spaces.errors import UserError
+from search_spaces.errors import Kind, UserError
 from search_spaces.files import regular, replacing
 
 MOST_LINE = MOST_TEXT
@@ -28,11 +28,16 @@ class BadLine:
 
     Attributes:
         number: Of the line, from 1.
-        reason: Why, in a few words.
+        error: Why.
     """
 
     number: int
-    reason: str
+    error: BadRow
+
+    @property
+    def reason(self) -> str:
+        """Why, in a few words."""
+        return str(self.error)
 
     def __str__(self) -> str:
         return f"line {self.number}: {self.reason}"
@@ -54,9 +59,11 @@ def read(path: Path) -> tuple[list[Row], list[BadLine]]:
                 try:
                     rows.append(_row(line))
                 except BadRow as error:
-                    bad.append(BadLine(number, str(error)))
+                    bad.append(BadLine(number, error))
     except OSError as error:
-        raise UserError(f"{str(path)!r} cannot be read: {error.strerror or error}.") from error
+        kind: Kind = "missing-file" if isinstance(error, FileNotFoundError) else "bad-file"
+        message = f"{str(path)!r} cannot be read: {error.strerror or error}."
+        raise UserError(kind, message, path=str(path)) from error
     return rows, bad
 
 
@@ -78,7 +85,8 @@ def write(rows: Iterable[Row], path: str | Path | None = None) -> None:
         with replacing(target) as file:
             _write(rows, file, packed=target.resolve().suffix == ".gz")
     except OSError as error:
-        raise UserError(f"{str(path)!r} cannot be written: {error.strerror or error}.") from error
+        message = f"{str(path)!r} cannot be written: {error.strerror or error}."
+        raise UserError("unwritable", message, path=str(path)) from error
 
 
 def _write(rows: Iterable[Row], file: IO[bytes], *, packed: bool) -> None:
@@ -102,16 +110,18 @@ def _lines(file: BufferedIOBase) -> Iterator[tuple[int, bytes | BadRow]]:
         try:
             line, size = _line(file, left)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            yield number, BadRow(f"the packed file is damaged from here on: {error}")
+            yield number, BadRow("bad-file", f"the packed file is damaged from here on: {error}")
             return
         if not size:
             return
         left -= size
         if left < 0:
-            yield number, BadRow(f"the file has more than {MOST_FILE >> 20} MiB, and is not read from here on")
+            reason = f"the file has more than {MOST_FILE >> 20} MiB, and is not read from here on"
+            yield number, BadRow("too-large", reason, option="file", most=MOST_FILE)
             return
         if size > MOST_LINE:
-            yield number, BadRow(f"it has {size} bytes, and may have {MOST_LINE}")
+            reason = f"it has {size} bytes, and may have {MOST_LINE}"
+            yield number, BadRow("too-large", reason, option="line", value=size, most=MOST_LINE)
         elif line.strip():
             yield number, line
 
@@ -134,8 +144,10 @@ def _row(line: bytes | BadRow) -> Row:
     try:
         return Row.from_json(line.removeprefix(b"\xef\xbb\xbf").decode())
     except UnicodeDecodeError as error:
-        raise BadRow(f"it is not UTF-8: byte {error.start + 1} is {line[error.start]:#04x}") from None
+        reason = f"it is not UTF-8: byte {error.start + 1} is {line[error.start]:#04x}"
+        raise BadRow("bad-syntax", reason, byte=error.start + 1) from None
     except BadRow as error:
         if not line.endswith(b"\n"):
-            raise BadRow(f"{error}; the file ends with this line") from None
+            reason = f"{error}; the file ends with this line"
+            raise BadRow(error.kind, reason, **error.fields, last=True) from None
         raise

@@ -64,11 +64,11 @@ def opened(path: Path) -> ParquetTable:
         raise _refusal(path, error) from error
     for field in schema:
         if schema.names.count(field.name) > 1:
-            raise UserError(f"columns of {str(path)!r} must have different names, got {field.name!r} twice.")
+            message = f"columns of {str(path)!r} must have different names, got {field.name!r} twice."
+            raise UserError("duplicate", message, option=field.name, path=str(path))
         if field.type not in _HELD:
-            raise UserError(
-                f"column {field.name!r} of {str(path)!r} must hold integers, floats or text, got {field.type}."
-            )
+            message = f"column {field.name!r} of {str(path)!r} must hold integers, floats or text, got {field.type}."
+            raise UserError("wrong-type", message, option=field.name, value=str(field.type), path=str(path))
     return ParquetTable(path, schema)
 
 
@@ -87,4 +87,5 @@ def read(path: Path) -> pa.Table:
 
 def _refusal(path: Path, why: Exception) -> UserError:
     reason = str(why).partition("\n")[0].rstrip(".")
-    return UserError(f"{str(path)!r} must be a Parquet file, as `export.write` makes it: {reason}.")
+    message = f"{str(path)!r} must be a Parquet file, as `export.write` makes it: {reason}."
+    return UserError("bad-file", message, path=str(path), format="Parquet")

@@ -37,7 +37,7 @@ def query(
     require(table.column_names, columns)
     order = [order_in(text, table.column_names) for text in order_by]
     if limit is not None and limit < 0:
-        raise UserError(f"limit must be 0 or more, got {limit}.")
+        raise UserError("out-of-range", f"limit must be 0 or more, got {limit}.", option="limit", value=limit)
     if where is not None:
         from results.condition import select  # DuckDB, which takes a tenth of a second to import
 

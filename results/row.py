@@ -39,6 +39,7 @@ from results.strict_json import (
 from results.strict_json import BadRow as BadRow
 from results.upgrade import ROW_VERSION, upgraded
 from search_spaces.architecture import Architecture
+from search_spaces.errors import UserError
 from search_spaces.runs import recorded
 
 _OPTIONS = re.compile(r'"topology": "([^"]*\([^"]*)"')
@@ -92,7 +93,7 @@ class Row:
 
     Raises:
         TypeError: The recipe or provenance holds what is not of JSON.
-        ValueError: They hold an integer beyond 64 bits, or nest without end.
+        UserError: They hold an integer beyond 64 bits, or nest without end.
     """
 
     task: str
@@ -179,8 +180,8 @@ class Row:
             for name in ("recipe", "provenance"):
                 if not is_shallow(record.get(name, {})):  # so deep, perhaps, that it cannot be written again
                     plain(record[name], name)
-        except ValueError as error:
-            raise BadRow(str(error)) from None
+        except UserError as error:
+            raise BadRow(error.kind, str(error), **error.fields) from None
         row = object.__new__(cls)  # what was parsed is plain already
         row.__dict__.update({name: make() for name, make in _EMPTY.items() if name not in record}, **record)
         same = row.architecture.topology == said.get("topology", row.architecture.topology)

@@ -8,6 +8,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from search_spaces.errors import Kind
+
 SECONDS = 10.0
 """That a question may take."""
 
@@ -25,6 +27,16 @@ _CONFIG: Mapping[str, Any] = {
     "temp_directory": "",
     "threads": "1",
 }
+
+_KINDS: Mapping[type[duckdb.Error], Kind] = {
+    duckdb.BinderException: "wrong-type",
+    duckdb.CatalogException: "unknown-name",
+    duckdb.ConversionException: "wrong-type",
+    duckdb.InvalidInputException: "bad-data",
+    duckdb.OutOfRangeException: "out-of-range",
+    duckdb.PermissionException: "unsupported",
+}
+"""DuckDB's class of an error -> ours; any other is a text that it cannot read."""
 
 
 @contextmanager
@@ -46,6 +58,11 @@ def interrupted_after(connection: duckdb.DuckDBPyConnection, seconds: float) -> 
         yield
     finally:
         timer.cancel()
+
+
+def kind_of(error: Exception) -> Kind:
+    """The class of the mistake that DuckDB found in a question."""
+    return next((kind for known, kind in _KINDS.items() if isinstance(error, known)), "bad-syntax")
 
 
 def reason_of(error: Exception) -> str:

@@ -57,7 +57,8 @@ def read(name: str | Path) -> Source:
     if Path(name).exists():
         return _read(Path(name))
     if str(name) != "tables" and str(name) not in tables:
-        raise UserError(f"there is no file {str(name)!r}; {unknown('table', str(name), ['tables', *tables])}")
+        error = unknown("table", str(name), ["tables", *tables])
+        raise UserError(error.kind, f"there is no file {str(name)!r}; {error}", **error.fields)
     return union([_read(path) for key, path in tables.items() if str(name) in ("tables", key)])
 
 
@@ -75,7 +76,8 @@ def _read(path: Path) -> Source:
         return Source(flat=(reader(path),))
     rows, bad = lines.read(path)
     if bad and not rows:
-        raise UserError(f"no line of {str(path)!r} is a row: {bad[0]}. Give a file of rows, .csv, .json or .parquet.")
+        message = f"no line of {str(path)!r} is a row: {bad[0]}. Give a file of rows, .csv, .json or .parquet."
+        raise UserError("bad-file", message, path=str(path), line=bad[0].number, why=bad[0].error.kind)
     return union([Source(tuple(rows), bad=tuple(f"{path}, {line}" for line in bad))])
 
 
@@ -137,4 +139,7 @@ def _typed(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _refusal(path: Path, form: str, why: object) -> UserError:
     reason = str(why).partition("\n")[0].rstrip(".")
-    return UserError(f"{str(path)!r} must be a {form} file, as --format {form.lower()} makes it: {reason}.")
+    message = f"{str(path)!r} must be a {form} file, as --format {form.lower()} makes it: {reason}."
+    if isinstance(why, UserError):
+        return UserError(why.kind, message, **{**why.fields, "path": str(path)})
+    return UserError("bad-file", message, path=str(path), format=form)

@@ -5,13 +5,14 @@ busy; a condition, which may come from elsewhere, is `results.condition`.
 """
 
 import re
+from typing import Any
 
 import duckdb
 import pyarrow as pa
 
-from results.sandbox import SECONDS, interrupted_after, reason_of, rows_in_memory
+from results.sandbox import SECONDS, interrupted_after, kind_of, reason_of, rows_in_memory
 from results.table import finite
-from search_spaces.errors import UserError
+from search_spaces.errors import Kind, UserError
 
 _EXAMPLE = 'Write it as in "SELECT topology, max(accuracy) FROM rows GROUP BY topology".'
 
@@ -27,23 +28,22 @@ def answer(table: pa.Table, question: str, seconds: float = SECONDS) -> pa.Table
             question.encode()  # DuckDB has Unicode
             statements = connection.extract_statements(question)
             if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-                raise _refusal("it must be one SELECT", _EXAMPLE)
+                raise _refusal("bad-syntax", "it must be one SELECT", _EXAMPLE, needs="SELECT")
             found = connection.sql(statements[0].query).to_arrow_table()
     except duckdb.InterruptException as error:
-        raise _refusal(f"it took longer than {seconds:g} s", "Ask of fewer rows, or join them by a column.") from error
+        remedy = "Ask of fewer rows, or join them by a column."
+        raise _refusal("too-large", f"it took longer than {seconds:g} s", remedy, most=seconds) from error
     except duckdb.BinderException as error:
         near = re.findall('"([^"]+)"', str(error).partition("Candidate bindings: ")[2])
-        remedy = (
-            f"Did you mean {' or '.join(map(repr, near[:3]))}?"
-            if near
-            else "See `nas results --columns all --limit 1`."
-        )
-        raise _refusal(reason_of(error), remedy) from error
+        if not near:
+            raise _refusal(kind_of(error), reason_of(error), "See `nas results --columns all --limit 1`.") from error
+        remedy = f"Did you mean {' or '.join(map(repr, near[:3]))}?"
+        raise _refusal("unknown-name", reason_of(error), remedy, nearest=near[0], choices=tuple(near)) from error
     except (duckdb.Error, UnicodeEncodeError) as error:
-        raise _refusal(reason_of(error), _EXAMPLE) from error
+        raise _refusal(kind_of(error), reason_of(error), _EXAMPLE) from error
     twice = {name for name in found.column_names if found.column_names.count(name) > 1}
     if twice:
-        raise _refusal(f"several columns are called {min(twice)!r}; name them with AS")
+        raise _refusal("duplicate", f"several columns are called {min(twice)!r}; name them with AS", value=min(twice))
     return pa.table({name: _plain(found[name]) for name in found.column_names})
 
 
@@ -63,8 +63,9 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
     try:
         return pa.array([None if value is None else str(value) for value in column.to_pylist()], pa.string())
     except (OverflowError, ValueError) as error:  # a date that Python has not
-        raise _refusal(f"a value has no place in a table: {error}. Write it out: CAST(... AS VARCHAR)") from error
+        reason = f"a value has no place in a table: {error}. Write it out: CAST(... AS VARCHAR)"
+        raise _refusal("out-of-range", reason) from error
 
 
-def _refusal(reason: str, remedy: str = "") -> UserError:
-    return UserError(f"the SQL cannot be used: {reason}. {remedy}".rstrip())
+def _refusal(kind: Kind, reason: str, remedy: str = "", **fields: Any) -> UserError:
+    return UserError(kind, f"the SQL cannot be used: {reason}. {remedy}".rstrip(), option="--sql", **fields)

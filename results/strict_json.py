@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 
+from search_spaces.errors import UserError
 from search_spaces.spec import MOST_INTEGER
 
 JSON: TypeAlias = "bool | int | float | str | Sequence[JSON] | Mapping[str, JSON] | None"
@@ -42,7 +43,7 @@ _SHORT = Repr()
 _SHORT.maxstring = _SHORT.maxother = 60
 
 
-class BadRow(ValueError):
+class BadRow(UserError):
     """A record that cannot be a Row. The message is the reason: one line, no full stop."""
 
 
@@ -53,10 +54,10 @@ def plain(value: object, name: str, *, infinite: bool = False, levels: int = MOS
 
     Raises:
         TypeError: Something in it is not of JSON.
-        ValueError: A number is not finite or beyond 64 bits, or it nests deeper than `levels`.
+        UserError: A number is not finite or beyond 64 bits, or it nests deeper than `levels`.
     """
     if levels < 0:
-        raise ValueError(f"{name} nests deeper than {MOST_LEVELS} levels")
+        raise UserError("too-large", f"{name} nests deeper than {MOST_LEVELS} levels", option=name, levels=MOST_LEVELS)
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -65,7 +66,8 @@ def plain(value: object, name: str, *, infinite: bool = False, levels: int = MOS
         return _bounded(int(value), name)
     if isinstance(value, float):
         if not math.isfinite(value) and not infinite:
-            raise ValueError(f"{name} is {float(value)}, which JSON does not have")
+            message = f"{name} is {float(value)}, which JSON does not have"
+            raise UserError("out-of-range", message, option=name, value=float(value))
         return float(value) if math.isfinite(value) else str(float(value))
     if isinstance(value, Mapping):
         for key in value:
@@ -83,7 +85,8 @@ def plain(value: object, name: str, *, infinite: bool = False, levels: int = MOS
 def parse(text: str) -> Any:
     """The value that a text of strict JSON holds. Raises BadRow where it is anything else, or too long."""
     if len(text) > MOST_TEXT:
-        raise BadRow(f"it has {len(text)} characters, and may have {MOST_TEXT}")
+        reason = f"it has {len(text)} characters, and may have {MOST_TEXT}"
+        raise BadRow("too-large", reason, value=len(text), most=MOST_TEXT)
     if "\\u0022" not in text and not _is_long(text):  # three times as fast, and as strict
         with suppress(orjson.JSONDecodeError, orjson.JSONEncodeError):
             value = orjson.loads(text)
@@ -94,24 +97,25 @@ def parse(text: str) -> Any:
             text, parse_int=_integer, parse_float=_number, parse_constant=_constant, object_pairs_hook=_object
         )
     except RecursionError:
-        raise BadRow(f"it nests deeper than {MOST_LEVELS} levels") from None
+        raise BadRow("too-large", f"it nests deeper than {MOST_LEVELS} levels", levels=MOST_LEVELS) from None
     except json.JSONDecodeError as error:
-        raise BadRow(f"it is not JSON: {error.msg} at character {error.pos + 1}") from None
+        reason = f"it is not JSON: {error.msg} at character {error.pos + 1}"
+        raise BadRow("bad-syntax", reason, character=error.pos + 1) from None
 
 
 def shaped(record: object, kinds: Mapping[str, Kind], needed: Sequence[str], what: str) -> dict[str, Any]:
     """The record, whose values are of these kinds. Raises BadRow naming the first that is not, missing or unknown."""
     if not isinstance(record, dict):
-        raise BadRow(f"{what} must be an object, got {_SHORT.repr(record)}")
+        raise BadRow("wrong-type", f"{what} must be an object, got {_SHORT.repr(record)}", option=what.strip("'"))
     for name in needed:
         if name not in record:
-            raise BadRow(f"{what} has no {name!r}")
+            raise BadRow("missing-value", f"{what} has no {name!r}", option=name)
     for name, value in record.items():
         if name not in kinds:
-            raise BadRow(f"{what} has an unknown field {_SHORT.repr(name)}")
+            raise BadRow("unknown-name", f"{what} has an unknown field {_SHORT.repr(name)}", option=name)
         words, types, holds = kinds[name]
         if type(value) not in types or (holds is not None and not holds(value)):
-            raise BadRow(f"{name!r} must be {words}, got {_SHORT.repr(value)}")
+            raise BadRow("wrong-type", f"{name!r} must be {words}, got {_SHORT.repr(value)}", option=name)
     return record
 
 
@@ -187,25 +191,25 @@ def _is_long(text: str) -> bool:
 
 def _bounded(number: int, name: str) -> int:
     if not -MOST_INTEGER - 1 <= number <= MOST_INTEGER:
-        raise ValueError(f"{name} is an integer beyond 64 bits")
+        raise UserError("out-of-range", f"{name} is an integer beyond 64 bits", option=name)
     return number
 
 
 def _integer(text: str) -> int:
     if len(text) > 20 or not -MOST_INTEGER - 1 <= int(text) <= MOST_INTEGER:
-        raise BadRow(f"it holds an integer beyond 64 bits: {_SHORT.repr(text)}")
+        raise BadRow("out-of-range", f"it holds an integer beyond 64 bits: {_SHORT.repr(text)}", value=text)
     return int(text)
 
 
 def _number(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise BadRow(f"it holds a number beyond 64 bits: {_SHORT.repr(text)}")
+        raise BadRow("out-of-range", f"it holds a number beyond 64 bits: {_SHORT.repr(text)}", value=text)
     return number
 
 
 def _constant(text: str) -> None:
-    raise BadRow(f"it holds {text}, which JSON does not have")
+    raise BadRow("bad-syntax", f"it holds {text}, which JSON does not have", value=text)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -214,6 +218,6 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         before: set[str] = set()
         for name, _ in pairs:
             if name in before:
-                raise BadRow(f"it says {_SHORT.repr(name)} twice")
+                raise BadRow("duplicate", f"it says {_SHORT.repr(name)} twice", option=name)
             before.add(name)
     return record

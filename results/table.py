@@ -45,7 +45,7 @@ def from_records(records: Iterable[Mapping[str, Any]], first: Iterable[str] = ()
     holds integers where all of its values are, text where one is, and floats else.
 
     Raises:
-        ValueError: A value does not fit its column.
+        UserError: A value does not fit its column.
     """
     return _table(map(_fitted, records), first)
 
@@ -57,7 +57,9 @@ def _sound(rows: Iterable[Row], records: Callable[[Row], Sequence[Mapping[str, A
             fitted = [*map(_fitted, records(row))]
         except (TypeError, ValueError, AttributeError) as error:
             named = f"a row of task {row.task!r:.60} with seed {row.seed!r:.60}"
-            warnings.warn(f"{named} is not in the table: {error}.", Notice, 3)
+            fields = error.fields if isinstance(error, UserError) else {}
+            notice = Notice("skipped", f"{named} is not in the table: {error}.", **fields, task=row.task, seed=row.seed)
+            warnings.warn(notice, stacklevel=3)
             continue
         yield from fitted
 
@@ -69,19 +71,22 @@ def _check_numbers(row: Row) -> None:
             continue
         for name, value in group.items():
             if not is_number(value):
-                raise TypeError(f"{name!r:.60} is no number, got {value!r:.60}")
+                got = f"{value!r:.60}"
+                raise UserError("wrong-type", f"{name!r:.60} is no number, got {got}", option=name, value=got)
 
 
 def _fitted(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The record, whose values fit their columns. Raises ValueError where one does not."""
+    """The record, whose values fit their columns. Raises UserError where one does not."""
     if not _fit(tuple(record), tuple(map(type, record.values()))):
         for name, value in record.items():
             if not _fits(name, type(value)):
                 words = " or ".join(kind.__name__ for kind in _kinds(name))
-                raise ValueError(f"column {name!r} holds {words}, got {value!r:.60}")
+                got = f"{value!r:.60}"
+                raise UserError("wrong-type", f"column {name!r} holds {words}, got {got}", option=name, value=got)
     for name, value in record.items():
         if type(value) is int and not -MOST_INTEGER - 1 <= value <= MOST_INTEGER:
-            raise ValueError(f"column {name!r} holds 64 bits, got {value!r:.60}")
+            message = f"column {name!r} holds 64 bits, got {value!r:.60}"
+            raise UserError("out-of-range", message, option=name, value=value)
     return record
 
 
@@ -138,7 +143,8 @@ def together(tables: Sequence[pa.Table]) -> pa.Table:
     try:
         return pa.concat_tables(tables, promote_options="permissive").combine_chunks()
     except pa.ArrowException as error:
-        raise UserError(f"these tables do not fit together: {str(error).partition(chr(10))[0].rstrip('.')}.") from error
+        message = f"these tables do not fit together: {str(error).partition(chr(10))[0].rstrip('.')}."
+        raise UserError("mismatch", message, tables=len(tables)) from error
 
 
 def empty(schema: pa.Schema) -> pa.Table:

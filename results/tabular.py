@@ -49,7 +49,8 @@ class TabularBenchmark:
         for row in self.rows:
             recorded.setdefault(row.architecture, {})[row.seed] = row
         if not recorded:
-            raise UserError(f"table {name!r} has no row of an architecture whose parameters and MACs were counted.")
+            message = f"table {name!r} has no row of an architecture whose parameters and MACs were counted."
+            raise UserError("missing-rows", message, table=name)
         self.name = name
         self._recorded, self._costs = recorded, counted
 
@@ -88,8 +89,10 @@ class TabularBenchmark:
         """
         recorded = self._of(architecture)
         if seed not in recorded:
-            known = ", ".join(map(str, sorted(recorded)))
-            raise UserError(f"table {self.name!r} has no seed {seed!r} of {architecture}. Choose from: {known}.")
+            known = tuple(sorted(recorded))
+            remedy = f"Choose from: {', '.join(map(str, known))}."
+            message = f"table {self.name!r} has no seed {seed!r} of {architecture}. {remedy}"
+            raise UserError("unknown-name", message, option="seed", value=seed, choices=known, table=self.name)
         return recorded[seed]
 
     def only(self, architectures: Collection[Architecture]) -> "TabularBenchmark":
@@ -107,7 +110,8 @@ class TabularBenchmark:
         recorded = self._recorded.get(architecture)
         if recorded is None:
             has = f"It has {len(self._recorded)}, among them {next(iter(self._recorded))}."
-            raise UserError(f"table {self.name!r} has no architecture {architecture}. {has}")
+            message = f"table {self.name!r} has no architecture {architecture}. {has}"
+            raise UserError("unknown-name", message, option="architecture", value=str(architecture), table=self.name)
         return recorded
 
 
@@ -125,7 +129,8 @@ def read_table(text: str | Path) -> TabularBenchmark:
         path = tables[str(text)]
     rows, bad = lines.read(path)
     if bad:
-        raise UserError(f"every line of table {str(path)!r} must be a row, got {bad[0]}. Leave that line out.")
+        message = f"every line of table {str(path)!r} must be a row, got {bad[0]}. Leave that line out."
+        raise UserError("bad-file", message, path=str(path), line=bad[0].number, why=bad[0].error.kind)
     return TabularBenchmark(_stem(path.name), rows)
 
 
@@ -148,7 +153,8 @@ def _check_alike(name: str, rows: Sequence[Row]) -> None:
                 remedy = (
                     '`nas results --from FILE --where "..." --format jsonl --output ONE.jsonl` keeps those you mean'
                 )
-                raise UserError(f"rows of table {name!r} must agree in {column}, got {had!r} and {has!r}: {remedy}.")
+                message = f"rows of table {name!r} must agree in {column}, got {had!r} and {has!r}: {remedy}."
+                raise UserError("mismatch", message, option=column, value=has, table=name, first=had)
 
 
 def _circumstances(row: Row) -> dict[str, JSON]:

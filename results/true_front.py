@@ -56,7 +56,8 @@ class TrueFront:
         self.values = {one: np.array([*map(fmean, zip(*of_one, strict=True))]) * signs for one, of_one in found.items()}
         self._whole = self._hypervolume(self.values)
         if not self._whole:
-            raise UserError(f"nothing in table {table.name!r} is better than the worst in all of {', '.join(names)}.")
+            message = f"nothing in table {table.name!r} is better than the worst in all of {', '.join(names)}."
+            raise UserError("bad-data", message, table=table.name, objectives=tuple(names))
 
     def share(self, architectures: Iterable[Architecture]) -> float:
         """The hypervolume of some architectures, as a share of the whole front's: from 0 to 1."""
@@ -79,7 +80,9 @@ def _nowhere(table: TabularBenchmark, names: Mapping[str, str]) -> UserError:
     known = {column for row in table.rows for column in _numbers(row)}
     for name, column in names.items():
         if column not in known and name in table.directions and name in known:
-            return UserError(f"table {table.name!r} has no {column}: {name} chose what is found, and cannot judge it.")
+            message = f"table {table.name!r} has no {column}: {name} chose what is found, and cannot judge it."
+            return UserError("missing-data", message, option=name, table=table.name, needs=column)
         if column not in known:
             return unknown("objective", name, known, of=f"table {table.name!r}")
-    return UserError(f"table {table.name!r} has no complete row with all of {', '.join(names)}.")
+    message = f"table {table.name!r} has no complete row with all of {', '.join(names)}."
+    return UserError("missing-rows", message, table=table.name, objectives=tuple(names))

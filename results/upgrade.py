@@ -16,12 +16,15 @@ _SPEED = re.compile(".*_per_second")
 def upgraded(record: object) -> dict[str, Any]:
     """A record of any version as one of this version. Raises BadRow for a version that is none, or a newer one."""
     if not isinstance(record, dict):
-        raise BadRow(f"it must be an object, got {type(record).__name__}")
+        got = type(record).__name__
+        raise BadRow("wrong-type", f"it must be an object, got {got}", value=got)
     version = record.get("row_version", 1)
     if not is_integer(version) or version < 1:
-        raise BadRow(f"'row_version' must be an integer of at least 1, got {version!r:.60}")
+        message = f"'row_version' must be an integer of at least 1, got {version!r:.60}"
+        raise BadRow("out-of-range", message, option="row_version", value=f"{version!r:.60}")
     if version > ROW_VERSION:
-        raise BadRow(f"it is of row_version {version}, this nas reads up to {ROW_VERSION}: install a newer one")
+        message = f"it is of row_version {version}, this nas reads up to {ROW_VERSION}: install a newer one"
+        raise BadRow("mismatch", message, option="row_version", value=version, most=ROW_VERSION)
     for older in range(version, ROW_VERSION):
         record = _STEPS[older](record)
     return record
@@ -35,7 +38,8 @@ def _from_version_1(record: Mapping[str, Any]) -> dict[str, Any]:
     """
     for name in _NEW:
         if name in record:
-            raise BadRow(f"it has {name!r}, which is of version 2, and no 'row_version'")
+            message = f"it has {name!r}, which is of version 2, and no 'row_version'"
+            raise BadRow("missing-value", message, option="row_version", column=name)
     current = {**record, "row_version": 2}
     old = {name: current.pop(name) for name in ("validation", "curve", "versions", "wall_s") if name in current}
     curve = [_point(point) for point in _listed(old.get("curve", []))]
@@ -51,13 +55,14 @@ def _from_version_1(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def _point(point: Any) -> dict[str, Any]:
     if not isinstance(point, dict) or "step" not in point:
-        raise BadRow(f"'curve' must be a list of points, each with its step, got {point!r:.60}")
+        message = f"'curve' must be a list of points, each with its step, got {point!r:.60}"
+        raise BadRow("wrong-type", message, option="curve")
     return {"step": point["step"], "metrics": {name: value for name, value in point.items() if name != "step"}}
 
 
 def _listed(curve: Any) -> list[Any]:
     if not isinstance(curve, list):
-        raise BadRow(f"'curve' must be {POINTS.words}, got {curve!r:.60}")
+        raise BadRow("wrong-type", f"'curve' must be {POINTS.words}, got {curve!r:.60}", option="curve")
     return curve
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, TypeVar
 
-from search_spaces.errors import UserError
+from search_spaces.errors import Kind, UserError
 from search_spaces.runs import canonical, check_divides, is_one_run, recorded, runs_of
 
 _LEAST = {"depth": 1, "width": 1, "heads": 0, "head_dim": 0, "hidden": 1}
@@ -62,15 +62,20 @@ class Architecture:
         for name, least in _LEAST.items():
             value = getattr(self, name)
             if type(value) is not int or value < least:
-                raise UserError(f"{name} must be an integer of at least {least}, got {value!r}.")
-            if value > _MOST.get(name, _WIDEST):
-                raise UserError(f"{name} must be at most {_MOST.get(name, _WIDEST)}, got {value}.")
+                kind: Kind = "out-of-range" if type(value) is int else "wrong-type"
+                message = f"{name} must be an integer of at least {least}, got {value!r}."
+                raise UserError(kind, message, option=name, value=value, least=least)
+            if value > (most := _MOST.get(name, _WIDEST)):
+                message = f"{name} must be at most {most}, got {value}."
+                raise UserError("out-of-range", message, option=name, value=value, most=most)
         if self.model and (self.heads == 0 or self.head_dim or self.topology != "resnet"):
             got = f"heads={self.heads},head_dim={self.head_dim},topology={self.topology}"
             rule = f"{self.model!r} is timm's own, wired as it is: heads of at least 1, head_dim=0, topology=resnet"
-            raise UserError(f"{rule}, got {got}. Networks of this project (no model=) take any topology.")
+            message = f"{rule}, got {got}. Networks of this project (no model=) take any topology."
+            raise UserError("conflict", message, option="model", value=self.model, got=got)
         if not self.model and (self.heads == 0) != (self.head_dim == 0):
-            raise UserError(f"heads and head_dim are both 0 or neither is, got {self.heads} and {self.head_dim}.")
+            message = f"heads and head_dim are both 0 or neither is, got {self.heads} and {self.head_dim}."
+            raise UserError("conflict", message, option="heads", value=self.heads, head_dim=self.head_dim)
         object.__setattr__(self, "topology", canonical(self.topology, self.depth))
         object.__setattr__(self, "blocks", self._checked_blocks())
 
@@ -78,14 +83,17 @@ class Architecture:
         """The canonical text of what blocks differ in."""
         differing = _read_blocks(self.blocks)
         if differing and self.model:
-            raise UserError(f"blocks of timm's {self.model} are alike, got {self.blocks}. Give each field one number.")
+            message = f"blocks of timm's {self.model} are alike, got {self.blocks}. Give each field one number."
+            raise UserError("conflict", message, option="blocks", value=self.blocks, model=self.model)
         said = []
         for name in (name for name in BY_BLOCK if name in differing):
             values = differing[name]
             if any(value < 1 for value in values):
-                raise UserError(f"{name} of each block must be at least 1, got {_joined(values)}.")
-            if values[0] != getattr(self, name):
-                raise UserError(f"{name} must be the first block's of {_joined(values)}, got {getattr(self, name)}.")
+                message = f"{name} of each block must be at least 1, got {_joined(values)}."
+                raise UserError("out-of-range", message, option=name, value=values, least=1)
+            if values[0] != (own := getattr(self, name)):
+                message = f"{name} must be the first block's of {_joined(values)}, got {own}."
+                raise UserError("mismatch", message, option=name, value=own, blocks=values)
             check_divides(name, values, self.depth)
             if len(shortest := _shortest(values)) > 1:
                 said.append(f"{name}={_joined(shortest)}")
@@ -98,19 +106,21 @@ class Architecture:
         Options that have their default are left out: once they were recorded.
 
         Raises:
-            ValueError: A field is missing, unknown or not of its type.
+            UserError: A field is missing, unknown or not of its type.
         """
         known = {field.name: field for field in fields(cls)}
         for name, value in values.items():
             if name not in known:
-                raise ValueError(f"an architecture has no field {name!r:.60}")
+                message = f"an architecture has no field {name!r:.60}"
+                raise UserError("unknown-name", message, option="field", value=name, choices=tuple(known))
             kind = str if name in _TEXTS else int
             if type(value) is not kind:
-                raise ValueError(f"{name!r} of an architecture must be {_KINDS[kind]}, got {value!r:.60}")
+                message = f"{name!r} of an architecture must be {_KINDS[kind]}, got {value!r:.60}"
+                raise UserError("wrong-type", message, option=name, value=value, needs=kind.__name__)
         architecture = object.__new__(cls)
         for name, field in known.items():
             if name not in values and field.default is MISSING:
-                raise ValueError(f"an architecture needs {name!r}")
+                raise UserError("missing-value", f"an architecture needs {name!r}", option=name)
             object.__setattr__(architecture, name, values.get(name, field.default))
         object.__setattr__(architecture, "topology", recorded(architecture.topology))
         return architecture
@@ -185,7 +195,9 @@ def _read_blocks(text: str) -> dict[str, tuple[int, ...]]:
     for part in text.split(",") if text else ():
         name, _, values = part.partition("=")
         if name not in BY_BLOCK or name in differing:
-            raise UserError(f"blocks may differ in each of {', '.join(BY_BLOCK)}, got {text!r}.")
+            kind: Kind = "duplicate" if name in differing else "unknown-name"
+            message = f"blocks may differ in each of {', '.join(BY_BLOCK)}, got {text!r}."
+            raise UserError(kind, message, option="blocks", value=name, choices=BY_BLOCK)
         differing[name] = read_runs(name, values)
     return differing
 
@@ -195,7 +207,8 @@ def read_runs(name: str, text: str) -> tuple[int, ...]:
     try:
         return tuple(int(value) for value in text.split("/"))
     except ValueError:
-        raise UserError(f"{name} must be an integer, or several as in 8/4, got {text!r}.") from None
+        message = f"{name} must be an integer, or several as in 8/4, got {text!r}."
+        raise UserError("bad-syntax", message, option=name, value=text) from None
 
 
 def _shortest(values: Sequence[Value]) -> Sequence[Value]:

@@ -1,6 +1,9 @@
 """Which axis is what: a field ("depth"), a run's ("heads:3"), an option ("dca.k"), the recipe's ("recipe.lr")"""
 
+from collections.abc import Mapping
+
 from search_spaces.architecture import BY_BLOCK
+from search_spaces.spec import Scalar
 
 RECIPE = "recipe"
 """What stands before the dot in the name of an axis of the recipe: "recipe.lr"."""
@@ -21,6 +24,11 @@ def run_of(axis: str) -> tuple[str, int] | None:
 def is_recipe(axis: str) -> bool:
     """Whether an axis is of the training's recipe."""
     return axis.startswith(f"{RECIPE}.")
+
+
+def settings_of(point: Mapping[str, Scalar]) -> tuple[tuple[str, Scalar], ...]:
+    """Fields of the recipe and their values at a point, in alphabetical order."""
+    return tuple(sorted((axis.removeprefix(f"{RECIPE}."), value) for axis, value in point.items() if is_recipe(axis)))
 
 
 def replaces(new: str, axis: str) -> bool:

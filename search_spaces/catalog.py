@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from search_spaces.architecture import Architecture
-from search_spaces.errors import UserError, reason_of
+from search_spaces.errors import UserError, place_of, reason_of
 from search_spaces.registry import Registry
 from search_spaces.space import SearchSpace
 from search_spaces.spec import Axes, Scalar
@@ -46,7 +46,8 @@ def per_block(base: Architecture) -> SearchSpace:
     in all their blocks and are left out, but for the base's own.
     """
     if base.model:
-        raise UserError(f"space 'per-block' is of networks that a task has, got model={base.model}. Leave it out.")
+        message = f"space 'per-block' is of networks that a task has, got model={base.model}. Leave it out."
+        raise UserError("unsupported", message, option="model", value=base.model, space="per-block")
     blocks = [base.at(block) for block in range(base.depth)]
     axes: dict[str, tuple[Scalar, ...]] = {}
     for field, factors in (("heads", _HEADS), ("head_dim", _HEAD_DIMS), ("hidden", _HIDDEN)):
@@ -76,9 +77,11 @@ def space_named(name: str, base: Architecture) -> SearchSpace:
     except UserError:
         raise
     except Exception as error:  # a plug-in may fail in any way
-        raise UserError(f"space {name!r} could not be laid out around {base}: {reason_of(error)}") from error
+        message = f"space {name!r} could not be laid out around {base}: {reason_of(error)}"
+        raise UserError("bad-plugin", message, option="space", value=name, line=place_of(error)) from error
     if not isinstance(space, SearchSpace):
-        raise UserError(f"space {name!r} must be a function from an Architecture to a SearchSpace, got {space!r}.")
+        message = f"space {name!r} must be a function from an Architecture to a SearchSpace, got {space!r}."
+        raise UserError("bad-plugin", message, option="space", value=name, got=type(space).__name__)
     return space
 
 

@@ -17,6 +17,8 @@ from search_spaces.errors import UserError, reason_of
 from search_spaces.files import atomic_replace, atomic_write, partial_file, regular
 from search_spaces.spec import Scalar
 
+Shape = tuple[int, ...] | None
+
 _MOST_RECORD = 2**20
 """Bytes of a record; it has a few hundred."""
 
@@ -80,13 +82,13 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], source: str) -
     own = weights_of(model)
     for name, tensor in own.items():
         if name not in weights:
-            raise _misfit(source, f"it has no {name}")
+            raise _misfit(source, f"it has no {name}", name, None, tuple(tensor.shape))
         if weights[name].shape != tensor.shape:
             shapes = f"{list(weights[name].shape)} and {list(tensor.shape)} in the network"
-            raise _misfit(source, f"its {name} is {shapes}")
+            raise _misfit(source, f"its {name} is {shapes}", name, tuple(weights[name].shape), tuple(tensor.shape))
     for name in weights:
         if name not in own:
-            raise _misfit(source, f"the network has no {name}")
+            raise _misfit(source, f"the network has no {name}", name, tuple(weights[name].shape), None)
     with torch.no_grad():
         for name, tensor in own.items():
             tensor.copy_(weights[name])
@@ -115,11 +117,12 @@ def read_record(folder: Path) -> Record:
         return Record.from_json(regular(path, _MOST_RECORD).read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         rule = f"a checkpoint is a folder of {WEIGHTS} and {RECORD}"
-        raise UserError(f"{rule}; {folder} has no {RECORD}. `nas evaluate --save` writes one.") from None
+        message = f"{rule}; {folder} has no {RECORD}. `nas evaluate --save` writes one."
+        raise UserError("missing-file", message, path=str(path)) from None
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError, OSError) as error:
-        raise UserError(
-            f"{path} cannot be read as a checkpoint's record: {reason_of(error):.200}. Take another, or train again."
-        ) from error
+        reason = f"{reason_of(error):.200}"
+        message = f"{path} cannot be read as a checkpoint's record: {reason}. Take another, or train again."
+        raise UserError("bad-file", message, path=str(path)) from error
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
@@ -133,14 +136,15 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
         with safe_open(regular(path), framework="pt") as file:
             stamp, weights = file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
-        raise UserError(f"{path} cannot be read: {error}. Take another checkpoint, or train again.") from error
+        message = f"{path} cannot be read: {error}. Take another checkpoint, or train again."
+        raise UserError("bad-file", message, path=str(path)) from error
     if stamp.get("record") != _digest(record):
-        raise UserError(f"{path} and {RECORD} beside it are not of one checkpoint. Take another, or train again.")
+        message = f"{path} and {RECORD} beside it are not of one checkpoint. Take another, or train again."
+        raise UserError("mismatch", message, path=str(path))
     # One flipped bit is still a number, and what kept networks and starts of trainings rest on.
     if stamp.get("weights") != fingerprint(weights):
-        raise UserError(
-            f"{path} is damaged: its weights are not those written. Take another checkpoint, or train again."
-        )
+        message = f"{path} is damaged: its weights are not those written. Take another checkpoint, or train again."
+        raise UserError("bad-data", message, path=str(path))
     return weights
 
 
@@ -149,5 +153,7 @@ def _digest(record: Record) -> str:
     return hashlib.sha256(record.to_json().encode()).hexdigest()[:12]
 
 
-def _misfit(source: str, difference: str) -> UserError:
-    return UserError(f"{source} does not fit the network: {difference}. Was it another architecture or vocabulary?")
+def _misfit(source: str, difference: str, weight: str, has: Shape, needs: Shape) -> UserError:
+    """Weights that do not fit: the shape that they have and the one that the network needs, None where it has none."""
+    message = f"{source} does not fit the network: {difference}. Was it another architecture or vocabulary?"
+    return UserError("mismatch", message, source=source, weight=weight, has=has, needs=needs)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 _ROOT = Path(__file__).resolve().parents[1]
 _OURS = tuple(_ROOT / package for package in ("nas", "results", "search_spaces", "tasks"))
@@ -27,12 +27,86 @@ _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-
 """Controls of terminals (C0 but for tab and line feed, DEL, C1), what turns the direction of text, half characters."""
 
 
+Kind = Literal[
+    "unknown-name",  # a name that does not exist among those that do
+    "bad-syntax",  # a text that cannot be read as what it should be
+    "wrong-type",  # a value of another type or shape than the rule says
+    "out-of-range",  # a number below or above what is possible
+    "conflict",  # two values that exclude each other
+    "duplicate",  # one thing given twice
+    "missing-value",  # something required that was not given
+    "missing-file",  # a path with nothing there
+    "missing-data",  # a data set that is not there or lacks a part
+    "missing-rows",  # a study, table or query without the rows that a command needs
+    "bad-file",  # a file that is damaged or of another format
+    "bad-data",  # data that reads well and holds what it must not
+    "unwritable",  # a file or folder that cannot be written
+    "exists",  # something is there already and is not overwritten
+    "mismatch",  # two things that do not belong together, such as a checkpoint and another task
+    "unsupported",  # a task, model or space that cannot do what an option asks for
+    "infeasible",  # no architecture, size or rate satisfies the conditions
+    "too-large",  # beyond a limit of time, memory or number
+    "in-use",  # another process holds it
+    "unavailable",  # a database, cluster or service that does not answer or broke off
+    "needs-extra",  # a package that is not installed
+    "needs-system",  # a device, operating system or library that this machine does not have
+    "bad-plugin",  # code of a plug-in that breaks its contract or cannot be loaded
+    "failed",  # a training or measurement that went wrong on its way
+    "skipped",  # (notices) something was left out or done otherwise, and the work goes on
+]
+"""What went wrong, for programs: one word for each class of mistakes, whatever the sentence says."""
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+
 class UserError(ValueError):
-    """What somebody asked for cannot be done. The message is the rule, the value got and the remedy."""
+    """What was asked for cannot be done. The message is the rule, the value and the remedy, in one line.
+
+    Args:
+        kind: The class of the mistake, for programs and tests.
+        message: The sentence for people.
+        fields: What the message is made of: `option` (the option, setting or column that is wrong), `value` (what it
+            was), `choices` (what it can be), `path`, `extra` (the package extra that is missing) and others by name.
+    """
+
+    def __init__(self, kind: Kind, message: str, **fields: Any) -> None:
+        super().__init__(message)
+        self.kind, self.fields = kind, fields
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _load, (type(self), self.kind, str(self), self.fields)
 
 
 class Notice(UserWarning):
-    """A warning for whoever uses the project: something was passed over or done otherwise, and the work goes on."""
+    """A warning for users: something was left out or done otherwise, and the work goes on. As UserError."""
+
+    def __init__(self, kind: Kind, message: str, **fields: Any) -> None:
+        super().__init__(message)
+        self.kind, self.fields = kind, fields
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _load, (type(self), self.kind, str(self), self.fields)
+
+
+class ContractError(AssertionError):
+    """Code of a plug-in breaks a rule of its contract, as `check_topology` and `check_task` find out.
+
+    Args:
+        check: The rule, for programs and tests: "options-are-frozen".
+        message: The sentence for people.
+        fields: What the message is made of, as in UserError.
+    """
+
+    def __init__(self, check: str, message: str, **fields: Any) -> None:
+        super().__init__(message)
+        self.check, self.fields = check, fields
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _load, (type(self), self.check, str(self), self.fields)
+
+
+def _load(cls: type[Any], name: str, message: str, fields: dict[str, Any]) -> Any:
+    return cls(name, message, **fields)
 
 
 def show_notices() -> None:
@@ -61,7 +135,8 @@ def unknown(kind: str, got: str, known: Iterable[str], of: str = "") -> UserErro
     names = sorted(known)
     near = nearest(got, names)
     remedy = f"Choose from: {', '.join(names)}." if near is None else f"Did you mean {near!r}?"
-    return UserError(f"unknown {kind} {got!r}{f' of {of}' if of else ''}. {remedy}")
+    message = f"unknown {kind} {got!r}{f' of {of}' if of else ''}. {remedy}"
+    return UserError("unknown-name", message, option=kind, value=got, choices=tuple(names), nearest=near)
 
 
 def nearest(got: str, names: Sequence[str]) -> str | None:

@@ -60,7 +60,8 @@ def check_writable(file: Path) -> None:
         with partial_file(file) as partial:
             partial.touch()
     except OSError as error:
-        raise UserError(f"{file} cannot be written: {error.strerror}. Give another.") from error
+        message = f"{file} cannot be written: {error.strerror}. Give another."
+        raise UserError("unwritable", message, path=str(file)) from error
 
 
 def atomic_write(path: Path, content: bytes) -> None:
@@ -118,7 +119,8 @@ def digest_of(path: Path) -> str:
 
 def set_aside(path: Path, problem: str) -> None:
     """Give a file that cannot be used another name, in place of the one set aside before; a Notice says so and why."""
-    warnings.warn(f"{path} is set aside, and made again: {problem}.", Notice, 3)
+    message = f"{path} is set aside, and made again: {problem}."
+    warnings.warn(Notice("bad-file", message, path=str(path)), stacklevel=3)
     with suppress(OSError):
         path.replace(path.with_suffix(BAD))
 
@@ -136,9 +138,9 @@ def regular(path: Path, most: int | None = None) -> Path:
     """
     found = path.stat()
     if not stat.S_ISREG(found.st_mode):
-        raise UserError(
-            f"data must be in files, got {str(path)!r}, which is none. Give a file, or take it out of its folder."
-        )
+        message = f"data must be in files, got {str(path)!r}, which is none. Give a file, or take it out of its folder."
+        raise UserError("bad-file", message, path=str(path))
     if most is not None and found.st_size > most:
-        raise UserError(f"{str(path)!r} has {found.st_size} bytes, and may have {most}. Is it what it should be?")
+        message = f"{str(path)!r} has {found.st_size} bytes, and may have {most}. Is it what it should be?"
+        raise UserError("too-large", message, path=str(path), size=found.st_size, most=most)
     return path

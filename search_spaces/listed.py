@@ -23,7 +23,7 @@ def listed_space(name: str, architectures: Sequence[Architecture]) -> SearchSpac
         UserError: There are none.
     """
     if not architectures:
-        raise UserError(f"space {name!r} must list an architecture, got none.")
+        raise UserError("missing-value", f"space {name!r} must list an architecture, got none.", space=name)
     every = dict.fromkeys(architectures)
     searched = _searched_options(every)
     places = {one: {field: getattr(one, field) for field in _PLAIN} | _wiring(one, searched) for one in every}

@@ -65,4 +65,5 @@ def check_told(name: str, options: type) -> None:
     told, known = _defaults(name), defaults_of(options)
     if told != known:
         rule = f"the source of topology {name!r} must tell the defaults that its options have, {known}"
-        raise UserError(f"{rule}, and tells {dict(told)}. Write Options: type = NAME, and plain values in that class.")
+        message = f"{rule}, and tells {dict(told)}. Write Options: type = NAME, and plain values in that class."
+        raise UserError("bad-plugin", message, topology=name, told=tuple(told.items()))

@@ -23,11 +23,12 @@ def parse_architecture(text: str, base: Architecture) -> Architecture:
     for part in split_top_level(text):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals:
-            raise UserError(f"expected FIELD=VALUE, got {part.strip()!r}. Fields: {', '.join(known)}.")
+            message = f"expected FIELD=VALUE, got {part.strip()!r}. Fields: {', '.join(known)}."
+            raise UserError("bad-syntax", message, value=part.strip(), choices=tuple(known))
         if name not in known:
             raise unknown("architecture field", name, known)
         if name in changes:
-            raise UserError(f"field {name!r} stands twice in {text!r}.")
+            raise UserError("duplicate", f"field {name!r} stands twice in {text!r}.", option=name, text=text)
         changes[name] = _field_value(name, value)
     model = changes.get("model")
     if model and model != base.model:
@@ -48,11 +49,13 @@ def parse_axis(text: str) -> tuple[str, tuple[Scalar, ...]]:
     name, equals, listed = (piece.strip() for piece in text.partition("="))
     texts = [part.strip() for part in split_top_level(listed)]
     if not name or not equals or not texts:
-        raise UserError(f"an axis is NAME=VALUE,VALUE,... such as depth=2,4,8 or recipe.lr=1e-4,1e-3, got {text!r}.")
+        message = f"an axis is NAME=VALUE,VALUE,... such as depth=2,4,8 or recipe.lr=1e-4,1e-3, got {text!r}."
+        raise UserError("bad-syntax", message, option="axis", value=text)
     values = [_axis_value(name, part) for part in texts]
     for index, value in enumerate(values):
         if value in values[:index]:
-            raise UserError(f"value {texts[index]} stands twice in axis {text!r}. Leave one out.")
+            message = f"value {texts[index]} stands twice in axis {text!r}. Leave one out."
+            raise UserError("duplicate", message, option=name, value=texts[index])
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
         values = sorted(values, key=float)
     return name, tuple(values)
@@ -64,7 +67,8 @@ def parse_axes(texts: Iterable[str]) -> dict[str, tuple[Scalar, ...]]:
     for text in texts:
         name, values = parse_axis(text)
         if name in axes:
-            raise UserError(f"axis {name!r} stands twice. Give all its values at once: {name}=VALUE,VALUE,...")
+            message = f"axis {name!r} stands twice. Give all its values at once: {name}=VALUE,VALUE,..."
+            raise UserError("duplicate", message, option="axis", value=name)
         axes[name] = values
     return axes
 
@@ -92,4 +96,5 @@ def _integer(name: str, text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise UserError(f"{name} must be an integer, got {text!r}.") from None
+        message = f"{name} must be an integer, got {text!r}."
+        raise UserError("bad-syntax", message, option=name, value=text) from None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from search_spaces.errors import Notice, UserError, reason_of, unknown
+from search_spaces.errors import Notice, UserError, place_of, reason_of, unknown
 from search_spaces.source_text import first_line
 
 if TYPE_CHECKING:
@@ -41,12 +41,13 @@ class Registry:
         for entry in sorted(entry_points(group=self.group), key=_precedence):
             first = entries.setdefault(entry.name, entry)
             if first.value != entry.value:
-                warnings.warn(
+                message = (
                     f"{self.kind} {entry.name!r} of package {_owner(entry)} ({entry.value}) is passed over: "
-                    f"{_owner(first)} has that name ({first.value}). Give it another one.",
-                    Notice,
-                    2,
+                    f"{_owner(first)} has that name ({first.value}). Give it another one."
                 )
+                places = {"package": _owner(entry), "place": entry.value, "taken_by": _owner(first)}
+                notice = Notice("skipped", message, option=self.kind, value=entry.name, **places)
+                warnings.warn(notice, stacklevel=2)
         return entries
 
     def names(self) -> list[str]:
@@ -84,8 +85,9 @@ class Registry:
         try:
             return entry.load()
         except (Exception, SystemExit) as error:  # a plug-in may fail in any way, and that is not ours to trace
-            of = f"{self.kind} {name!r} ({entry.value})"
-            raise UserError(f"{of} could not be imported: {reason_of(error)}") from error
+            message = f"{self.kind} {name!r} ({entry.value}) could not be imported: {reason_of(error)}"
+            where = {"place": entry.value, "line": place_of(error)}
+            raise UserError("bad-plugin", message, option=self.kind, value=name, **where) from error
 
 
 def _precedence(entry: "EntryPoint") -> tuple[bool, str, str]:

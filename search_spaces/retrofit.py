@@ -35,11 +35,11 @@ def retrofit(weights: Mapping[str, Tensor], architecture: Architecture, topology
     """
     refused = refusal(architecture, topology)
     if refused is not None:
-        raise UserError(refused)
+        raise refused
     model = build(replace(architecture, topology=topology))
     if not _starts_as_resnet(topology) and not _layers_norm(model):
         rule = f"{topology!r} starts as the residual network only where all layers say that they norm what they read"
-        raise UserError(f"{rule}.{_others(architecture)}")
+        raise _starts_otherwise(rule, architecture, topology, needs="norms")
     load_weights(model, {**_of_topologies(model), **as_delivered(weights, model)}, "the checkpoint")
     return model
 
@@ -55,25 +55,35 @@ def retrofitted(source: Path, topology: str, build: Build) -> tuple[nn.Module, R
     return model, replace(record, architecture=replace(record.architecture, topology=topology))
 
 
-def refusal(architecture: Architecture, topology: str) -> str | None:
+def refusal(architecture: Architecture, topology: str) -> UserError | None:
     """Why a network cannot be retrofitted, None where it can. Raises UserError for a topology that does not exist."""
     wirings = [load(run) for run in topologies_of(topology)]
     if architecture.topology != "resnet":
-        return f"only a residual network can be retrofitted, got topology {architecture.topology!r}. Train one first."
+        own = architecture.topology
+        message = f"only a residual network can be retrofitted, got topology {own!r}. Train one first."
+        return UserError("unsupported", message, option="topology", value=own, needs="resnet")
     if any(kind.delivered(options) == "heads" for kind, options in wirings):
-        return f"{topology!r} reads and writes in head space: its layers have no projections to take the weights of."
+        rule = "reads and writes in head space: its layers have no projections to take the weights of"
+        return UserError("unsupported", f"{topology!r} {rule}.", option="topology", value=topology, needs="projections")
     if not all(kind.equals_resnet_behind_norms(options) for kind, options in wirings):
         rule = f"{topology!r} does not start as the residual network, whatever weights its layers have"
-        return f"{rule}.{_others(architecture)}"
+        return _starts_otherwise(rule, architecture, topology)
     return None
 
 
-def _others(architecture: Architecture) -> str:
+def _starts_otherwise(rule: str, architecture: Architecture, topology: str, **fields: str) -> UserError:
+    """The error of a topology that does not start as the residual network, with those that do."""
+    others = _others(architecture)
+    remedy = f" Others do on any, for example {', '.join(others)}." if others else ""
+    return UserError("unsupported", f"{rule}.{remedy}", option="topology", value=topology, choices=others, **fields)
+
+
+def _others(architecture: Architecture) -> tuple[str, ...]:
     """Of each topology that can wire it the first text, of its defaults and then its axes, that starts as this one."""
     found = []
     for texts in registry.texts_that_wire(architecture).values():
         found += [text for text in texts if text != architecture.topology and _starts_as_resnet(text)][:1]
-    return f" Others do on any, for example {', '.join(found)}." if found else ""
+    return tuple(found)
 
 
 def _starts_as_resnet(topology: str) -> bool:

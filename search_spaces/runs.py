@@ -69,28 +69,39 @@ def runs_of(text: str, depth: int) -> tuple[Run, ...]:
         return tuple((one, range(r * length, (r + 1) * length)) for r, one in enumerate(topologies))
     runs: list[Run] = []
     for topology, part in zip(topologies, _BETWEEN.split(text), strict=True):
-        _, first, end = _range(part, text)
         covered = runs[-1][1].stop if runs else 0
-        blocks = range(int(first or 0), int(end or depth))
-        if blocks.stop > depth:
-            raise UserError(
-                f"ranges of {text!r} must lie in depth={depth}, got {topology}[{first}:{end}]. Take "
-                f"depth={blocks.stop}, or other ranges."
-            )
-        if blocks.start != covered or blocks.stop <= covered:
-            remedy = f"Write {topology}[{covered}:...]." if covered < depth else "Leave it out, or take more depth."
-            raise UserError(
-                f"each range of {text!r} must begin where the one before ends and hold a block, got "
-                f"{topology}[{first}:{end}] after {covered} blocks. {remedy}"
-            )
-        runs.append((topology, blocks))
+        runs.append((topology, _blocks(topology, _range(part, text), text, covered, depth)))
     if runs[-1][1].stop != depth:
         open_end = f"{topologies[-1]}[{runs[-1][1].start}:]"
         raise UserError(
+            "mismatch",
             f"ranges of {text!r} must cover all blocks, got {runs[-1][1].stop} of depth={depth}. Write {open_end} for "
-            "all that are left."
+            "all that are left.",
+            option="topology",
+            value=text,
+            covered=runs[-1][1].stop,
+            depth=depth,
+            instead=open_end,
         )
     return tuple(runs)
+
+
+def _blocks(topology: str, ends: tuple[str, str, str], text: str, covered: int, depth: int) -> range:
+    """The blocks of a range behind so many that are covered. Raises UserError where there are none, or not these."""
+    _, first, end = ends
+    got, blocks = f"{topology}[{first}:{end}]", range(int(first or 0), int(end or depth))
+    if blocks.stop > depth:
+        message = f"ranges of {text!r} must lie in depth={depth}, got {got}. Take depth={blocks.stop}, or other ranges."
+        raise UserError("out-of-range", message, option="topology", value=got, depth=depth, needs=blocks.stop)
+    if blocks.start != covered or blocks.stop <= covered:
+        instead = f"{topology}[{covered}:...]" if covered < depth else None
+        remedy = f"Write {instead}." if instead else "Leave it out, or take more depth."
+        message = (
+            f"each range of {text!r} must begin where the one before ends and hold a block, got {got} after {covered} "
+            f"blocks. {remedy}"
+        )
+        raise UserError("conflict", message, option="topology", value=got, covered=covered, instead=instead)
+    return blocks
 
 
 def canonical(text: str, depth: int) -> str:
@@ -109,13 +120,18 @@ def check_divides(name: str, values: Sequence[object], depth: int) -> None:
     """Raise UserError where there cannot be so many runs of as many blocks."""
     if depth % len(values):
         raise UserError(
+            "mismatch",
             f"{name} has {len(values)} runs of blocks, {'/'.join(map(str, values))}, which must divide the depth, got "
-            f"depth={depth}. Give another number of them."
+            f"depth={depth}. Give another number of them.",
+            option=name,
+            value=tuple(values),
+            depth=depth,
         )
 
 
 def _range(part: str, text: str) -> tuple[str, str, str]:
     match = _RANGE.fullmatch(part)
     if match is None:
-        raise UserError(f"ranges of blocks are TOPOLOGY[FIRST:END]+TOPOLOGY[FIRST:END], got {part!r} in {text!r}.")
+        message = f"ranges of blocks are TOPOLOGY[FIRST:END]+TOPOLOGY[FIRST:END], got {part!r} in {text!r}."
+        raise UserError("bad-syntax", message, option="topology", value=part, text=text)
     return match[1], match[2], match[3]

@@ -11,8 +11,8 @@ from math import prod
 from typing import Any
 
 from search_spaces.architecture import Architecture
-from search_spaces.axis_names import RECIPE, is_recipe, option_of, replaces, run_of
-from search_spaces.errors import UserError
+from search_spaces.axis_names import RECIPE, is_recipe, option_of, replaces, run_of, settings_of
+from search_spaces.errors import Kind, UserError
 from search_spaces.one_text import whole
 from search_spaces.runs import is_one_run, tidy_axes, topologies_of
 from search_spaces.spec import Axes, Scalar, Spec, format_scalar
@@ -84,8 +84,7 @@ class SearchSpace:
             self._check_runs()
             self._check_values()
         if Candidate(self.base, self.first.settings) not in self:
-            has = "; ".join(f"{axis} {', '.join(map(str, values))}" for axis, values in self.axes.items())
-            raise UserError(f"{self.base} is not in space {self.name!r}, which has {has}. {self._remedy()}")
+            raise self._without_base()
 
     def _check_axes(self) -> None:
         """Raise UserError for an axis that is none, or has no values or one twice."""
@@ -96,10 +95,13 @@ class SearchSpace:
             exists = option[0] in names if option else axis in known or axis.rpartition(".")[0] == RECIPE
             if not (exists or run_of(axis)) or axis.endswith("."):
                 rule = "is no architecture field, FIELD:RUN, TOPOLOGY.OPTION of a topology in it or recipe.FIELD"
-                fitting = ", ".join(sorted(known - {"model"}))
-                raise UserError(f"axis {axis!r} of space {self.name!r} {rule}. Fields: {fitting}.")
+                choices = tuple(sorted(known - {"model"}))
+                message = f"axis {axis!r} of space {self.name!r} {rule}. Fields: {', '.join(choices)}."
+                raise UserError("unknown-name", message, option="axis", value=axis, choices=choices, space=self.name)
             if not values or len(set(values)) < len(values):
-                raise UserError(f"axis {axis!r} of space {self.name!r} must have distinct values, got {values}.")
+                message = f"axis {axis!r} of space {self.name!r} must have distinct values, got {values}."
+                kind: Kind = "duplicate" if values else "missing-value"
+                raise UserError(kind, message, option=axis, value=values, space=self.name)
 
     def with_axes(self, axes: Axes) -> "SearchSpace":
         """The space with these axes added, or in place of its own; its name says so.
@@ -113,7 +115,9 @@ class SearchSpace:
         if not axes:
             return self
         if self.listed is not None:
-            raise UserError(f"space {self.name!r} has the architectures that it lists, got axis {next(iter(axes))!r}.")
+            axis, *_ = axes
+            message = f"space {self.name!r} has the architectures that it lists, got axis {axis!r}."
+            raise UserError("unsupported", message, option="axis", value=axis, space=self.name)
         said = [f"{axis}={','.join(map(format_scalar, values))}" for axis, values in tidy_axes(axes).items()]
         left = {_topology_of({"topology": text}) for text in axes.get("topology", ())}
         gone = {axis for axis in self.axes if left and (option := option_of(axis)) and option[0] not in left}
@@ -147,10 +151,9 @@ class SearchSpace:
     def architectures(self) -> Mapping[Architecture, Point]:
         """Every architecture that can be built, with its point without the recipe's axes."""
         if not self.is_listed:
-            raise UserError(
-                f"space {self.name!r} has {Decimal(self.combinations):.1e} combinations, and only {LISTED:,} can be "
-                "listed. Take fewer values with --axis."
-            )
+            many, remedy = f"{Decimal(self.combinations):.1e} combinations", "Take fewer values with --axis."
+            message = f"space {self.name!r} has {many}, and only {LISTED:,} can be listed. {remedy}"
+            raise UserError("too-large", message, space=self.name, value=self.combinations, most=LISTED)
         if self.listed is not None:
             return self.listed
         points = {self.candidate(point).architecture: point for point in self._points()}
@@ -162,7 +165,7 @@ class SearchSpace:
         axes = {axis: values for axis, values in self.axes.items() if is_recipe(axis)}
         recipes = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
         return {
-            Candidate(architecture, _settings(recipe)): point | recipe
+            Candidate(architecture, settings_of(recipe)): point | recipe
             for architecture, point in self.architectures.items()
             for recipe in recipes
         }
@@ -175,7 +178,7 @@ class SearchSpace:
             for axis, values in self.axes.items()
             if is_recipe(axis)
         }
-        return Candidate(self.base, _settings(recipe))
+        return Candidate(self.base, settings_of(recipe))
 
     def __contains__(self, candidate: Candidate) -> bool:
         if self.point(candidate) is None:
@@ -198,7 +201,7 @@ class SearchSpace:
         if options:
             topology = Spec.parse(changes.get("topology", self.base.topology))
             changes["topology"] = str(Spec(topology.name, {**topology.options, **options}))
-        return Candidate(self.base.changed(changes), _settings(point))
+        return Candidate(self.base.changed(changes), settings_of(point))
 
     def point(self, candidate: Candidate) -> Point | None:
         """Where a candidate stands, None where it is at no point; whether it can be built is not asked."""
@@ -253,18 +256,18 @@ class SearchSpace:
             wanted = [f"{field}:{number}" for number in range(1, len(axes) + 1)]
             of = f"of space {self.name!r}"
             if list(axes) != wanted:
-                raise UserError(f"runs of blocks {of} are {', '.join(wanted)}, got {', '.join(axes)}. Name them all.")
+                message = f"runs of blocks {of} are {', '.join(wanted)}, got {', '.join(axes)}. Name them all."
+                raise UserError("missing-value", message, option=field, value=axes, needs=tuple(wanted))
             for depth in self.axes.get("depth", (self.base.depth,)):
                 if int(depth) % len(axes):
-                    raise UserError(
-                        f"{len(axes)} runs with axes {axes[0]} ... {of} must divide the depth, got {depth}."
-                    )
+                    message = f"{len(axes)} runs with axes {axes[0]} ... {of} must divide the depth, got {depth}."
+                    raise UserError("mismatch", message, option=field, value=axes, depth=depth)
             if field in self.axes:
-                raise UserError(f"axes {field!r} and {axes[0]!r} {of} say the same twice. Leave one of them out.")
+                message = f"axes {field!r} and {axes[0]!r} {of} say the same twice. Leave one of them out."
+                raise UserError("duplicate", message, option=field, value=axes[0])
             if field == "topology" and (option := next(filter(option_of, self.axes), None)):
-                raise UserError(
-                    f"axis {option!r} {of} is not one run's. Write {axes[0]}=NAME(OPTION=VALUE),... instead."
-                )
+                message = f"axis {option!r} {of} is not one run's. Write {axes[0]}=NAME(OPTION=VALUE),... instead."
+                raise UserError("conflict", message, option=option, value=axes[0])
 
     def _check_values(self) -> None:
         """Raise UserError for a value that no architecture can have, or a topology that does not exist."""
@@ -275,23 +278,23 @@ class SearchSpace:
                     load(str(Spec(option[0], {option[1]: value})))
                     continue
                 if run_of(axis) and not is_one_run(str(value)):
-                    raise UserError(f"each value of axis {axis!r} of space {self.name!r} wires one run, got {value}.")
+                    message = f"each value of axis {axis!r} of space {self.name!r} wires one run, got {value}."
+                    raise UserError("unsupported", message, option=axis, value=value, space=self.name)
                 changed = self.base.changed({field: value})
                 for run in topologies_of(changed.topology) if field == "topology" else ():
                     load(run)
 
-    def _remedy(self) -> str:
-        """What to do about a base outside the space."""
+    def _without_base(self) -> UserError:
+        """The error of a base outside the space, with the axes that do not have its value and what to do about them."""
         off = {axis: value for axis, value in self._fields(self.base).items() if value not in self.axes[axis]}
+        has = "; ".join(f"{axis} {', '.join(map(str, values))}" for axis, values in self.axes.items())
         said = ", ".join(f"{axis}={value}" for axis, value in off.items())
-        return f"The base has {said}: add it to that axis, or change the base." if off else "Choose from these."
+        remedy = f"The base has {said}: add it to that axis, or change the base." if off else "Choose from these."
+        message = f"{self.base} is not in space {self.name!r}, which has {has}. {remedy}"
+        return UserError("mismatch", message, option="base", value=str(self.base), space=self.name, off=tuple(off))
 
 
 def _topology_of(point: Mapping[str, Scalar]) -> str:
     """The name of the one topology at a point; "" where runs have their own."""
     text = str(point["topology"])
     return Spec.parse(text).name if is_one_run(text) else ""
-
-
-def _settings(point: Mapping[str, Scalar]) -> tuple[tuple[str, Scalar], ...]:
-    return tuple(sorted((axis.removeprefix(f"{RECIPE}."), value) for axis, value in point.items() if is_recipe(axis)))

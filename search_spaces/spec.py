@@ -31,15 +31,18 @@ class Spec:
         match = _SPEC.fullmatch(text)
         if match is None:
             remedy = " What is in a file has a name once it is installed." if ".py" in text else ""
-            raise UserError(f"expected NAME or NAME(option=value,...), got {text!r}.{remedy}")
+            message = f"expected NAME or NAME(option=value,...), got {text!r}.{remedy}"
+            raise UserError("bad-syntax", message, value=text)
         name, inside = match.groups()
         options: dict[str, Scalar] = {}
         for part in split_top_level(inside or ""):
             option, equals, value = (piece.strip() for piece in part.partition("="))
             if not equals or not _WORD.fullmatch(option) or not value:
-                raise UserError(f"expected option=value inside {text!r}, got {part!r}.")
+                message = f"expected option=value inside {text!r}, got {part!r}."
+                raise UserError("bad-syntax", message, value=part, text=text)
             if option in options:
-                raise UserError(f"option {option!r} stands twice in {text!r}.")
+                message = f"option {option!r} stands twice in {text!r}."
+                raise UserError("duplicate", message, option=option, text=text)
             options[option] = parse_scalar(value)
         return cls(name, options)
 
@@ -70,12 +73,13 @@ def parse_scalar(text: str) -> Scalar:
         except ValueError:
             continue
         if number - number != 0:
-            raise UserError(f"expected a finite number, got {text!r}.")
+            raise UserError("out-of-range", f"expected a finite number, got {text!r}.", value=text)
         if isinstance(number, int) and abs(number) > MOST_INTEGER:
-            raise UserError(f"expected a number of at most 64 bits, got {text!r:.60}.")
+            message = f"expected a number of at most 64 bits, got {text!r:.60}."
+            raise UserError("out-of-range", message, value=text, most=MOST_INTEGER)
         return number
     if not _WORD.fullmatch(text):
-        raise UserError(f"expected a number, true, false or a word, got {text!r}.")
+        raise UserError("bad-syntax", f"expected a number, true, false or a word, got {text!r}.", value=text)
     return text
 
 

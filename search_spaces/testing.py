@@ -1,6 +1,7 @@
 """The contract of a topology, as checks that anybody can run on their own: `check_topology(MyTopology)`.
 
-Each check is printed as it is tried. One that fails raises an AssertionError which says what was expected.
+Each check is printed as it is tried. One that fails raises a ContractError, which names the rule and says what was
+expected.
 """
 
 from collections.abc import Collection
@@ -9,9 +10,10 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from search_spaces.spec import Spec
+from search_spaces.subject import CountMacs, Subject
 from search_spaces.topologies.base import Topology
 from search_spaces.topologies.registry import load, options_of
-from search_spaces.topology_checks import CONTRACT, CountMacs, Subject, check_it_compiles_to_one_graph
+from search_spaces.topology_checks import CONTRACT, check_it_compiles_to_one_graph
 
 
 def check_topology(
@@ -31,7 +33,7 @@ def check_topology(
             `handlers` needs `lambda network, inputs: nas.counting.count_macs(network, inputs)[0]`.
 
     Raises:
-        AssertionError: A check failed; it says what was expected.
+        ContractError: A check failed; it names the rule and says what was expected.
         UserError: The text names no installed topology, or an option that it has not.
     """
     examined = subject(topology, still=still, count_macs=count_macs)

@@ -1,17 +1,17 @@
 """What every topology owes, check by check; `search_spaces.testing.check_topology` runs them.
 
-Each raises an AssertionError which says what was expected.
+Each raises a ContractError, which names the rule and says what was expected.
 
 Shapes: B = batch, N = tokens, D = width.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import is_dataclass, replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from search_spaces.architecture import Architecture
 from search_spaces.errors import UserError
@@ -31,64 +31,39 @@ from search_spaces.small_networks import (
     without_epsilon,
 )
 from search_spaces.source_text import option_defaults
-from search_spaces.topologies.base import Site, Topology, Wiring
+from search_spaces.subject import Subject, require, require_close
+from search_spaces.topologies.base import Site, Wiring
 from search_spaces.topologies.build import wire, wire_count
 from search_spaces.topologies.chain import ResNet
 from search_spaces.topologies.registry import check_axes
-
-CountMacs = Callable[[nn.Module, tuple[Tensor, ...]], int]
-"""A network and its inputs -> multiply-accumulates of a forward pass."""
 
 _SHAPES = ((3, 4, 4), (1, 4, 4), (3, 6, 4))
 """Blocks, heads and head dim of the networks tried; heads * head_dim is not always the width."""
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """What is checked.
-
-    Attributes:
-        name: How it is shown.
-        kind: The topology's class.
-        options: Its options.
-        still: Names of parameters that need not move in training, as they stand in the topology.
-        count_macs: What the closed form is held against.
-    """
-
-    name: str
-    kind: type[Topology]
-    options: Any
-    still: Collection[str]
-    count_macs: CountMacs
-
-    @property
-    def wired(self) -> tuple[type[Topology], Any]:
-        """The class and its options."""
-        return self.kind, self.options
-
-    @property
-    def heads_needed(self) -> bool:
-        """Whether it refuses networks without heads."""
-        return self.kind.refusal(Architecture(depth=1, width=WIDTH, hidden=1), self.options) is not None
-
-
 def check_it_says_what_it_is(subject: Subject) -> None:
     """Options are frozen and have defaults, `axes` are options with values they can have, `delivered` is delivered."""
     kind, options = subject.kind, subject.kind.Options
-    assert kind.__doc__, "the docstring must give the equation and its source"
-    assert is_dataclass(options), f"Options must be a dataclass, got {options!r}"
-    assert vars(options)["__dataclass_params__"].frozen, "Options must be frozen: options are part of an architecture"
+    require(kind.__doc__, "is-documented", "the docstring must give the equation and its source")
+    require(is_dataclass(options), "options-are-a-dataclass", f"Options must be a dataclass, got {options!r}")
+    frozen = vars(options)["__dataclass_params__"].frozen
+    require(frozen, "options-are-frozen", "Options must be frozen: options are part of an architecture")
     options()  # every option has a default: the name alone is a topology
     known, told = defaults_of(options), option_defaults(kind.__module__, kind.__name__)
-    assert told in (None, known), f"the source must tell the defaults that options have, {known}, got {told}"
-    assert set(kind.axes) <= known.keys(), f"axes must be options {sorted(known)}, got {sorted(kind.axes)}"
+    message = f"the source must tell the defaults that options have, {known}, got {told}"
+    require(told in (None, known), "source-tells-defaults", message, told=told)
+    message = f"axes must be options {sorted(known)}, got {sorted(kind.axes)}"
+    require(set(kind.axes) <= known.keys(), "axes-are-options", message, axes=tuple(kind.axes))
     check_axes(kind, subject.name)
     for operator, handler in kind.handlers.items():
-        assert "::" in operator, f"handlers are named as operators are, aten::lstm, got {operator!r}"
-        assert handler is None or callable(handler), f"the handler of {operator} must be a function or None"
+        message = f"handlers are named as operators are, aten::lstm, got {operator!r}"
+        require("::" in operator, "handlers-are-of-operators", message, operator=operator)
+        message = f"the handler of {operator} must be a function or None"
+        require(handler is None or callable(handler), "handlers-are-functions", message, operator=operator)
     delivered = kind.delivered(subject.options)
     delivers = transformer(*subject.wired, *_SHAPES[0]).topology.delivery(0)
-    assert delivers == delivered, f"it must deliver what `delivered` says, {delivered!r}, got {delivers!r}"
+    message = f"it must deliver what `delivered` says, {delivered!r}, got {delivers!r}"
+    require(delivers == delivered, "delivers-what-it-says", message, delivered=delivered, delivers=delivers)
 
 
 def check_a_refusal_says_why(subject: Subject) -> None:
@@ -100,20 +75,23 @@ def check_a_refusal_says_why(subject: Subject) -> None:
             dense_sites = Wiring((Site(("x",), width, True),) * 2, width, 0, hidden=(8, 8))
             wire(*subject.wired, wiring_of(subject.kind, 2, width, heads, head_dim) if heads else dense_sites)
             continue
-        assert isinstance(reason, str), f"refusal must give None or a reason, got {reason!r}"
-        assert reason.strip(), "a reason must not be empty"
-        assert "\n" not in reason, f"a reason is one line, got {reason!r}"
+        require(isinstance(reason, str), "reason-is-text", f"refusal must give None or a reason, got {reason!r}")
+        require(reason.strip(), "reason-is-not-empty", "a reason must not be empty")
+        require("\n" not in reason, "reason-is-one-line", f"a reason is one line, got {reason!r}")
 
 
 def check_features_keep_their_shape(subject: Subject) -> None:
     """Tokens [B, N, D] keep their shape at any depth and whatever the heads, and so does [B, D] where not refused."""
     for shape in _SHAPES:
         features = transformer(*subject.wired, *shape)(*embeddings())
-        assert features.shape == (2, TOKENS, WIDTH), f"{_said(shape)}: must be (2, 5, 16), got {tuple(features.shape)}"
-        assert features.isfinite().all(), f"{_said(shape)}: features must be finite"
+        got, at = tuple(features.shape), _said(shape)
+        require(got == (2, TOKENS, WIDTH), "shape-is-kept", f"{at}: must be (2, 5, 16), got {got}", shape=got)
+        require(features.isfinite().all(), "features-are-finite", f"{at}: features must be finite")
     for depth in () if subject.heads_needed else (1, 3):
         features = dense(*subject.wired, depth)(torch.randn(2, WIDTH).double())
-        assert features.shape == (2, WIDTH), f"without tokens: must be (2, 16), got {tuple(features.shape)}"
+        got = tuple(features.shape)
+        message = f"without tokens: must be (2, 16), got {got}"
+        require(got == (2, WIDTH), "shape-is-kept-without-tokens", message, shape=got)
 
 
 def check_every_parameter_learns(subject: Subject) -> None:
@@ -132,7 +110,8 @@ def check_every_parameter_learns(subject: Subject) -> None:
             (stack(*inputs) - target).square().mean().backward()
             optimizer.step()
         unmoved = [name for name, parameter in learned.items() if torch.equal(parameter, start[name])]
-        assert not unmoved, f"at depth {depth} no gradient reaches {', '.join(unmoved)}"
+        message = f"at depth {depth} no gradient reaches {', '.join(unmoved)}"
+        require(not unmoved, "parameters-learn", message, depth=depth, parameters=tuple(unmoved))
 
 
 def check_the_closed_form_is_what_is_counted(subject: Subject) -> None:
@@ -145,8 +124,11 @@ def check_the_closed_form_is_what_is_counted(subject: Subject) -> None:
         params = sum(parameter.numel() for parameter in stack.parameters())
         macs = subject.count_macs(stack, inputs)
         at = f"{_said((depth, heads, head_dim))}, width {width}"
-        assert form.params == params, f"{at}: count says {form.params} parameters, there are {params}"
-        assert 7 * form.macs == macs, f"{at}: count says {7 * form.macs} MACs at 7 positions, {macs} are counted"
+        message = f"{at}: count says {form.params} parameters, there are {params}"
+        require(form.params == params, "params-are-counted", message, said=form.params, counted=params)
+        said = 7 * form.macs
+        message = f"{at}: count says {said} MACs at 7 positions, {macs} are counted"
+        require(said == macs, "macs-are-counted", message, said=said, counted=macs)
 
 
 def check_two_forwards_do_not_meet(subject: Subject) -> None:
@@ -160,10 +142,12 @@ def check_two_forwards_do_not_meet(subject: Subject) -> None:
         other, second = stack.output(t, second)
         first = topology.write(t, first, y)
         second = topology.write(t, second, other)
-    assert torch.equal(topology.close(first), expected[0]), "a forward is changed by another one that runs beside it"
-    assert torch.equal(topology.close(second), expected[1]), "a forward is changed by another one that runs beside it"
+    message = "a forward is changed by another one that runs beside it"
+    require(torch.equal(topology.close(first), expected[0]), "forwards-do-not-meet", message)
+    require(torch.equal(topology.close(second), expected[1]), "forwards-do-not-meet", message)
     holders = [name or "the topology" for name, module in topology.named_modules() if list(kept_tensors(module))]
-    assert not holders, f"no tensor may stay on a module after a forward, got one on {', '.join(holders)}"
+    message = f"no tensor may stay on a module after a forward, got one on {', '.join(holders)}"
+    require(not holders, "modules-keep-no-tensor", message, modules=tuple(holders))
 
 
 def check_its_mixing_can_be_computed_twice(subject: Subject) -> None:
@@ -176,9 +160,11 @@ def check_its_mixing_can_be_computed_twice(subject: Subject) -> None:
         stack(*inputs).square().mean().backward()
         gradients.append({name: p.grad.clone() for name, p in stack.named_parameters() if p.grad is not None})
     once, twice = gradients
-    assert once.keys() == twice.keys(), "other parameters have gradients where its mixing is computed twice"
+    message = "other parameters have gradients where its mixing is computed twice"
+    require(once.keys() == twice.keys(), "recomputed-gradients-exist", message)
     others = [name for name, gradient in once.items() if not torch.equal(gradient, twice[name])]
-    assert not others, f"computed twice, its mixing gives other gradients of {', '.join(others)}"
+    message = f"computed twice, its mixing gives other gradients of {', '.join(others)}"
+    require(not others, "recomputed-gradients-are-equal", message, parameters=tuple(others))
 
 
 def check_positions_do_not_meet(subject: Subject) -> None:
@@ -189,7 +175,8 @@ def check_positions_do_not_meet(subject: Subject) -> None:
     changed[:, 2] += 1
     difference = (stack(changed, positions) - stack(tokens, positions)).abs().amax(dim=(0, 2))
     elsewhere = [n for n in range(TOKENS) if n != 2 and difference[n] > 0]
-    assert not elsewhere, f"positions must not be mixed, but another token at 2 changed those at {elsewhere}"
+    message = f"positions must not be mixed, but another token at 2 changed those at {elsewhere}"
+    require(not elsewhere, "positions-do-not-meet", message, positions=tuple(elsewhere))
 
 
 def check_it_starts_as_the_residual_network(subject: Subject) -> None:
@@ -214,9 +201,8 @@ def _check_claim(subject: Subject) -> None:
     always = kind.equals_resnet(options)
     if not always and not kind.equals_resnet_behind_norms(options):
         return
-    assert kind.delivered(options) != "heads", (
-        "equals_resnet cannot hold in head space, where layers have no projections"
-    )
+    message = "equals_resnet cannot hold in head space, where layers have no projections"
+    require(kind.delivered(options) != "heads", "resnet-has-projections", message)
     residual = ResNet, ResNet.Options()
     tried: list[tuple[Stack, Stack, tuple[Tensor, ...]]]
     tried = [(transformer(*residual, *shape), transformer(*subject.wired, *shape), embeddings()) for shape in _SHAPES]
@@ -229,7 +215,8 @@ def _check_claim(subject: Subject) -> None:
             without_epsilon(stack)
         off = (stack(*inputs) - resnet(*inputs)).abs().max().item()
         claim = "equals_resnet" if always else "equals_resnet_behind_norms"
-        assert off < 1e-11, f"{claim} is claimed, but at the start it is off by {off:.1e} with {options}"
+        message = f"{claim} is claimed, but at the start it is off by {off:.1e} with {options}"
+        require(off < 1e-11, "starts-as-claimed", message, claim=claim, off=off, options=str(options))
 
 
 def check_it_runs_in_bf16(subject: Subject) -> None:
@@ -238,11 +225,12 @@ def check_it_runs_in_bf16(subject: Subject) -> None:
     inputs = tuple(part.float() for part in embeddings())
     with torch.autocast("cpu", dtype=torch.bfloat16):
         features = stack(*inputs)
-    torch.testing.assert_close(features.float(), stack(*inputs), rtol=0.05, atol=0.05)
+    require_close("bf16-is-near-float32", features.float(), stack(*inputs), off=0.05)
     features.float().square().mean().backward()
     learned = {name: p for name, p in stack.named_parameters() if name.removeprefix("topology.") not in subject.still}
     lost = [name for name, p in learned.items() if p.grad is None or not p.grad.isfinite().all()]
-    assert not lost, f"the gradient of {', '.join(lost)} is missing or not finite"
+    message = f"the gradient of {', '.join(lost)} is missing or not finite"
+    require(not lost, "bf16-gradients-are-finite", message, parameters=tuple(lost))
 
 
 def check_it_is_finite_at_64_blocks(subject: Subject) -> None:
@@ -251,9 +239,10 @@ def check_it_is_finite_at_64_blocks(subject: Subject) -> None:
     with torch.autocast("cpu", dtype=torch.bfloat16):
         features = stack(*(part.float() for part in embeddings()))
     features.float().square().mean().backward()
-    assert features.isfinite().all(), "features are not finite"
+    require(features.isfinite().all(), "deep-features-are-finite", "features are not finite")
     lost = [name for name, p in stack.named_parameters() if p.grad is not None and not p.grad.isfinite().all()]
-    assert not lost, f"the gradient of {lost[0]} is not finite"
+    message = f"the gradient of {', '.join(lost[:1])} is not finite"
+    require(not lost, "deep-gradients-are-finite", message, parameters=tuple(lost))
 
 
 def check_it_compiles_to_one_graph(subject: Subject) -> None:
@@ -264,17 +253,18 @@ def check_it_compiles_to_one_graph(subject: Subject) -> None:
         torch.compiler.reset()
         stack.recompute_mixing = recompute
         compiled = torch.compile(stack, fullgraph=True, backend="eager")
-        torch.testing.assert_close(compiled(*embeddings()), expected)
+        require_close("compiled-is-equal", compiled(*embeddings()), expected)
 
 
 def check_its_own_weights_can_be_shown(subject: Subject) -> None:
     """`coefficients` gives rows of columns or of square matrices, each entry a number or NaN, where it gives any."""
     for name, found in transformer(*subject.wired, 3, 4, 4).topology.coefficients().items():
         shape = tuple(found.shape)
-        assert len(shape) == 2 or (len(shape) == 3 and shape[1] == shape[2]), (
-            f"coefficients {name!r} must be [rows, columns] or [rows, columns, columns], got {shape}"
-        )
-        assert not found.isinf().any(), f"coefficients {name!r} must be finite or NaN"
+        message = f"coefficients {name!r} must be [rows, columns] or [rows, columns, columns], got {shape}"
+        has_rows = len(shape) == 2 or (len(shape) == 3 and shape[1] == shape[2])
+        require(has_rows, "coefficients-have-rows", message, coefficients=name, shape=shape)
+        message = f"coefficients {name!r} must be finite or NaN"
+        require(not found.isinf().any(), "coefficients-are-numbers", message, coefficients=name)
 
 
 CONTRACT: tuple[Callable[[Subject], None], ...] = (

@@ -89,7 +89,7 @@ def plain_numbers(values: Any, name: str, *, left_out: bool = False) -> dict[str
         except TypeError as error:
             if not left_out:
                 raise
-            warnings.warn(f"{error}; it is left out.", Notice, 3)
+            warnings.warn(Notice("skipped", f"{error}; it is left out.", option=f"{name}[{key!r}]"), stacklevel=3)
     return numbers
 
 
@@ -147,7 +147,8 @@ class Task(ABC):
 
     def __init__(self, data: Path | None = None) -> None:
         if data is not None and not self.takes_data:
-            raise UserError(f"task {self.name!r} has its data built in and takes no --data, got {str(data)!r}.")
+            message = f"task {self.name!r} has its data built in and takes no --data, got {str(data)!r}."
+            raise UserError("unsupported", message, option="--data", value=str(data), task=self.name)
         self.data = data
 
     def base_for(self, preset: str) -> Architecture:
@@ -234,7 +235,7 @@ class Task(ABC):
         Raises:
             UserError: The task has nothing to render, or it cannot be done here.
         """
-        raise UserError(f"task {self.name!r} has nothing to render.")
+        raise UserError("unsupported", f"task {self.name!r} has nothing to render.", option="render", task=self.name)
 
     def baselines(self, recipe: Any) -> Mapping[str, Mapping[str, float]]:
         """Name of a simple method -> its metrics, as columns ("accuracy", "test_accuracy"), to hold results against."""

@@ -67,4 +67,5 @@ def cached_arrays(name: str, make: Callable[[], Arrays]) -> Arrays:
 
 
 def _not_kept(path: Path, error: Exception) -> None:
-    warnings.warn(f"{path} could not be kept, and is made anew each time: {error}", Notice, 3)
+    message = f"{path} could not be kept, and is made anew each time: {error}"
+    warnings.warn(Notice("unwritable", message, path=str(path)), stacklevel=3)

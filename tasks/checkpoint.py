@@ -57,9 +57,8 @@ class Checkpoint:
                 old.unlink(missing_ok=True)
         except (OSError, RuntimeError) as error:  # torch says it in its own words when a disk is full
             said = str(error).splitlines()[0] if str(error) else type(error).__name__
-            warnings.warn(
-                f"no checkpoint could be kept in {self.folder}: {said}. The training goes on without.", Notice, 2
-            )
+            message = f"no checkpoint could be kept in {self.folder}: {said}. The training goes on without."
+            warnings.warn(Notice("unwritable", message, path=str(self.folder)), stacklevel=2)
         now = time.monotonic()
         self._due_at = now + max(SECONDS, (now - began) / _SHARE)
 

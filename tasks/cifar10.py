@@ -78,17 +78,21 @@ def read_cifar10(task: str, data: Path | None) -> tuple[Batch, Batch, Batch]:
 
     layout = f"the folder that holds {CIFAR10.base_folder}/ with data_batch_1 .. data_batch_5 and test_batch"
     if data is None:
-        raise UserError(f"task {task!r} reads {layout}. Give it with --data FOLDER; {CIFAR10.url} has them.")
+        message = f"task {task!r} reads {layout}. Give it with --data FOLDER; {CIFAR10.url} has them."
+        raise UserError("missing-data", message, option="--data", task=task)
     if not (data / CIFAR10.base_folder).is_dir():
-        raise UserError(f"--data of task {task!r} must be {layout}, got {str(data)!r}.")
+        message = f"--data of task {task!r} must be {layout}, got {str(data)!r}."
+        raise UserError("missing-data", message, option="--data", task=task, path=str(data))
     for path in (data / CIFAR10.base_folder).iterdir():
         regular(path)
     try:
         learnt, test = (CIFAR10(data, train=train) for train in (True, False))
     except RuntimeError as error:
         raise UserError(
+            "bad-file",
             f"the files in {str(data / CIFAR10.base_folder)!r} are not the published ones (a file is missing, "
-            f"or its MD5 is another), and other pickles are not opened. Unpack {CIFAR10.url} there again."
+            f"or its MD5 is another), and other pickles are not opened. Unpack {CIFAR10.url} there again.",
+            path=str(data / CIFAR10.base_folder),
         ) from error
     images, labels = _tensors(learnt)
     validation, train = stratified(labels, (min(_HELD_OUT, len(labels) // 10),))

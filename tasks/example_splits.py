@@ -103,7 +103,10 @@ class ExampleSplits(Splits):
         for name, value in batch.items():
             if not isinstance(value, Tensor):
                 raise UserError(
-                    f"a collator must give tensors, got {type(value).__name__} for {name!r}. Leave that column out."
+                    "bad-plugin",
+                    f"a collator must give tensors, got {type(value).__name__} for {name!r}. Leave that column out.",
+                    option=name,
+                    value=type(value).__name__,
                 )
         return batch, {name: batch[name] for name in self.labels if name in batch}
 

@@ -54,7 +54,8 @@ class HuggingFaceRecipe(Recipe):
     def __post_init__(self) -> None:
         Recipe.__post_init__(self)
         if self.label_smoothing:
-            raise UserError(f"label_smoothing must be 0, as the loss is the model's own, got {self.label_smoothing}.")
+            message = f"label_smoothing must be 0, as the loss is the model's own, got {self.label_smoothing}."
+            raise UserError("unsupported", message, option="label_smoothing", value=self.label_smoothing)
 
 
 class ByConvention(nn.Module):
@@ -142,7 +143,12 @@ class HuggingFaceTask(SupervisedTask):
         for name in self.input_names:
             if name not in batch:
                 raise UserError(
-                    f"task {self.name!r}: input_names has {name!r}, and its examples have {', '.join(batch)}. Set it."
+                    "bad-plugin",
+                    f"task {self.name!r}: input_names has {name!r}, and its examples have {', '.join(batch)}. Set it.",
+                    task=self.name,
+                    option="input_names",
+                    value=name,
+                    choices=tuple(batch),
                 )
         return tuple(batch[name] for name in self.input_names)
 
@@ -150,8 +156,12 @@ class HuggingFaceTask(SupervisedTask):
         """The model's own, []."""
         if "loss" not in outputs:
             raise UserError(
+                "bad-plugin",
                 f"task {self.name!r}: the model gave no loss for labels {', '.join(targets) or 'that are not there'}. "
-                "Set label_names, or override loss."
+                "Set label_names, or override loss.",
+                task=self.name,
+                option="label_names",
+                value=tuple(targets),
             )
         return outputs["loss"]
 
@@ -180,9 +190,15 @@ class HuggingFaceTask(SupervisedTask):
         known = {one.name for one in self.metrics}
         missing = sorted(known - set(found))
         if missing:
+            given = tuple(name for name in found if not name.endswith("_se"))
             raise UserError(
+                "bad-plugin",
                 f"task {self.name!r} measures {', '.join(missing)}, and compute_metrics gave "
-                f"{', '.join(name for name in found if not name.endswith('_se'))}. Name the metrics after these."
+                f"{', '.join(given)}. Name the metrics after these.",
+                task=self.name,
+                option="metrics",
+                value=tuple(missing),
+                choices=given,
             )
         return {name: value for name, value in found.items() if name.removesuffix("_se") in known}
 

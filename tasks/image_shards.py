@@ -121,15 +121,20 @@ def listed(folder: Path, splits: tuple[str, ...]) -> tuple[ImageShard, ...]:
         raise
     except (OSError, ValueError, KeyError, TypeError, RecursionError, StopIteration) as error:
         raise UserError(
+            "bad-file",
             f"{str(folder / LISTING)!r} must list the filenames and shard_lengths of splits.{splits[0]}, "
-            f"as timm's webdataset reader has it: {type(error).__name__} {error}"
+            f"as timm's webdataset reader has it: {type(error).__name__} {error}",
+            path=str(folder / LISTING),
+            split=splits[0],
+            reason=type(error).__name__,
         ) from error
 
 
 def _file_name(name: str) -> str:
     """A shard's name as it is listed: of a file below the folder."""
     if not _SHARD_NAME.fullmatch(name) or ".." in name.split("/"):
-        raise UserError(f"a shard is a file below its folder, of letters, digits, . _ - and /, got {name!r:.80}.")
+        message = f"a shard is a file below its folder, of letters, digits, . _ - and /, got {name!r:.80}."
+        raise UserError("bad-data", message, option="filenames", value=name)
     return name
 
 
@@ -160,12 +165,18 @@ def _places(folder: Path, shard: ImageShard, classes: int) -> list[Place]:
     except UserError:
         raise
     except (tarfile.TarError, OSError, EOFError, ValueError) as error:
-        raise UserError(f"{str(path)!r} cannot be read as a tar file that is not packed: {error}") from error
+        message = f"{str(path)!r} cannot be read as a tar file that is not packed: {error}"
+        raise UserError("bad-file", message, path=str(path)) from error
     if state_of(path) != shard.state:
-        raise UserError(f"{str(path)!r} was written anew while it was looked through. Begin again.")
+        message = f"{str(path)!r} was written anew while it was looked through. Begin again."
+        raise UserError("in-use", message, path=str(path))
     if len(found) != shard.images:
         raise UserError(
-            f"{str(path)!r} must hold {shard.images} images with classes (.cls), as {LISTING} says, got {len(found)}."
+            "bad-data",
+            f"{str(path)!r} must hold {shard.images} images with classes (.cls), as {LISTING} says, got {len(found)}.",
+            path=str(path),
+            value=len(found),
+            images=shard.images,
         )
     return found
 
@@ -177,7 +188,10 @@ def _examples(tar: tarfile.TarFile, path: Path, classes: int) -> Iterator[Place]
         for _, ending, member in files:
             if ending in by_ending:
                 raise UserError(
-                    f"a shard has each of an example's files once, and {str(path)!r} {member.name!r} twice."
+                    "duplicate",
+                    f"a shard has each of an example's files once, and {str(path)!r} {member.name!r} twice.",
+                    path=str(path),
+                    value=member.name,
                 )
             by_ending[ending] = member
         image = next((by_ending[ending] for ending in IMAGES if ending in by_ending), None)
@@ -200,6 +214,10 @@ def _label(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path, classes: i
     label = int(text) if text.strip().isdigit() else -1
     if not 0 <= label < classes:
         raise UserError(
-            f"{member.name!r} in {str(path)!r} must hold a class from 0 to {classes - 1}, got {text!r:.40}."
+            "out-of-range",
+            f"{member.name!r} in {str(path)!r} must hold a class from 0 to {classes - 1}, got {text!r:.40}.",
+            path=str(path),
+            option=member.name,
+            value=text.decode(errors="replace"),
         )
     return label

@@ -66,13 +66,15 @@ def source(data: Path, split: str) -> ImageSource:
     place = next((place for place in places if place.exists()), None)
     if place is None:
         wanted = ", ".join(place.name for place in places)
-        raise UserError(f"a folder of images must hold one of {wanted}, got {str(data)!r}. Give such a folder.")
+        message = f"a folder of images must hold one of {wanted}, got {str(data)!r}. Give such a folder."
+        raise UserError("missing-data", message, path=str(data), split=split)
     try:
         return _tar(place) if place.suffix == ".tar" else _folder(place)
     except UserError:
         raise
     except (RuntimeError, ValueError, OSError) as error:
-        raise UserError(f"{str(place)!r} must hold a folder of images for each class: {error}") from error
+        message = f"{str(place)!r} must hold a folder of images for each class: {error}"
+        raise UserError("bad-data", message, path=str(place)) from error
 
 
 def state_of(path: Path) -> str:
@@ -117,8 +119,11 @@ def check_member(member: tarfile.TarInfo, place: Path) -> None:
     leads_back = member.size < 0  # and tarfile reads the same headers without end
     if outside or leads_back or member.issparse() or not (member.isreg() or member.isdir()):
         raise UserError(
-            f"a tar file of images holds files and folders below its own, got {member.name!r} in "
-            f"{str(place)!r}: a link, a device, a file with holes or of a negative size, or one outside. Pack it again."
+            "bad-data",
+            f"a tar file of images holds files and folders below its own, got {member.name!r} in {str(place)!r}: "
+            "a link, a device, a file with holes or of a negative size, or one outside. Pack it again.",
+            path=str(place),
+            value=member.name,
         )
 
 
@@ -126,6 +131,7 @@ def _hugging_face(name: Path, split: str) -> ImageSource:
     try:
         reader = _reader(name.as_posix(), split=split)
     except (ImportError, OSError, ValueError) as error:
-        raise UserError(f"{str(name)!r} has no split {split!r} that can be read: {error}") from error
+        message = f"{str(name)!r} has no split {split!r} that can be read: {error}"
+        raise UserError("missing-data", message, option="--data", value=str(name), split=split) from error
     # Of the hub's revision or the files' times, and of what was done to it since.
     return ImageSource(Images(reader), reader.class_to_idx, chain([reader.dataset._fingerprint], reader.iter_targets()))

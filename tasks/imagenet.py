@@ -94,15 +94,18 @@ class ImageNetViT(ViTTask):
             UserError: No data was given, a split is not there, or the splits have different classes.
         """
         if self.data is None:
-            raise UserError(f"task {self.name!r} has no own data. Give --data FOLDER with train/ and validation/.")
+            message = f"task {self.name!r} has no own data. Give --data FOLDER with train/ and validation/."
+            raise UserError("missing-data", message, option="--data", task=self.name)
         from timm.data import create_transform  # timm takes three seconds
 
         plain = create_transform(224, interpolation="bicubic", crop_pct=0.875)
         train, test = (_images(self.data, split) for split in NAMES)
         if train.classes != test.classes:
-            raise UserError(f"train and validation of {str(self.data)!r} must have the same classes (folder names).")
+            message = f"train and validation of {str(self.data)!r} must have the same classes (folder names)."
+            raise UserError("mismatch", message, option="classes", path=str(self.data))
         if len(train.images) < 2:
-            raise UserError(f"train of {str(self.data)!r} must hold 2 images or more, some to validate by, got 1.")
+            message = f"train of {str(self.data)!r} must hold 2 images or more, some to validate by, got 1."
+            raise UserError("missing-data", message, path=str(self.data), value=1, least=2)
         held_out = min(10_000, -(-len(train.images) // 20))
         return ImageSplits(train, test, held_out, _changed, plain, _mixed(len(train.classes)))
 

@@ -58,7 +58,10 @@ class LightningRecipe:
         check(self)
         if max(self.max_epochs, self.max_steps) < 1:
             raise UserError(
-                f"a recipe has max_epochs or max_steps, got {self.max_epochs} and {self.max_steps}. Give one of them."
+                "missing-value",
+                f"a recipe has max_epochs or max_steps, got {self.max_epochs} and {self.max_steps}. Give one of them.",
+                max_epochs=self.max_epochs,
+                max_steps=self.max_steps,
             )
 
     def __str__(self) -> str:
@@ -111,19 +114,24 @@ class LightningTask(Task):
     def prepare(self) -> None:
         """See that there is a module that can be trained and measured, and prepare the data."""
         if processes() > 1:
-            raise UserError(
-                f"task {self.name!r} is trained by one process, got {processes()}. Start it without torchrun."
-            )
+            message = f"task {self.name!r} is trained by one process, got {processes()}. Start it without torchrun."
+            raise UserError("unsupported", message, task=self.name, option="processes", value=processes())
         with torch.device("meta"):
             module: Any = self.module(self.base)
         if not isinstance(module, LightningModule):
+            given = f"{type(module).__module__}.{type(module).__name__}"
             raise UserError(
+                "bad-plugin",
                 f"task {self.name!r}: module must give a lightning.pytorch.LightningModule, got "
-                f"{type(module).__module__}.{type(module).__name__}. Derive it from that of `lightning`."
+                f"{given}. Derive it from that of `lightning`.",
+                task=self.name,
+                option="module",
+                value=given,
             )
         for step in ("training_step", "validation_step", "configure_optimizers"):
             if not is_overridden(step, module):
-                raise UserError(f"task {self.name!r}: {type(module).__name__} must have {step}. Write it.")
+                message = f"task {self.name!r}: {type(module).__name__} must have {step}. Write it."
+                raise UserError("bad-plugin", message, task=self.name, option=step)
         with seeded(0):
             self.data_module(next(iter(self.presets.values()))).prepare_data()
 
@@ -133,8 +141,11 @@ class LightningTask(Task):
             given: Any = self.build(self.base).example_input_array
         if given is None:
             raise UserError(
+                "bad-plugin",
                 f"task {self.name!r} needs inputs of one example to count costs. Give the module an "
-                "example_input_array, or the task example()."
+                "example_input_array, or the task example().",
+                task=self.name,
+                option="example_input_array",
             )
         zeros: Inputs = each(given, lambda x: torch.zeros(x.shape, dtype=x.dtype))
         return zeros
@@ -159,8 +170,13 @@ class LightningTask(Task):
             name = called.format(metric.name)
             if name not in logged:
                 raise UserError(
+                    "bad-plugin",
                     f"task {self.name!r} measures {metric.name!r}, and its {part} logged no {name!r}, but "
-                    f"{', '.join(sorted(logged)) or 'nothing'}. Log it, or set logged_as."
+                    f"{', '.join(sorted(logged)) or 'nothing'}. Log it, or set logged_as.",
+                    task=self.name,
+                    option=metric.name,
+                    value=name,
+                    choices=tuple(sorted(logged)),
                 )
             found[metric.name] = logged[name]
             if f"{name}_se" in logged:

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from results.columns import refusal_of
-from search_spaces.errors import UserError, reason_of, unknown
+from search_spaces.errors import UserError, place_of, reason_of, unknown
 from tasks.base import Metric, Task
 from tasks.registry import TASK_FAMILIES, TASKS, kind_of
 
@@ -27,7 +27,8 @@ def load_task(reference: str, data: Path | None = None) -> Task:
     except UserError:
         raise
     except (Exception, SystemExit) as error:  # somebody's task may fail in any way, and that is not ours to trace
-        raise UserError(f"task {reference!r} could not be made: {reason_of(error)}") from error
+        message = f"task {reference!r} could not be made: {reason_of(error)}"
+        raise UserError("bad-plugin", message, task=reference, line=place_of(error)) from error
 
 
 def task_class(reference: str) -> type[Task]:
@@ -49,13 +50,15 @@ def _from_file(reference: str) -> Any:
     text, _, name = reference.rpartition(":")
     path = Path(text or name)
     if not path.is_file():
-        raise UserError(f"a task's file must exist, got {str(path)!r}. Give FILE.py:CLASS.")
+        message = f"a task's file must exist, got {str(path)!r}. Give FILE.py:CLASS."
+        raise UserError("missing-file", message, option="task", path=str(path))
     module = _imported(path)
     known = [
         key for key, value in vars(module).items() if inspect.isclass(value) and value.__module__ == module.__name__
     ]
     if not text:
-        raise UserError(f"expected FILE.py:CLASS, got {reference!r}. Classes there: {', '.join(known) or 'none'}.")
+        message = f"expected FILE.py:CLASS, got {reference!r}. Classes there: {', '.join(known) or 'none'}."
+        raise UserError("bad-syntax", message, option="task", value=reference, choices=tuple(known))
     if name not in vars(module):
         raise unknown("class", name, known, of=str(path))
     return vars(module)[name]
@@ -78,13 +81,15 @@ def _imported(path: Path) -> ModuleType:
         raise
     except (Exception, SystemExit) as error:  # somebody's file may fail in any way, and that is not ours to trace
         del sys.modules[name]
-        raise UserError(f"{path} could not be imported: {reason_of(error)}") from error
+        message = f"{path} could not be imported: {reason_of(error)}"
+        raise UserError("bad-plugin", message, path=str(path), line=place_of(error)) from error
     return module
 
 
 def _check(reference: str, kind: Any) -> None:
     if not (inspect.isclass(kind) and issubclass(kind, Task)):
-        raise UserError(f"a task must be a subclass of tasks.base.Task, got {reference!r}, which is {kind!r}.")
+        message = f"a task must be a subclass of tasks.base.Task, got {reference!r}, which is {kind!r}."
+        raise UserError("wrong-type", message, option="task", value=reference)
     declared = {
         name
         for parent in kind.__mro__
@@ -93,19 +98,29 @@ def _check(reference: str, kind: Any) -> None:
     }
     missing = sorted(declared - set(dir(kind))) + sorted(kind.__abstractmethods__)
     if missing:
-        raise UserError(f"task {reference!r} lacks {', '.join(missing)}. See tasks.base.Task for what each is.")
+        message = f"task {reference!r} lacks {', '.join(missing)}. See tasks.base.Task for what each is."
+        raise UserError("bad-plugin", message, task=reference, missing=tuple(missing))
     metrics: Any = kind.metrics
     if not isinstance(metrics, tuple | list) or not metrics or not all(isinstance(one, Metric) for one in metrics):
         raise UserError(
+            "bad-plugin",
             f"task {reference!r}: metrics must be a tuple of at least one Metric, got {metrics!r}. "
-            "Write metrics = (Metric(name, unit, direction),) in the class."
+            "Write metrics = (Metric(name, unit, direction),) in the class.",
+            task=reference,
+            option="metrics",
         )
     for metric in metrics:
         if metric.direction not in ("max", "min"):
             raise UserError(
+                "bad-plugin",
                 f"task {reference!r}: the direction of a metric must be max or min, got {metric.direction!r} of "
-                f"{metric.name!r}. Say which is better, more or less."
+                f"{metric.name!r}. Say which is better, more or less.",
+                task=reference,
+                option="direction",
+                value=str(metric.direction),
             )
-    problem = refusal_of([metric.name for metric in metrics])
+    names = [metric.name for metric in metrics]
+    problem = refusal_of(names)
     if problem:
-        raise UserError(f"task {reference!r}: {problem}. Rename the metric.")
+        message = f"task {reference!r}: {problem}. Rename the metric."
+        raise UserError("bad-plugin", message, task=reference, option="metrics", value=tuple(map(str, names)))

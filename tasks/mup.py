@@ -75,9 +75,8 @@ def _before_the_head(network: nn.Module, more: float) -> dict[str, Scale]:
     stacks = [(name, module) for name, module in network.named_modules() if isinstance(module, Stack)]
     names = [f"{name}.norm.{one}" for name, stack in stacks[-1:] for one, _ in stack.norm.named_parameters()]
     if not names:
-        raise UserError(
-            "muP must have a head of its own or a norm before it, and here it is the embedding. Take standard."
-        )
+        message = "muP must have a head of its own or a norm before it, and here it is the embedding. Take standard."
+        raise UserError("unsupported", message, option="parametrization", value="mup")
     return dict.fromkeys(names, Scale(1 / more, 1 / more))
 
 

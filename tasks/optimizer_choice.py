@@ -36,7 +36,8 @@ class SGD:
 
     def __post_init__(self) -> None:
         if self.nesterov and not self.momentum:
-            raise UserError("sgd(nesterov=true) must have a momentum, got 0. Take sgd(momentum=0.9,nesterov=true).")
+            message = "sgd(nesterov=true) must have a momentum, got 0. Take sgd(momentum=0.9,nesterov=true)."
+            raise UserError("missing-value", message, option="momentum", value=self.momentum)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,8 @@ def read_choice(text: str) -> Choice:
     if spec.name not in CHOICES:
         raise unknown("optimizer", spec.name, CHOICES)
     if spec.options and not fields(CHOICES[spec.name]):
-        raise UserError(f"optimizer {spec.name} has no options, got {text!r}. Leave them out.")
+        message = f"optimizer {spec.name} has no options, got {text!r}. Leave them out."
+        raise UserError("unsupported", message, option="optimizer", value=text)
     return changed(CHOICES[spec.name], spec.options, f"optimizer {spec.name}")
 
 

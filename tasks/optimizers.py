@@ -90,7 +90,10 @@ def _apart(network: nn.Module, groups: Groups, recipe: Recipe) -> tuple[Groups, 
     hidden = {id(weight) for weight in hidden_maps(network)}
     if not hidden:
         raise UserError(
-            f"optimizer {recipe.optimizer} is for the maps of hidden layers, and this network has none. Take adamw."
+            "unsupported",
+            f"optimizer {recipe.optimizer} is for the maps of hidden layers, and this network has none. Take adamw.",
+            option="optimizer",
+            value=recipe.optimizer,
         )
     return [*_only(groups, hidden, True)], [*_only(groups, hidden, False)]
 

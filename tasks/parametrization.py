@@ -45,7 +45,8 @@ def at_width(architecture: Architecture, width: int) -> Architecture:
         UserError: Its blocks differ, or it is a model of timm's, whose width is its own.
     """
     if architecture.model or architecture.blocks:
-        raise UserError(f"muP is of blocks that are alike, in networks that have any width, got {architecture}.")
+        message = f"muP is of blocks that are alike, in networks that have any width, got {architecture}."
+        raise UserError("unsupported", message, option="parametrization", value="mup", architecture=str(architecture))
     share = width / architecture.width
     hidden, heads = (max(1, round(number * share)) for number in (architecture.hidden, architecture.heads))
     return architecture.changed({"width": width, "hidden": hidden, "heads": heads if architecture.heads else 0})

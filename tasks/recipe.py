@@ -95,33 +95,48 @@ class Recipe:
         check(self)
         self._check_length()
         if len(self.beta_cycle) not in (0, 2):
-            raise UserError(f"beta_cycle must be two values like 0.95:0.85, or none, got {self.beta_cycle}.")
+            message = f"beta_cycle must be two values like 0.95:0.85, or none, got {self.beta_cycle}."
+            raise UserError("wrong-type", message, option="beta_cycle", value=self.beta_cycle)
         if self.ema and self.sharing == "fsdp":
-            raise UserError(f"ema must have whole weights, got ema={self.ema} with sharing=fsdp. Set sharing=ddp.")
+            message = f"ema must have whole weights, got ema={self.ema} with sharing=fsdp. Set sharing=ddp."
+            raise UserError("conflict", message, option="ema", value=self.ema, sharing=self.sharing)
         self._check_optimizer()
         self._check_parametrization()
         if self.batch % self.accumulate:
-            raise UserError(
-                f"accumulate must divide the batch, got {self.accumulate} and {self.batch}. Take a divisor of it."
-            )
+            message = f"accumulate must divide the batch, got {self.accumulate} and {self.batch}. Take a divisor of it."
+            raise UserError("mismatch", message, option="accumulate", value=self.accumulate, batch=self.batch)
 
     def _check_length(self) -> None:
         """Refuse a training of no length or of two, and a batch that cannot grow."""
-        if sum(length > 0 for length in (self.epochs, self.steps, self.hours)) != 1:
+        lengths = sum(length > 0 for length in (self.epochs, self.steps, self.hours))
+        if lengths != 1:
             raise UserError(
+                "conflict" if lengths else "missing-value",
                 f"a recipe has epochs, steps or hours, got epochs={self.epochs}, steps={self.steps} and "
-                f"hours={self.hours}. Give one of them, and set the others to 0."
+                f"hours={self.hours}. Give one of them, and set the others to 0.",
+                epochs=self.epochs,
+                steps=self.steps,
+                hours=self.hours,
             )
         if self.hours > _MOST_HOURS:
-            raise UserError(f"hours must be at most {_MOST_HOURS:,}, which is a year, got {self.hours:g}.")
+            message = f"hours must be at most {_MOST_HOURS:,}, which is a year, got {self.hours:g}."
+            raise UserError("out-of-range", message, option="hours", value=self.hours, most=_MOST_HOURS)
         if self.batch_ramp and self.epochs:
             raise UserError(
+                "conflict",
                 f"batch_ramp must be 0 with epochs, which are of whole batches, got {self.batch_ramp}. "
-                f"Set steps or hours, and epochs to 0."
+                f"Set steps or hours, and epochs to 0.",
+                option="batch_ramp",
+                value=self.batch_ramp,
+                epochs=self.epochs,
             )
         if self.batch_ramp and self.accumulate == 1:
             raise UserError(
-                f"batch_ramp needs micro-batches to grow by, got {self.batch_ramp} with accumulate=1. Set accumulate."
+                "conflict",
+                f"batch_ramp needs micro-batches to grow by, got {self.batch_ramp} with accumulate=1. Set accumulate.",
+                option="batch_ramp",
+                value=self.batch_ramp,
+                accumulate=self.accumulate,
             )
 
     def _check_optimizer(self) -> None:
@@ -129,13 +144,16 @@ class Recipe:
         object.__setattr__(self, "optimizer", canonical(self.optimizer))  # or equal trainings would be told apart
         choice = read_choice(self.optimizer)
         if isinstance(choice, SGD) and self.beta_cycle:
-            raise UserError(
-                f"beta_cycle must be none for sgd, which has no betas, got {self.beta_cycle}. Leave it out."
-            )
+            message = f"beta_cycle must be none for sgd, which has no betas, got {self.beta_cycle}. Leave it out."
+            raise UserError("conflict", message, option="beta_cycle", value=self.beta_cycle, optimizer=self.optimizer)
         if isinstance(choice, GaLore | Muon) and self.sharing == "fsdp":
             raise UserError(
+                "conflict",
                 f"optimizer {self.optimizer} must have whole matrices, got sharing=fsdp. Set sharing=ddp, or "
-                f"another optimizer."
+                f"another optimizer.",
+                option="optimizer",
+                value=self.optimizer,
+                sharing=self.sharing,
             )
 
     def _check_parametrization(self) -> None:
@@ -143,7 +161,11 @@ class Recipe:
         mup = read_parametrization(self.parametrization)
         if mup is not None and not isinstance(read_choice(self.optimizer), AdamW | Adam):
             raise UserError(
-                f"parametrization={self.parametrization} is for adamw and adam, got optimizer={self.optimizer}."
+                "conflict",
+                f"parametrization={self.parametrization} is for adamw and adam, got optimizer={self.optimizer}.",
+                option="parametrization",
+                value=self.parametrization,
+                optimizer=self.optimizer,
             )
         object.__setattr__(self, "parametrization", STANDARD if mup is None else f"mup(base={mup.base})")
 
@@ -162,9 +184,11 @@ class Recipe:
             UserError: A batch cannot be dealt out evenly, or grows: by how much would hang on the number of devices.
         """
         if self.batch_ramp and devices > 1:
-            raise UserError(f"batch_ramp must be 0 on several devices, got {self.batch_ramp} on {devices}. Take one.")
+            message = f"batch_ramp must be 0 on several devices, got {self.batch_ramp} on {devices}. Take one."
+            raise UserError("conflict", message, option="batch_ramp", value=self.batch_ramp, devices=devices)
         if self.batch % devices:
-            raise UserError(f"{devices} devices cannot share a batch of {self.batch} evenly. Take a divisor of it.")
+            message = f"{devices} devices cannot share a batch of {self.batch} evenly. Take a divisor of it."
+            raise UserError("mismatch", message, option="batch", value=self.batch, devices=devices)
         own = self.batch // devices
         least = -(-self.accumulate // devices)
         return replace(self, accumulate=next(parts for parts in range(least, own + 1) if own % parts == 0))

@@ -10,9 +10,9 @@ import types
 from collections.abc import Hashable, Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from functools import lru_cache
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from search_spaces.errors import UserError, unknown
+from search_spaces.errors import Kind, UserError, unknown
 from search_spaces.spec import MOST_INTEGER
 
 Recipe = TypeVar("Recipe")
@@ -44,6 +44,14 @@ class Between:
         return f"{least} {self.low:g}" + ("" if self.high == math.inf else f" and {most} {self.high:g}")
 
 
+class _Problem(NamedTuple):
+    """What a value must be, where it is not, and the kind of the mistake."""
+
+    rule: str
+    kind: Kind = "wrong-type"
+    fields: Mapping[str, Any] = {}
+
+
 AtLeastOne = Annotated[int, Between(1)]
 Whole = Annotated[int, Between(0)]
 ShareOfOne = Annotated[float, Between(0, 1)]
@@ -60,7 +68,8 @@ def changed(recipe: Recipe, settings: Mapping[str, object], owner: str = "the re
             whose recipe it is.
     """
     if not is_dataclass(recipe) or isinstance(recipe, type):
-        raise UserError(f"the settings of {owner} cannot be changed: its recipe is no dataclass, but {recipe!r}.")
+        message = f"the settings of {owner} cannot be changed: its recipe is no dataclass, but {recipe!r}."
+        raise UserError("bad-plugin", message, option="recipe", value=repr(recipe), owner=owner)
     hints = _hints_of(recipe)
     values = {}
     for name, value in settings.items():
@@ -69,14 +78,15 @@ def changed(recipe: Recipe, settings: Mapping[str, object], owner: str = "the re
         values[name] = _read(value, hints[name])
         problem = _problem(values[name], hints[name])
         if problem:
-            raise UserError(f"{name} must be {problem}, got {value!r}.")
+            raise _refusal(name, problem, value)
     try:
         return replace(recipe, **values)
     except UserError:
         raise
     except (TypeError, ValueError) as error:  # somebody's recipe says so, who does not know of UserError
         reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
-        raise UserError(f"{owner} cannot have {_listed(settings)}: {reason}.") from error
+        message = f"{owner} cannot have {_listed(settings)}: {reason}."
+        raise UserError("conflict", message, owner=owner, settings=tuple(settings)) from error
 
 
 def _listed(settings: Mapping[str, object]) -> str:
@@ -89,7 +99,12 @@ def check(recipe: Any) -> None:
         value = getattr(recipe, name)
         problem = _problem(value, hint)
         if problem:
-            raise UserError(f"{name} must be {problem}, got {value!r}.")
+            raise _refusal(name, problem, value)
+
+
+def _refusal(name: str, problem: _Problem, value: object) -> UserError:
+    message = f"{name} must be {problem.rule}, got {value!r}."
+    return UserError(problem.kind, message, option=name, value=_plain(value), **problem.fields)
 
 
 NOTE: Mapping[str, bool] = {"note": True}
@@ -185,46 +200,58 @@ def _same(one: object, other: object) -> bool:
     return one == other and isinstance(one, bool) == isinstance(other, bool)
 
 
-def _problem(value: Any, hint: Any) -> str:
-    """What a value must be, where it is not; else ""."""
+def _problem(value: Any, hint: Any) -> _Problem | None:
+    """What a value must be, where it is not."""
     kind, ranges = _kind(hint)
     problem = _problem_of_kind(value, kind)
     if problem or isinstance(value, bool) or not isinstance(value, int | float):
         return problem
-    return next((str(each) for each in ranges if not each.allows(value)), "")
+    return next((_Problem(str(each), "out-of-range") for each in ranges if not each.allows(value)), None)
 
 
-def _problem_of_kind(value: Any, kind: Any) -> str:
+def _problem_of_kind(value: Any, kind: Any) -> _Problem | None:
     origin = get_origin(kind)
     if kind is Any:
-        return ""
+        return None
     if origin in (Union, types.UnionType):
-        problems = [_problem(value, each) for each in get_args(kind)]
-        return " or ".join(problems) if all(problems) else ""
+        return _problem_of_union(value, get_args(kind))
     if origin is Literal:
         allowed = get_args(kind)
-        return "" if any(_same(value, each) for each in allowed) else f"one of {', '.join(map(str, allowed))}"
+        rule = f"one of {', '.join(map(str, allowed))}"
+        known = any(_same(value, each) for each in allowed)
+        return None if known else _Problem(rule, "unknown-name", {"choices": allowed})
     if origin in (tuple, list):
         kinds = _members(kind, len(value)) if isinstance(value, origin) else get_args(kind)
         if not isinstance(value, origin) or len(kinds) != len(value):
-            return f"{'' if origin is list or ... in kinds else f'{len(kinds)} '}values like 0.9:0.95"
-        return next(filter(None, map(_problem, value, kinds)), "")
+            return _Problem(f"{'' if origin is list or ... in kinds else f'{len(kinds)} '}values like 0.9:0.95")
+        return next(filter(None, map(_problem, value, kinds)), None)
     if kind in (int, float):
         return _problem_of_number(value, kind)
     if kind in (None, type(None)):
-        return "" if value is None else "none"
+        return None if value is None else _Problem("none")
     bare = origin or kind
     if isinstance(bare, type) and (not isinstance(value, bare) or (origin and isinstance(value, str))):
-        return {bool: "true or false", str: "a text"}.get(bare, f"a {bare.__name__}, made in Python")
-    return ""
+        return _Problem({bool: "true or false", str: "a text"}.get(bare, f"a {bare.__name__}, made in Python"))
+    return None
 
 
-def _problem_of_number(value: object, kind: type) -> str:
+def _problem_of_union(value: Any, kinds: tuple[Any, ...]) -> _Problem | None:
+    """What none of the types allows; where one of them does but for its range, that is the kind."""
+    problems = [_problem(value, each) for each in kinds]
+    found = [problem for problem in problems if problem is not None]
+    if len(found) < len(problems):
+        return None
+    nearest = next((problem for problem in found if problem.kind != "wrong-type"), found[0])
+    return nearest._replace(rule=" or ".join(problem.rule for problem in found))
+
+
+def _problem_of_number(value: object, kind: type) -> _Problem | None:
     if isinstance(value, bool) or not isinstance(value, int if kind is int else int | float):
-        return "a whole number" if kind is int else "a finite number"
+        return _Problem("a whole number" if kind is int else "a finite number")
     if isinstance(value, int):
-        return "" if -MOST_INTEGER - 1 <= value <= MOST_INTEGER else "a number of at most 64 bits"
-    return "" if math.isfinite(value) else "a finite number"
+        fits = -MOST_INTEGER - 1 <= value <= MOST_INTEGER
+        return None if fits else _Problem("a number of at most 64 bits", "out-of-range")
+    return None if math.isfinite(value) else _Problem("a finite number", "out-of-range")
 
 
 def _kind(hint: Any) -> tuple[Any, list[Between]]:

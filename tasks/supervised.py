@@ -136,8 +136,11 @@ def _recompute_mixing(network: nn.Module, task: str) -> None:
     stacks = [module for module in network.modules() if isinstance(module, Stack)]
     if not stacks:
         raise UserError(
+            "unsupported",
             f"recompute_mixing is for layers that `build_stack` made a stack of, and this network of {task!r} has "
-            f"none. Leave it out."
+            f"none. Leave it out.",
+            option="recompute_mixing",
+            task=task,
         )
     for stack in stacks:
         stack.recompute_mixing = True

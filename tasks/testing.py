@@ -1,6 +1,6 @@
 """The contract of a task, as checks that anybody can run on their own: `check_task(MyTask())`.
 
-Each check says what it tries; one that fails raises an AssertionError which says what was expected.
+Each check says what it tries; one that fails raises a ContractError, an AssertionError with the name of the rule.
 """
 
 import hashlib
@@ -19,6 +19,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from results.columns import refusal_of
 from search_spaces.architecture import Architecture
+from search_spaces.errors import ContractError
 from tasks.base import Fitted, Task
 from tasks.batches import Batch, call, tensors
 from tasks.run import CONTINUE, STOP, Decision, Run
@@ -41,32 +42,36 @@ def check_task(task: Task, architecture: Architecture | None = None) -> None:
         try:
             check(task, chosen)
         except SystemExit as end:
-            raise AssertionError(f"a task must not end the program, and this one did with {end.code!r}") from end
+            message = f"a task must not end the program, and this one did with {end.code!r}"
+            raise ContractError("ends-the-program", message) from end
         print("ok", flush=True)
 
 
 def check_it_says_what_it_is(task: Task, architecture: Architecture) -> None:
     """Name, version, metrics and presets are there, metrics hide no other column, and presets show as one line."""
-    assert task.name, "name must not be empty"
-    assert isinstance(task.version, int), f"version must be an integer, got {task.version!r}"
-    assert task.version >= 1, f"version must be at least 1, got {task.version}"
-    assert task.metrics, "metrics must name at least one"
+    _must(task.name, "name", "name must not be empty")
+    _must(isinstance(task.version, int), "version-type", f"version must be an integer, got {task.version!r}")
+    _must(task.version >= 1, "version", f"version must be at least 1, got {task.version}")
+    _must(task.metrics, "metrics", "metrics must name at least one")
     problem = refusal_of([metric.name for metric in task.metrics])
-    assert problem is None, problem
-    assert {metric.direction for metric in task.metrics} <= {"max", "min"}, "a metric's direction is max or min"
-    assert {"smoke", "proxy"} <= set(task.presets), f"presets must have smoke and proxy, got {sorted(task.presets)}"
-    assert set(task.bases) <= set(task.presets), f"bases must be of presets, got {sorted(task.bases)}"
+    _must(problem is None, "metric-names", problem or "")
+    directions = {metric.direction for metric in task.metrics}
+    _must(directions <= {"max", "min"}, "direction", "a metric's direction is max or min")
+    presets = set(task.presets)
+    _must({"smoke", "proxy"} <= presets, "presets", f"presets must have smoke and proxy, got {sorted(presets)}")
+    _must(set(task.bases) <= presets, "bases", f"bases must be of presets, got {sorted(task.bases)}")
 
 
 def check_its_recipes_are_settings(task: Task, architecture: Architecture) -> None:
     """Presets are frozen dataclasses that show as one line, and that JSON can hold and give back."""
     for name, preset in task.presets.items():
-        assert is_dataclass(preset), f"preset {name!r} must be a dataclass, got {preset!r}"
-        assert type(preset).__hash__ is not None, f"preset {name!r} must be a frozen dataclass"
-        assert "\n" not in str(preset), f"preset {name!r} must show as one line"
+        _must(is_dataclass(preset), "preset-dataclass", f"preset {name!r} must be a dataclass, got {preset!r}")
+        _must(type(preset).__hash__ is not None, "preset-frozen", f"preset {name!r} must be a frozen dataclass")
+        _must("\n" not in str(preset), "preset-one-line", f"preset {name!r} must show as one line")
         values: dict[str, Any] = json.loads(json.dumps(values_of(preset), allow_nan=False))
         again: Any = changed(preset, values, f"preset {name!r}")
-        assert again == preset, f"preset {name!r} must be what its settings make, got {again!r} and {preset!r}"
+        message = f"preset {name!r} must be what its settings make, got {again!r} and {preset!r}"
+        _must(again == preset, "preset-settings", message)
 
 
 def check_its_data_has_a_fingerprint(task: Task, architecture: Architecture) -> None:
@@ -75,10 +80,10 @@ def check_its_data_has_a_fingerprint(task: Task, architecture: Architecture) -> 
     first = task.fingerprint(recipe)
     before = torch.get_rng_state()
     again = task.fingerprint(recipe)
-    assert first, "the data must have a fingerprint"
-    assert isinstance(first, str), f"a fingerprint is text, got {first!r}"
-    assert first == again, f"the fingerprint must stay the same, got {first!r} and {again!r}"
-    assert torch.equal(torch.get_rng_state(), before), "to ask for the fingerprint must draw nothing"
+    _must(first, "fingerprint", "the data must have a fingerprint")
+    _must(isinstance(first, str), "fingerprint-type", f"a fingerprint is text, got {first!r}")
+    _must(first == again, "fingerprint-constant", f"the fingerprint must stay the same, got {first!r} and {again!r}")
+    _must(_torch_is_at(before), "fingerprint-draws", "to ask for the fingerprint must draw nothing")
 
 
 def check_what_is_measured_was_not_trained_on(task: Task, architecture: Architecture) -> None:
@@ -91,7 +96,8 @@ def check_what_is_measured_was_not_trained_on(task: Task, architecture: Architec
     for name, part in (("validation", splits.validation), ("test", splits.test)):
         own = _digests(part)
         twice = sum(digest in learnt for digest in own)
-        assert twice <= MOST_TWICE * len(own), f"{twice} of {len(own)} examples of {name} are in train as well"
+        few = twice <= MOST_TWICE * len(own)
+        _must(few, f"{name}-held-out", f"{twice} of {len(own)} examples of {name} are in train as well")
 
 
 def check_it_builds_without_memory(task: Task, architecture: Architecture) -> None:
@@ -100,7 +106,8 @@ def check_it_builds_without_memory(task: Task, architecture: Architecture) -> No
         with torch.device("meta"):
             network, inputs = task.build(base), task.example()
         parts = [*network.parameters(), *network.buffers(), *tensors(inputs)]
-        assert all(tensor.is_meta for tensor in parts), "build and example must use the default device"
+        on_meta = all(tensor.is_meta for tensor in parts)
+        _must(on_meta, "default-device", "build and example must use the default device")
         with torch.no_grad():
             call(network.eval(), inputs)
 
@@ -111,7 +118,8 @@ def check_the_closed_form_counts_every_parameter(task: Task, architecture: Archi
         count = task.closed_form(base)
         with torch.device("meta"):
             params = sum(parameter.numel() for parameter in task.build(base).parameters())
-        assert count is None or count.params == params, f"{base}: closed form {count}, network {params} parameters"
+        agree = count is None or count.params == params
+        _must(agree, "closed-form", f"{base}: closed form {count}, network {params} parameters")
 
 
 def check_training_is_a_pure_function(task: Task, architecture: Architecture) -> None:
@@ -124,17 +132,20 @@ def check_training_is_a_pure_function(task: Task, architecture: Architecture) ->
     try:
         before = random.getstate(), torch.get_rng_state()
         second, again = _fit(task, architecture)
-        assert torch.get_num_threads() == threads + 1, "training must give back the number of threads"
+        _must(torch.get_num_threads() == threads + 1, "threads", "training must give back the number of threads")
     finally:
         torch.set_num_threads(threads)
-    assert first == second, f"two trainings with one seed must give the same, got {first} and {second}"
-    assert curve == again, "two trainings with one seed must report the same"
-    assert random.getstate() == before[0], "training must leave the generator of random as it was"
-    assert torch.equal(torch.get_rng_state(), before[1]), "training must leave the generator of torch as it was"
+    _must(first == second, "pure", f"two trainings with one seed must give the same, got {first} and {second}")
+    _must(curve == again, "pure-reports", "two trainings with one seed must report the same")
+    message = "training must leave the generator of random as it was"
+    _must(random.getstate() == before[0], "generator-of-random", message)
+    _must(_torch_is_at(before[1]), "generator-of-torch", "training must leave the generator of torch as it was")
     _check_fitted(task, task.presets["smoke"], first, curve)
     others = _other_runs(task, architecture)
-    assert any(_fit(task, **run) != (first, curve) for run in others), (
-        "numbers must depend on seed, architecture or recipe: another of each gave the very same metrics and curve"
+    _must(
+        any(_fit(task, **run) != (first, curve) for run in others),
+        "depends-on-run",
+        "numbers must depend on seed, architecture or recipe: another of each gave the very same metrics and curve",
     )
 
 
@@ -148,19 +159,27 @@ def check_it_stops_and_goes_on(task: Task, architecture: Architecture) -> None:
     with TemporaryDirectory() as name:
         folder = Path(name)
         stopped, seen = _fit(task, architecture, folder=folder, stop=True)
-        assert seen == curve[:1], f"a training that is told STOP must report no further, got {seen} of {curve}"
-        assert (stopped.steps, stopped.metrics) == seen[0], f"it must give what it reported, got {stopped}"
-        assert not stopped.test, f"a training that is not at its end must not be tested, got {stopped.test}"
-        assert any(folder.iterdir()), "a training that is told STOP must keep in run.folder what it goes on from"
+        message = f"a training that is told STOP must report no further, got {seen} of {curve}"
+        _must(seen == curve[:1], "stop-reports", message)
+        given = (stopped.steps, stopped.metrics)
+        _must(given == seen[0], "stop-gives", f"it must give what it reported, got {stopped}")
+        message = f"a training that is not at its end must not be tested, got {stopped.test}"
+        _must(not stopped.test, "stop-test", message)
+        message = "a training that is told STOP must keep in run.folder what it goes on from"
+        _must(any(folder.iterdir()), "stop-checkpoint", message)
         with _counted_steps() as steps_left:
             resumed, again = _fit(task, architecture, folder=folder)
         left = [path.name for path in folder.iterdir()]
-    assert again == curve, f"a training that goes on must report what it had reported first, got {again} of {curve}"
-    assert resumed == whole, f"a training that goes on must end as one that did not stop, got {resumed} and {whole}"
-    assert not left, f"a finished training must leave no files behind, got {left}"
+    message = f"a training that goes on must report what it had reported first, got {again} of {curve}"
+    _must(again == curve, "resume-reports", message)
+    message = f"a training that goes on must end as one that did not stop, got {resumed} and {whole}"
+    _must(resumed == whole, "resume-numbers", message)
+    _must(not left, "files-left", f"a finished training must leave no files behind, got {left}")
     # Steps in another process, or of an optimiser that is not torch's, are not seen.
-    assert not all_steps or len(steps_left) < len(all_steps), (
-        f"a training that goes on must not begin at its start, got {len(steps_left)} of {len(all_steps)} steps again"
+    _must(
+        not all_steps or len(steps_left) < len(all_steps),
+        "resume-steps",
+        f"a training that goes on must not begin at its start, got {len(steps_left)} of {len(all_steps)} steps again",
     )
 
 
@@ -180,7 +199,7 @@ def check_what_report_raises_ends_the_training(task: Task, architecture: Archite
         task.fit(Run(architecture=architecture, recipe=task.presets["smoke"], seed=0, report=report))
     except Enough:
         return
-    assert not reported, "what report raises must end the training and pass through it"
+    _must(not reported, "report-raises", "what report raises must end the training and pass through it")
 
 
 CONTRACT: tuple[Callable[[Task, Architecture], None], ...] = (
@@ -195,6 +214,17 @@ CONTRACT: tuple[Callable[[Task, Architecture], None], ...] = (
     check_what_report_raises_ends_the_training,
 )
 """Every check, each of a task and of an architecture to train."""
+
+
+def _must(holds: object, check: str, message: str) -> None:
+    """Like `assert`, with the rule's name, and also where Python is run without assertions."""
+    if not holds:
+        raise ContractError(check, message)
+
+
+def _torch_is_at(state: torch.Tensor) -> bool:
+    """Whether torch's generator of the CPU has drawn nothing since."""
+    return torch.equal(torch.get_rng_state(), state)
 
 
 def _fit(
@@ -218,7 +248,7 @@ def _fit(
         run = Run(architecture=architecture, recipe=chosen, seed=seed, folder=folder or Path(own), report=report)
         fitted = task.fit(run)
         left = [path.name for path in Path(own).iterdir()]
-    assert not left, f"a finished training must leave no files behind, got {left}"
+    _must(not left, "files-left", f"a finished training must leave no files behind, got {left}")
     return fitted, curve
 
 
@@ -260,13 +290,18 @@ def _seed_all(seed: int) -> None:
 def _check_fitted(task: Task, recipe: Any, fitted: Fitted, curve: list[Reported]) -> None:
     names = {metric.name for metric in task.metrics_for(recipe)}
     errors = {f"{name}_se" for name in names}
-    assert fitted.steps >= 1, f"steps must be counted, got {fitted.steps}"
+    _must(fitted.steps >= 1, "steps", f"steps must be counted, got {fitted.steps}")
     for part, values in (("metrics", fitted.metrics), ("test", fitted.test)):
-        assert part == "test" or names <= set(values), f"{part} must have {sorted(names)}, got {sorted(values)}"
+        whole = part == "test" or names <= set(values)
+        _must(whole, f"{part}-missing", f"{part} must have {sorted(names)}, got {sorted(values)}")
         rest = sorted(set(values) - names - errors)
-        assert not rest, f"{part} must have nothing but metrics and their _se, got {rest}: that belongs in measures"
-        assert all(np.isfinite(value) for value in values.values()), f"{part} must be finite, got {values}"
+        message = f"{part} must have nothing but metrics and their _se, got {rest}: that belongs in measures"
+        _must(not rest, f"{part}-others", message)
+        finite = all(np.isfinite(value) for value in values.values())
+        _must(finite, f"{part}-finite", f"{part} must be finite, got {values}")
     for step, metrics in curve:
-        assert 1 <= step <= fitted.steps, f"steps are reported from 1 to {fitted.steps}, got {step}"
-        assert names <= set(metrics), f"a report must have {sorted(names)}, got {sorted(metrics)}"
-    assert [step for step, _ in curve] == sorted({step for step, _ in curve}), "steps must be reported in order"
+        within = 1 <= step <= fitted.steps
+        _must(within, "report-steps", f"steps are reported from 1 to {fitted.steps}, got {step}")
+        _must(names <= set(metrics), "report-metrics", f"a report must have {sorted(names)}, got {sorted(metrics)}")
+    steps = [step for step, _ in curve]
+    _must(steps == sorted({*steps}), "report-order", "steps must be reported in order")

@@ -11,6 +11,9 @@ def refuse_unwired(network: nn.Module, architecture: Architecture) -> None:
     """Raise UserError where a topology is asked for that the network does not have: its numbers would be another's."""
     if architecture.topology != "resnet" and not any(isinstance(part, Topology) for part in network.modules()):
         raise UserError(
+            "unsupported",
             f"topology must be resnet where a network wires its blocks by itself, got {architecture.topology}. Wire "
-            "them by search_spaces.layers.stack.build_stack, or search --space depth-heads."
+            "them by search_spaces.layers.stack.build_stack, or search --space depth-heads.",
+            option="topology",
+            value=str(architecture.topology),
         )

@@ -40,7 +40,8 @@ def by_how_much(rows: Sequence[Row], better: Better) -> list[float]:
     sign = {row.directions[better.metric] for row in rows if better.metric in row.directions} == {"max"}
     both = sorted(first.keys() & second.keys())
     if not both:
-        raise UserError(f"a claim needs rows of {dict(better.first)} and {dict(better.second)}, and there are none.")
+        message = f"a claim needs rows of {dict(better.first)} and {dict(better.second)}, and there are none."
+        raise UserError("missing-rows", message, claim=better.claim.name)
     return [(second[seed] - first[seed]) * (1 if sign else -1) for seed in both]
 
 

@@ -17,8 +17,9 @@ def records(what: str, paper: str | None) -> list[dict[str, Any]]:
     every = [asdict(cost) | {"matches": _matches(cost)} for cost in COSTS[what]()]
     found = [record for record in every if paper in (None, record["paper"])]
     if not found:
-        papers = ", ".join(dict.fromkeys(record["paper"] for record in every))
-        raise UserError(f"`nas reproduce {what}` has nothing of --paper {paper}. Choose from: {papers}.")
+        papers = tuple(dict.fromkeys(record["paper"] for record in every))
+        message = f"`nas reproduce {what}` has nothing of --paper {paper}. Choose from: {', '.join(papers)}."
+        raise UserError("unsupported", message, option="--paper", value=paper, choices=papers, what=what)
     return found
 
 

@@ -32,7 +32,8 @@ def copied(*, storage: str = DEFAULT_STORE) -> "InMemoryStorage":
     store, copy = Store(storage), optuna.storages.InMemoryStorage()
     searches = store.searches()
     if not searches:
-        raise UserError(f"there is no search in {store.place}. Make one with `nas search`, or give --storage.")
+        message = f"there is no search in {store.place}. Make one with `nas search`, or give --storage."
+        raise UserError("missing-rows", message, option="--storage", storage=store.place)
     with clear_storage_errors(storage), held_storage(storage) as opened:
         for name, config in searches.items():
             study, rows = optuna.load_study(study_name=name, storage=opened), store.numbered(name)
@@ -62,13 +63,16 @@ def serve(copy: "InMemoryStorage", port: int = 8080) -> None:
     from search_spaces.errors import UserError
 
     if not 1 <= port <= _MOST_PORT:
-        raise UserError(f"--port must be from 1 to {_MOST_PORT}, got {port}.")
+        message = f"--port must be from 1 to {_MOST_PORT}, got {port}."
+        raise UserError("out-of-range", message, option="--port", value=port, least=1, most=_MOST_PORT)
     try:
         from optuna_dashboard import run_server
     except ImportError as error:
         needed = 'pip install ".[dashboard]"'
-        raise UserError(f"the dashboard is a package of its own ({error.name}): {needed}") from error
+        message = f"the dashboard is a package of its own ({error.name}): {needed}"
+        raise UserError("needs-extra", message, extra="dashboard", package=error.name) from error
     try:
         run_server(copy, host="localhost", port=port)  # says where it listens
     except OSError as error:
-        raise UserError(f"port {port} cannot be used: {error.strerror}. Give another --port.") from error
+        message = f"port {port} cannot be used: {error.strerror}. Give another --port."
+        raise UserError("in-use", message, option="--port", value=port) from error

@@ -16,7 +16,8 @@ def records(paper: str | None, plot: Path | None) -> list[dict[str, Any]]:
         UserError: A paper without such a figure, or a picture that cannot be written.
     """
     if paper not in (None, *PAPERS):
-        raise UserError(f"`nas reproduce figures` has nothing of --paper {paper}. Choose from: {', '.join(PAPERS)}.")
+        message = f"`nas reproduce figures` has nothing of --paper {paper}. Choose from: {', '.join(PAPERS)}."
+        raise UserError("unsupported", message, option="--paper", value=paper, choices=PAPERS, what="figures")
     from nas.commands.claims import one_thread
     from nas.figures import low_rank, shortcut_layouts
     from nas.figures.drawing import drawn

@@ -28,7 +28,8 @@ def everything(
 
     if of is not None and kind not in (Kind.PRESETS, Kind.TOPOLOGIES):
         asked = f"`nas list presets {of}` or `nas list topologies {of}`"
-        raise UserError(f"NAME is of presets a task and of topologies a topology, got {of!r} alone. Ask {asked}.")
+        message = f"NAME is of presets a task and of topologies a topology, got {of!r} alone. Ask {asked}."
+        raise UserError("conflict", message, option="NAME", value=of, choices=("presets", "topologies"))
     listed: dict[Kind, Callable[[], Lines]] = {
         Kind.TASKS: _tasks,
         Kind.PRESETS: lambda: _sheet(of) if of else _presets(),

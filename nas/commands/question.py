@@ -38,12 +38,15 @@ class Question:
         from search_spaces.errors import UserError
 
         if self.knee and self.pareto is None:
-            raise UserError("--knee is of a front. Give --pareto accuracy,flops.")
+            message = "--knee is of a front. Give --pareto accuracy,flops."
+            raise UserError("missing-value", message, option="--pareto", needs="--knee")
         if len({*self.by}) < len(self.by):
-            raise UserError(f"--by names a column twice: {', '.join(self.by)}.")
+            message = f"--by names a column twice: {', '.join(self.by)}."
+            raise UserError("duplicate", message, option="--by", value=",".join(self.by))
         given = [name for name in ("pareto", "best", "by", "sql") if getattr(self, name) not in (None, [])]
         if len(given) > 1 and given != ["best", "by"]:
-            raise UserError(f"--{given[0]} and --{given[1]} are two questions. Ask one after the other.")
+            message = f"--{given[0]} and --{given[1]} are two questions. Ask one after the other."
+            raise UserError("conflict", message, option=f"--{given[0]}", excludes=f"--{given[1]}")
 
     @property
     def is_of_rows(self) -> bool:
@@ -119,8 +122,9 @@ def _front(study: "Study", every: "pa.Table", pareto: str, *, knee: bool) -> "pa
 
     objectives = study.directions_of(names_in(pareto))
     if not objectives:
-        raise UserError(f"--pareto needs at least one column, got {pareto!r}.")
+        message = f"--pareto needs at least one column, got {pareto!r}."
+        raise UserError("missing-value", message, option="--pareto", value=pareto)
     if study.rows() and not any(row.status == "complete" for row in study.rows()):
-        raise UserError(study.nothing_complete())
+        raise UserError("missing-rows", study.nothing_complete(), study=study.name, needs="complete")
     found = fronts.front(every, objectives)
     return fronts.knee(found, objectives) if knee else found

@@ -53,13 +53,16 @@ def compared(
         published.lines_of(paper)  # which tells an unknown one
         papers = [paper]
     if plot is not None and what is not Printed.FIGURES:
-        raise UserError(f"only figures are drawn, got --plot {plot} for {what}. Leave it out.")
+        message = f"only figures are drawn, got --plot {plot} for {what}. Leave it out."
+        raise UserError("conflict", message, option="--plot", path=str(plot), what=what.value)
     if what is Printed.CLAIMS:
         if preset is None and study is not None:
-            raise UserError(f"--study is of what is trained, got {study!r}. Say by which --preset, or leave it out.")
+            message = f"--study is of what is trained, got {study!r}. Say by which --preset, or leave it out."
+            raise UserError("missing-value", message, option="--preset", needs="--study", value=study)
         return Comparison(what, papers, claims.records(paper, preset, storage, study, workers))
     if preset is not None:
-        raise UserError(f"only claims are trained, got --preset {preset} for {what}. Leave it out.")
+        message = f"only claims are trained, got --preset {preset} for {what}. Leave it out."
+        raise UserError("conflict", message, option="--preset", value=preset, what=what.value)
     if what is Printed.FIGURES:
         return Comparison(what, papers, figures.records(paper, plot))
     if what is not Printed.PARAMS:

@@ -95,7 +95,8 @@ def _check_columns(columns: str | None, format: Format) -> None:
     from search_spaces.errors import UserError
 
     if columns is not None and format is Format.JSONL:
-        raise UserError("--format jsonl is of whole rows and takes no --columns. Take csv, json or parquet.")
+        message = "--format jsonl is of whole rows and takes no --columns. Take csv, json or parquet."
+        raise UserError("conflict", message, option="--columns", value=columns, excludes="--format")
 
 
 def _nothing(question: Question, every: int, of: int) -> str:
@@ -220,7 +221,8 @@ def _rows_of(study: "Study", found: "pa.Table") -> "list[Row]":
     rows = {row.identity(): row for row in study.rows()}
     wanted = [*map(str, found["identity"].to_pylist() if "identity" in found.column_names else [""])]
     if not rows.keys() >= {*wanted}:
-        raise UserError("--format jsonl is of whole rows, and not every line here is one. Give csv, json or parquet.")
+        message = "--format jsonl is of whole rows, and not every line here is one. Give csv, json or parquet."
+        raise UserError("unsupported", message, option="--format", value="jsonl")
     return [rows[identity] for identity in wanted]
 
 

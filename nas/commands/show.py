@@ -36,14 +36,17 @@ def check(
     report.for_a_terminal(format, output)
     # what an axis is worth is no row, though rows are asked
     if format is Format.JSONL and ("axis" in others or not ({"study", "source", "storage"} & set(others) and seeds)):
-        raise UserError("JSON Lines are of rows, and there are none. Give --format csv, json or parquet.")
+        message = "JSON Lines are of rows, and there are none. Give --format csv, json or parquet."
+        raise UserError("unsupported", message, option="--format", value=format.value)
     for file in (plot, page, output, curves):
         if file is not None and not file.parent.is_dir():
-            raise UserError(f"{file} cannot be written: there is no folder {file.parent}. Make it, or give another.")
+            message = f"{file} cannot be written: there is no folder {file.parent}. Make it, or give another."
+            raise UserError("unwritable", message, path=str(file), folder=str(file.parent))
         if file is not None:
             check_writable(file)
     if curves is not None and not seeds:
-        raise UserError("--curves needs trained networks. Give --seeds.")
+        message = "--curves needs trained networks. Give --seeds."
+        raise UserError("missing-value", message, option="--seeds", needs="--curves", value=seeds)
 
 
 def front(study: "Study", plot: Path | None = None) -> None:
@@ -55,7 +58,7 @@ def front(study: "Study", plot: Path | None = None) -> None:
     report.say_bad(study.bad)
     objectives, found = study.objectives, study.standings()
     if not found:
-        raise UserError(study.nothing_complete())
+        raise UserError("missing-rows", study.nothing_complete(), study=study.name, needs="complete")
     report.check_alike(found, "front")
     console, shown = report.screen(), report.front_records(found)
     report.print_records(console, shown, [*study.telling_columns(), *report.STANDING], study.title(objectives, found))
@@ -116,7 +119,7 @@ def row(evaluated: "Row", format: Format = Format.TABLE, output: Path | None = N
     else:
         _write_kept([evaluated], format, output)
     if evaluated.status == "failed":
-        raise UserError(f"the evaluation failed: {evaluated.error}")
+        raise UserError("failed", f"the evaluation failed: {evaluated.error}", failed=1, of=1)
 
 
 def retrofitted(
@@ -157,7 +160,8 @@ def comparison(
         report.print_comparison(report.screen(), compared.title, compared.records, compared.baselines or {}, format)
     lost = [row for row in compared.trained if row.status == "failed"]
     if lost:
-        raise UserError(f"{len(lost)} of {len(compared.trained)} evaluations failed, the first with: {lost[0].error}")
+        message = f"{len(lost)} of {len(compared.trained)} evaluations failed, the first with: {lost[0].error}"
+        raise UserError("failed", message, failed=len(lost), of=len(compared.trained))
 
 
 def audit(audited: "Audit", format: Format = Format.TABLE, output: Path | None = None) -> None:
@@ -209,7 +213,7 @@ def _write_kept(rows: "Sequence[Row]", format: Format, output: Path | None) -> N
         kept = (
             f"What was found is in the store: `nas results --study all {which}-o FILE` writes it, with its --storage."
         )
-        raise UserError(f"{error} {kept}{failed}") from error
+        raise UserError(error.kind, f"{error} {kept}{failed}", **error.fields) from error
 
 
 def _export(records: Sequence[Mapping[str, Any]], format: Format, output: Path | None = None) -> None:

@@ -45,14 +45,16 @@ def check_mup(
     of = fresh_task(task, data)
     recipe = recipe_of(of, preset, settings_of(of, preset, settings))
     if not isinstance(of, SupervisedTask) or not isinstance(recipe, Recipe):
-        raise UserError(f"muP is of tasks that are trained on examples by a Recipe, and {of.name!r} is none.")
+        message = f"muP is of tasks that are trained on examples by a Recipe, and {of.name!r} is none."
+        raise UserError("unsupported", message, task=of.name)
     if not seeds:
-        raise UserError("the check needs a seed, got --seeds 0.")
+        raise UserError("out-of-range", "the check needs a seed, got --seeds 0.", option="--seeds", value=0, least=1)
     architecture = architecture_of(of, preset, arch, topology)
     given = names_in(widths) if isinstance(widths, str) else widths
     wide = [*map(_width, given)] if given else [architecture.width * factor for factor in (1, 2, 4, 8)]
     if len(wide) < 2 or wide != sorted({*wide}):
-        raise UserError(f"--widths are two or more in increasing order, got {','.join(map(str, wide))}.")
+        message = f"--widths are two or more in increasing order, got {','.join(map(str, wide))}."
+        raise UserError("out-of-range", message, option="--widths", value=tuple(wide))
     with said_if_slow(f"training networks of width {wide[0]} to {wide[-1]} ..."):
         return checked(of, architecture, recipe, wide, seeds)
 
@@ -61,5 +63,6 @@ def _width(text: str | int) -> int:
     from search_spaces.errors import UserError
 
     if not str(text).strip().isdigit():
-        raise UserError(f"--widths are whole numbers like 64,128,256, got {text!r}.")
+        message = f"--widths are whole numbers like 64,128,256, got {text!r}."
+        raise UserError("bad-syntax", message, option="--widths", value=str(text))
     return int(text)

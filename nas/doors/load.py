@@ -28,7 +28,8 @@ def load(
 
     named = [source] if isinstance(source, str | Path) else list(source)
     if named and study is None and storage != DEFAULT_STORE:
-        raise UserError("--from and --storage are two sources. Leave one out, or give --study too.")
+        message = "--from and --storage are two sources. Leave one out, or give --study too."
+        raise UserError("conflict", message, option="--from", excludes="--storage")
     files = sources.union([sources.read(one) for one in named])
     if named and study is None:
         where = ",".join(map(str, named))

@@ -44,7 +44,8 @@ def tournament(
     _check(names, seeds)
     of = fresh_task(table, None)
     if not isinstance(of, Replay):
-        raise UserError(f"a tournament is of recorded trainings: replay:NAME or replay:FILE.jsonl, got {table!r}.")
+        message = f"a tournament is of recorded trainings: replay:NAME or replay:FILE.jsonl, got {table!r}."
+        raise UserError("unsupported", message, option="TABLE", value=table)
     metrics = dict(of.table.directions)
     ways = resolve([next(iter(metrics)), "flops"] if objectives is None else names_in(objectives), metrics)
     members = within(of.own_space(), of, parse_budget(listed(budget)))
@@ -65,9 +66,11 @@ def _check(samplers: Sequence[str], seeds: int) -> None:
 
     if not samplers or not seeds:
         got = f"--samplers {','.join(samplers)} --seeds {seeds}"
-        raise UserError(f"a tournament needs a sampler and a seed, got {got}.")
+        option = "--seeds" if samplers else "--samplers"
+        raise UserError("missing-value", f"a tournament needs a sampler and a seed, got {got}.", option=option)
     if twice := [name for name in samplers if samplers.count(name) > 1]:
-        raise UserError(f"sampler {twice[0]!r} is asked for twice. Leave one out.")
+        message = f"sampler {twice[0]!r} is asked for twice. Leave one out."
+        raise UserError("duplicate", message, option="--samplers", value=twice[0])
     for name in samplers:
         proposer(name)  # which raises where there is no such sampler
 

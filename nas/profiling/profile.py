@@ -86,7 +86,8 @@ def profile_what_fits(
                 size = size or batch_of(sized) or USUAL_BATCH
                 if size == 1 or (gives_step(task) and batch_of(sized) is None):
                     least = "one example" if size == 1 else "its batch, which cannot be set"
-                    raise UserError(f"there is no memory for a step of {least}. Take a smaller network.") from error
+                    message = f"there is no memory for a step of {least}. Take a smaller network."
+                    raise UserError("too-large", message, task=task.name, batch=1 if size == 1 else None) from error
                 size //= 2
                 sized = with_batch(sized, size, max(1, pass_of(sized) // 2))
                 torch.cuda.empty_cache()
@@ -102,7 +103,7 @@ def _profile(
 ) -> Profile:
     """Measure by a recipe that has its batch already; `batch` is for what has none."""
     if threads < 1:
-        raise UserError(f"threads must be at least 1, got {threads}.")
+        raise UserError("out-of-range", f"threads must be at least 1, got {threads}.", option="threads", value=threads)
     if trace_path is not None:
         _make(trace_path.parent)
     on_gpu = torch.cuda.is_available() and getattr(recipe, "accelerator", "auto") != "cpu"
@@ -117,7 +118,8 @@ def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(f"folder {folder} of traces cannot be made: {error.strerror}. Run nas elsewhere.") from error
+        message = f"folder {folder} of traces cannot be made: {error.strerror}. Run nas elsewhere."
+        raise UserError("unwritable", message, path=str(folder)) from error
 
 
 def _measured(task: Task, run: Run, batch: int | None, trace_path: Path | None) -> tuple[dict[str, Any], list[str]]:
@@ -148,7 +150,8 @@ def _step(task: Task, run: Run, batch: int | None, notes: list[str]) -> tuple[Ca
         task.prepare()  # data that is read for the first time would be in the peak
         task.inputs(run.recipe)
         if batch is not None and batch_of(run.recipe) is None:
-            raise UserError(f"a step of task {task.name!r} has no batch that could be set. Leave --batch out.")
+            message = f"a step of task {task.name!r} has no batch that could be set. Leave --batch out."
+            raise UserError("unsupported", message, option="--batch", value=batch, task=task.name)
         try:
             return *_with_peak(lambda: task.training_step(run), run.device), batch_of(run.recipe)
         except NotImplementedError:
@@ -184,7 +187,7 @@ def _traced(train: Callable[[], None], path: Path, device: torch.device, notes: 
         return {}
     try:
         return {"trace": str(path), **trace.summary(path)}
-    except ValueError as error:
+    except UserError as error:
         notes.append(str(error))
         return {"trace": str(path)}
 

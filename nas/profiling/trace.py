@@ -15,6 +15,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile, schedule
 
 from nas.profiling.kernels import on_tensor_cores
+from search_spaces.errors import UserError
 
 STEPS = 3
 """How many steps a trace holds, after one to warm up the profiler."""
@@ -53,7 +54,7 @@ def summary(path: Path) -> Mapping[str, float]:
     `occupancy` (share of threads that can be resident, weighted by time) and `tensor_core_share` (of kernel time).
 
     Raises:
-        ValueError: The trace cannot be parsed.
+        UserError: The trace cannot be parsed.
     """
     from torch_tb_profiler.profiler.event_parser import ProfileRole
 
@@ -61,7 +62,7 @@ def summary(path: Path) -> Mapping[str, float]:
     costs = data.avg_costs.costs
     total = costs[ProfileRole.Total]
     if not 0 < total < math.inf:
-        raise ValueError(f"{path} cannot be parsed as a trace: it holds no steps")
+        raise UserError("bad-file", f"{path} cannot be parsed as a trace: it holds no steps", path=str(path), steps=0)
     found = {f"time_{part}": costs[ProfileRole[role]] / total for part, role in SHARES.items()}
     return found | _of_gpu(data)
 
@@ -70,7 +71,7 @@ def operators(path: Path, most: int) -> list[dict[str, Any]]:
     """The operators that took longest by themselves, on device or host, over all steps: name, calls, milliseconds.
 
     Raises:
-        ValueError: The trace cannot be parsed.
+        UserError: The trace cannot be parsed.
     """
     listed = [
         {"operator": one.name, "calls": one.calls, "device_ms": one.self_device_duration / 1e3,
@@ -106,4 +107,5 @@ def _parse(path: Path) -> Any:
             warnings.simplefilter("ignore")  # pandas has moved on since
             return RunProfileData.parse("worker", "span", str(path), scratch)
     except Exception as error:  # the parser raises whatever it stumbles over
-        raise ValueError(f"{path} cannot be parsed as a trace: {type(error).__name__}: {error}") from error
+        message = f"{path} cannot be parsed as a trace: {type(error).__name__}: {error}"
+        raise UserError("bad-file", message, path=str(path), cause=type(error).__name__) from error

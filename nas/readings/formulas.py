@@ -23,7 +23,8 @@ def value_of(formula: str, names: Mapping[str, int]) -> int:
     try:
         return _value(ast.parse(formula, mode="eval").body, names)
     except (SyntaxError, TypeError):
-        raise UserError(f"a formula has integers, {', '.join(names)} and + - * //, got {formula!r}.") from None
+        message = f"a formula has integers, {', '.join(names)} and + - * //, got {formula!r}."
+        raise UserError("bad-syntax", message, option="formula", value=formula, choices=tuple(names)) from None
 
 
 def _value(node: ast.expr, names: Mapping[str, int]) -> int:

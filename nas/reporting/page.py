@@ -66,7 +66,8 @@ class Cell:
 def check_page(path: Path) -> None:
     """Raise UserError where a report cannot be of that kind."""
     if path.suffix.lower() not in (".html", ".htm"):
-        raise UserError(f"a report must end in .html, got {str(path)!r}.")
+        message = f"a report must end in .html, got {str(path)!r}."
+        raise UserError("unsupported", message, option="--output", path=str(path), choices=(".html", ".htm"))
 
 
 def write_page(study: "Study", objectives: Mapping[str, Direction], path: Path, *, wirings: bool = False) -> None:
@@ -80,7 +81,8 @@ def write_page(study: "Study", objectives: Mapping[str, Direction], path: Path, 
     try:
         atomic_write(path, html.encode("utf-8", "backslashreplace"))
     except OSError as error:
-        raise UserError(f"the report cannot be written to {path}: {error.strerror}. Give another --output.") from error
+        message = f"the report cannot be written to {path}: {error.strerror}. Give another --output."
+        raise UserError("unwritable", message, option="--output", path=str(path)) from error
 
 
 def page_of(study: "Study", objectives: Mapping[str, Direction], *, wirings: bool = False) -> str:
@@ -93,7 +95,7 @@ def page_of(study: "Study", objectives: Mapping[str, Direction], *, wirings: boo
     """
     found = study.standings([*objectives])
     if not found:
-        raise UserError(study.nothing_complete())
+        raise UserError("missing-rows", study.nothing_complete(), study=study.name)
     report.check_alike(found, "report")
     try:
         from markupsafe import Markup
@@ -103,7 +105,8 @@ def page_of(study: "Study", objectives: Mapping[str, Direction], *, wirings: boo
         page, vega = _template(), _vega()
     except ImportError as error:
         needed = 'pip install ".[report]"'
-        raise UserError(f"a report needs more packages ({error.name}): {needed}") from error
+        message = f"a report needs more packages ({error.name}): {needed}"
+        raise UserError("needs-extra", message, extra="report", module=error.name) from error
     scripts = [vega, (_HERE / "page.js").read_text()]
     shown = sorted({*map(topology_of, found)})
     drawn = looks([*shown, *(row.architecture.topology for row in study.rows())])
@@ -199,7 +202,8 @@ def _wirings(
 
     measured = wirings_of(study, found, objectives)
     if not measured.shown:
-        warnings.warn(f"the report shows no wirings. {'; '.join(measured.notes)}.", Notice, 2)
+        message = f"the report shows no wirings. {'; '.join(measured.notes)}."
+        warnings.warn(Notice("skipped", message, option="--wirings", study=study.name), stacklevel=2)
     parts = []
     for number, one in enumerate(measured.shown):
         colour = drawn[one.topology].colour

@@ -147,7 +147,8 @@ def _look_at(kept: _Kept, load: Any) -> "Shown":
 
     if not is_installed(kept.row.task):
         any_of = f"{kept.folder.parent}/..."  # one reason for all of them
-        raise UserError(f"a report runs no file of code; `nas show FILE.py:CLASS --checkpoint {any_of}` shows each")
+        message = f"a report runs no file of code; `nas show FILE.py:CLASS --checkpoint {any_of}` shows each"
+        raise UserError("unsupported", message, task=kept.row.task, path=any_of)
     origin = origin_of(kept.folder, load=load)
     settings = settings_of(origin.task, origin.preset, origin.settings)
     return trained(origin.task, origin.folder, origin.preset, settings, "", 0)

@@ -49,14 +49,16 @@ class Foreign(Proposer):
         except UserError:
             raise
         except Exception as error:  # somebody's code may fail in any way
-            raise UserError(
-                f"sampler {self._text!r} failed: {reason_of(error).rstrip('.')}. Choose another one."
-            ) from error
+            message = f"sampler {self._text!r} failed: {reason_of(error).rstrip('.')}. Choose another one."
+            raise UserError("bad-plugin", message, sampler=self._text, cause=type(error).__name__) from error
         may = index in situation.untried or index in situation.again
         if not may and not situation.coordinates.is_new(index):
             raise UserError(
+                "bad-plugin",
                 f"sampler {self._text!r} must propose one of the candidates that are untried or may have another seed, "
-                f"got {index!r}."
+                f"got {index!r}.",
+                sampler=self._text,
+                value=repr(index),
             )
         return index
 
@@ -79,11 +81,13 @@ def _imported(text: str) -> Any:
         module = importlib.import_module(path)
     except Exception as error:  # somebody's module may fail in any way
         remedy = "It is MODULE:CLASS, of a module that is installed, or here with PYTHONPATH=. before the command."
-        raise UserError(f"sampler {text!r} could not be imported: {reason_of(error)}. {remedy}") from error
+        message = f"sampler {text!r} could not be imported: {reason_of(error)}. {remedy}"
+        raise UserError("bad-plugin", message, sampler=text, cause=type(error).__name__) from error
     if not hasattr(module, name):
         known = [each for each, of in [*vars(module).items()] if each[0] != "_" and _may_be_sampler(of, path)]
         if not known:
-            raise UserError(f"unknown sampler {name!r} of {path}: it has none. Optuna's are optuna.samplers:NAME.")
+            message = f"unknown sampler {name!r} of {path}: it has none. Optuna's are optuna.samplers:NAME."
+            raise UserError("unknown-name", message, option="sampler", value=name, choices=(), module=path)
         raise unknown("sampler", name, known, of=path)
     return getattr(module, name)
 
@@ -107,9 +111,10 @@ def _try(text: str, make: Callable[[], Any]) -> Any:
     except UserError:
         raise
     except Exception as error:
-        raise UserError(f"sampler {text!r} could not be constructed: {reason_of(error)}") from error
+        message = f"sampler {text!r} could not be constructed: {reason_of(error)}"
+        raise UserError("bad-plugin", message, sampler=text, cause=type(error).__name__) from error
 
 
 def _no_sampler(text: str, got: Any) -> UserError:
     rule = "must be an Optuna sampler's class, a nas.sampling.proposer.Proposer's, or a function that gives a Proposer"
-    return UserError(f"sampler {text!r} {rule}, got {got!r}.")
+    return UserError("bad-plugin", f"sampler {text!r} {rule}, got {got!r}.", sampler=text, value=repr(got))

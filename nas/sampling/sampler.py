@@ -83,7 +83,8 @@ class BudgetSampler(BaseSampler):
         """The candidate of a trial's recorded parameters. Raises UserError where they are incomplete or outside."""
         candidate = self._members.candidate(params)
         if candidate is None:
-            raise UserError(f"parameters {_listed(params) or '(none)'} are no candidate within the budget.")
+            message = f"parameters {_listed(params) or '(none)'} are no candidate within the budget."
+            raise UserError("infeasible", message, params=tuple(params.items()))
         return candidate
 
     def remaining(self, study: optuna.Study) -> int:
@@ -181,7 +182,8 @@ def _allowed(coordinates: Coordinates, given: Mapping[str, Scalar], untried: Ind
     """The untried candidates with the values given; where all of those were tried, somebody wants one again."""
     fitting = coordinates.fitting(given)
     if not len(fitting):
-        raise UserError(f"no candidate within the budget has {_listed(given)}. Enqueue one that is.")
+        message = f"no candidate within the budget has {_listed(given)}. Enqueue one that is."
+        raise UserError("infeasible", message, params=tuple(given.items()))
     new = np.isin(fitting, untried) | [coordinates.is_new(int(index)) for index in fitting]
     return fitting[new] if new.any() else fitting
 

@@ -58,7 +58,8 @@ def trained(
     record = read_record(folder)
     architecture = record.architecture
     if (asked := parse_architecture(changes, architecture)) != architecture:
-        raise UserError(f"{folder} holds {architecture}, got {asked}. Leave out --arch and --topology.")
+        message = f"{folder} holds {architecture}, got {asked}. Leave out --arch and --topology."
+        raise UserError("mismatch", message, path=str(folder), architecture=str(architecture), value=str(asked))
     with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten
         network = network_of(task, record)
     load_weights(network, read_weights(folder), str(folder))
@@ -78,7 +79,8 @@ def shown(task: Task, network: nn.Module, recipe: Any, architecture: Architectur
     stacks = {name: module for name, module in network.named_modules() if isinstance(module, Stack)}
     if not stacks:
         has = f"model={architecture.model}" if architecture.model else f"the network of {task.name!r}"
-        raise UserError(f"a wiring is of layers that `build_stack` made one stack of, and {has} has none.")
+        message = f"a wiring is of layers that `build_stack` made one stack of, and {has} has none."
+        raise UserError("unsupported", message, task=task.name, model=architecture.model)
     for stack in stacks.values():
         stack.recompute = False
     network = network.cpu().double().eval().requires_grad_(False)

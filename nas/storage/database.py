@@ -36,9 +36,12 @@ def parsed_url(url: str) -> URL:
         parsed = make_url(url)
     except (ArgumentError, ValueError):  # the latter of a port that is no number, and with it perhaps a password
         got = shape_of(url)
-        raise UserError(f"--storage must be a database URL such as {DEFAULT_STORE}, got {got!r}.") from None
+        message = f"--storage must be a database URL such as {DEFAULT_STORE}, got {got!r}."
+        raise UserError("bad-syntax", message, option="--storage", value=got) from None
     if "@" in (parsed.host or ""):
-        raise UserError(f"an @ in a user's name or password is written %40 in a URL, got {without_passwords(url)!r}.")
+        got = without_passwords(url)
+        message = f"an @ in a user's name or password is written %40 in a URL, got {got!r}."
+        raise UserError("bad-syntax", message, option="--storage", value=got, part="@")
     return parsed
 
 
@@ -56,7 +59,8 @@ def check_file(parsed: URL, url: str, make: bool) -> None:
     """
     if parsed.database in (None, "", ":memory:"):
         got = without_passwords(url)
-        raise UserError(f"a study must outlive its command, got the storage {got!r} in memory. Give sqlite:///FILE.")
+        message = f"a study must outlive its command, got the storage {got!r} in memory. Give sqlite:///FILE."
+        raise UserError("unsupported", message, option="--storage", value=got)
     file = Path(str(parsed.database))
     try:
         if make:
@@ -69,11 +73,13 @@ def check_file(parsed: URL, url: str, make: bool) -> None:
     except (OSError, ValueError) as error:
         raise unusable(url, error) from error
     if not stat.S_ISREG(found.st_mode):
-        raise UserError(f"a store must be a file, got {file}, which is none. Give another --storage.")
+        message = f"a store must be a file, got {file}, which is none. Give another --storage."
+        raise UserError("wrong-type", message, option="--storage", path=str(file))
     if not found.st_size:
-        raise UserError(
+        message = (
             f"store {file} is empty: what it held is gone. Put a copy of it there, or remove the file to begin anew."
         )
+        raise UserError("bad-file", message, path=str(file), why="empty")
 
 
 def is_server(parsed: URL) -> bool:
@@ -84,7 +90,8 @@ def is_server(parsed: URL) -> bool:
     """
     name = parsed.get_backend_name()
     if name not in ("sqlite", "postgresql", "postgres"):
-        raise UserError(f"--storage must be sqlite:///FILE or postgresql://USER:PASSWORD@HOST/NAME, got {name}://.")
+        message = f"--storage must be sqlite:///FILE or postgresql://USER:PASSWORD@HOST/NAME, got {name}://."
+        raise UserError("unsupported", message, option="--storage", value=name, choices=("sqlite", "postgresql"))
     return name != "sqlite"
 
 
@@ -95,10 +102,11 @@ def address(parsed: URL) -> URL:
         UserError: The driver is not installed.
     """
     if find_spec("psycopg") is None:
-        raise UserError(
+        message = (
             f"store {without_passwords(parsed.render_as_string())} needs a driver that is not installed."
             ' Install it: pip install ".[postgres]".'
         )
+        raise UserError("needs-extra", message, option="--storage", extra="postgres")
     return parsed.set(drivername="postgresql+psycopg", query={**_NOTICED, **parsed.query})
 
 
@@ -218,19 +226,23 @@ def _is_of_sqlite(error: UnicodeDecodeError) -> bool:
 
 def unusable(url: str, error: BaseException) -> UserError:
     """That a store cannot be used, why, and what to do."""
-    remedy = "see to the server" if is_server(make_url(url)) else "free the file or its disk"
+    server = is_server(make_url(url))
+    remedy = "see to the server" if server else "free the file or its disk"
     reason = without_passwords(_first_line(error.__cause__ or error))
     if "malformed" in reason:
-        return UserError(
+        message = (
             f"store {shown_url(url)} is damaged: {reason.rstrip('.')}. Put a copy of it there, or see what "
             "`sqlite3 FILE .recover` can read."
         )
+        return UserError("bad-file", message, path=shown_url(url), why="damaged")
     if "not a database" in reason:
-        return UserError(f"store {shown_url(url)} is a file of another kind. Give another --storage.")
-    return UserError(
+        message = f"store {shown_url(url)} is a file of another kind. Give another --storage."
+        return UserError("bad-file", message, path=shown_url(url), why="format")
+    message = (
         f"store {shown_url(url)} cannot be used: {reason.rstrip('.')}. What it holds is kept; {remedy} and run the"
         " same command again, or give another --storage."
     )
+    return UserError("unavailable", message, storage=shown_url(url), server=server, reason=reason.rstrip("."))
 
 
 def file_of(url: str) -> Path | None:

@@ -113,7 +113,8 @@ def _file_lock(url: str, ending: str, patience: float, busy: str) -> Iterator[No
         Path(lock.lock_file).touch()  # where that cannot be, FileLock would wait for it
         lock.acquire(timeout=patience)
     except Timeout:
-        raise UserError(f"{busy}, which holds {lock.lock_file}. Wait for it, or give another --study.") from None
+        message = f"{busy}, which holds {lock.lock_file}. Wait for it, or give another --study."
+        raise UserError("in-use", message, path=lock.lock_file) from None
     except OSError as error:
         raise unusable(url, error) from error
     try:
@@ -138,12 +139,15 @@ def held(folder: str | None, *, waits: bool = True) -> Iterator[bool]:
         lock.acquire(timeout=0)
     except Timeout:
         if not waits:
-            raise UserError(f"another process does this very evaluation in {folder}. Wait for it.") from None
-        warnings.warn(f"another process does this very evaluation in {folder}: it is waited for.", Notice, 2)
+            message = f"another process does this very evaluation in {folder}. Wait for it."
+            raise UserError("in-use", message, path=folder) from None
+        message = f"another process does this very evaluation in {folder}: it is waited for."
+        warnings.warn(Notice("in-use", message, path=folder), stacklevel=2)
         lock.acquire()
         waited = True
     except OSError as error:
-        warnings.warn(f"{folder} cannot be held: {error.strerror}.", Notice, 2)
+        notice = Notice("unwritable", f"{folder} cannot be held: {error.strerror}.", path=folder)
+        warnings.warn(notice, stacklevel=2)
         yield False
         return
     try:

@@ -9,28 +9,32 @@ _MOST_NAME = 100
 def check_name(study: str) -> str:
     """The name, where a study can have it. Raises UserError."""
     if study != study.strip() or not study or study == "all" or "," in study or not study.isprintable():
-        raise UserError(
+        message = (
             f"a study's name has no commas, line ends or other controls, no blanks at its ends, and is not 'all', got "
             f"{study!r:.80}. Give another --study."
         )
+        raise UserError("bad-syntax", message, option="--study", value=study)
     if len(study) > _MOST_NAME:
-        raise UserError(f"a study's name has at most {_MOST_NAME} characters, got {len(study)}. Give another --study.")
+        message = f"a study's name has at most {_MOST_NAME} characters, got {len(study)}. Give another --study."
+        raise UserError("too-large", message, option="--study", value=len(study), most=_MOST_NAME)
     return study
 
 
 def no_study(place: object) -> UserError:
     """That nothing is stored there, and where else there are rows."""
-    return UserError(
+    message = (
         f"there is no study in {place}. Make one with `nas search`, or give --storage; `nas results --from tables` "
         f"asks what ships."
     )
+    return UserError("missing-rows", message, option="--storage", place=str(place))
 
 
 def named(wanted: str, known: list[str]) -> list[str]:
     """The studies that "all" or "A,B" means. Raises UserError for one that is not there."""
     names = known if wanted == "all" else [name.strip() for name in wanted.split(",") if name.strip()]
     if "all" in names and wanted != "all":
-        raise UserError(f"'all' stands alone, got --study {wanted}. Leave the others out.")
+        message = f"'all' stands alone, got --study {wanted}. Leave the others out."
+        raise UserError("conflict", message, option="--study", value=wanted)
     for name in names or [wanted]:
         if name not in known:
             raise unknown("study", name, known)

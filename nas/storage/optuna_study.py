@@ -70,7 +70,8 @@ def _opened(
             gone, new = (_beyond(had[key], asked[key]), _beyond(asked[key], had[key])) if key == "axes" else ({}, {})
             if gone or new:  # of hundreds of values one may be another
                 was, now = _plain(gone), _plain(new)
-            raise UserError(f"study {name!r} was made with {key} {was}, got {now}. Give another --study.")
+            message = f"study {name!r} was made with {key} {was}, got {now}. Give another --study."
+            raise UserError("mismatch", message, option=key, value=now, was=was, study=name)
     return study
 
 
@@ -84,7 +85,8 @@ def _refuse_of_others(storage: optuna.storages.RDBStorage, name: str, directions
     there = optuna.load_study(study_name=name, storage=storage)
     other = there.directions != directions
     if CONFIG not in there.user_attrs and (other or there.user_attrs or there.get_trials(deepcopy=False)):
-        raise UserError(f"study {name!r} is another program's: no `nas search` made it. Give another --study.")
+        message = f"study {name!r} is another program's: no `nas search` made it. Give another --study."
+        raise UserError("exists", message, option="--study", study=name)
 
 
 def _beyond(axes: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, list[Any]]:
@@ -157,7 +159,8 @@ def record(study: optuna.Study, trial: FrozenTrial, params: Mapping[str, Any], a
 def other_choices(name: str, now: Axis) -> UserError:
     """What is said where Optuna refuses an axis: it takes no other choices than a study's first trial."""
     choices = ", ".join(map(str, now.choices)) if isinstance(now, CategoricalDistribution) else now
-    return UserError(f"the study was begun with other values of axis {name!r} than {choices}. Give another --study.")
+    message = f"the study was begun with other values of axis {name!r} than {choices}. Give another --study."
+    return UserError("mismatch", message, option=name, value=str(choices))
 
 
 @contextmanager

@@ -248,6 +248,9 @@ def _all_grow(amounts: Amounts) -> bool:
 
 def _too_many(pairs: int) -> UserError:
     return UserError(
+        "too-large",
         f"the space has too many different costs to be counted under this budget, {pairs:.1e} pairs of sums of at most "
-        f"{MOST_PAIRS:.0e}. Bound one quantity, or take fewer values with --axis."
+        f"{MOST_PAIRS:.0e}. Bound one quantity, or take fewer values with --axis.",
+        pairs=pairs,
+        most=MOST_PAIRS,
     )

@@ -167,21 +167,30 @@ class Programme:
                     or f"it has {self._said(self._cost(architecture))}, not {self._said(slice_.cost_of(point) or ())}"
                 )
                 raise UserError(
+                    "unsupported",
                     f"members of space {self.space.name!r} cannot be listed, and their costs do not add up over blocks"
-                    f": of {architecture}, {why}. Take topologies whose costs do, or fewer values, with --axis."
+                    f": of {architecture}, {why}. Take topologies whose costs do, or fewer values, with --axis.",
+                    space=self.space.name,
+                    architecture=str(architecture),
+                    refused=reason is not None,
                 )
 
     def _nothing(self, slices: list[Slice]) -> UserError:
         """That no member keeps the budget, with what there is."""
         knapsacks = [(slice_, self._knapsack(slice_)) for slice_ in slices]
-        said = []
+        ranges = {}
         for q, quantity in enumerate(self._budget.bounds):
             least = min((slice_.cost[q] + knapsack.least[q] for slice_, knapsack in knapsacks), default=0)
             most = max((slice_.cost[q] + knapsack.most[q] for slice_, knapsack in knapsacks), default=0)
-            said.append(f"{quantity} from {least} to {most}")
+            ranges[quantity] = least, most
+        said = ", ".join(f"{quantity} from {least} to {most}" for quantity, (least, most) in ranges.items())
         return UserError(
-            f"no architecture of space {self.space.name!r} is within {self._budget}: they have {', '.join(said)}. "
-            "Change the bound, or the base architecture with --arch."
+            "infeasible",
+            f"no architecture of space {self.space.name!r} is within {self._budget}: they have {said}. "
+            "Change the bound, or the base architecture with --arch.",
+            space=self.space.name,
+            budget=str(self._budget),
+            ranges=tuple((quantity, *ends) for quantity, ends in ranges.items()),
         )
 
     def _said(self, cost: Cost) -> str:

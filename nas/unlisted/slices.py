@@ -107,8 +107,11 @@ def slices_of(space: SearchSpace, costs: Costs) -> Iterator[Slice]:
     shapes = list(islice(space.shapes(), MOST_SHAPES + 1))
     if len(shapes) > MOST_SHAPES:
         raise UserError(
+            "too-large",
             f"space {space.name!r} has more than {LISTED:,} architectures, which are not listed, and more than "
-            f"{MOST_SHAPES:,} that differ in what all their blocks have alike. Give fewer values with --axis."
+            f"{MOST_SHAPES:,} that differ in what all their blocks have alike. Give fewer values with --axis.",
+            space=space.name,
+            most_shapes=MOST_SHAPES,
         )
     for shape in shapes:
         laid_out = _Layout(space, shape, start)
@@ -134,8 +137,12 @@ class _Layout:
         ways = [self._ways(run) for run in range(len(self.runs))]
         if prod(map(len, ways)) > MOST_SLICES:
             raise UserError(
+                "too-large",
                 f"space {self.space.name!r} has {prod(map(len, ways)):,} ways to give runs topologies that need one "
-                f"head dim, of which at most {MOST_SLICES:,} are counted. Leave such topologies out with --axis."
+                f"head dim, of which at most {MOST_SLICES:,} are counted. Leave such topologies out with --axis.",
+                space=self.space.name,
+                ways=prod(map(len, ways)),
+                most_slices=MOST_SLICES,
             )
         for assigned in product(*ways):
             slice_ = self._slice(assigned, costs)
@@ -229,9 +236,8 @@ class _Layout:
             blocks = range(number * length, (number + 1) * length)
             axes = tuple(dict.fromkeys(a for field in fields for b in blocks if (a := self._axis(field, b))))
             if prod(len(self.space.axes[axis]) for axis in axes) > MOST_OPTIONS:
-                raise UserError(
-                    f"axes {', '.join(axes)} of space {self.space.name!r} go together and have too many values."
-                )
+                message = f"axes {', '.join(axes)} of space {self.space.name!r} go together and have too many values."
+                raise UserError("too-large", message, space=self.space.name, axes=axes)
             combined = product(*(self.space.axes[axis] for axis in axes))
             yield axes, blocks, [v for v in combined if self._fits(fields, axes, v, blocks, way_of)]  # type: ignore[misc]
 

@@ -47,8 +47,15 @@ def read_load(gpu: int) -> GpuLoad:
         memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
         return GpuLoad(pynvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100, memory.used / memory.total)
     except ImportError:
-        raise UserError('--trial-gpus auto measures by NVML: pip install ".[gpu]"') from None
+        message = '--trial-gpus auto measures by NVML: pip install ".[gpu]"'
+        raise UserError("needs-extra", message, option="--trial-gpus", value="auto", extra="gpu") from None
     except Exception as error:  # NVML's own has no name where it is not installed; a MIG slice tells no times
+        reason = reason_of(error)
         raise UserError(
-            f"--trial-gpus auto needs how busy GPU {gpu} is, and NVML says: {reason_of(error)}. Give a share: 0.5."
+            "needs-system",
+            f"--trial-gpus auto needs how busy GPU {gpu} is, and NVML says: {reason}. Give a share: 0.5.",
+            option="--trial-gpus",
+            value="auto",
+            gpu=gpu,
+            reason=reason,
         ) from None

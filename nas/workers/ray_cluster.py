@@ -41,6 +41,7 @@ _asked_again = Retrying(
     reraise=True,
 )
 _PLACE = re.compile(r"(ray://)?([^\s/:]+):(\d{1,5})")
+_ASKING = "nas_asks_ray"  # our thread that waits for Ray, which prints there what it has kept to itself so far
 _LISTENER = "ray_listen_error_messages"  # Ray's thread that prints what goes wrong in nodes, on standard output
 
 
@@ -94,13 +95,16 @@ class RayCluster:
                     if not _is_broken(error):
                         raise
                     time.sleep(_AGAIN_S)
-        raise self.head_lost(f"has not answered for {HEAD_PATIENCE_S:g} s")
+        raise self.head_lost(f"has not answered for {HEAD_PATIENCE_S:g} s", HEAD_PATIENCE_S)
 
-    def head_lost(self, how: str) -> UserError:
-        """What is to be raised when the head is gone, or hangs."""
+    def head_lost(self, how: str, seconds: float | None = None) -> UserError:
+        """What is to be raised when the head is gone, or has not answered for so many seconds."""
         return UserError(
+            "unavailable",
             f"the head of the Ray cluster {self._where} {how}. What has ended is stored; with a cluster again, the "
-            "same command goes on from there, in a new process."
+            "same command goes on from there, in a new process.",
+            cluster=self._where,
+            seconds=seconds,
         )
 
     def close(self, tasks: Sequence[Any]) -> None:
@@ -127,7 +131,7 @@ class _WithoutRay(io.TextIOBase):
     """Standard error, but for Ray's remarks: standard output is for results, and what they say is said in a line."""
 
     def write(self, text: str) -> int:
-        if threading.current_thread().name != _LISTENER or DEBUG in os.environ:
+        if threading.current_thread().name not in (_ASKING, _LISTENER) or DEBUG in os.environ:
             sys.stderr.write(text)
         return len(text)
 
@@ -150,7 +154,7 @@ def _within(seconds: float, ask: Callable[[], T]) -> T:
         except BaseException as error:
             answer.set_exception(error)
 
-    thread = threading.Thread(target=fetch, daemon=True)
+    thread = threading.Thread(target=fetch, name=_ASKING, daemon=True)
     thread.start()
     try:
         return answer.result(seconds)
@@ -175,8 +179,11 @@ def _join(address: str | None, where: str) -> None:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         said = " ".join(dict.fromkeys((lines[0], lines[-1])))  # the last one is the cause, of a server's traceback
         raise UserError(
+            "unavailable",
             f"the Ray cluster {where} could not be joined: {said}. See `ray status` there; one with tokens needs "
-            "RAY_AUTH_MODE=token here."
+            "RAY_AUTH_MODE=token here.",
+            option="--workers",
+            cluster=where,
         ) from error
     finally:
         if threading.current_thread() is threading.main_thread():

@@ -42,7 +42,7 @@ class Assignment:
     debug: bool
 
 
-def evaluate_assignment(assignment: Assignment) -> tuple[Row, list[str]]:
+def evaluate_assignment(assignment: Assignment) -> tuple[Row, list[Notice]]:
     """The Row of an evaluation, and the notices that were given on the way.
 
     It is in this process; where memory is bounded, in one of its own: Ray's, short of it, never comes to its end. Where
@@ -56,7 +56,7 @@ def evaluate_assignment(assignment: Assignment) -> tuple[Row, list[str]]:
         return _evaluate_and_note(assignment)
     with working_directory_not_imported(), _own_process() as process:
         try:
-            found: tuple[Row, list[str]] = process.submit(_evaluate_and_note, assignment).result()
+            found: tuple[Row, list[Notice]] = process.submit(_evaluate_and_note, assignment).result()
         except BrokenProcessPool:
             os._exit(1)
         return found
@@ -66,14 +66,13 @@ def _own_process() -> ProcessPoolExecutor:
     return ProcessPoolExecutor(1, context=get_context("loky"), initializer=prepare_process, initargs=(os.getpid(),))
 
 
-def _evaluate_and_note(assignment: Assignment) -> tuple[Row, list[str]]:
+def _evaluate_and_note(assignment: Assignment) -> tuple[Row, list[Notice]]:
     job = assignment.job
     with _named(), _notices() as notices:
         _begin(job, assignment.attempt)
         if identity(job) != job.identity:
-            raise UserError(
-                f"task {job.task!r} or its data are others than the coordinator's. Give both the same files."
-            )
+            message = f"task {job.task!r} or its data are others than the coordinator's. Give both the same files."
+            raise UserError("mismatch", message, task=job.task)
         return evaluate_within(job, processes_for(assignment.gpus), assignment.memory), notices
 
 
@@ -101,8 +100,11 @@ def _begin(job: EvaluationJob, attempt: str) -> None:
             file.write(_BEGUN)
     except OSError as error:
         raise UserError(
+            "missing-file",
             f"{stamp.parent} is not the coordinator's ({error.strerror}): the store's folder must be on storage that "
-            "all nodes share. Give --storage there."
+            "all nodes share. Give --storage there.",
+            option="--storage",
+            path=str(stamp.parent),
         ) from None
 
 
@@ -122,19 +124,20 @@ def _named() -> Iterator[None]:
     try:
         yield
     except UserError as error:
-        raise UserError(f"on node {platform.node()}: {error}") from error
+        fields = error.fields | {"node": platform.node()}
+        raise UserError(error.kind, f"on node {platform.node()}: {error}", **fields) from error
 
 
 @contextmanager
-def _notices() -> Iterator[list[str]]:
+def _notices() -> Iterator[list[Notice]]:
     """What is noticed goes to the coordinator, which says it."""
-    notices: list[str] = []
+    notices: list[Notice] = []
     with warnings.catch_warnings():
         show = warnings.showwarning
 
         def keep(message: Warning | str, category: type[Warning], *place: Any, **rest: Any) -> None:
-            if issubclass(category, Notice):
-                notices.append(str(message))
+            if isinstance(message, Notice):
+                notices.append(message)
             else:
                 show(message, category, *place, **rest)
 

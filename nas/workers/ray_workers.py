@@ -33,7 +33,7 @@ from nas.workers.ray_cluster import RayCluster
 from nas.workers.ray_task import Assignment, begun, evaluate_assignment, stamp_of
 from nas.workers.resources import AUTO, Resources, processes_for
 from results.row import Row
-from search_spaces.errors import Notice, UserError, reason_of
+from search_spaces.errors import UserError, reason_of
 from tasks.progress import say
 
 _TICK_S = 1.0  # between looks at times and nodes
@@ -112,9 +112,10 @@ class RayWorkers:
             stamp.parent.mkdir(parents=True, exist_ok=True)
             stamp.touch()
         except OSError as error:
-            raise UserError(
+            message = (
                 f"{stamp.parent} cannot be written to: {error.strerror}. Make room there, or give another --storage."
-            ) from error
+            )
+            raise UserError("unwritable", message, path=str(stamp.parent)) from error
         assignment = Assignment(job, attempt.name, self._resources.memory, self._gpus, DEBUG in os.environ)
         try:
             task, future = self._cluster.answer(partial(self._submitted, assignment))
@@ -171,10 +172,11 @@ class RayWorkers:
         except ConnectionError as error:  # a client's
             raise self._cluster.head_lost(f"is gone: {error}") from error
         except RayError as error:
-            raise UserError(f"Ray could not carry out an evaluation: {reason_of(error)}. See its logs.") from error
+            message = f"Ray could not carry out an evaluation: {reason_of(error)}. See its logs."
+            raise UserError("failed", message, cause=type(error).__name__) from error
         else:
             for notice in notices:
-                warnings.warn(notice, Notice, 2)
+                warnings.warn(notice, stacklevel=2)
             return row, attempt
         attempt = replace(attempt, deaths=attempt.deaths.another())
         return attempt.deaths.row(cause), attempt
@@ -222,7 +224,8 @@ def _first_attempt(job: EvaluationJob) -> _Attempt:
 def _told(error: BaseException) -> BaseException:
     """What a worker raised, as its user is told: a node that lacks a package is the user's to mend."""
     if isinstance(error, ImportError):
-        return UserError(f"a node could not begin: {reason_of(error)}. Install the same packages on all of them.")
+        message = f"a node could not begin: {reason_of(error)}. Install the same packages on all of them."
+        return UserError("needs-extra", message, module=error.name)
     return error
 
 

@@ -58,7 +58,8 @@ def resources_of(
         else int(_quantity("trial_memory", trial_memory, _BYTES, "4G, 800MB or 4GiB", 1, 1e15))
     )
     if memory is not None and sys.platform != "linux":
-        raise UserError(f"--trial-memory is kept on Linux, and this is {sys.platform}. Leave it out.")
+        message = f"--trial-memory is kept on Linux, and this is {sys.platform}. Leave it out."
+        raise UserError("needs-system", message, option="--trial-memory", value=trial_memory, needs="linux")
     seconds = seconds_of("trial_timeout", trial_timeout)
     return Resources(workers_of(workers), threads, seconds, memory, gpus_of(trial_gpus))
 
@@ -71,9 +72,11 @@ def workers_of(asked: int | str | None) -> int | str | None:
     if text == "ray" or _CLUSTER.fullmatch(text):
         return text
     if isinstance(asked, bool) or not text.isdecimal() or text.strip("0") == "":
-        raise UserError(f"--workers must be a whole number of at least 1, ray, or ray://HOST:PORT, got {asked!r:.40}.")
+        message = f"--workers must be a whole number of at least 1, ray, or ray://HOST:PORT, got {asked!r:.40}."
+        raise UserError("bad-syntax", message, option="--workers", value=asked)
     if len(text) > 9 or int(text) > MOST_WORKERS:
-        raise UserError(f"--workers must be at most {MOST_WORKERS}, got {text:.40}. More are a cluster's: ray.")
+        message = f"--workers must be at most {MOST_WORKERS}, got {text:.40}. More are a cluster's: ray."
+        raise UserError("out-of-range", message, option="--workers", value=asked, most=MOST_WORKERS)
     return int(text)
 
 
@@ -84,9 +87,8 @@ def gpus_of(asked: float | str | None) -> float | Literal["auto"] | None:
     if str(asked).strip() == AUTO:
         return AUTO
     if not _GPUS.fullmatch(str(asked).strip()):
-        raise UserError(
-            f"--trial-gpus must be a whole number, a share of a GPU such as 0.5, or auto, got {asked!r:.40}."
-        )
+        message = f"--trial-gpus must be a whole number, a share of a GPU such as 0.5, or auto, got {asked!r:.40}."
+        raise UserError("bad-syntax", message, option="--trial-gpus", value=asked)
     return float(asked)
 
 
@@ -107,9 +109,13 @@ def seconds_of(name: str, asked: str | float | None) -> float | None:
 
 def _quantity(name: str, asked: str | float, units: dict[str, int], example: str, least: float, most: float) -> float:
     match = _QUANTITY.fullmatch(str(asked).strip())
-    if match is None or match[2] not in units or not least <= float(match[1]) * units[match[2]] <= most:
+    amount = None if match is None or match[2] not in units else float(match[1]) * units[match[2]]
+    if amount is None or not least <= amount <= most:
+        option = f"--{name.replace('_', '-')}"
         raise UserError(
-            f"--{name.replace('_', '-')} must be a positive number such as {example}, from {least:g} to {most:.0e}, "
-            f"got {asked!r:.60}."
+            "bad-syntax" if amount is None else "out-of-range",
+            f"{option} must be a positive number such as {example}, from {least:g} to {most:.0e}, got {asked!r:.60}.",
+            option=option,
+            value=asked,
         )
-    return float(match[1]) * units[match[2]]
+    return amount

@@ -91,7 +91,14 @@ def pool_of(resources: Resources, most: int, *, apart: bool = False) -> Workers:
     number = resources.workers or max(1, min(room, most))
     if gpus and number > room:
         there = f"{torch.cuda.device_count()} GPUs, room for {room} such evaluations at once"
-        raise UserError(f"--trial-gpus {gpus:g} is more than this machine has for {number}: {there}. Ask for less.")
+        raise UserError(
+            "out-of-range",
+            f"--trial-gpus {gpus:g} is more than this machine has for {number}: {there}. Ask for less.",
+            option="--trial-gpus",
+            value=gpus,
+            workers=number,
+            most=room,
+        )
     apart = apart or resources.seconds is not None or resources.memory is not None or gpus is not None
     if number > 1 or apart:
         return LocalProcesses(number, resources.seconds, resources.memory, gpus)
@@ -102,9 +109,11 @@ def check_gpus(resources: Resources) -> None:
     """Raise UserError where GPUs are asked for and there are none, or a cluster's are to be shared by their load."""
     on_cluster = isinstance(resources.workers, str)
     if on_cluster and resources.gpus == AUTO:
-        raise UserError("--trial-gpus auto is for this machine's GPUs. Tell a Ray cluster a share of one: 0.5.")
+        message = "--trial-gpus auto is for this machine's GPUs. Tell a Ray cluster a share of one: 0.5."
+        raise UserError("conflict", message, option="--trial-gpus", value=AUTO, workers=resources.workers)
     if resources.gpus and not on_cluster and not torch.cuda.device_count():
-        raise UserError(f"--trial-gpus {resources.gpus} is for GPUs, and this machine has none. Leave it out.")
+        message = f"--trial-gpus {resources.gpus} is for GPUs, and this machine has none. Leave it out."
+        raise UserError("needs-system", message, option="--trial-gpus", value=resources.gpus)
 
 
 def _on_shared_gpus(workers: int | None, resources: Resources, most: int) -> Workers:
@@ -117,7 +126,8 @@ def _on_ray(address: str, resources: Resources) -> Workers:
     try:
         import ray  # noqa: F401  # heavy, and an extra
     except ImportError:
-        raise UserError(f'--workers {address} needs Ray: pip install ".[ray]"') from None
+        message = f'--workers {address} needs Ray: pip install ".[ray]"'
+        raise UserError("needs-extra", message, option="--workers", value=address, extra="ray") from None
     from nas.workers.ray_workers import RayWorkers
 
     return RayWorkers(address, resources)

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from search_spaces.count import Count
+from search_spaces.errors import UserError
 from search_spaces.layers.attention import SoftmaxAttention, count_softmax
 
 Scaling = Literal["matrix", "batch"]
@@ -31,7 +32,7 @@ class Nystrom:
             where an example's output depends on its batch.
 
     Raises:
-        ValueError: No landmarks, or a kernel that has no middle.
+        UserError: No landmarks, or a kernel that has no middle.
     """
 
     landmarks: int
@@ -40,9 +41,11 @@ class Nystrom:
 
     def __post_init__(self) -> None:
         if self.landmarks < 1:
-            raise ValueError(f"landmarks must be at least 1, got {self.landmarks}.")
+            message = f"landmarks must be at least 1, got {self.landmarks}."
+            raise UserError("out-of-range", message, option="landmarks", value=self.landmarks, least=1)
         if self.kernel is not None and self.kernel % 2 != 1:
-            raise ValueError(f"kernel must be odd, got {self.kernel}.")
+            message = f"kernel must be odd, got {self.kernel}."
+            raise UserError("out-of-range", message, option="kernel", value=self.kernel)
 
     def build(self, heads: int) -> "NystromAttention":
         """The module for so many heads."""

@@ -81,7 +81,7 @@ def build_stack(architecture: Architecture, layers: Sequence[nn.Module], norm: N
     """
     reason = refusal(architecture)
     if reason is not None:
-        raise UserError(reason)
+        raise UserError("unsupported", reason, option="topology", value=architecture.topology)
     topology = topologies.build(architecture, [site_of(layer) for layer in layers], parts)
     final = nn.Identity() if norm is None or _ends_normed(architecture) else norm.build(architecture.width)
     stack = Stack(layers, topology, final)

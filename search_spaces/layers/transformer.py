@@ -85,9 +85,11 @@ def _layers(block: Architecture, style: TransformerStyle, attend: nn.Module, val
 def _check(architecture: Architecture) -> None:
     """Raise UserError for an architecture that no transformer can have."""
     if architecture.model:
-        raise UserError(f"this task has a network of its own and takes none of timm's, got model={architecture.model}.")
+        message = f"this task has a network of its own and takes none of timm's, got model={architecture.model}."
+        raise UserError("unsupported", message, option="model", value=architecture.model)
     if architecture.head_dim == 0:
-        raise UserError(f"a transformer needs heads and head_dim of at least 1, got {architecture}.")
+        message = f"a transformer needs heads and head_dim of at least 1, got {architecture}."
+        raise UserError("out-of-range", message, option="heads", value=architecture.heads, least=1)
 
 
 def count_transformer(

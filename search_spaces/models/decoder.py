@@ -37,8 +37,9 @@ class Decoder(nn.Module):
 
     def forward(self, ids: Tensor) -> Tensor:
         """Map ids [B, N] to logits [B, N, V]. Raises UserError for more tokens than the decoder has positions."""
-        if ids.shape[-1] > self.context:
-            raise UserError(f"the decoder has {self.context} positions, got {ids.shape[-1]} tokens. Shorten the text.")
+        if (tokens := ids.shape[-1]) > self.context:
+            message = f"the decoder has {self.context} positions, got {tokens} tokens. Shorten the text."
+            raise UserError("too-large", message, option="tokens", value=tokens, most=self.context)
         return self.head(self.stack(*self.embedding(ids)))  # type: ignore[no-any-return]  # nn.Module returns Any
 
 

@@ -46,7 +46,7 @@ class EncoderSizes:
             feed-forward layers.
 
     Raises:
-        ValueError: Another number of texts.
+        UserError: Another number of texts.
     """
 
     vocabulary: int
@@ -60,7 +60,8 @@ class EncoderSizes:
 
     def __post_init__(self) -> None:
         if self.texts not in (1, 2):
-            raise ValueError(f"an example has 1 text or 2, got {self.texts}.")
+            message = f"an example has 1 text or 2, got {self.texts}."
+            raise UserError("out-of-range", message, option="texts", value=self.texts, choices=(1, 2))
 
 
 class Comparison(nn.Module):
@@ -97,8 +98,9 @@ class Encoder(nn.Module):
         Raises:
             UserError: More tokens than the encoder has positions.
         """
-        if ids.shape[-1] > self.context:
-            raise UserError(f"the encoder has {self.context} positions, got {ids.shape[-1]} tokens. Shorten the text.")
+        if (tokens := ids.shape[-1]) > self.context:
+            message = f"the encoder has {self.context} positions, got {tokens} tokens. Shorten the text."
+            raise UserError("too-large", message, option="tokens", value=tokens, most=self.context)
         texts = ids.flatten(0, -2)  # [B T, N]
         real = texts != PADDING
         words, positions = self.embedding(texts)
@@ -153,8 +155,6 @@ def count_encoder(architecture: Architecture, sizes: EncoderSizes, tokens: int) 
 
 @cache  # once a process, however many networks are built
 def _say_padded(landmarks: int, context: int, padding: int) -> None:
-    warnings.warn(
-        f"{landmarks} landmarks do not divide {context} tokens: {padding} masked positions are put behind them.",
-        Notice,
-        stacklevel=3,
-    )
+    message = f"{landmarks} landmarks do not divide {context} tokens: {padding} masked positions are put behind them."
+    sizes = {"context": context, "padding": padding}
+    warnings.warn(Notice("skipped", message, option="landmarks", value=landmarks, **sizes), stacklevel=3)

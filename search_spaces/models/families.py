@@ -122,16 +122,19 @@ def build_family(
     name = architecture.model
     own, base = _stages(name), base_of(name)
     if image != own.image:
-        raise UserError(f"timm's {name} takes images of {own.image}, the task has {image}. Choose another model.")
+        message = f"timm's {name} takes images of {own.image}, the task has {image}. Choose another model."
+        raise UserError("mismatch", message, option="model", value=name, needs=own.image, got=image)
     for field in ("width", "hidden"):
-        if getattr(architecture, field) != getattr(base, field):
-            raise UserError(f"{field} of timm's {name} is {getattr(base, field)}, got {getattr(architecture, field)}.")
+        asked, has = getattr(architecture, field), getattr(base, field)
+        if asked != has:
+            message = f"{field} of timm's {name} is {has}, got {asked}."
+            raise UserError("mismatch", message, option=field, value=asked, choices=(has,), model=name)
     depths, heads = _depths(name, own, architecture.depth), _heads(own, architecture.heads)
     if not heads:
-        able = ", ".join(map(str, heads_of(name)))
-        raise UserError(
-            f"heads of timm's {name} must divide the width of each stage, got {architecture.heads}: {able}."
-        )
+        able = heads_of(name)
+        rule = f"heads of timm's {name} must divide the width of each stage"
+        message = f"{rule}, got {architecture.heads}: {', '.join(map(str, able))}."
+        raise UserError("mismatch", message, option="heads", value=architecture.heads, choices=able, model=name)
     family = MODEL_FAMILIES[own.family]
     staged = len(depths) > 1
     options: dict[str, Any] = {
@@ -157,9 +160,10 @@ def blocks_of(network: nn.Module) -> list[nn.Module]:
 
 
 def _unknown(name: str) -> UserError:
-    near = get_close_matches(name, timm.list_models(), n=1)
-    remedy = f"Did you mean {near[0]!r}?" if near else "timm.list_models() has them all."
-    return UserError(f"unknown model of timm's {name!r}. {remedy}")
+    near = next(iter(get_close_matches(name, timm.list_models(), n=1)), None)
+    remedy = f"Did you mean {near!r}?" if near else "timm.list_models() has them all."
+    message = f"unknown model of timm's {name!r}. {remedy}"
+    return UserError("unknown-name", message, option="model", value=name, nearest=near)
 
 
 @cache
@@ -170,14 +174,15 @@ def _stages(name: str) -> Stages:
         network: Any = timm.create_model(name)
     kind = type(network).__name__
     if kind not in MODEL_FAMILIES:
-        raise UserError(
-            f"timm's {name} is a {kind}, whose depth and heads cannot be set. Known: {', '.join(MODEL_FAMILIES)}."
-        )
+        message = f"timm's {name} is a {kind}, whose depth and heads cannot be set. Known: {', '.join(MODEL_FAMILIES)}."
+        choices = tuple(MODEL_FAMILIES)
+        raise UserError("unsupported", message, option="model", value=name, family=kind, choices=choices)
     stages = MODEL_FAMILIES[kind].stages(network)
     try:
         firsts = [MODEL_FAMILIES[kind].layers(stage[0]) for stage in stages]
     except AttributeError:
-        raise UserError(f"timm's {name} is a {kind} with blocks of its own, whose heads cannot be set.") from None
+        message = f"timm's {name} is a {kind} with blocks of its own, whose heads cannot be set."
+        raise UserError("unsupported", message, option="model", value=name, family=kind) from None
     return Stages(
         family=kind,
         image=network.default_cfg["input_size"],
@@ -194,7 +199,8 @@ def _depths(name: str, own: Stages, depth: int) -> tuple[int, ...]:
     scaled = [max(1, round(Fraction(blocks * depth, sum(own.depths)))) for blocks in own.depths]
     scaled[own.main] += depth - sum(scaled)
     if scaled[own.main] < 1:
-        raise UserError(f"timm's {name} has {len(scaled)} stages, so depth must be more than that, got {depth}.")
+        message = f"timm's {name} has {len(scaled)} stages, so depth must be more than that, got {depth}."
+        raise UserError("out-of-range", message, option="depth", value=depth, stages=len(scaled), model=name)
     return tuple(scaled)
 
 

@@ -80,8 +80,9 @@ class MaskedEncoder(nn.Module):
 
     def features(self, ids: Tensor, real: Tensor | None = None) -> Tensor:
         """What the head reads, [B, N, D]. Raises UserError as `forward`."""
-        if ids.shape[-1] > self.context:
-            raise UserError(f"the encoder has {self.context} positions, got {ids.shape[-1]} tokens. Shorten the text.")
+        if (tokens := ids.shape[-1]) > self.context:
+            message = f"the encoder has {self.context} positions, got {tokens} tokens. Shorten the text."
+            raise UserError("too-large", message, option="tokens", value=tokens, most=self.context)
         return self.stack(*self.embedding(ids), mask=real)  # type: ignore[no-any-return]  # nn.Module returns Any
 
 

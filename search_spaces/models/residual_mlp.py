@@ -45,7 +45,8 @@ class ResidualMLP(nn.Module):
     def __init__(self, architecture: Architecture, inputs: int, outputs: int) -> None:
         super().__init__()
         if architecture.heads:
-            raise UserError(f"a residual MLP has no heads, got heads={architecture.heads}. Set heads=0,head_dim=0.")
+            message = f"a residual MLP has no heads, got heads={architecture.heads}. Set heads=0,head_dim=0."
+            raise UserError("unsupported", message, option="heads", value=architecture.heads, choices=(0,))
         blocks = [DenseBlock(architecture.width, hidden) for hidden in architecture.each("hidden")]
         self.first = DenseNormSwish(inputs, architecture.width)
         self.stack = build_stack(architecture, blocks, None, parts=1)

@@ -35,7 +35,7 @@ class AggregationOptions:
     def __post_init__(self) -> None:
         for name, number in (("every", self.every), ("features", self.features)):
             if number is not None and number < 1:
-                raise UserError(f"{name} must be at least 1, got {number}.")
+                raise UserError("out-of-range", f"{name} must be at least 1, got {number}.", option=name, value=number)
 
 
 class Node(nn.Module):

@@ -46,15 +46,20 @@ class ANCReOptions:
 
     def __post_init__(self) -> None:
         if self.temperature <= 0:
-            raise UserError(f"temperature must be more than 0, got {self.temperature}.")
+            rule = f"temperature must be more than 0, got {self.temperature}."
+            raise UserError("out-of-range", rule, option="temperature", value=self.temperature)
         if self.form != "softmax" and self.direction != "ingoing":
-            raise UserError(f"form={self.form} normalises nothing: it takes no direction, got {self.direction}.")
+            rule = f"form={self.form} normalises nothing: it takes no direction, got {self.direction}."
+            raise UserError("conflict", rule, option="direction", value=self.direction, form=self.form)
         if self.form == "latest" and self.inputs != "blocks":
-            raise UserError(f"form=latest is of blocks alone, got inputs={self.inputs}.")
+            rule = f"form=latest is of blocks alone, got inputs={self.inputs}."
+            raise UserError("conflict", rule, option="inputs", value=self.inputs, form=self.form)
         if self.form == "latest" and not self.cascaded:
-            raise UserError("form=latest leaves block 1 its own skip: it needs cascaded=true.")
+            rule = "form=latest leaves block 1 its own skip: it needs cascaded=true."
+            raise UserError("conflict", rule, option="cascaded", value=False, form=self.form)
         if self.inputs == "feed-forward" and not self.cascaded:
-            raise UserError("inputs=feed-forward has no shortcut around blocks: it needs cascaded=true.")
+            rule = "inputs=feed-forward has no shortcut around blocks: it needs cascaded=true."
+            raise UserError("conflict", rule, option="cascaded", value=False, inputs=self.inputs)
 
 
 class History(NamedTuple):

@@ -52,7 +52,7 @@ class OverDepthOptions:
     def __post_init__(self) -> None:
         for name, number in (("every", self.every), ("heads", self.heads)):
             if number < 1:
-                raise UserError(f"{name} must be at least 1, got {number}.")
+                raise UserError("out-of-range", f"{name} must be at least 1, got {number}.", option=name, value=number)
 
 
 @dataclass(frozen=True, slots=True)

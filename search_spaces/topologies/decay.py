@@ -30,7 +30,8 @@ def split_by_decay(model: nn.Module, without: Collection[str] = ()) -> tuple[lis
     }
     named = {name for name, _ in model.named_parameters() if not {*name.split(".")}.isdisjoint(without)}
     if without and not named:
-        warnings.warn(f"without_decay changes nothing: this network has none of {', '.join(without)}.", Notice, 2)
+        message = f"without_decay changes nothing: this network has none of {', '.join(without)}."
+        warnings.warn(Notice("skipped", message, option="without_decay", value=tuple(without)), stacklevel=2)
     decayed: list[nn.Parameter] = []
     exempt: list[nn.Parameter] = []
     for name, parameter in model.named_parameters():

@@ -29,9 +29,9 @@ class DenseFormerOptions:
     period: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("dilation", "period"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        for name, number in (("dilation", self.dilation), ("period", self.period)):
+            if number < 1:
+                raise UserError("out-of-range", f"{name} must be at least 1, got {number}.", option=name, value=number)
 
 
 @final

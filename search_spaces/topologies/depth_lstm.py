@@ -101,9 +101,13 @@ class DepthLSTM(Topology):
         blocks = sum(site.opens_block for site in wiring.sites)
         if blocks < len(wiring.sites):
             raise UserError(
+                "unsupported",
                 "depth-lstm stands in the place of feed-forward layers: it wires blocks of one layer, got "
                 f"{len(wiring.sites)} layers in {blocks} blocks. Leave the others out where the topology's "
-                "replaces_feed_forward says so, as build_transformer does."
+                "replaces_feed_forward says so, as build_transformer does.",
+                topology="depth-lstm",
+                layers=len(wiring.sites),
+                blocks=blocks,
             )
         self.cell = nn.Parameter(torch.zeros(wiring.width))
         self.steps = nn.ModuleList(Step(wiring.width, hidden) for hidden in wiring.hidden)

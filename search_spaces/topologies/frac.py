@@ -30,7 +30,9 @@ class FracOptions:
 
     def __post_init__(self) -> None:
         if self.parts < 1:
-            raise UserError(f"parts must be at least 1, got {self.parts}.")
+            raise UserError(
+                "out-of-range", f"parts must be at least 1, got {self.parts}.", option="parts", value=self.parts
+            )
 
 
 class FracConnection(nn.Module):
@@ -104,7 +106,7 @@ class FracConnections(Topology):
         super().__init__()
         reason = _refusal(wiring.width, options)
         if reason is not None:
-            raise UserError(reason)
+            raise UserError("unsupported", reason, option="parts", value=options.parts, width=wiring.width)
         self.parts = options.parts
         self.connections = nn.ModuleList(FracConnection(wiring.width, options) for _ in wiring.sites)
 

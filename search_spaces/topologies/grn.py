@@ -44,7 +44,8 @@ class GRNOptions:
 
     def __post_init__(self) -> None:
         if self.k is not None and self.k < 1:
-            raise UserError(f"k must be at least 1, got {self.k}. Without k the whole stack is read.")
+            rule = f"k must be at least 1, got {self.k}. Without k the whole stack is read."
+            raise UserError("out-of-range", rule, option="k", value=self.k)
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,9 @@ class WeightedOptions:
 
     def __post_init__(self) -> None:
         if self.rank < 0:
-            raise UserError(f"rank must be at least 0, got {self.rank}.")
+            raise UserError(
+                "out-of-range", f"rank must be at least 0, got {self.rank}.", option="rank", value=self.rank
+            )
 
 
 @final
@@ -122,7 +124,7 @@ class ReachOptions:
     def __post_init__(self) -> None:
         for name, number in (("rank", self.rank), ("reach", self.reach)):
             if number < 1:
-                raise UserError(f"{name} must be at least 1, got {number}.")
+                raise UserError("out-of-range", f"{name} must be at least 1, got {number}.", option=name, value=number)
 
 
 @final

@@ -53,11 +53,16 @@ class ManifoldOptions:
     def __post_init__(self) -> None:
         for name, number, most in (("streams", self.streams, MOST_STREAMS), ("rounds", self.rounds, MOST_ROUNDS)):
             if not 1 <= number <= most:
-                raise UserError(f"{name} must be from 1 to {most}, got {number}.")
+                rule = f"{name} must be from 1 to {most}, got {number}."
+                raise UserError("out-of-range", rule, option=name, value=number, most=most)
         if self.mixing == "permutations" and self.streams > MOST_PERMUTED:
             raise UserError(
+                "out-of-range",
                 f"streams must be at most {MOST_PERMUTED} with mixing=permutations, of which there are n!, got "
-                f"{self.streams}. Take mixing=sinkhorn."
+                f"{self.streams}. Take mixing=sinkhorn.",
+                option="streams",
+                value=self.streams,
+                most=MOST_PERMUTED,
             )
 
 

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal, final
 from torch import Tensor, nn
 
 from search_spaces.count import Count
+from search_spaces.errors import UserError
 from search_spaces.topologies.base import AS_IT_IS, Topology, Wiring
 
 
@@ -37,7 +38,7 @@ class PerBlock(Topology):
     The state is (inner state, x, a_1 + ...); the last two are None where no later layer of the block needs them.
 
     Raises:
-        ValueError: The first layer opens no block, or the inner topology delivers in head space, where x cannot be
+        UserError: The first layer opens no block, or the inner topology delivers in head space, where x cannot be
             added to a layer's output, or normed, which a sum with x is not.
     """
 
@@ -47,11 +48,12 @@ class PerBlock(Topology):
         super().__init__()
         sites = wiring.sites
         if not sites or not sites[0].opens_block:
-            raise ValueError("the first layer must open a block.")
+            raise UserError("unsupported", "the first layer must open a block.", option="sites")
         self.delivers = options.topology.delivered(options.options)
         if self.delivers in AS_IT_IS:
             how = f'delivers "{self.delivers}" and cannot wire whole blocks'
-            raise ValueError(f"{options.topology.__name__} {how}.")
+            name = options.topology.__name__
+            raise UserError("bad-plugin", f"{name} {how}.", topology=name, delivers=self.delivers)
         self.opens = [site.opens_block for site in sites]
         self.closes = [*self.opens[1:], True]
         self.block = [sum(self.opens[: t + 1]) - 1 for t in range(len(sites))]

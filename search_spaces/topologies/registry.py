@@ -10,7 +10,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 from search_spaces.architecture import Architecture
-from search_spaces.errors import Notice, UserError, reason_of, unknown
+from search_spaces.errors import Kind, Notice, UserError, reason_of, unknown
 from search_spaces.one_text import TOPOLOGIES as TOPOLOGIES
 from search_spaces.one_text import check_told
 from search_spaces.spec import Axes, Scalar, Spec, format_scalar
@@ -61,7 +61,8 @@ def _refusal_of_run(run: Architecture) -> str | None:
     except UserError:
         raise
     except Exception as error:  # a plug-in may fail in any way
-        raise UserError(f"topology {name!r} could not be asked whether it can be wired: {reason_of(error)}") from error
+        message = f"topology {name!r} could not be asked whether it can be wired: {reason_of(error)}"
+        raise UserError("bad-plugin", message, topology=name) from error
     return next((reason for reason in reasons if reason is not None), None)
 
 
@@ -79,7 +80,8 @@ def axes_of_topologies(base: Architecture) -> dict[str, Axes]:
             if not base.model:
                 refusal(replace(base, topology=name))
         except UserError as error:
-            warnings.warn(f"passed over: {error}", Notice, 2)
+            why = {**error.fields, "topology": name, "cause": error.kind}
+            warnings.warn(Notice("skipped", f"passed over: {error}", **why), stacklevel=2)
         else:
             found[name] = topology.axes
     return found
@@ -88,10 +90,12 @@ def axes_of_topologies(base: Architecture) -> dict[str, Axes]:
 def check_axes(topology: "type[Topology]", name: str) -> None:
     """Raise UserError where a topology's `axes` are not options that exist with values that they can have."""
     if name == "recipe" and topology.axes:
-        raise UserError("topology 'recipe' has axes that would be taken for the recipe's. Give it another name.")
+        message = "topology 'recipe' has axes that would be taken for the recipe's. Give it another name."
+        raise UserError("bad-plugin", message, topology=name)
     for option, values in topology.axes.items():
         if not isinstance(values, tuple) or not values or len(set(values)) < len(values):
-            raise UserError(f"axis {option!r} of topology {name!r} must be a tuple of distinct values, got {values!r}.")
+            message = f"axis {option!r} of topology {name!r} must be a tuple of distinct values, got {values!r}."
+            raise UserError("bad-plugin", message, topology=name, option=option)
         for value in values:
             options_of(topology, Spec(name, {option: value}))
 
@@ -101,9 +105,11 @@ def _class(name: str) -> "type[Topology]":
 
     topology = TOPOLOGIES.load(name)
     if not (inspect.isclass(topology) and issubclass(topology, Topology)):
-        raise UserError(f"topology {name!r} must be a subclass of search_spaces.topologies.base.Topology.")
+        message = f"topology {name!r} must be a subclass of search_spaces.topologies.base.Topology."
+        raise UserError("bad-plugin", message, topology=name)
     if topology.__abstractmethods__:
-        raise UserError(f"topology {name!r} lacks {', '.join(sorted(topology.__abstractmethods__))}.")
+        lacking = tuple(sorted(topology.__abstractmethods__))
+        raise UserError("bad-plugin", f"topology {name!r} lacks {', '.join(lacking)}.", topology=name, lacks=lacking)
     if is_dataclass(topology.Options):
         check_told(name, topology.Options)
     return topology
@@ -116,9 +122,11 @@ def options_of(topology: "type[Topology]", spec: Spec) -> Any:
     except UserError as error:
         if f"topology {spec.name!r}" in str(error):
             raise
-        raise UserError(f"topology {spec.name!r}: {error}") from error
+        whose = {**error.fields, "topology": spec.name}
+        raise UserError(error.kind, f"topology {spec.name!r}: {error}", **whose) from error
     except Exception as error:  # a plug-in's options may fail in any way
-        raise UserError(f"options of topology {spec.name!r} cannot be read: {reason_of(error)}") from error
+        message = f"options of topology {spec.name!r} cannot be read: {reason_of(error)}"
+        raise UserError("bad-plugin", message, topology=spec.name) from error
 
 
 def _options(record: type, spec: Spec) -> Any:
@@ -126,12 +134,16 @@ def _options(record: type, spec: Spec) -> Any:
     hints = _types(record)
     for name, value in spec.options.items():
         if not known:
-            raise UserError(f"topology {spec.name!r} takes no options, got {name}={format_scalar(value)}.")
+            message = f"topology {spec.name!r} takes no options, got {name}={format_scalar(value)}."
+            raise UserError("unknown-name", message, option="option", value=name, choices=(), topology=spec.name)
         if name not in known:
             raise unknown("option", name, known, of=f"topology {spec.name!r}")
         if not _fits(value, hints[name]):
-            wanted = " or ".join(_names(hints[name]))
-            raise UserError(f"option {name} of topology {spec.name!r} must be {wanted}, got {format_scalar(value)}.")
+            choices = tuple(_names(hints[name]))
+            wanted = f"must be {' or '.join(choices)}, got {format_scalar(value)}"
+            message = f"option {name} of topology {spec.name!r} {wanted}."
+            kind: Kind = "unknown-name" if get_origin(hints[name]) is Literal else "wrong-type"
+            raise UserError(kind, message, option=name, value=value, choices=choices, topology=spec.name)
     return record(**spec.options)
 
 

@@ -39,7 +39,7 @@ class RMTOptions:
     def __post_init__(self) -> None:
         for name, number in (("keys", self.keys), ("values", self.values)):
             if number is not None and number < 1:
-                raise UserError(f"{name} must be at least 1, got {number}.")
+                raise UserError("out-of-range", f"{name} must be at least 1, got {number}.", option=name, value=number)
 
 
 class Load(nn.Module):
@@ -135,7 +135,8 @@ class RMT(Topology):
         super().__init__()
         reason = _refusal(wiring.width, wiring.head_dim, options)
         if reason is not None:
-            raise UserError(reason)
+            given = {"value": options.values, "width": wiring.width, "head_dim": wiring.head_dim}
+            raise UserError("unsupported", reason, option="values", **given)
         keys, values = options.keys, options.values or wiring.head_dim
         rank, layers = wiring.width // values, len(wiring.sites)
         self.embed = nn.ModuleList(Store(rank, keys) for _ in range(wiring.parts))

@@ -63,7 +63,9 @@ class LayerScaleOptions:
 
     def __post_init__(self) -> None:
         if self.start <= 0:
-            raise UserError(f"start must be more than 0, got {self.start}.")
+            raise UserError(
+                "out-of-range", f"start must be more than 0, got {self.start}.", option="start", value=self.start
+            )
 
 
 @final

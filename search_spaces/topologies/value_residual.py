@@ -36,7 +36,8 @@ class ValueResidualOptions:
 
     def __post_init__(self) -> None:
         if self.last is not None and self.last < 1:
-            raise UserError(f"last must be at least 1, got {self.last}. Without it all but the first have it.")
+            rule = f"last must be at least 1, got {self.last}. Without it all but the first have it."
+            raise UserError("out-of-range", rule, option="last", value=self.last)
 
 
 class Stream(NamedTuple):

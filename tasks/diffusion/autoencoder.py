@@ -26,15 +26,20 @@ def autoencoder(name: str | Path) -> Any:
         from diffusers.models.autoencoders.autoencoder_kl import AutoencoderKL
     except ImportError as error:
         raise UserError(
-            f'latents are made by diffusers ({error}). Install the extra "diffusion": pip install ".[diffusion]".'
+            "needs-extra",
+            f'latents are made by diffusers ({error}). Install the extra "diffusion": pip install ".[diffusion]".',
+            extra="diffusion",
         ) from error
     try:
         with said_if_slow(f"loading the autoencoder {name} ..."):
             found = AutoencoderKL.from_pretrained(str(name), use_safetensors=True, low_cpu_mem_usage=False)
     except Exception as error:  # of the hub, of the network, of safetensors, of a configuration
         raise UserError(
+            "bad-file",
             f"no autoencoder can be loaded from {str(name)!r}: {str(error).splitlines()[0]:.200} Give a folder that "
-            f"diffusers wrote (config.json and diffusion_pytorch_model.safetensors)."
+            f"diffusers wrote (config.json and diffusion_pytorch_model.safetensors).",
+            option="--vae",
+            path=str(name),
         ) from error
     return found.requires_grad_(False).eval()
 

@@ -75,7 +75,13 @@ def encode(images: Path, folder: Path, vae: str, size: int) -> Encoded:
 def _check_size(model: Any, size: int) -> None:
     step = 2 * 2 ** (len(model.config.block_out_channels) - 1)  # latents of an even side, for patches of 2
     if size <= 0 or size % step:
-        raise UserError(f"the pictures' size must be a multiple of {step} for this autoencoder, got {size}.")
+        raise UserError(
+            "out-of-range",
+            f"the pictures' size must be a multiple of {step} for this autoencoder, got {size}.",
+            option="--size",
+            value=size,
+            step=step,
+        )
 
 
 def _claim(folder: Path, of: dict[str, Any]) -> None:
@@ -83,17 +89,26 @@ def _claim(folder: Path, of: dict[str, Any]) -> None:
     record = folder / _RECORD
     if not record.exists():
         if any(folder.glob(f"*{FEATURES}")):
-            raise UserError(f"{str(folder)!r} has latents that nas encode did not write. Give another folder.")
+            raise UserError(
+                "exists",
+                f"{str(folder)!r} has latents that nas encode did not write. Give another folder.",
+                path=str(folder),
+            )
         atomic_write(record, json.dumps(of).encode())
         return
     try:
         found = json.loads(record.read_bytes())
         other = [name for name, value in of.items() if found[name] != value]
     except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{str(record)!r} cannot be read: {error!r:.80}. Give another folder.") from error
+        raise UserError(
+            "bad-file", f"{str(record)!r} cannot be read: {error!r:.80}. Give another folder.", path=str(record)
+        ) from error
     if other:
         raise UserError(
-            f"{str(folder)!r} has latents of other {' and '.join(other)}. Give another folder, or remove this one."
+            "mismatch",
+            f"{str(folder)!r} has latents of other {' and '.join(other)}. Give another folder, or remove this one.",
+            path=str(folder),
+            differs=tuple(other),
         )
 
 

@@ -15,9 +15,15 @@ _LEAST = 48  # pixels of a picture's side in the file, at least
 def check(file: Path) -> None:
     """See that a grid can be written. Raises UserError for another suffix, or a folder that is not there."""
     if file.suffix != ".png":
-        raise UserError(f"a grid's name must end in .png, got {str(file)!r}.")
+        raise UserError(
+            "bad-syntax", f"a grid's name must end in .png, got {str(file)!r}.", path=str(file), choices=(".png",)
+        )
     if not file.absolute().parent.is_dir():
-        raise UserError(f"the grid's folder must exist, got {str(file.parent)!r}. Make it first.")
+        raise UserError(
+            "missing-file",
+            f"the grid's folder must exist, got {str(file.parent)!r}. Make it first.",
+            path=str(file.parent),
+        )
 
 
 def save(pictures: Tensor, columns: int, file: Path) -> None:

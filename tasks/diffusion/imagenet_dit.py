@@ -98,7 +98,11 @@ class ImageNetDiT(DiffusionTask):
         found = Pictures(splits.shape, _IMAGENET.patch, splits.classes)
         if any(side % found.patch for side in found.shape[1:]):
             raise UserError(
-                f"latents' sides must be multiples of {found.patch}, got {found.shape} in {str(self.data)!r}."
+                "bad-data",
+                f"latents' sides must be multiples of {found.patch}, got {found.shape} in {str(self.data)!r}.",
+                path=str(self.data),
+                value=found.shape,
+                step=found.patch,
             )
         return found
 
@@ -109,9 +113,9 @@ class ImageNetDiT(DiffusionTask):
             UserError: No data was given, or it has no latents.
         """
         if self.data is None:
-            raise UserError(
-                f"task {self.name!r} has no own data. Give --data FOLDER with latents: nas encode makes them of images."
-            )
+            remedy = "Give --data FOLDER with latents: nas encode makes them of images."
+            message = f"task {self.name!r} has no own data. {remedy}"
+            raise UserError("missing-data", message, option="--data", task=self.name)
         beside = (self.data / VAE / "config.json", self.data / INCEPTION, self.data / REFERENCE)
         return latent_splits(self.data, with_noise, filter(Path.exists, beside))
 
@@ -168,7 +172,10 @@ class ImageNetDiT(DiffusionTask):
         assert self.data is not None  # `load` said so
         if needed and not (self.data / name).exists():
             raise UserError(
+                "missing-data",
                 f"what is drawn is measured with {name} beside the latents, and {str(self.data)!r} has none: nas "
-                f"encode makes it. Or draw nothing: --set samples=0."
+                f"encode makes it. Or draw nothing: --set samples=0.",
+                path=str(self.data),
+                value=name,
             )
         return self.data / name

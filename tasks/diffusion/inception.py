@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from search_spaces.errors import UserError
+from search_spaces.errors import Kind, UserError
 from search_spaces.files import regular
 from tasks.cache import Arrays, cached_arrays
 from tasks.diffusion.frechet import Features, Normal, frechet, normal, precision_and_recall
@@ -57,8 +57,10 @@ def inception(weights: Path | None) -> nn.Module:
         from torch_fidelity.feature_extractor_inceptionv3 import FeatureExtractorInceptionV3
     except ImportError as error:
         raise UserError(
+            "needs-extra",
             f"FID is measured by torch-fidelity ({error}). Install the extra "
-            f'"diffusion": pip install ".[diffusion]". Or draw nothing: --set samples=0.'
+            f'"diffusion": pip install ".[diffusion]". Or draw nothing: --set samples=0.',
+            extra="diffusion",
         ) from error
     try:
         if weights is not None:
@@ -72,9 +74,11 @@ def inception(weights: Path | None) -> nn.Module:
         raise
     except Exception as error:  # of the network, of pickle, of names that are not there
         raise UserError(
+            "missing-data" if weights is None else "bad-file",
             f"Inception's weights cannot be had: {str(error).splitlines()[0]:.200}. Put torch-fidelity's "
             f"pt_inception-2015-12-05-6726825d.pth into the data's folder as inception.pth, or draw nothing: "
-            f"--set samples=0."
+            f"--set samples=0.",
+            path=None if weights is None else str(weights),
         ) from error
     return network
 
@@ -114,9 +118,7 @@ def real_pictures(file: Path, network: nn.Module, device: torch.device) -> Real:
     except UserError:
         raise
     except (OSError, ValueError, KeyError) as error:
-        raise UserError(
-            f"{str(file)!r} must be a reference batch of pictures, as ADM's evaluation has them (arr_0): {error}"
-        ) from error
+        raise _no_reference("bad-file", file, error) from error
     return Real(found["pooled"], Normal(found["mu"], found["sigma"]), Normal(found["mu_s"], found["sigma_s"]))
 
 
@@ -134,11 +136,17 @@ def compared(drawn: Seen, real: Real) -> dict[str, float]:
     }
 
 
+def _no_reference(kind: Kind, file: Path, reason: object) -> UserError:
+    must = "must be a reference batch of pictures, as ADM's evaluation has them (arr_0)"
+    return UserError(kind, f"{str(file)!r} {must}: {reason}", path=str(file))
+
+
 def _reference(file: Path, network: nn.Module, device: torch.device) -> Arrays:
     with np.load(regular(file), allow_pickle=False) as read:
         pictures = read["arr_0"]
         if pictures.dtype != np.uint8 or pictures.ndim != 4 or pictures.shape[3] != 3:
-            raise ValueError(f"arr_0 must be bytes [N, H, W, 3], got {pictures.dtype} {list(pictures.shape)}")
+            got = f"{pictures.dtype} {list(pictures.shape)}"
+            raise _no_reference("bad-data", file, f"arr_0 must be bytes [N, H, W, 3], got {got}")
         given = {name: np.asarray(read[name], dtype=np.float64) for name in _STATISTICS if name in read}
     with said_if_slow(f"looking at {len(pictures)} real pictures ..."):
         parts = (

@@ -55,8 +55,12 @@ class LatentFiles:
         latent = _array(self.files[index])
         if latent.ndim != 4 or latent.dtype.kind != "f" or not len(latent):
             raise UserError(
+                "bad-data",
                 f"latents must be floats [views, channels, height, breadth], got {latent.dtype} {list(latent.shape)} "
-                f"in {str(self.files[index])!r}."
+                f"in {str(self.files[index])!r}.",
+                path=str(self.files[index]),
+                dtype=str(latent.dtype),
+                shape=latent.shape,
             )
         return np.asarray(latent, dtype=np.float32), int(self.labels[index])
 
@@ -118,14 +122,21 @@ def _read(data: Path) -> LatentFiles:
     folders = sorted(folder for folder in data.glob(f"*{FEATURES}") if folder.is_dir())
     if len(folders) != 1:
         raise UserError(
+            "missing-data" if not folders else "conflict",
             f"latents must be in one folder {FEATURES}/ or NAME_{FEATURES}/ of {str(data)!r}, got {len(folders)} of "
-            f"these. Make them of images: nas encode IMAGES {data} --vae FOLDER"
+            f"these. Make them of images: nas encode IMAGES {data} --vae FOLDER",
+            path=str(data),
+            found=len(folders),
         )
     labels = folders[0].with_name(folders[0].name.removesuffix(FEATURES) + LABELS)
     files = sorted(folders[0].glob("*.npy"), key=_number)
     if len(files) < 3:
         raise UserError(
-            f"latents of 3 pictures or more are needed, to measure by some, got {len(files)} in {str(folders[0])!r}."
+            "missing-data",
+            f"latents of 3 pictures or more are needed, to measure by some, got {len(files)} in {str(folders[0])!r}.",
+            path=str(folders[0]),
+            found=len(files),
+            least=3,
         )
     listing = "\n".join(f"{file.name} {state_of(_beside(labels, file))}" for file in files)
     name = f"latent-labels-{hashlib.sha256(f'{labels.resolve()} {listing}'.encode()).hexdigest()[:12]}.safetensors"
@@ -134,13 +145,20 @@ def _read(data: Path) -> LatentFiles:
 
 def _number(file: Path) -> int:
     if not file.stem.isdecimal():
-        raise UserError(f"latents' files must be numbered (0.npy, 1.npy ...), got {str(file)!r}.")
+        raise UserError(
+            "bad-data", f"latents' files must be numbered (0.npy, 1.npy ...), got {str(file)!r}.", path=str(file)
+        )
     return int(file.stem)
 
 
 def _beside(labels: Path, file: Path) -> Path:
     if not (labels / file.name).is_file():
-        raise UserError(f"every picture's label must be in {str(labels)!r}, got none for {file.name!r}.")
+        raise UserError(
+            "missing-data",
+            f"every picture's label must be in {str(labels)!r}, got none for {file.name!r}.",
+            path=str(labels),
+            value=file.name,
+        )
     return labels / file.name
 
 
@@ -150,7 +168,9 @@ def _labels(labels: Path, files: list[Path]) -> np.ndarray[Any, np.dtype[np.int6
     for file, label in zip(files, found, strict=True):
         if label.shape != (1,) or label.dtype.kind not in "iu" or label[0] < 0:
             raise UserError(
-                f"a label must be one whole number from 0 on, got {label!r:.60} in {str(labels / file.name)!r}."
+                "bad-data",
+                f"a label must be one whole number from 0 on, got {label!r:.60} in {str(labels / file.name)!r}.",
+                path=str(labels / file.name),
             )
     return np.concatenate(found).astype(np.int64)
 
@@ -160,6 +180,8 @@ def _array(file: Path) -> np.ndarray[Any, Any]:
         found: np.ndarray[Any, Any] = np.load(regular(file, _MOST), allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise UserError(
-            f"{str(file)!r} must be an array that NumPy can read without running what is in it: {error}"
+            "bad-file",
+            f"{str(file)!r} must be an array that NumPy can read without running what is in it: {error}",
+            path=str(file),
         ) from error
     return found

@@ -68,8 +68,10 @@ def scheduler_for(recipe: DiffusionRecipe, *, clipped: bool) -> Any:
         from diffusers.schedulers.scheduling_ddpm import DDPMScheduler
     except ImportError as error:
         raise UserError(
+            "needs-extra",
             f'pictures are drawn with diffusers ({error}). Install the extra "diffusion": pip install ".[diffusion]". '
-            f"Or draw none: --set samples=0."
+            f"Or draw none: --set samples=0.",
+            extra="diffusion",
         ) from error
     process: dict[str, Any] = {
         "num_train_timesteps": STEPS,

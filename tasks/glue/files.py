@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from search_spaces.errors import Notice, UserError
 from search_spaces.files import regular
@@ -92,8 +92,11 @@ def read_set(of: SetFiles, folder: Path) -> SetTexts:
         parts = [_read_parquet(of, folder / of.name, split) for split in ("train", *of.dev.values())]
     else:
         raise UserError(
+            "missing-data",
             f"{folder} has neither {of.folder}/train.tsv, as GLUE gives it, nor {of.name}/train-*.parquet, as {_HUB} "
-            f"does. Give the folder that holds them, or leave {of.name} out of the setting sets."
+            f"does. Give the folder that holds them, or leave {of.name} out of the setting sets.",
+            path=str(folder),
+            set=of.name,
         )
     return SetTexts(parts[0], tuple(parts[1:]))
 
@@ -112,14 +115,22 @@ def _read_tsv(of: SetFiles, path: Path) -> Labelled:
         lines = regular(path).read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or error
-        raise UserError(f"{path} cannot be read: {reason}. Take all of GLUE's own files of {of.folder}.") from error
+        raise UserError(
+            "missing-file" if isinstance(error, FileNotFoundError) else "bad-file",
+            f"{path} cannot be read: {reason}. Take all of GLUE's own files of {of.folder}.",
+            path=str(path),
+        ) from error
     rows = ((number, line.rstrip("\r").split("\t")) for number, line in enumerate(lines, 1) if line.strip())
     header = list(of.header) or next(rows, (1, [""]))[1]
     wanted = (*of.columns, of.label)
     if missing := [name for name in wanted if name not in header]:
         raise UserError(
+            "bad-data",
             f"{path}, line 1: a file of {of.folder} has the columns {', '.join(wanted)}, and {missing[0]!r} is not "
-            f"among {', '.join(map(repr, header))}. Take GLUE's own file."
+            f"among {', '.join(map(repr, header))}. Take GLUE's own file.",
+            path=str(path),
+            column=missing[0],
+            columns=tuple(header),
         )
     places = [header.index(name) for name in wanted]
     found, short = Labelled([], []), list[int]()
@@ -129,7 +140,7 @@ def _read_tsv(of: SetFiles, path: Path) -> Labelled:
             continue
         *texts, label = (row[place] for place in places)
         found.texts.append(tuple(texts))
-        found.answers.append(_answer(of, label.strip(), f"{path}, line {number}"))
+        found.answers.append(_answer(of, label.strip(), _Place(str(path), "line", number)))
     _check_short(path, short, len(found.texts), len(header))
     return found
 
@@ -137,15 +148,21 @@ def _read_tsv(of: SetFiles, path: Path) -> Labelled:
 def _check_short(path: Path, short: Sequence[int], whole: int, columns: int) -> None:
     """Say that lines were left out. Raises UserError where they are many, or no other is there."""
     if not whole and not short:
-        raise UserError(f"{path} has no examples. Take GLUE's own file.")
+        raise UserError("missing-data", f"{path} has no examples. Take GLUE's own file.", path=str(path))
     if len(short) > _SHORT * whole:
         raise UserError(
+            "bad-data",
             f"{path} has {len(short)} lines without a text, an answer or one of {columns} columns, the first of them "
-            f"line {short[0]}, and {whole} whole ones. Take GLUE's own file."
+            f"line {short[0]}, and {whole} whole ones. Take GLUE's own file.",
+            path=str(path),
+            short=len(short),
+            whole=whole,
+            line=short[0],
         )
     if short:
         words = f"{len(short)} of {len(short) + whole} lines are short, and left out; the first is line {short[0]}"
-        warnings.warn(f"{path}: {words}.", Notice, 2)
+        fields = {"path": str(path), "short": len(short), "whole": whole, "line": short[0]}
+        warnings.warn(Notice("skipped", f"{path}: {words}.", **fields), stacklevel=2)
 
 
 def _read_parquet(of: SetFiles, folder: Path, split: str) -> Labelled:
@@ -155,35 +172,65 @@ def _read_parquet(of: SetFiles, folder: Path, split: str) -> Labelled:
 
     paths = sorted(folder.glob(f"{split}-*.parquet"))
     if not paths:
-        raise UserError(f"{folder} has no {split}-*.parquet. Take all files of {of.name} from {_HUB}.")
+        raise UserError(
+            "missing-file",
+            f"{folder} has no {split}-*.parquet. Take all files of {of.name} from {_HUB}.",
+            path=str(folder),
+            split=split,
+        )
     try:
         table = pyarrow.concat_tables(pyarrow.parquet.read_table(regular(path)) for path in paths)
     except (OSError, pyarrow.ArrowException) as error:
-        raise UserError(f"{paths[0]} cannot be read: {str(error).splitlines()[0]}.") from error
+        message = f"{paths[0]} cannot be read: {str(error).splitlines()[0]}."
+        raise UserError("bad-file", message, path=str(paths[0])) from error
     return _of_columns(of, {name: table.column(name).to_pylist() for name in table.column_names}, str(paths[0]))
 
 
 def _of_columns(of: SetFiles, columns: Mapping[str, Sequence[Any]], source: str) -> Labelled:
     """Texts and answers by the hub's columns."""
     if missing := [name for name in (*of.hub_columns, "label") if name not in columns]:
-        raise UserError(f"{source} has no column {missing[0]!r}. Its columns: {', '.join(columns)}.")
-    answers = [_hub_answer(of, one, f"{source}, row {row}") for row, one in enumerate(columns["label"])]
+        raise UserError(
+            "bad-data",
+            f"{source} has no column {missing[0]!r}. Its columns: {', '.join(columns)}.",
+            path=source,
+            column=missing[0],
+            columns=tuple(columns),
+        )
+    answers = [_hub_answer(of, one, _Place(source, "row", row)) for row, one in enumerate(columns["label"])]
     texts = list(zip(*(columns[name] for name in of.hub_columns), strict=True))
     for row, text in enumerate(texts):
-        if not all(isinstance(one, str) for one in text):
-            raise UserError(f"{source}, row {row}: texts must be text, got {text!r:.80}. Take the hub's own file.")
+        if wrong := [place for place, one in enumerate(text) if not isinstance(one, str)]:
+            message = f"{source}, row {row}: texts must be text, got {text!r:.80}. Take the hub's own file."
+            column, value = of.hub_columns[wrong[0]], text[wrong[0]]
+            raise UserError("bad-data", message, path=source, row=row, option=column, value=value)
     return Labelled(texts, answers)
 
 
-def _hub_answer(of: SetFiles, label: Any, place: str) -> float:
+class _Place(NamedTuple):
+    """Where an answer stands: file, what is counted in it, and the number."""
+
+    path: str
+    unit: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.path}, {self.unit} {self.number}"
+
+    def wrong(self, option: str, wanted: str, got: str, value: object) -> UserError:
+        """What is said of an answer that cannot be."""
+        message = f"{self}: {option} must be {wanted}, got {got}"
+        return UserError("bad-data", message, path=self.path, option=option, value=value, **{self.unit: self.number})
+
+
+def _hub_answer(of: SetFiles, label: Any, place: _Place) -> float:
     """The answer as the hub has it: a class by its number. Raises UserError for any other."""
     classes = range(len(of.labels))
     if of.labels and not (type(label) is int and label in classes):
-        raise UserError(f"{place}: label must be one of {', '.join(map(str, classes))}, got {label!r:.60}.")
+        raise place.wrong("label", f"one of {', '.join(map(str, classes))}", f"{label!r:.60}.", label)
     return float(label) if of.labels else _answer(of, str(label), place)
 
 
-def _answer(of: SetFiles, label: str, place: str) -> float:
+def _answer(of: SetFiles, label: str, place: _Place) -> float:
     """The number of a class, or the number that it says. Raises UserError where it is neither."""
     if of.labels:
         if label in of.labels:
@@ -194,4 +241,4 @@ def _answer(of: SetFiles, label: str, place: str) -> float:
             if math.isfinite(number := float(label)):
                 return number
         wanted = "a finite number"
-    raise UserError(f"{place}: {of.label} must be {wanted}, got {label!r}. Take GLUE's own file.")
+    raise place.wrong(of.label, wanted, f"{label!r}. Take GLUE's own file.", label)

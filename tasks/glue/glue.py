@@ -64,7 +64,8 @@ class Glue(GlueTask):
         except UserError as error:
             if self._place()[1]:
                 raise
-            raise UserError(f"{error} Of this task's pre-training that is --data FOLDER,pretraining=PLACE.") from error
+            message = f"{error} Of this task's pre-training that is --data FOLDER,pretraining=PLACE."
+            raise UserError(error.kind, message, **{**error.fields, "part": "pretraining"}) from error
 
     def texts_of(self, name: str) -> SetTexts:
         """From `--data FOLDER[,pretraining=PLACE][,tokenizer=TOKENIZER]`, or from the hub where it names no folder.
@@ -75,7 +76,12 @@ class Glue(GlueTask):
         if not folder:
             return hub_set(GLUE[name])
         if not Path(folder).is_dir():
-            raise UserError(f"--data of task 'glue' must be a folder with CoLA, SST-2 and so on, got {folder!r}.")
+            raise UserError(
+                "missing-file",
+                f"--data of task 'glue' must be a folder with CoLA, SST-2 and so on, got {folder!r}.",
+                option="--data",
+                value=folder,
+            )
         return read_set(GLUE[name], Path(folder))
 
     def _place(self) -> tuple[str, str]:

@@ -27,9 +27,15 @@ class GlueRecipe(Recipe):
         object.__setattr__(self, "sets", tuple(sorted({*self.sets})))  # in any order it is one training
         if self.parametrization != STANDARD:
             raise UserError(
-                f"parametrization must be standard where trained weights are given, got {self.parametrization}."
+                "unsupported",
+                f"parametrization must be standard where trained weights are given, got {self.parametrization}.",
+                option="parametrization",
+                value=str(self.parametrization),
             )
         if self.hours:
             raise UserError(
-                f"sets are fine-tuned in epochs or steps, got {self.hours} hours. Set epochs, and hours to 0."
+                "unsupported",
+                f"sets are fine-tuned in epochs or steps, got {self.hours} hours. Set epochs, and hours to 0.",
+                option="hours",
+                value=self.hours,
             )

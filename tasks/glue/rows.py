@@ -30,7 +30,14 @@ def splits_of(name: str, texts: SetTexts, tokenizer: Tokenizer, context: int) ->
     for what, least, parts in (("train", 2, (texts.train,)), ("test", 1, texts.dev)):
         for part in parts:
             if len(part.texts) < least:
-                raise UserError(f"set {name!r} has {len(part.texts)} examples to {what} on, and needs {least}.")
+                raise UserError(
+                    "missing-data",
+                    f"set {name!r} has {len(part.texts)} examples to {what} on, and needs {least}.",
+                    set=name,
+                    part=what,
+                    found=len(part.texts),
+                    least=least,
+                )
     learnt = _batch(name, [texts.train], tokenizer, context)
     examples = len(texts.train.texts)
     held_out = spread(examples, max(1, min(_MOST_VALIDATED, examples // _VALIDATED)))

@@ -69,7 +69,12 @@ class GlueTask(Task):
     def asked(self, recipe: GlueRecipe) -> Mapping[str, GlueSet]:
         """The sets of a recipe. Raises UserError where it names another one."""
         if {*recipe.sets} == {*self.sets}:
-            raise UserError("sets names all of them, which is what none means. Leave it out.")
+            raise UserError(
+                "conflict",
+                "sets names all of them, which is what none means. Leave it out.",
+                option="sets",
+                value=recipe.sets,
+            )
         for name in recipe.sets:
             if name not in self.sets:
                 raise unknown("set", name, self.sets, of=f"task {self.name!r}")
@@ -129,7 +134,12 @@ class GlueTask(Task):
     def fit(self, run: Run) -> Fitted:
         """Pre-train where no weights are given, and fine-tune on each set. See Task.fit."""
         if own_share().of > 1:
-            raise UserError(f"task {self.name!r} is trained by one process, got {own_share().of}. Leave torchrun out.")
+            raise UserError(
+                "unsupported",
+                f"task {self.name!r} is trained by one process, got {own_share().of}. Leave torchrun out.",
+                task=self.name,
+                processes=own_share().of,
+            )
         kept = checkpoint_of(self, run)
         try:
             fitted = self._fit(run, kept)

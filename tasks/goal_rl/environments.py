@@ -2,6 +2,8 @@
 
 import contextlib
 import io
+from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import packages_distributions
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -23,8 +25,10 @@ def gymnasium() -> ModuleType:
             import gymnasium_robotics
     except ImportError as error:
         raise UserError(
+            "needs-extra",
             f'goal tasks need gymnasium, gymnasium-robotics and mujoco ({error}). Install the extra "rl": '
-            'pip install ".[rl]".'
+            'pip install ".[rl]".',
+            extra="rl",
         ) from error
     if "FetchReach-v4" not in gymnasium.registry:
         gymnasium.register_envs(gymnasium_robotics)
@@ -45,7 +49,12 @@ def make(environment: str, length: int, *, render: bool = False, **options: Any)
     except (gym.error.Error, ImportError, ValueError):
         raise unknown("environment", environment, installed()) from None
     if not length and spec.max_episode_steps is None:
-        raise UserError(f"episodes of {environment} have no end. Register it with max_episode_steps.")
+        raise UserError(
+            "unsupported",
+            f"episodes of {environment} have no end. Register it with max_episode_steps.",
+            environment=environment,
+            needs="max_episode_steps",
+        )
     if render:
         options["render_mode"] = "rgb_array"
     made: Env[Any, Any] = gym.make(
@@ -59,7 +68,13 @@ def registered_by(environment: str) -> list[str]:
     spec = gymnasium().registry.get(environment)
     entry: Any = spec.entry_point if spec else None
     module = entry if isinstance(entry, str) else getattr(entry, "__module__", "")
-    return sorted(set(packages_distributions().get(module.partition(":")[0].partition(".")[0], [])))
+    return sorted(set(_distributions().get(module.partition(":")[0].partition(".")[0], [])))
+
+
+@cache
+def _distributions() -> Mapping[str, list[str]]:
+    """The packages that each module is of; to look through all that is installed takes half a second."""
+    return packages_distributions()
 
 
 def installed() -> list[str]:
@@ -82,12 +97,25 @@ def sizes(environment: "Env[Any, Any]", name: str, goal_at: int | None) -> Sizes
     from gymnasium import spaces
 
     seen, acts = environment.observation_space, environment.action_space
-    remedy = f"Goal environments here: {', '.join(installed())}."
+    known = tuple(installed())
+    remedy = f"Goal environments here: {', '.join(known)}."
     parts = [seen.spaces.get(key) for key in KEYS] if isinstance(seen, spaces.Dict) else []
     if not parts or not all(isinstance(part, spaces.Box) and len(part.shape) == 1 for part in parts):
-        raise UserError(f"{name} must observe vectors named {', '.join(KEYS)}, got {_line(seen)}. {remedy}")
+        raise UserError(
+            "unsupported",
+            f"{name} must observe vectors named {', '.join(KEYS)}, got {_line(seen)}. {remedy}",
+            environment=name,
+            needs="observations",
+            choices=known,
+        )
     if not isinstance(acts, spaces.Box) or len(acts.shape) != 1 or not acts.is_bounded():
-        raise UserError(f"{name} must take vectors of numbers between bounds as actions, got {_line(acts)}. {remedy}")
+        raise UserError(
+            "unsupported",
+            f"{name} must take vectors of numbers between bounds as actions, got {_line(acts)}. {remedy}",
+            environment=name,
+            needs="actions",
+            choices=known,
+        )
     observed, achieved = (part.shape[0] for part in parts[:2] if part is not None and part.shape is not None)
     return Sizes(observed + (achieved if goal_at is None else 0), achieved, acts.shape[0])
 

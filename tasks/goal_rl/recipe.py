@@ -60,11 +60,20 @@ class GoalRecipe:
     def __post_init__(self) -> None:
         check(self)
         if self.window == 1:
-            raise UserError("window must hold a state and one that follows it, got 1. Set 0 for all that is kept.")
+            raise UserError(
+                "out-of-range",
+                "window must hold a state and one that follows it, got 1. Set 0 for all that is kept.",
+                option="window",
+                value=1,
+            )
         for name, steps in (("unroll", self.unroll), ("length", self.length)):
             if steps >= self.capacity:
                 raise UserError(
-                    f"capacity must be more than {name}, got {self.capacity} and {steps}. Set a larger capacity."
+                    "out-of-range",
+                    f"capacity must be more than {name}, got {self.capacity} and {steps}. Set a larger capacity.",
+                    option="capacity",
+                    value=self.capacity,
+                    **{name: steps},
                 )
 
     def __str__(self) -> str:

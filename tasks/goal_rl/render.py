@@ -32,14 +32,28 @@ def check(file: Path) -> None:
         UserError: An unknown suffix, a folder that is not there, or nothing to draw with.
     """
     if file.suffix not in SUFFIXES:
-        raise UserError(f"a film's name must end in {' or '.join(SUFFIXES)}, got {str(file)!r}.")
+        raise UserError(
+            "bad-syntax",
+            f"a film's name must end in {' or '.join(SUFFIXES)}, got {str(file)!r}.",
+            path=str(file),
+            choices=tuple(SUFFIXES),
+        )
     if not file.absolute().parent.is_dir():
-        raise UserError(f"the film's folder must exist, got {str(file.parent)!r}. Make it first.")
+        raise UserError(
+            "missing-file",
+            f"the film's folder must exist, got {str(file.parent)!r}. Make it first.",
+            path=str(file.parent),
+        )
     backend = _backend(os.environ.get("MUJOCO_GL"))
     if backend is None:
         tried = os.environ.get("MUJOCO_GL", "egl, osmesa")
         raise UserError(
-            f"MuJoCo can draw by none of these: {tried}. Install one, on Debian: apt-get install libegl1 or libosmesa6."
+            "needs-system",
+            f"MuJoCo can draw by none of these: {tried}. "
+            "Install one, on Debian: apt-get install libegl1 or libosmesa6.",
+            option="MUJOCO_GL",
+            value=tried,
+            choices=("libegl1", "libosmesa6"),
         )
     os.environ["MUJOCO_GL"] = backend
 

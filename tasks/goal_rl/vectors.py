@@ -97,7 +97,13 @@ class SyncVectorEnv(Environments):
         self._see(observed)
         at_goal = next((told[name] for name in _SUCCESS if name in told), None)
         if at_goal is None:
-            raise UserError(f"a goal environment's info must say {' or '.join(_SUCCESS)}, got {', '.join(told)}.")
+            raise UserError(
+                "unsupported",
+                f"a goal environment's info must say {' or '.join(_SUCCESS)}, got {', '.join(told)}.",
+                needs="success",
+                choices=tuple(_SUCCESS),
+                value=tuple(told),
+            )
         return torch.from_numpy(np.asarray(at_goal, dtype=bool)), torch.from_numpy(terminated | truncated)
 
     def close(self) -> None:

@@ -88,7 +88,10 @@ def folder_corpus(folder: Path, column: str) -> Corpus:
     if "train" not in splits:
         kinds = ", ".join(f"*train*{suffix}" for suffix in _SUFFIXES)
         raise UserError(
-            f"{folder} has nothing to train on. It must hold files like {kinds}, or files that name no split."
+            "missing-data",
+            f"{folder} has nothing to train on. It must hold files like {kinds}, or files that name no split.",
+            path=str(folder),
+            split="train",
         )
     return _corpus(splits, digest.hexdigest())
 
@@ -101,7 +104,12 @@ def hub_corpus(source: TextSource) -> Corpus:
     """
     splits, revision = hub_shards(source.hub, source.subset, source.revision, source.column)
     if "train" not in splits:
-        raise UserError(f"{source.hub!r} has no split 'train'. Give a folder of its files with --data.")
+        raise UserError(
+            "missing-data",
+            f"{source.hub!r} has no split 'train'. Give a folder of its files with --data.",
+            value=source.hub,
+            split="train",
+        )
     fingerprint = hashlib.sha256(f"{source.hub} {source.subset} {source.column} {revision}".encode()).hexdigest()
     return _corpus(splits, fingerprint)
 

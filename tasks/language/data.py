@@ -80,8 +80,11 @@ class LanguageSplits(Splits):
         """
         if not all(shard.in_memory for shard in self.corpus.train):
             raise UserError(
+                "unsupported",
                 "epochs need to know how long a text is, and text in files or on the hub is not read beforehand. "
-                "Set steps instead, and epochs to 0."
+                "Set steps instead, and epochs to 0.",
+                option="epochs",
+                needs="steps",
             )
         return sum(len(inputs) for inputs, _ in self.once(BLOCK))
 
@@ -127,7 +130,7 @@ class LanguageSplits(Splits):
 
     def _held_out(self, part: Part, recipe: Recipe, share: Share) -> HeldOut:
         shards = self.corpus.validation if part == "validation" else self.corpus.test
-        return _read_held_out(shards, self.tokenizer, self.layout, self.context, recipe.measured, share)
+        return read_held_out(shards, self.tokenizer, self.layout, self.context, recipe.measured, share)
 
 
 def _shifted(grid: Tokens) -> Batch:
@@ -137,7 +140,7 @@ def _shifted(grid: Tokens) -> Batch:
 
 
 @lru_cache(maxsize=4)
-def _read_held_out(
+def read_held_out(
     shards: tuple[TextShard, ...], tokenizer: Tokenizer, layout: Layout, context: int, limit: int, share: Share
 ) -> HeldOut:
     """A process's own of the first documents of these shards, as many as fill `limit` rows in all; 0 is no limit.
@@ -171,7 +174,9 @@ def _read_held_out(
             if 0 < limit <= total:
                 break
     if not known:
-        raise UserError(f"there is no text to measure on in {', '.join(shard.name for shard in shards[:3])}.")
+        names = tuple(shard.name for shard in shards[:3])
+        message = f"there is no text to measure on in {', '.join(names)}."
+        raise UserError("missing-data", message, shards=names, needs="measurement")
     return HeldOut(np.concatenate(tokens), np.concatenate(sizes), np.concatenate(documents), skipped)
 
 

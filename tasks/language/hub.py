@@ -48,12 +48,16 @@ def hub_file(name: str, file: str, remedy: str) -> str:
     except (LocalEntryNotFoundError, HFValidationError):
         if not reachable():
             raise UserError(
-                f"{file} of {name!r} is not in the hub's cache, and the hub is out of reach. {remedy}"
+                "unavailable",
+                f"{file} of {name!r} is not in the hub's cache, and the hub is out of reach. {remedy}",
+                value=name,
+                file=file,
             ) from None
     try:
         return huggingface_hub.hf_hub_download(name, file)
     except (HfHubHTTPError, HFValidationError, OSError) as error:
-        raise UserError(f"the hub gave no {file} of {name!r}: {_reason(error)}. {remedy}") from error
+        message = f"the hub gave no {file} of {name!r}: {_reason(error)}. {remedy}"
+        raise UserError("unavailable", message, value=name, file=file) from error
 
 
 def hub_shards(
@@ -66,14 +70,17 @@ def hub_shards(
     """
     remedy = "Offline, give a folder of its files with --data."
     if not reachable():
-        raise UserError(f"the data set {name!r} is on the hub, which is out of reach. {remedy}")
+        raise UserError(
+            "unavailable", f"the data set {name!r} is on the hub, which is out of reach. {remedy}", value=name
+        )
     import datasets  # a second to import, and needed here only
 
     try:
         commit = str(huggingface_hub.dataset_info(name, revision=revision).sha)
         streams: dict[str, Any] = datasets.load_dataset(name, subset, streaming=True, revision=commit)
     except (HfHubHTTPError, HFValidationError, OSError, ValueError) as error:
-        raise UserError(f"the hub gave no data set {name!r}: {_reason(error)}. {remedy}") from error
+        message = f"the hub gave no data set {name!r}: {_reason(error)}. {remedy}"
+        raise UserError("unavailable", message, value=name) from error
     return {split: _shards(stream, f"{name}/{split}", column) for split, stream in streams.items()}, commit
 
 
@@ -90,7 +97,8 @@ def hub_splits(name: str, subset: str, splits: Iterable[str]) -> list[Mapping[st
         found: Mapping[str, Any] = datasets.load_dataset(name, subset)
     except (HfHubHTTPError, HFValidationError, OSError, ValueError) as error:
         remedy = "Offline, give a folder of its files with --data."
-        raise UserError(f"there is no data set {name!r} to be had: {_reason(error)}. {remedy}") from error
+        message = f"there is no data set {name!r} to be had: {_reason(error)}. {remedy}"
+        raise UserError("unavailable", message, value=name) from error
     return [found[split].to_dict() for split in splits]
 
 

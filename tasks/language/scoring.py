@@ -49,7 +49,7 @@ class ScoredDecoder(TemplateLM):  # type: ignore[misc]  # lm-eval is untyped
         return found
 
     def _loglikelihood_tokens(self, requests: Sequence[tuple[Any, list[int], list[int]]], **_: Any) -> list[Scored]:
-        return self._scored([(before, after) for _, before, after in requests])
+        return self.scored([(before, after) for _, before, after in requests])
 
     def loglikelihood_rolling(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[float]:
         """Of whole texts, each token once, after as many as fit before it."""
@@ -61,7 +61,7 @@ class ScoredDecoder(TemplateLM):  # type: ignore[misc]  # lm-eval is untyped
             )
         ]
         totals = [0.0] * len(requests)
-        scored = self._scored([(before, after) for _, before, after in windows])
+        scored = self.scored([(before, after) for _, before, after in windows])
         for (number, _, _), (likelihood, _) in zip(windows, scored, strict=True):
             totals[number] += likelihood
         return totals
@@ -69,11 +69,14 @@ class ScoredDecoder(TemplateLM):  # type: ignore[misc]  # lm-eval is untyped
     def generate_until(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[str]:
         """Refused: nothing here generates. Raises UserError."""
         raise UserError(
-            "only likelihoods are evaluated here, and one of the tasks lets the network write. Leave it out of --tasks."
+            "unsupported",
+            "only likelihoods are evaluated here, and one of the tasks lets the network write. "
+            "Leave it out of --tasks.",
+            option="--tasks",
         )
 
     @torch.no_grad()
-    def _scored(self, pairs: Sequence[tuple[list[int], list[int]]]) -> list[Scored]:
+    def scored(self, pairs: Sequence[tuple[list[int], list[int]]]) -> list[Scored]:
         """Each second part after its first, [(before, after)]; texts of like lengths are read together."""
         longest_first = sorted(range(len(pairs)), key=lambda number: -len(pairs[number][0]) - len(pairs[number][1]))
         found: dict[int, Scored] = {}

@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 
-from search_spaces.errors import Notice, UserError
+from search_spaces.errors import Kind, Notice, UserError
 from tasks.processes import ALONE, Share
 
 MOST_LINE = 2**26
@@ -68,14 +68,15 @@ def read(shard: TextShard, start: int = 0, share: Share = ALONE) -> Iterator[tup
                 yield number, str(value)
             else:
                 if not told:
-                    _tell(
-                        f"{shard.name}: line {number + 1} has no text; it and others like it are skipped and counted."
-                    )
+                    line = number + 1
+                    what = f"{shard.name}: line {line} has no text; it and others like it are skipped and counted."
+                    tell_once("skipped", what, shard.name, line)
                     told = True
                 yield number, None
             number += share.of
     except Damaged as damaged:
-        _tell(f"{shard.name} is damaged: its first {number} documents are read, the rest is skipped ({damaged}).")
+        what = f"{shard.name} is damaged: its first {number} documents are read, the rest is skipped ({damaged})."
+        tell_once("bad-file", what, shard.name, number)
         if share.rank == 0:
             yield number, None
 
@@ -86,9 +87,10 @@ def texts_of(shards: Iterable[TextShard]) -> Iterator[str]:
 
 
 @lru_cache(maxsize=1024)
-def _tell(what: str) -> None:
+def tell_once(kind: Kind, what: str, shard: str, number: int) -> None:
     """Warn; of the same thing once a process, however many trainings meet it."""
-    warnings.warn(what, Notice, 3)
+    counted = {"line": number} if kind == "skipped" else {"read": number}
+    warnings.warn(Notice(kind, what, shard=shard, **counted), stacklevel=3)
 
 
 def is_text(value: object) -> bool:
@@ -141,6 +143,11 @@ class JsonShard(TextShard):
         return record.get(self.column) if isinstance(record, dict) else None
 
 
+def _no_column(name: str, column: str, columns: Iterable[str]) -> UserError:
+    message = f"{name} has no column {column!r}. Its columns: {', '.join(columns)}."
+    return UserError("bad-data", message, path=name, column=column, columns=tuple(columns))
+
+
 def _bounded(file: BufferedIOBase) -> Iterator[bytes | None]:
     """The lines of a file, None in place of one that is too long, of which no more is held than may be."""
     while line := file.readline(MOST_LINE + 1):
@@ -170,7 +177,7 @@ class ParquetShard(TextShard):
             with pyarrow.parquet.ParquetFile(self.path) as file:
                 columns = file.schema_arrow.names
                 if self.column not in columns:
-                    raise UserError(f"{self.path} has no column {self.column!r}. Its columns: {', '.join(columns)}.")
+                    raise _no_column(str(self.path), self.column, columns)
                 for group in range(file.num_row_groups):
                     rows = file.metadata.row_group(group).num_rows
                     size = file.metadata.row_group(group).column(columns.index(self.column)).total_uncompressed_size
@@ -196,7 +203,7 @@ class HubShard(TextShard):
         """The texts. Raises UserError where there is no such column."""
         for record in islice(self.dataset.skip(start), 0, None, stride):
             if self.column not in record:
-                raise UserError(f"{self.name} has no column {self.column!r}. Its columns: {', '.join(record)}.")
+                raise _no_column(self.name, self.column, record)
             yield record[self.column]
 
 

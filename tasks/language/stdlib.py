@@ -37,7 +37,12 @@ def stdlib_documents() -> Mapping[str, str]:
     sources = {path.relative_to(library): path.read_bytes() for path in _sources(library)}
     if _TOPICS not in sources or len(sources) < 100:
         missing = _TOPICS if len(sources) >= 100 else "the standard library's sources"
-        raise UserError(f"{library} lacks {missing}. Install the whole of CPython, or give another task's data.")
+        raise UserError(
+            "missing-data",
+            f"{library} lacks {missing}. Install the whole of CPython, or give another task's data.",
+            path=str(library),
+            sources=len(sources),
+        )
     digest = hashlib.sha256(sys.version.partition(" ")[0].encode())
     for name, source in sources.items():
         digest.update(f"{name.as_posix()} {len(source)}\n".encode() + source)
@@ -78,7 +83,11 @@ def _topics(source: bytes) -> dict[str, str]:
         if isinstance(node, ast.Assign):
             topics: dict[str, str] = ast.literal_eval(node.value)
             return topics
-    raise UserError(f"{_TOPICS} of this Python holds no dictionary of topics. Report it, with the version of Python.")
+    raise UserError(
+        "bad-data",
+        f"{_TOPICS} of this Python holds no dictionary of topics. Report it, with the version of Python.",
+        path=str(_TOPICS),
+    )
 
 
 def _docstrings(source: bytes) -> Iterator[str]:

@@ -75,8 +75,9 @@ class Stream:
                 found = True
                 yield row, here
             if not found:
-                names = ", ".join(shard.name for shard in self.shards[:3])
-                raise UserError(f"there is no text in {names}. Give other --data.")
+                names = tuple(shard.name for shard in self.shards[:3])
+                message = f"there is no text in {', '.join(names)}. Give other --data."
+                raise UserError("missing-data", message, option="--data", shards=names)
             start = Position(here.epoch + 1, skipped=here.skipped)
 
     def _epoch(self, start: Position) -> Iterator[tuple[Tokens, Position]]:

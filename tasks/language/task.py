@@ -167,7 +167,12 @@ class CorpusText(TextTask):
         place = Place.parse(self.data)
         folder = Path(place.text) if place.text and Path(place.text).exists() else None
         if folder is not None and not folder.is_dir():
-            raise UserError(f"--data must be a folder of files, got the file {place.text!r}. Give the folder it is in.")
+            raise UserError(
+                "wrong-type",
+                f"--data must be a folder of files, got the file {place.text!r}. Give the folder it is in.",
+                option="--data",
+                value=place.text,
+            )
         corpus = folder_corpus(folder, self.source.column) if folder else hub_corpus(self._source(place.text))
         if place.tokenizer is None and folder is not None and (folder / "tokenizer.json").exists():
             return corpus, tokenizer_at(folder)
@@ -180,7 +185,12 @@ class CorpusText(TextTask):
         if text is None or text == self.source.hub:
             return self.source
         if not _HUB.fullmatch(text):
-            raise UserError(f"{text!r} is neither a folder nor OWNER/NAME of the hub's data sets. Give --data FOLDER.")
+            raise UserError(
+                "missing-file",
+                f"{text!r} is neither a folder nor OWNER/NAME of the hub's data sets. Give --data FOLDER.",
+                option="--data",
+                value=text,
+            )
         hub, _, subset = text.partition(":")
         return TextSource(hub=hub, subset=subset or None, column=self.source.column)
 

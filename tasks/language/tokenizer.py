@@ -48,14 +48,21 @@ class Tokenizer:
 
     def __post_init__(self) -> None:
         if self._boundary is None:
-            raise UserError(f"the tokenizer of {self.source} has none of {', '.join(BOUNDARIES)}. Add one to them.")
+            raise UserError(
+                "bad-data",
+                f"the tokenizer of {self.source} has none of {', '.join(BOUNDARIES)}. Add one to them.",
+                path=self.source,
+                choices=BOUNDARIES,
+            )
 
     @cached_property
     def _inner(self) -> tokenizers.Tokenizer:
         try:
             inner = tokenizers.Tokenizer.from_str(self.text)
         except Exception as error:  # the library raises plain Exception
-            raise UserError(f"{self.source} is no tokenizer.json: {error!s:.200}.") from error
+            raise UserError(
+                "bad-file", f"{self.source} is no tokenizer.json: {error!s:.200}.", path=self.source
+            ) from error
         inner.encode_special_tokens = True
         inner.no_truncation()
         inner.no_padding()
@@ -95,8 +102,12 @@ class Tokenizer:
         """Raise UserError where the task's network has no embedding for a token."""
         if self.size > vocabulary:
             raise UserError(
+                "mismatch",
                 f"the tokenizer of {self.source} has tokens up to {self.size - 1}, and task {task!r} is of "
-                f"{vocabulary}. Give a tokenizer of at most {vocabulary} tokens."
+                f"{vocabulary}. Give a tokenizer of at most {vocabulary} tokens.",
+                task=task,
+                value=self.size,
+                most=vocabulary,
             )
 
     def encode(self, texts: Sequence[str]) -> list[Tokens]:
@@ -130,7 +141,11 @@ def tokenizer_at(path: Path) -> Tokenizer:
     try:
         return Tokenizer(regular(file, _MOST).read_text(encoding="utf-8"), str(file))
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"the tokenizer {file} cannot be read: {error}.") from error
+        raise UserError(
+            "missing-file" if isinstance(error, FileNotFoundError) else "bad-file",
+            f"the tokenizer {file} cannot be read: {error}.",
+            path=str(file),
+        ) from error
 
 
 def tokenizer_named(name: str) -> Tokenizer:

@@ -25,13 +25,13 @@ _PADDING = 1
 _DASHES, _APART = 14, 7
 """Of the two long contours, and pixels between their beginnings."""
 _SHORT_DASHES = _DASHES // 3
-_SHORT = 20 // _SHORT_DASHES
+SHORT = 20 // _SHORT_DASHES
 _CONTINUITY = 1.0
 _LONG_BRIGHTNESS, _SHORT_BRIGHTNESS = 2 * 0.75, 2.0
 _RETRIES = 2
 """Further draws of a dash that touches something."""
 _SHORT_RETRIES, _SINGLE_RETRIES = 4, 2
-_SINGLE = int(150 * 123.5 / (7.5 + 13 * MARGIN + 4 * MARGIN**2)) - 2 * _DASHES - _SHORT * _SHORT_DASHES
+_SINGLE = int(150 * 123.5 / (7.5 + 13 * MARGIN + 4 * MARGIN**2)) - 2 * _DASHES - SHORT * _SHORT_DASHES
 """Single dashes that are tried, of which few find room."""
 _FREE = 0.3
 """What is taken less than this is free."""
@@ -42,18 +42,18 @@ _BLOCK = 40
 
 
 @dataclass(frozen=True, slots=True)
-class _Canvas:
+class Canvas:
     """What is drawn, [S, S], and where nothing more may be drawn, [S, S] from 0 to 1."""
 
     image: Array
     taken: Array
 
-    def copy(self) -> "_Canvas":
-        return _Canvas(self.image.copy(), self.taken.copy())
+    def copy(self) -> "Canvas":
+        return Canvas(self.image.copy(), self.taken.copy())
 
 
 @dataclass(slots=True)
-class _Contour:
+class Contour:
     """A contour that grows.
 
     Attributes:
@@ -88,43 +88,43 @@ def generated(examples: int, seed: int, *, single_dashes: bool = False) -> tuple
 def block_of(seed: int, size: int, number: int, *, single_dashes: bool = False) -> list[tuple[Array, int]]:
     """So many images and their answers, the block of that number."""
     draw = random.Random(f"pathfinder/{seed}/{number}")  # noqa: S311  # data, not secrets
-    return [_example(draw, _SINGLE if single_dashes else 0) for _ in range(size)]
+    return [example(draw, _SINGLE if single_dashes else 0) for _ in range(size)]
 
 
-def _example(draw: random.Random, single_dashes: int = 0) -> tuple[Array, int]:
+def example(draw: random.Random, single_dashes: int = 0) -> tuple[Array, int]:
     """One image and its answer."""
     while True:
-        canvas, contours = _two_contours(draw)
+        canvas, contours = two_contours(draw)
         if contours:
             break
     (begin, end), (_, other_end) = contours
-    for _ in range(_SHORT):
-        canvas = _with_another(canvas, draw, _SHORT_DASHES, _SHORT_RETRIES)
+    for _ in range(SHORT):
+        canvas = add_contour(canvas, draw, _SHORT_DASHES, _SHORT_RETRIES)
     for _ in range(single_dashes):
-        canvas = _with_another(canvas, draw, 1, _SINGLE_RETRIES)
+        canvas = add_contour(canvas, draw, 1, _SINGLE_RETRIES)
     label = draw.randrange(2)
     for mark in (begin, end if label else other_end):
         np.maximum(canvas.image, disc(mark), out=canvas.image)
     return np.round(255 * canvas.image / canvas.image.max()).astype(np.uint8), label
 
 
-def _two_contours(draw: random.Random) -> tuple[_Canvas, list[tuple[Pixel, Pixel]]]:
+def two_contours(draw: random.Random) -> tuple[Canvas, list[tuple[Pixel, Pixel]]]:
     """The two long contours and the ends of each, in random order; no ends where they did not find room."""
-    canvas = _Canvas(np.zeros((SIDE, SIDE)), np.zeros((SIDE, SIDE)))
+    canvas = Canvas(np.zeros((SIDE, SIDE)), np.zeros((SIDE, SIDE)))
     for edge in (np.s_[:_PADDING], np.s_[-_PADDING:], np.s_[:, :_PADDING], np.s_[:, -_PADDING:]):
         canvas.taken[edge] = 1
     beyond_middle = np.ones((SIDE, SIDE))
     beyond_middle[2 * _APART : SIDE - 2 * _APART, 2 * _APART : SIDE - 2 * _APART] = 0
-    first = _begun(canvas, partial(_free_place, beyond_middle, draw), draw, _LONG_BRIGHTNESS)
+    first = begin_contour(canvas, partial(free_place, beyond_middle, draw), draw, _LONG_BRIGHTNESS)
     if first is None:
         return canvas, []
-    second = _begun(canvas, lambda _: _beside(first.tip, draw), draw, _LONG_BRIGHTNESS)
+    second = begin_contour(canvas, lambda _: _beside(first.tip, draw), draw, _LONG_BRIGHTNESS)
     if second is None:
         return canvas, []
     begins = first.tip, second.tip
     for _ in range(_DASHES - 1):
         for contour in (first, second):
-            if not _grown(canvas, contour, draw, _LONG_BRIGHTNESS):
+            if not add_dash(canvas, contour, draw, _LONG_BRIGHTNESS):
                 return canvas, []
     for contour in (first, second):
         np.maximum(canvas.taken, contour.last, out=canvas.taken)
@@ -133,20 +133,20 @@ def _two_contours(draw: random.Random) -> tuple[_Canvas, list[tuple[Pixel, Pixel
     return canvas, ends
 
 
-def _with_another(canvas: _Canvas, draw: random.Random, dashes: int, retries: int) -> _Canvas:
+def add_contour(canvas: Canvas, draw: random.Random, dashes: int, retries: int) -> Canvas:
     """The canvas with one more contour of so many dashes, or as it was where there is no room for one."""
     if (canvas.taken <= _FREE).mean() < _FULL:
         return canvas
     for _ in range(1 + retries):
         changed = canvas.copy()
-        contour = _begun(changed, partial(_free_place, changed.taken, draw), draw, _SHORT_BRIGHTNESS)
-        if contour is not None and all(_grown(changed, contour, draw, _SHORT_BRIGHTNESS) for _ in range(dashes - 1)):
+        contour = begin_contour(changed, partial(free_place, changed.taken, draw), draw, _SHORT_BRIGHTNESS)
+        if contour is not None and all(add_dash(changed, contour, draw, _SHORT_BRIGHTNESS) for _ in range(dashes - 1)):
             np.maximum(changed.taken, contour.last, out=changed.taken)
             return changed
     return canvas
 
 
-def _free_place(taken: Array, draw: random.Random, angle: float) -> Pixel | None:
+def free_place(taken: Array, draw: random.Random, angle: float) -> Pixel | None:
     """Where a dash of that angle may begin that touches nothing; None where there is no room.
 
     There is none either for an angle at which a dash that begins at an edge would lie wholly outside: OpenCV's dilation
@@ -181,9 +181,9 @@ def _beside(first: Pixel, draw: random.Random) -> Pixel:
     return round(first[0] + _APART * math.sin(towards)), round(first[1] + _APART * math.cos(towards))
 
 
-def _begun(
-    canvas: _Canvas, place: Callable[[float], Pixel | None], draw: random.Random, brightness: float
-) -> _Contour | None:
+def begin_contour(
+    canvas: Canvas, place: Callable[[float], Pixel | None], draw: random.Random, brightness: float
+) -> Contour | None:
     """A contour of one dash from where `place` says that one of its angle begins; None where that is nowhere."""
     for _ in range(1 + _RETRIES):
         angle = math.radians(draw.randrange(-180, 180))
@@ -196,11 +196,11 @@ def _begun(
             continue
         dash, room = stamped(tail, angle)
         np.maximum(canvas.image, brightness * dash, out=canvas.image)
-        return _Contour(pivot, angle, room, tail)
+        return Contour(pivot, angle, room, tail)
     return None
 
 
-def _grown(canvas: _Canvas, contour: _Contour, draw: random.Random, brightness: float) -> bool:
+def add_dash(canvas: Canvas, contour: Contour, draw: random.Random, brightness: float) -> bool:
     """Add a dash to the contour where there is room: nearly straight on is likelier than a turn."""
     pivot = moved(contour.pivot, contour.angle, LENGTH + 2 * MARGIN)
     heads, weights = [], []

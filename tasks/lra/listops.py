@@ -82,13 +82,23 @@ def _table(path: Path, tokens: int) -> Batch:
     rows, answers = [], []
     with regular(path).open(encoding="utf-8", errors="replace") as file:
         if file.readline().split() != ["Source", "Target"]:
-            raise UserError(f"{path} must begin with the columns Source and Target. Take the LRA release's file.")
+            raise UserError(
+                "bad-data",
+                f"{path} must begin with the columns Source and Target. Take the LRA release's file.",
+                path=str(path),
+                line=1,
+            )
         for number, line in enumerate(file, start=2):
             source, _, target = line.rstrip("\n").partition("\t")
             ids = ids_of(source)
             if ids is None or target not in tuple("0123456789"):
                 expected = f"a list of {' '.join(IDS)} and round brackets, a tab and a digit"
-                raise UserError(f"{path}, line {number}, must be {expected}, got {line[:40]!r}. Unpack it again.")
+                raise UserError(
+                    "bad-data",
+                    f"{path}, line {number}, must be {expected}, got {line[:40]!r}. Unpack it again.",
+                    path=str(path),
+                    line=number,
+                )
             rows.append(np.frombuffer(ids, dtype=np.uint8))
             answers.append(int(target))
     return padded(rows, tokens, torch.uint8), torch.tensor(answers)

@@ -56,7 +56,9 @@ class Grammar:
 
     def __post_init__(self) -> None:
         if self.longer_than < 1 or self.shorter_than < self.longer_than + 2 or self.levels < 2 or self.arguments < 2:
-            raise UserError(f"lists of {self} cannot be: there are none. Take larger numbers.")
+            raise UserError(
+                "infeasible", f"lists of {self} cannot be: there are none. Take larger numbers.", grammar=str(self)
+            )
 
 
 class _TooLong(Exception):
@@ -67,7 +69,7 @@ def generated(grammar: Grammar, examples: int, seed: int) -> list[List]:
     """So many lists, no two of which are the same; a function of its arguments alone.
 
     Raises:
-        ValueError: The grammar has so few lists that a whole block brought nothing new.
+        UserError: The grammar has so few lists that a whole block brought nothing new.
     """
     found: dict[bytes, int] = {}
 
@@ -75,7 +77,12 @@ def generated(grammar: Grammar, examples: int, seed: int) -> list[List]:
         before = len(found)
         found.update(block)
         if len(found) == before:
-            raise ValueError(f"{grammar} has hardly more than {before} lists, got {examples} wanted.")
+            raise UserError(
+                "too-large",
+                f"{grammar} has hardly more than {before} lists, got {examples} wanted.",
+                value=examples,
+                most=before,
+            )
         return len(found)
 
     in_blocks(partial(block_of, grammar, seed, _BLOCK), add, examples, _BLOCK, "generating ListOps")

@@ -53,7 +53,9 @@ class LRAPathfinder(GeneratedTask):
                     answers.append(answer)
         if not images:
             raise UserError(
-                f"{str(folder / 'metadata')!r} must list images in files like 0.npy. Unpack the release again."
+                "missing-data",
+                f"{str(folder / 'metadata')!r} must list images in files like 0.npy. Unpack the release again.",
+                path=str(folder / "metadata"),
             )
         return _dealt(torch.from_numpy(np.stack(images)), torch.tensor(answers))
 
@@ -64,10 +66,18 @@ def _listed(folder: Path, metadata: Path) -> list[tuple[Path, int]]:
     for line in regular(metadata).read_text(encoding="utf-8", errors="replace").splitlines():
         words = line.split(" ")
         if len(words) < 4 or words[3] not in ("0", "1"):
-            raise UserError(f"{metadata} must have lines like 'imgs/0 sample_0.png 0 1', got {line[:60]!r}.")
+            raise UserError(
+                "bad-data",
+                f"{metadata} must have lines like 'imgs/0 sample_0.png 0 1', got {line[:60]!r}.",
+                path=str(metadata),
+            )
         path = folder / words[0] / words[1]
         if not path.is_file():
-            raise UserError(f"{str(path)!r}, which {metadata.name} lists, is missing. Unpack the release again.")
+            raise UserError(
+                "missing-data",
+                f"{str(path)!r}, which {metadata.name} lists, is missing. Unpack the release again.",
+                path=str(path),
+            )
         listed.append((path, int(words[3])))
     return listed
 
@@ -80,10 +90,12 @@ def _pixels(path: Path) -> stamps.Array:
             size = image.size
             pixels = np.asarray(image) if size == (side, side) else None  # a huge one is not unpacked
     except (Image.DecompressionBombError, UnidentifiedImageError, OSError):
-        raise UserError(f"{str(path)!r} is no image. Unpack the release again.") from None
+        raise UserError("bad-file", f"{str(path)!r} is no image. Unpack the release again.", path=str(path)) from None
     if pixels is None or pixels.shape != (side, side) or pixels.dtype != np.uint8:
         got = " x ".join(map(str, size if pixels is None else pixels.shape))
-        raise UserError(f"an image must be {side} x {side} grey bytes, got {got} in {str(path)!r}.")
+        raise UserError(
+            "bad-data", f"an image must be {side} x {side} grey bytes, got {got} in {str(path)!r}.", path=str(path)
+        )
     return pixels
 
 

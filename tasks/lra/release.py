@@ -34,7 +34,13 @@ class ReleaseFiles:
         """
         layout = f"{self.folder}/ with {', '.join(self.files)}"
         if data is None:
-            raise UserError(f"task {self.task!r} reads {layout}. Give it with --data FOLDER; {self.source} has it.")
+            raise UserError(
+                "missing-data",
+                f"task {self.task!r} reads {layout}. Give it with --data FOLDER; {self.source} has it.",
+                option="--data",
+                task=self.task,
+                source=self.source,
+            )
         parts = self.folder.split("/")
         tails = ["/".join(parts[first:]) for first in range(len(parts))]
         places = [data, *(data / within / tail for within in _WITHIN for tail in tails)]
@@ -43,8 +49,19 @@ class ReleaseFiles:
             if not missing:
                 return place
             if len(missing) < len(self.files):
-                raise UserError(f"{missing[0]} is missing from {str(place)!r}, the folder {layout}. Unpack it again.")
+                raise UserError(
+                    "missing-data",
+                    f"{missing[0]} is missing from {str(place)!r}, the folder {layout}. Unpack it again.",
+                    path=str(place),
+                    value=missing[0],
+                    choices=self.files,
+                )
         raise UserError(
+            "missing-data",
             f"--data of task {self.task!r} must be the folder {layout}, or one that holds it, got {str(data)!r}. "
-            f"{self.source} has it."
+            f"{self.source} has it.",
+            option="--data",
+            value=str(data),
+            task=self.task,
+            choices=self.files,
         )

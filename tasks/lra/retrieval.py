@@ -54,8 +54,11 @@ def _table(path: Path, tokens: int) -> Batch:
             fields = line.rstrip(b"\r\n").split(b"\t")
             if len(fields) != 5 or fields[0] not in (b"0.0", b"1.0", b"0", b"1"):
                 raise UserError(
+                    "bad-data",
                     f"{path}, line {number}, must be 0.0 or 1.0, two names and two texts with tabs between. "
-                    "Unpack the release again."
+                    "Unpack the release again.",
+                    path=str(path),
+                    line=number,
                 )
             texts += [byte_ids(text[:_LONGEST]) for text in fields[3:]]
             answers.append(int(float(fields[0])))

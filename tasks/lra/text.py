@@ -54,7 +54,11 @@ def _reviews(folder: Path) -> list[bytes]:
     named = {path: path.name.partition("_")[0] for path in folder.glob("*_*.txt")}
     for path, number in named.items():
         if not number.isdecimal():
-            raise UserError(f"a review's file is named NUMBER_STARS.txt, got {str(path)!r}. Unpack the release again.")
+            raise UserError(
+                "bad-data",
+                f"a review's file is named NUMBER_STARS.txt, got {str(path)!r}. Unpack the release again.",
+                path=str(path),
+            )
     paths = sorted(named, key=lambda path: int(named[path]))
     return [_beginning(path) for path in paths]
 

@@ -1,0 +1,59 @@
+"""What the contract's checks take, and how they fail."""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from search_spaces.architecture import Architecture
+from search_spaces.errors import ContractError
+from search_spaces.small_networks import WIDTH
+from search_spaces.topologies.base import Topology
+
+CountMacs = Callable[[nn.Module, tuple[Tensor, ...]], int]
+"""A network and its inputs -> multiply-accumulates of a forward pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is checked.
+
+    Attributes:
+        name: How it is shown.
+        kind: The topology's class.
+        options: Its options.
+        still: Names of parameters that need not move in training, as they stand in the topology.
+        count_macs: What the closed form is held against.
+    """
+
+    name: str
+    kind: type[Topology]
+    options: Any
+    still: Collection[str]
+    count_macs: CountMacs
+
+    @property
+    def wired(self) -> tuple[type[Topology], Any]:
+        """The class and its options."""
+        return self.kind, self.options
+
+    @property
+    def heads_needed(self) -> bool:
+        """Whether it refuses networks without heads."""
+        return self.kind.refusal(Architecture(depth=1, width=WIDTH, hidden=1), self.options) is not None
+
+
+def require(holds: object, check: str, message: str, **fields: Any) -> None:
+    """Raise a ContractError of this rule unless something holds."""
+    if not holds:
+        raise ContractError(check, message, **fields)
+
+
+def require_close(check: str, actual: Tensor, expected: Tensor, off: float | None = None) -> None:
+    """Raise a ContractError of this rule unless two tensors are close, by `torch.testing` or to within `off`."""
+    try:
+        torch.testing.assert_close(actual, expected, rtol=off, atol=off)
+    except AssertionError as error:
+        raise ContractError(check, str(error)) from error
