@@ -23,7 +23,11 @@ from search_spaces.count import Count
 if TYPE_CHECKING:
     from postgres_server import Server
 
-sys.path[:0] = [str(Path(__file__).parent / "nas"), str(Path(__file__).parent / "docs")]
+HERE = Path(__file__).parent
+sys.path[:0] = [str(folder) for folder in (HERE, HERE / "nas", HERE / "docs")]
+
+import messages
+
 torch.set_num_threads(1)
 # Tests send what is ignored where a shell begins something in its background, or nohup does.
 for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
@@ -35,8 +39,14 @@ MEMORY = Path("/dev/shm")
 """Linux's file system without a disk."""
 
 
-def pytest_configure() -> None:
-    """Folders of tests are in memory where much is free: a disk takes milliseconds for each row that is kept."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """What `python -m tests.messages --update` asks for."""
+    parser.addoption("--update-messages", action="store_true", help="Write tests/messages.txt.")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Messages are recorded. Folders of tests are in memory where much is free: disks take milliseconds a row."""
+    messages.install(config)
     if not MEMORY.is_dir():
         return
     said = dict(line.split()[:2] for line in Path("/proc/meminfo").read_text().splitlines())
@@ -56,6 +66,15 @@ def pytest_collection() -> Iterator[None]:
     gc.enable()
     threadpool_limits(1, "blas")
     return collected
+
+
+@pytest.fixture(scope="session", autouse=True)
+def seeds_of_the_cpu_alone() -> Iterator[None]:
+    """Without a GPU `torch.manual_seed` writes its call stack down, which takes as long as a small network."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not torch.cuda.is_available():
+            patch.setattr(torch, "manual_seed", torch.default_generator.manual_seed)
+        yield
 
 
 @pytest.fixture(autouse=True)

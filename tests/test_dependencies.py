@@ -7,11 +7,9 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.metadata import packages_distributions
-from pathlib import Path
 
-import pytest
+from source_trees import ROOT, files, nodes
 
-ROOT = Path(__file__).parents[1]
 OURS = ("nas", "tasks", "search_spaces", "results", "benchmarks")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
@@ -31,10 +29,15 @@ def normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def imported(package: str) -> Iterator[tuple[str, str]]:
+@cache
+def imported(package: str) -> list[tuple[str, str]]:
     """Every package from elsewhere that is imported, with a file that does."""
-    for path in sorted((ROOT / package).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+    return list(imports_in(package))
+
+
+def imports_in(package: str) -> Iterator[tuple[str, str]]:
+    for path in files(package):
+        for node in nodes(path):
             found = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 found = [node.module]
@@ -51,17 +54,17 @@ def undeclared(package: str, declared: set[str]) -> set[tuple[str, str]]:
     }
 
 
-@pytest.mark.parametrize("package", ["nas", "tasks", "search_spaces", "results"])
-def test_what_is_imported_is_declared(package: str) -> None:
+def test_imported_packages_are_declared() -> None:
     for_users = [each for extra, needs in EXTRAS.items() if extra not in ("test", "dev") for each in needs]
-    assert undeclared(package, names([*PROJECT["dependencies"], *for_users])) == set()
+    for package in ("nas", "tasks", "search_spaces", "results"):
+        assert undeclared(package, names([*PROJECT["dependencies"], *for_users])) == set()
 
 
-def test_what_benchmarks_import_is_declared() -> None:
+def test_packages_that_benchmarks_import_are_declared() -> None:
     every = [*PROJECT["dependencies"], *(each for needs in EXTRAS.values() for each in needs)]
     assert undeclared("benchmarks", names(every)) == set()
 
 
-def test_one_that_is_not_declared_is_named() -> None:
+def test_undeclared_package_is_named() -> None:
     every = names(PROJECT["dependencies"]) - {"tomli-w"}
     assert ("tomli_w", "nas/run_file.py") in undeclared("nas", every)

@@ -83,9 +83,7 @@ def called(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Called:
 
 
 @pytest.mark.outside
-def test_the_command_line_and_python_give_the_same_study_of_a_plugin(
-    site: Path, tmp_path: Path, called: Called
-) -> None:
+def test_command_line_and_python_give_the_same_study_of_a_plugin(site: Path, tmp_path: Path, called: Called) -> None:
     flags = [word for name, value in SEARCH.items() for word in (f"--{name}", str(value))]
     run(site, tmp_path, "-m", "nas", "search", "woven-stripes", "--study", "s", *flags)
     typed, asked = (
@@ -101,7 +99,7 @@ def test_the_command_line_and_python_give_the_same_study_of_a_plugin(
 
 
 @pytest.mark.outside
-def test_a_plugins_topology_is_in_our_spaces_and_wires_our_tasks(site: Path, tmp_path: Path, called: Called) -> None:
+def test_topology_of_a_plugin_is_in_our_spaces_and_wires_our_tasks(site: Path, tmp_path: Path, called: Called) -> None:
     words = ("-m", "nas", "compare", "digits-vit", "--topology", "resnet,weave(gain=0.5)", "--format", "json")
     records = json.loads(run(site, tmp_path, *words))
     assert [record["topology"] for record in records] == ["resnet", "weave(gain=0.5)"]
@@ -109,13 +107,13 @@ def test_a_plugins_topology_is_in_our_spaces_and_wires_our_tasks(site: Path, tmp
 
 
 @pytest.mark.outside
-def test_a_plugins_topology_keeps_the_contract(called: Called) -> None:
+def test_topology_of_a_plugin_keeps_the_contract(called: Called) -> None:
     checks = called.found["checks"]
     assert len(checks) == len(CONTRACT)
     assert all(line.startswith("weave: ") and line.endswith(" ok") for line in checks)
 
 
-def test_what_python_has_is_what_the_command_line_has() -> None:
+def test_python_and_the_command_line_have_the_same_doors() -> None:
     from nas.cli import app
 
     commands = {command.name for command in app.registered_commands}
@@ -136,7 +134,7 @@ def test_importing_nas_is_light() -> None:
 
 
 @pytest.mark.outside
-def test_a_script_needs_no_guard_for_its_workers(tmp_path: Path) -> None:
+def test_script_needs_no_guard_for_its_workers(tmp_path: Path) -> None:
     toy = HERE / "nas" / "toy_tasks.py"
     script = tmp_path / "script.py"
     asked = "preset='smoke', trials=4, workers=2, study='s'"

@@ -7,12 +7,12 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 
 
-def test_the_readme_is_short_and_shows_a_picture() -> None:
+def test_readme_is_short_and_shows_a_picture() -> None:
     assert len(README.splitlines()) < 120
     assert "](docs/digit-ranks-vit-front.png)" in README
 
 
-def test_the_readme_opens_with_two_commands_that_set_up_what_they_need() -> None:
+def test_readme_opens_with_two_blocks_of_commands() -> None:
     search, tests = re.findall(r"^```bash\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)[:2]
     assert "venv" in search
     assert "nas search digit-ranks-vit" in search
@@ -20,11 +20,6 @@ def test_the_readme_opens_with_two_commands_that_set_up_what_they_need() -> None
     assert "pytest" in tests
 
 
-def test_every_link_leads_somewhere() -> None:
-    for target in re.findall(r"\]\(([^)#:]+)\)", README):
-        assert (ROOT / target).exists(), target
-
-
-def test_nothing_is_left_to_be_filled_in() -> None:
+def test_pages_have_no_placeholders() -> None:
     for page in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "results/README.md"):
         assert not re.search(r"[A-Z]{3,}_HERE|TODO|FIXME", (ROOT / page).read_text()), page

@@ -1,12 +1,17 @@
 """Which heavy modules each command loads: what is not needed for an answer is not waited for."""
 
+import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import nas
+from grouped import grouped
+from search_spaces.errors import Kind
 
 HEAVY = (
     *("torch", "torch._dynamo", "torch._inductor", "sympy", "torchvision", "timm", "fvcore"),
@@ -17,15 +22,35 @@ HEAVY = (
 )
 
 PROGRAM = f"""
-import sys
+import json, os, sys
 import nas.cli
-status, sys.argv = int(sys.argv[1]), ["nas", *sys.argv[2:]]
-try:
-    nas.cli.main()
-except SystemExit as end:
-    assert (end.code or 0) == status, end.code
-sys.stderr.write("loaded: " + " ".join(name for name in {HEAVY} if name in sys.modules))
+from search_spaces.errors import UserError
+
+show, errors = nas.cli.show_traceback, []
+
+def told(error):
+    errors.extend([error] if isinstance(error, UserError) else [])
+    show(error)
+
+nas.cli.show_traceback = told
+for number, command in enumerate(json.loads(sys.argv[1])):
+    if os.fork():
+        os.wait()
+        continue
+    for stream, name in ((1, "out"), (2, "err")):
+        os.dup2(os.open(f"{{number}}.{{name}}", os.O_WRONLY | os.O_CREAT), stream)
+    sys.argv, status = ["nas", *command.split()], 0
+    try:
+        nas.cli.main()
+    except SystemExit as end:
+        status = end.code or 0
+    loaded = [name for name in {HEAVY} if name in sys.modules]
+    refusal = [[error.kind, error.fields] for error in errors]
+    with open(f"{{number}}.json", "w") as file:
+        json.dump([status, loaded, refusal], file, default=str)
+    os._exit(0)
 """
+"""Each command in a process of its own, forked from one that has imported the command line and nothing heavy."""
 
 TABLES = Path(__file__).parents[1] / "results" / "tables"
 TABLE = "results --from digits-vit-topologies"
@@ -33,7 +58,7 @@ ARROW = "pyarrow pyarrow.compute"
 COMPILER = "torch torch._dynamo torch._inductor sympy"
 
 
-WITHOUT_TORCH = [
+QUICK = [
     ("--help", ""),
     ("search --help", ""),
     ("list", ""),
@@ -42,12 +67,12 @@ WITHOUT_TORCH = [
     ("list samplers", ""),
     ("new-task starts", ""),
     (TABLE, f"numpy {ARROW}"),
-    (f"{TABLE} --by topology", f"numpy pandas {ARROW} scipy"),  # of which Arrow's groups take pandas
     (f"{TABLE} --where depth>1", f"duckdb numpy {ARROW}"),
-    ("effects topology --from digits-vit-topologies", f"numpy {ARROW} scipy scipy.stats"),
 ]
 
-WITH_TORCH = [
+AT_LENGTH = [
+    (f"{TABLE} --by topology", f"numpy pandas {ARROW} scipy"),  # of which Arrow's groups take pandas
+    ("effects topology --from digits-vit-topologies", f"numpy {ARROW} scipy scipy.stats"),
     ("list presets", "torch numpy pyarrow"),
     ("list presets digits-vit", "torch numpy"),
     ("list presets c4-lm", "torch numpy pyarrow"),
@@ -65,46 +90,53 @@ WITH_TORCH = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("command", "loaded"),
-    [*WITHOUT_TORCH, *(pytest.param(*case, marks=pytest.mark.outside) for case in WITH_TORCH)],
-)
-def test_a_command_loads_what_it_needs(command: str, loaded: str, tmp_path: Path) -> None:
-    assert {*run(command, 0, tmp_path)[1]} == {*loaded.split()}
+def test_quick_commands_load_what_they_need(tmp_path: Path) -> None:
+    check_loaded(QUICK, tmp_path)
+
+
+@pytest.mark.outside
+def test_other_commands_load_what_they_need(tmp_path: Path) -> None:
+    check_loaded(AT_LENGTH, tmp_path)
+
+
+def check_loaded(commands: list[tuple[str, str]], folder: Path) -> None:
+    with grouped() as case:
+        for (command, wanted), (status, loaded, _) in zip(commands, run(commands, folder), strict=True):
+            with case(command):
+                assert (status, {*loaded}) == (0, {*wanted.split()})
 
 
 @pytest.mark.outside
 def test_rows_of_a_store_are_read_without_pandas_or_optuna(tmp_path: Path) -> None:
     nas.import_rows(TABLES / "digits-vit-topologies.jsonl", storage=f"sqlite:///{tmp_path}/nas-runs/studies.db")
-    assert {*run("results", 0, tmp_path)[1]} == {"sqlalchemy", "numpy", *ARROW.split()}
+    check_loaded([("results", f"sqlalchemy numpy {ARROW}")], tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("command", "said"),
-    [
-        ("search digits-vitt", "unknown task 'digits-vitt'. Did you mean 'digits-vit'?"),
-        ("search digits-vit --budget parms<=1", "unknown budget quantity 'parms'. Did you mean 'params'?"),
-        ("search digits-vit --sampler tpee", "unknown sampler 'tpee'. Did you mean 'tpe'?"),
-        ("audit digits-vit --seeds -1", "--seeds must be a whole number of at least 0, got -1."),
-        ("search digits-vit --trial-memory some", "--trial-memory must be"),
-        ("compare digits-vit --set lr", "--set is FIELD=VALUE,..., got 'lr'."),
-        ("compare digits-vit --topology all,resnett", "unknown topology 'resnett'. Did you mean 'resnet'?"),
-        ("compare digits-vit --match flop", "unknown --match 'flop'. Did you mean 'flops'?"),
-        ("evaluate digits-vit --topology resnett", "unknown topology 'resnett'. Did you mean 'resnet'?"),
-        ("show digits-vit --topology dca/resnett", "unknown topology 'resnett'. Did you mean 'resnet'?"),
-    ],
-)
-def test_a_mistake_that_the_text_tells_is_told_before_anything_is_loaded(
-    command: str, said: str, tmp_path: Path
-) -> None:
-    told, loaded = run(command, 2, tmp_path)
-    assert told.startswith(f"nas: {said}")
-    assert {*loaded} <= {"sqlalchemy"}  # which reads a URL
+MISTAKES: list[tuple[str, Kind, dict[str, Any]]] = [
+    ("search digits-vitt", "unknown-name", {"option": "task", "nearest": "digits-vit"}),
+    ("search digits-vit --budget parms<=1", "unknown-name", {"option": "budget quantity", "nearest": "params"}),
+    ("search digits-vit --sampler tpee", "unknown-name", {"option": "sampler", "nearest": "tpe"}),
+    ("audit digits-vit --seeds -1", "out-of-range", {"option": "--seeds", "value": -1}),
+    ("search digits-vit --trial-memory some", "bad-syntax", {"option": "--trial-memory", "value": "some"}),
+    ("compare digits-vit --set lr", "bad-syntax", {"option": "--set", "value": "lr"}),
+    ("compare digits-vit --topology all,resnett", "unknown-name", {"option": "topology", "nearest": "resnet"}),
+    ("compare digits-vit --match flop", "unknown-name", {"option": "--match", "nearest": "flops"}),
+    ("evaluate digits-vit --topology resnett", "unknown-name", {"option": "topology", "nearest": "resnet"}),
+    ("show digits-vit --topology dca/resnett", "unknown-name", {"option": "topology", "nearest": "resnet"}),
+]
 
 
-def run(command: str, status: int, folder: Path) -> tuple[str, list[str]]:
-    """What a command says that ends so, and which heavy modules it loads."""
-    words = [sys.executable, "-c", PROGRAM, str(status), *command.split()]
-    done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=folder)
-    said, _, loaded = done.stderr.rpartition("loaded: ")
-    return said, loaded.split()
+def test_mistakes_in_the_text_are_told_before_anything_is_loaded(tmp_path: Path) -> None:
+    with grouped() as case:
+        for (command, kind, fields), found in zip(MISTAKES, run(MISTAKES, tmp_path), strict=True):
+            with case(command):
+                status, loaded, [(told, said)] = found
+                assert (status, told, {**said, **fields}) == (2, kind, said)
+                assert {*loaded} <= {"sqlalchemy"}  # which reads a URL
+
+
+def run(commands: Sequence[tuple[Any, ...]], folder: Path) -> list[Any]:
+    """Of each command its exit status, the heavy modules that it loads, and what it is refused for."""
+    words = [sys.executable, "-c", PROGRAM, json.dumps([command for command, *_ in commands])]
+    subprocess.run(words, check=True, cwd=folder)
+    return [json.loads((folder / f"{number}.json").read_text()) for number in range(len(commands))]

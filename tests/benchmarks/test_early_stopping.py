@@ -33,20 +33,20 @@ def a_study(*values: tuple[float, float, int]) -> Study:
     return Study("s", "sqlite:///x.db", rows)
 
 
-def test_a_front_is_chosen_by_validation_and_measured_by_test() -> None:
+def test_front_is_chosen_by_validation_and_measured_by_test() -> None:
     study = a_study((0.9, 0.8, 10), (0.8, 0.7, 5), (0.7, 0.99, 7))  # the last one is not on the front
     assert reached(study, WAYS, (-0.5, 20.0)) == pytest.approx(0.3 * 10 + 0.2 * 5)
     assert steps(study) == 10 + 20 + 30
 
 
-def test_recorded_curves_are_of_every_member_of_the_space() -> None:
+def test_curves_are_recorded_for_every_member_of_the_space() -> None:
     found = curves.curves()
     assert len(found) == 100
     assert all([step for step, _ in curve] == list(range(36, 721, 36)) for curve in found.values())
     assert all({*curves.METRICS, *curves.TEST} == set(curve[-1][1]) for curve in found.values())
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
+def test_written_curves_are_read_back(tmp_path: Path) -> None:
     metrics = dict.fromkeys(curves.METRICS, 0.125)
     row = a_row(
         steps=20, curve=({"step": 10, "metrics": metrics},), metrics=metrics, test={"accuracy": 0.5, "loss": 0.25}
@@ -56,7 +56,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert curves.curves(tmp_path / "c.csv.gz") == {str(row.architecture): [(10, metrics), (20, {**metrics, **test})]}
 
 
-def test_recorded_trainings_are_rows_of_the_curves() -> None:
+def test_recorded_rows_agree_with_the_curves() -> None:
     rows = curves.recorded()
     assert (len(rows), rows[0].architecture) == (100, DigitRanksViT.base)
     for row in rows:
@@ -68,17 +68,17 @@ def test_recorded_trainings_are_rows_of_the_curves() -> None:
         )
 
 
-def test_what_is_held_takes_fewer_steps(tmp_path: Path) -> None:
+def test_early_stopping_takes_fewer_steps(tmp_path: Path) -> None:
     few = [row for row in curves.recorded() if row.architecture.depth < 6 and row.architecture.topology in FEW]
     lines.write(few, tmp_path / "few.jsonl")
-    asked = {"task": f"replay:{tmp_path}/few.jsonl", "objectives": "accuracy,flops", "sampler": "random", "trials": 24}
+    asked = {"task": f"replay:{tmp_path}/few.jsonl", "objectives": "accuracy,flops", "sampler": "random", "trials": 9}
     found = compared(asked, {"held": {"rungs": 1, "grace": 0.1}})
     saved, kept = found["held"]
     assert 1.0 < saved < 10.0
     assert 0.9 < kept < 1.1
 
 
-def test_other_ways_stand_beside_what_is_measured() -> None:
+def test_other_ways_are_peers_of_a_figure() -> None:
     ways: Mapping[str, tuple[float, float]] = {"": (3.0, 0.99), "other": (2.0, 1.0)}
     figures = pair("_x", ways, 2.5, 0.995)
     assert (figures["steps_saved_x"].value, figures["steps_saved_x"].peers) == (3.0, {"other": 2.0})

@@ -9,7 +9,7 @@ import pytest
 import benchmarks.__main__ as listing
 
 
-def test_each_benchmark_is_named_with_what_it_measures_and_nothing_else_is() -> None:
+def test_list_names_every_benchmark_and_nothing_else() -> None:
     scripts = {path.stem for path in Path(listing.__file__).parent.glob("[!_]*.py")}
     measuring = {name for name in scripts if hasattr(importlib.import_module(f"benchmarks.{name}"), "figures")}
     named = listing.benchmarks()
@@ -20,7 +20,7 @@ def test_each_benchmark_is_named_with_what_it_measures_and_nothing_else_is() -> 
 
 
 @pytest.mark.filterwarnings("ignore:'benchmarks.__main__' found in sys.modules")
-def test_the_list_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_module("benchmarks.__main__", run_name="__main__")
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(listing.benchmarks())

@@ -3,11 +3,14 @@
 import importlib
 from pathlib import Path
 
-import pytest
+from grouped import grouped
 
 MODULES = sorted(path.stem for path in Path(__file__).parents[2].joinpath("benchmarks").glob("[!_]*.py"))
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_a_benchmark_can_be_imported(name: str) -> None:
-    assert importlib.import_module(f"benchmarks.{name}").__doc__
+def test_benchmarks_can_be_imported() -> None:
+    assert MODULES
+    with grouped() as case:
+        for name in MODULES:
+            with case(name):
+                assert importlib.import_module(f"benchmarks.{name}").__doc__

@@ -5,7 +5,7 @@ import torch
 from benchmarks.lm_throughput import HuggingFaces, by_hand, sizes
 
 
-def test_it_has_the_parameters_of_the_others_and_computes_what_they_do() -> None:
+def test_decoder_by_hand_computes_what_gpt2_does() -> None:
     task = sizes()["least"]
     plain, theirs = by_hand(task).eval(), HuggingFaces(task).eval()
     inner = theirs.model.transformer

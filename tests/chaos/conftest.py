@@ -8,13 +8,16 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from real_searches import Place
+from real_searches import Place, forked, launched
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    """A place whose processes are ended with the test; what they said is shown where the test fails."""
-    here = Place(tmp_path)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    """A place whose processes are ended with the test; what they said is shown where the test fails.
+
+    Searches on Ray are begun as a shell begins them: Ray looks at how its process began.
+    """
+    here = Place(tmp_path, launched if request.path.name == "test_ray.py" else forked)
     yield here
     for process in here.begun:
         process.send_signal(9)
@@ -28,7 +31,7 @@ def elsewhere(tmp_path: Path) -> Place:
     """Another place, for a search to which nothing happens."""
     folder = tmp_path / "elsewhere"
     folder.mkdir()
-    return Place(folder)
+    return Place(folder, forked)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

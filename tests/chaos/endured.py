@@ -1,7 +1,7 @@
 """A task that takes its time and keeps checkpoints at every step, for searches that are killed: FILE.py:CLASS.
 
 Environment: ENDURED_LOG, a file that each training adds a line to as it begins, and each step of one that goes on;
-ENDURED_STEP_S, seconds of a step; ENDURED_DEED, what it does to itself at depth 1, see `Endured`.
+ENDURED_STEP_S, seconds of a step. A file `deed` beside the log says what a trial does to itself at depth 1, see `do`.
 """
 
 import os
@@ -67,7 +67,7 @@ class Endured(Task):
         with apart(run):
             training = _Steps(self.build(run.architecture))
             if run.architecture.depth == 1:
-                do(os.environ.get("ENDURED_DEED", ""))
+                do(deed())
             return train(run, training, checkpoint_of(self, run))
 
 
@@ -117,6 +117,12 @@ def note(line: str) -> None:
     if log:
         with Path(log).open("ab", buffering=0) as file:
             file.write(f"{line}\n".encode())
+
+
+def deed() -> str:
+    """What trials are to do to themselves: of a file, for the processes of a cluster keep their environment."""
+    file = Path(os.environ.get("ENDURED_LOG", "nowhere/log")).with_name("deed")
+    return file.read_text() if file.exists() else ""
 
 
 def do(deed: str) -> None:

@@ -1,15 +1,20 @@
 """Real searches in processes of their own, to be killed, stopped, starved and asked what they left."""
 
+import atexit
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Protocol
 
 import nas
+import own_process  # noqa: F401  # which says what a process has loaded that others are forked from
 from results.row import Row
 from waiting import PATIENCE_S
 
@@ -33,6 +38,52 @@ def launched(words: list[str], said: Path, environment: dict[str, str]) -> Proce
     command = [sys.executable, "-m", "nas", *words]
     with said.open("w") as file:
         return subprocess.Popen(command, cwd=said.parent, env=environment, stdout=subprocess.DEVNULL, stderr=file)
+
+
+@dataclass(frozen=True)
+class Fork:
+    """A search in a process that was forked from one that has loaded what searches need: it begins in no time."""
+
+    process: BaseProcess
+
+    @property
+    def pid(self) -> int:
+        assert self.process.pid is not None
+        return self.process.pid
+
+    def send_signal(self, number: int, /) -> None:
+        """Send it a signal, unless it has ended."""
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, number)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit status; minus the signal where one has ended it."""
+        self.process.join(timeout)
+        assert self.process.exitcode is not None, f"it did not end within {timeout} s"
+        return self.process.exitcode
+
+
+def forked(words: list[str], said: Path, environment: dict[str, str]) -> Process:
+    """`nas` with these words, as `launched`, in a process that begins in no time."""
+    process = multiprocessing.get_context("forkserver").Process(target=_search, args=(words, said, environment))
+    process.start()
+    return Fork(process)
+
+
+def _search(words: list[str], said: Path, environment: dict[str, str]) -> None:
+    for stream, file in ((2, said), (1, Path(os.devnull)), (0, Path(os.devnull))):
+        os.dup2(os.open(file, os.O_RDWR | os.O_CREAT | os.O_TRUNC), stream)
+    os.chdir(said.parent)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv = ["nas", *words]
+    multiprocessing.set_start_method(None, force=True)  # the usual one, in place of the one that began this
+    from nas.cli import main
+
+    try:
+        main()
+    finally:
+        atexit._run_exitfuncs()  # a forked process ends without
 
 
 @dataclass(frozen=True)
@@ -85,7 +136,8 @@ class Place:
         usual |= {"--storage": self.storage, "--keep": "none", "--budget": "params<=3k"}
         usual |= dict(zip(options[::2], options[1::2], strict=True))
         words = ["search", TASK, *(word for pair in usual.items() for word in pair)]
-        own = {"ENDURED_LOG": str(self.folder / "log"), "ENDURED_DEED": deed, "ENDURED_STEP_S": str(step_s)}
+        own = {"ENDURED_LOG": str(self.folder / "log"), "ENDURED_STEP_S": str(step_s)}
+        (self.folder / "deed").write_text(deed)
         process = self.launch(words, self.folder / f"said-{len(self.begun)}", {**os.environ, **own})
         self.begun.append(process)
         return process

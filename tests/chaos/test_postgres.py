@@ -30,20 +30,23 @@ def told_of(coordinators: list[Coordinator]) -> int:
     return sum(len(re.findall(r"^\d+/\d+ (?:\w+: )?depth=", each.said(), re.MULTILINE)) for each in coordinators)
 
 
-def front_of(coordinator: Coordinator) -> str:
-    said = coordinator.said()
-    return said[said.index("on the front of") :].partition("front drawn")[0]
+def front_of(coordinator: Coordinator) -> tuple[str, ...]:
+    """The rows of the table that it has printed, each behind the key of its architecture."""
+    return tuple(re.findall(r"^[0-9a-f]{10} .*$", coordinator.said(), re.MULTILINE))
 
 
+@pytest.mark.slow
 def test_four_coordinators_of_one_study(postgres: Server, url: str, tmp_path: Path) -> None:
     four = [begin(tmp_path / "here", url, apart=number == 0, trials=12) for number in range(4)]
     assert [coordinator.end() for coordinator in four] == [0, 0, 0, 0], "\n".join(each.said() for each in four)
     check(postgres, url, trials=12)
     assert set(Counter(fitted(tmp_path)).values()) == {1}
     assert len(fitted(tmp_path)) == told_of(four) == 12
-    assert len({front_of(coordinator) for coordinator in four}) == 1
+    (front,) = {front_of(coordinator) for coordinator in four}
+    assert front
 
 
+@pytest.mark.slow
 def test_four_studies_that_overlap(postgres: Server, url: str, tmp_path: Path) -> None:
     names = ["a", "b", "c", "d"]
     four = [begin(tmp_path / name, url, study=name, budget="params<=1k") for name in names]  # no folder in common
@@ -54,7 +57,7 @@ def test_four_studies_that_overlap(postgres: Server, url: str, tmp_path: Path) -
     assert len(fitted(tmp_path)) < 4 * 8
 
 
-def test_a_killed_coordinator_is_taken_over(
+def test_trial_of_a_killed_coordinator_is_taken_over(
     postgres: Server, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TOYS_SECONDS", "60")
@@ -67,7 +70,8 @@ def test_a_killed_coordinator_is_taken_over(
     assert sorted(Counter(fitted(tmp_path)).values()) == [1] * 7 + [2]  # the killed one was not done
 
 
-def test_an_interrupted_coordinator_gives_its_leases_back(
+@pytest.mark.slow
+def test_interrupted_coordinator_releases_its_leases(
     postgres: Server, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TOYS_SECONDS", "60")
@@ -79,7 +83,8 @@ def test_an_interrupted_coordinator_gives_its_leases_back(
     assert postgres.ask("SELECT name FROM nas_leases", url) == []
 
 
-def test_a_halted_coordinator_comes_back_and_stores_nothing_twice(
+@pytest.mark.slow
+def test_halted_coordinator_comes_back_and_stores_nothing_twice(
     postgres: Server, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TOYS_SECONDS", "1")
@@ -94,7 +99,7 @@ def test_a_halted_coordinator_comes_back_and_stores_nothing_twice(
     check(postgres, url)
 
 
-def test_a_server_that_restarts_in_mid_search(postgres: Server, url: str, tmp_path: Path) -> None:
+def test_server_restarts_during_a_search(postgres: Server, url: str, tmp_path: Path) -> None:
     four = [begin(tmp_path / "here", url, trials=16) for _ in range(4)]
     for done in (3, 8):
         until(lambda done=done: len(fitted(tmp_path)) >= done, "enough was trained")
@@ -102,12 +107,12 @@ def test_a_server_that_restarts_in_mid_search(postgres: Server, url: str, tmp_pa
     assert [coordinator.end() for coordinator in four] == [0, 0, 0, 0], "\n".join(each.said() for each in four)
     check(postgres, url, trials=16)
     assert set(Counter(fitted(tmp_path)).values()) == {1}
-    said = "".join(each.said() for each in four)
-    assert "the store is away" in said
-    assert "the store is back" in said
+    waited = [re.findall(r"^the store .*$", each.said(), re.MULTILINE) for each in four]
+    assert any(len(lines) >= 2 for lines in waited)  # it was away, and it is back
 
 
-def test_a_server_that_does_not_come_back(postgres: Server, url: str, tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_server_does_not_come_back(postgres: Server, url: str, tmp_path: Path) -> None:
     left = begin(tmp_path / "here", url, outage=1)
     until(lambda: len(fitted(tmp_path)) >= 2, "enough was trained")
     postgres.stop()
@@ -116,8 +121,8 @@ def test_a_server_that_does_not_come_back(postgres: Server, url: str, tmp_path: 
     finally:
         postgres.start()
     last = left.said().splitlines()[-1]
-    assert last.startswith("nas: store postgresql://nas:***@127.0.0.1")
-    assert "kept" in last
+    assert last.startswith("nas: ")
+    assert "postgresql://nas:***@127.0.0.1" in last
     assert "Traceback" not in left.said()
     assert begin(tmp_path / "here", url).end() == 0
     check(postgres, url)

@@ -1,6 +1,5 @@
 """Command lines in pages: each is one that the command line takes, and those of the three uses run."""
 
-import os
 import re
 import shlex
 import subprocess
@@ -13,10 +12,11 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from doc_pages import PAGES, ROOT, command_lines
+from grouped import grouped
 from nas.cli import app
+from own_process import in_own_process
 
 GROUP = get_command(app)
-IDS = [str(page.relative_to(ROOT)) for page in PAGES]
 
 
 def calls(text: str) -> list[list[str]]:
@@ -73,13 +73,15 @@ def unknown_flags(words: list[str]) -> list[str]:
     return [word for word in words[1:] if re.match(r"-\D", word) and word not in flags]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=IDS)
-def test_every_command_that_a_page_shows_is_one(page: Path) -> None:
-    assert not {" ".join(words): why for words in in_blocks(page) if (why := refusal(words))}
-    assert not {" ".join(words): wrong for words in in_text(page) if (wrong := unknown_flags(words))}
+def test_pages_show_commands_that_the_command_line_takes() -> None:
+    with grouped() as case:
+        for page in PAGES:
+            with case(str(page.relative_to(ROOT))):
+                assert not {" ".join(words): why for words in in_blocks(page) if (why := refusal(words))}
+                assert not {" ".join(words): wrong for words in in_text(page) if (wrong := unknown_flags(words))}
 
 
-def test_a_wrong_command_is_noticed(tmp_path: Path) -> None:
+def test_wrong_command_is_noticed(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("    nas search digits-vit --trails 3\n    nas serach digits-vit\n    nas evaluate  # what?\n")
     assert all(refusal(words) for words in in_blocks(page))
@@ -89,11 +91,11 @@ def test_a_wrong_command_is_noticed(tmp_path: Path) -> None:
     assert [unknown_flags(words) for words in in_text(page)] == [["serach"], ["--limit"], [], []]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=IDS)
-def test_every_module_that_a_page_runs_is_there(page: Path) -> None:
-    for module in re.findall(r"python -m ((?:benchmarks|tests)\.\w+)", page.read_text()):
-        place = ROOT / module.replace(".", "/")
-        assert place.with_suffix(".py").is_file() or place.is_dir(), module
+def test_modules_that_pages_run_are_there() -> None:
+    for page in PAGES:
+        for module in re.findall(r"python -m ((?:benchmarks|tests)\.\w+)", page.read_text()):
+            place = ROOT / module.replace(".", "/")
+            assert place.with_suffix(".py").is_file() or place.is_dir(), (page.name, module)
 
 
 def quick(words: list[str]) -> list[str]:
@@ -112,7 +114,7 @@ def quick(words: list[str]) -> list[str]:
 
 
 @pytest.mark.outside
-def test_the_page_on_wirings_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_of_the_wirings_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for line in command_lines(ROOT / "docs" / "wirings.md"):
         (words,) = calls(line)
@@ -126,20 +128,17 @@ def test_the_page_on_wirings_runs_as_it_stands(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.slow
-def test_the_three_uses_run_as_they_stand(tmp_path: Path) -> None:
+def test_commands_of_the_three_uses_run(tmp_path: Path) -> None:
     text = (ROOT / "docs" / "uses.md").read_text().partition("## And besides")[0]
     page = tmp_path / "uses.md"
     page.write_text(text)
-    environment = {**os.environ, "NAS_WORKERS": "1"}
     for line in command_lines(page):
         if line.startswith("python "):
-            words = shlex.split(line)[1:]
+            command = [sys.executable, *shlex.split(line)[1:]]
+            done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
         else:
-            ((*call,),) = calls(line)
-            words = ["-m", "nas", *quick(call)]
-        done = subprocess.run(
-            [sys.executable, *words], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-        )
+            (call,) = calls(line)
+            done = in_own_process(*quick(call), cwd=tmp_path)
         assert done.returncode == 0, f"{line}\n{done.stderr}"
     assert (tmp_path / "report.html").exists()
     assert (tmp_path / "moons.py").exists()

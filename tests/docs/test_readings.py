@@ -20,14 +20,14 @@ SECTIONS = {  # heading, or how it begins -> a task whose recipe has the setting
 }
 
 
-def test_every_topology_on_it_can_be_built_from_what_is_written() -> None:
+def test_topologies_on_the_page_can_be_loaded() -> None:
     named = [word for word in QUOTED if re.match(rf"({'|'.join(map(re.escape, TOPOLOGIES.names()))})\(", word)]
     assert len(named) > 9
     for word in named:
         load(word)
 
 
-def test_every_setting_is_one_of_its_tasks_recipes() -> None:
+def test_settings_on_the_page_are_of_their_tasks() -> None:
     sections = re.split(r"^##+ ", PAGE, flags=re.MULTILINE)
     found = 0
     for begins, name in SECTIONS.items():
@@ -42,7 +42,7 @@ def test_every_setting_is_one_of_its_tasks_recipes() -> None:
     assert found > 9
 
 
-def test_presets_and_tasks_on_it_are_there() -> None:
+def test_presets_and_tasks_on_the_page_exist() -> None:
     for variant in ("transformer", "rmt", "highway", "depth-lstm", "aggregation"):
         preset = f"variants-{variant}"
         assert f"`{preset}`" in PAGE

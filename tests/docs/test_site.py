@@ -44,7 +44,7 @@ def ours(registry: object) -> set[str]:
     return {name for name in registry.names() if registry.is_ours(name)}  # type: ignore[attr-defined]
 
 
-def test_every_topology_and_every_task_of_ours_has_its_place() -> None:
+def test_every_topology_and_task_of_ours_is_on_its_page() -> None:
     pages = {"topology": "topologies.md", "task": "task-list.md"}
     for kind, registry in (("topology", TOPOLOGIES), ("task", TASKS)):
         text = (DOCS / pages[kind]).read_text()
@@ -57,32 +57,32 @@ def test_every_topology_has_an_equation_and_every_task_its_data() -> None:
     assert all("```math" in part for part in topologies if "<!-- topology" in part)
     parts = re.split(r"^##+ ", (DOCS / "task-list.md").read_text(), flags=re.MULTILINE)
     for part in (part for part in parts if "<!-- task" in part):
-        assert "Data: " in part, part
+        assert re.search(r"\bData\b", part), part
 
 
-def test_a_task_has_the_audits_of_the_table(building: ModuleType) -> None:
+def test_audits_of_a_task_are_those_of_the_table(building: ModuleType) -> None:
     said = building.audits("digits-vit")
-    assert said.startswith("Audited at proxy, reliability: loss 0.")
+    assert "loss 0." in said
     assert "levels: 2" in said
-    assert building.audits("digits") == "Not audited."  # another name that begins so
-    audited = {name for name in ours(TASKS) if "Not" not in building.audits(name)}
+    assert not re.search(r"\d", building.audits("digits"))  # another name that begins so
+    audited = {name for name in ours(TASKS) if re.search(r"\d", building.audits(name))}
     table = (DOCS / "audits.md").read_text().partition("|---")[2]
     assert audited == set(re.findall(r"^\| (\S+) \S+", table, re.MULTILINE))
 
 
 @pytest.mark.outside
-def test_the_site_says_what_the_code_says(site: Path) -> None:
+def test_site_shows_docstrings_options_and_equations(site: Path) -> None:
     topologies, tasks = (site / "topologies.html").read_text(), (site / "task-list.html").read_text()
     assert "<code>layers * (2 + 2 * rank * width)</code>" in topologies
     assert "<li><code>temperature=0.01</code>: " in topologies
     assert topologies.count('<math xmlns="http://www.w3.org/1998/Math/MathML" display="block"') >= 14
     assert "<!-- topology" not in topologies + tasks
     assert "ViT-Lite-6/4" in tasks
-    assert "Audited at proxy, reliability: accuracy 0.9" in tasks
+    assert "accuracy 0.9" in tasks
 
 
 @pytest.mark.outside
-def test_the_site_loads_nothing_from_elsewhere(site: Path) -> None:
+def test_site_loads_nothing_from_elsewhere(site: Path) -> None:
     pages = list(site.rglob("*.html"))
     assert len(pages) > 20
     for page in pages:
@@ -91,21 +91,21 @@ def test_the_site_loads_nothing_from_elsewhere(site: Path) -> None:
         assert not [address for pair in loaded for address in pair if "//" in address], page.name
 
 
-def test_links_lead_to_pages_wherever_their_files_are(building: ModuleType) -> None:
+def test_links_are_rewritten_to_pages_of_the_site(building: ModuleType) -> None:
     assert building.site_link("docs/fronts.md", "README.md") == "fronts.md"
     assert building.site_link("../results/README.md", "docs/python.md") == "results.md"
     assert building.site_link("../results/tables", "docs/python.md") == "tables.md"
     assert building.site_link("../../docs/replay.md", "results/tables/README.md") == "replay.md"
 
 
-def test_a_topology_is_shown_with_its_options_and_what_they_mean(building: ModuleType) -> None:
+def test_topology_is_shown_with_its_options_and_axes(building: ModuleType) -> None:
     shown = building.topology("ancre")
     assert "<li><code>temperature=0.01</code>: " in shown
     assert "<li><code>cascaded=true</code>: " in shown
-    assert "Spaces that have it search <code>" in shown
+    assert re.search(r"<code>\w+ in [^<]*</code>", shown)  # axes that spaces search
 
 
-def test_a_docstring_is_shown_word_by_word(building: ModuleType) -> None:
+def test_docstring_is_shown_as_html(building: ModuleType) -> None:
     def entry() -> None:
         """g_j = sum_i b_i * e_i < 2.
 
@@ -125,7 +125,7 @@ def test_a_docstring_is_shown_word_by_word(building: ModuleType) -> None:
 
 
 @pytest.mark.browser
-def test_pages_opened_as_files_are_read_and_searched(site: Path) -> None:
+def test_pages_opened_as_files_can_be_searched(site: Path) -> None:
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if chromium is None:

@@ -1,17 +1,37 @@
 """What tests of the engine share: a search of a toy task in a store of its own, quiet studies, and kinds of files."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import optuna
 import pytest
+from alembic.config import Config
+from alembic.script import ScriptDirectory
 
 import nas
 import nas.search_plan
+from command_line import Command, run_nas
 from nas.study import Study
 from toy_networks import needs_onnx
 from toy_searches import Interrupted, Search, a_search
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _migrations_of_optuna() -> Iterator[None]:
+    """Optuna runs thirty files of its database's history for each storage that it opens: here, once in a process."""
+    read, known = ScriptDirectory.from_config, dict[str | None, ScriptDirectory]()
+
+    def once(config: Config) -> ScriptDirectory:
+        place = config.get_main_option("script_location")
+        if place not in known:
+            known[place] = read(config)
+        return known[place]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ScriptDirectory, "from_config", once)
+        yield
 
 
 @pytest.fixture
@@ -27,6 +47,13 @@ def search(asked: dict[str, Any]) -> Search:
         return nas.search(**{**asked, **changes})
 
     return run
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Run `nas` in an empty folder, in this process."""
+    monkeypatch.chdir(tmp_path)
+    return partial(run_nas, capsys)
 
 
 @pytest.fixture

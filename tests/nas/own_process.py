@@ -9,15 +9,28 @@ import atexit
 import ctypes
 import multiprocessing
 import os
+import pickle
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from subprocess import CompletedProcess
 from tempfile import TemporaryDirectory
+
+from command_line import Finished, user_errors
+from search_spaces.errors import UserError
 
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(
-    ["nas.cli", "nas.asked_search", "nas.searching", "nas.picture", "tasks.supervised_training", "torch._dynamo"]
+    [
+        "nas.cli",
+        "nas.asked_search",
+        "nas.searching",
+        "nas.picture",
+        "tasks.supervised_training",
+        "torch._dynamo",
+        "pytest",
+        "unittest.mock",
+    ]
 )
 _PATIENCE = 300.0
 
@@ -38,20 +51,25 @@ def heed_modes() -> None:
 
 def in_own_process(
     *words: str, cwd: Path | None = None, out: Path | None = None, first: Callable[[], None] | None = None
-) -> CompletedProcess[str]:
-    """Run `nas` with these words and the environment of now; `first` is called there, before the command."""
+) -> Finished:
+    """Run `nas` with these words and the environment of now; `first` is called there, before the command.
+
+    The result also has the UserError that ended the command.
+    """
     with TemporaryDirectory() as folder:
-        printed, said = out or Path(folder, "out"), Path(folder, "err")
-        for made in (printed, said):
+        printed, said, error = out or Path(folder, "out"), Path(folder, "err"), Path(folder, "error")
+        for made in (printed, said, error):
             made.touch()
-        asked = (words, cwd or Path.cwd(), dict(os.environ), (Path(os.devnull), printed, said), first)
+        asked = (words, cwd or Path.cwd(), dict(os.environ), (Path(os.devnull), printed, said), error, first)
         process = _FORKS.Process(target=_command, args=asked)
         process.start()
         process.join(_PATIENCE)
         if process.exitcode is None:
             process.kill()
             raise TimeoutError(f"nas {' '.join(words)}: {said.read_text()}")
-        return CompletedProcess(words, process.exitcode, "" if out else printed.read_text(), said.read_text())
+        finished = Finished(words, process.exitcode, "" if out else printed.read_text(), said.read_text())
+        finished.error = pickle.loads(kept) if (kept := error.read_bytes()) else None
+        return finished
 
 
 def _command(
@@ -59,6 +77,7 @@ def _command(
     cwd: Path,
     environment: Mapping[str, str],
     streams: Sequence[Path],
+    error: Path,
     first: Callable[[], None] | None,
 ) -> None:
     for number, path in enumerate(streams):
@@ -72,7 +91,12 @@ def _command(
         first()
     from nas.cli import main
 
+    def keep(found: UserError) -> None:
+        with suppress(OSError):  # where the command may write no file
+            error.write_bytes(pickle.dumps(found))
+
     try:
-        main()
+        with user_errors(keep):
+            main()
     finally:
         atexit._run_exitfuncs()  # a forked process ends without

@@ -10,6 +10,8 @@ import pytest
 
 import nas
 import nas.cautions
+from expect import raises
+from grouped import grouped
 from nas.asked_search import ask_search
 from nas.asking import space_of
 from nas.auditing import audit_for, audit_of, readings_of, spread_by_cost, study_of
@@ -20,7 +22,6 @@ from nas.jobs import task_of
 from nas.storage.store import Store
 from results.reliability import components
 from results.row import Row
-from search_spaces.errors import UserError
 from tasks.load import load_task
 from toy_rows import LITTLE, a_row
 from toy_searches import TOYS, Search
@@ -52,7 +53,7 @@ def trained(architectures: int = 6, seeds: int = 3, **changes: Any) -> list[Row]
     return rows
 
 
-def test_the_most_reliable_metric_comes_first_with_what_is_said_of_it() -> None:
+def test_metrics_are_sorted_by_reliability() -> None:
     audit = audit_of("title", trained(), {})
     assert [record["metric"] for record in audit.records] == ["loss", "accuracy"]
     loss, accuracy = audit.records
@@ -72,12 +73,12 @@ def test_the_most_reliable_metric_comes_first_with_what_is_said_of_it() -> None:
     assert len(audit.to_pandas()) == 2
 
 
-def test_reports_of_hours_lie_at_no_share_of_the_steps() -> None:
+def test_trainings_in_hours_have_no_agreement_of_reports() -> None:
     records = audit_of("title", trained(recipe={"hours": 0.5}), {}).records
     assert not [name for record in records for name in record if name.startswith("tau_at")]
 
 
-def test_seeds_that_tell_levels_apart_cost_their_trainings() -> None:
+def test_levels_need_seeds_and_their_training_time() -> None:
     resolutions = audit_of("title", trained(), {}).resolutions
     assert [record["levels"] for record in resolutions] == [2, 3, 4, 5, 6]
     known = [record for record in resolutions if record["seeds"] is not None]
@@ -85,16 +86,17 @@ def test_seeds_that_tell_levels_apart_cost_their_trainings() -> None:
     assert all(record["seconds_each"] == 3.0 * record["seeds"] for record in known)
 
 
-def test_an_architecture_counts_where_all_its_seeds_were_completed() -> None:
+def test_an_architecture_counts_if_all_its_seeds_were_completed() -> None:
     rows = trained()
     lost = [a_row(architecture=row.architecture, seed=row.seed, status="failed", error="it broke") for row in rows[:1]]
     assert len(readings_of(lost + rows[1:])) == 5
     assert [row.seed for row in next(iter(readings_of(rows).values()))] == [0, 1, 2]
-    with pytest.raises(UserError, match=r"needs 4 architectures .* got 3, the first with: it broke\."):
+    with raises("missing-rows", value=3, least=4) as few:
         audit_of("title", lost + rows[1:12], {})
+    assert "it broke" in str(few.value)
 
 
-def test_another_seed_of_some_architectures_takes_nothing_from_an_audit() -> None:
+def test_further_seeds_of_some_architectures_change_nothing() -> None:
     more = [a_row(architecture=row.architecture, seed=3, metrics=row.metrics) for row in trained()[:3:3]]
     failed = [a_row(architecture=LITTLE, seed=9, status="failed", error="it broke")]
     assert readings_of(trained() + more + failed) == readings_of(trained())
@@ -102,12 +104,14 @@ def test_another_seed_of_some_architectures_takes_nothing_from_an_audit() -> Non
     assert {len(own) for own in readings_of(trained(9, 1) + trained(4, 2)).values()} == {2}
 
 
-def test_what_another_preset_does_not_measure_is_not_held_against_it() -> None:
+def test_a_metric_that_another_preset_lacks_has_no_agreement() -> None:
     lacking = [a_row(architecture=row.architecture, seed=row.seed, metrics={"accuracy": 0.5}) for row in trained()]
     assert "tau_smoke" not in audit_of("title", trained(), {"smoke": lacking}).records[0]
 
 
-def test_only_what_a_search_is_about_counts_for_it(asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_uses_only_audits_of_its_own_budget_and_version(
+    asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     little = {"architectures": 6, "seeds": 2, "workers": 1, "storage": asked["storage"]}
     nas.audit(TASK, preset="smoke", **little)
     store = Store(asked["storage"])
@@ -121,7 +125,7 @@ def test_only_what_a_search_is_about_counts_for_it(asked: dict[str, Any], monkey
     assert audit_for(config, store) is None
 
 
-def test_all_members_of_a_listed_space_may_be_chosen_and_none_twice() -> None:
+def test_all_members_of_a_listed_space_may_be_chosen_none_twice() -> None:
     task = load_task(TASK)
     members = within(space_of(task, "joint", "", "smoke"), task, parse_budget([]))
     every = {candidate.architecture for candidate in members.candidates}
@@ -130,9 +134,12 @@ def test_all_members_of_a_listed_space_may_be_chosen_and_none_twice() -> None:
     assert len({*chosen}) == number
     costs = sorted(cheap_counts(task, one)["flops"] for one in every)
     assert (cheap_counts(task, chosen[0])["flops"], cheap_counts(task, chosen[-1])["flops"]) == (costs[-1], costs[0])
+    few = within(space_of(task, "depth-heads", "", "smoke"), task, parse_budget([]))
+    with raises("infeasible", option="--architectures", value=500, most=len(few)):
+        spread_by_cost(task, few, 500)
 
 
-def test_other_presets_are_held_against_this_one() -> None:
+def test_agreement_with_other_presets() -> None:
     turned = [
         a_row(architecture=row.architecture, seed=row.seed, metrics={"loss": -row.metrics["loss"], "accuracy": 0.5})
         for row in trained()
@@ -142,29 +149,22 @@ def test_other_presets_are_held_against_this_one() -> None:
     assert "tau_little" not in loss  # three architectures are too few
 
 
-@pytest.mark.parametrize("space", ["joint", "per-block"])
-def test_architectures_are_spread_by_their_costs(space: str) -> None:
+def test_chosen_architectures_are_spread_evenly_by_cost() -> None:
     task = load_task("digits-vit")
-    members = within(space_of(task, space, "", "smoke"), task, parse_budget(["params<=100k"]))
-    chosen = spread_by_cost(task, members, 6)
-    assert chosen == spread_by_cost(task, members, 6)
-    assert len(set(chosen)) == 6
-    costs = np.log([cheap_counts(task, architecture)["flops"] for architecture in chosen])
-    steps = np.diff(costs[::-1])  # the costliest comes first: else all wait for it at the end
-    assert (steps > 0).all()
-    assert steps.max() < 2.5 * steps.mean()
+    with grouped() as case:
+        for space, arch in (("depth-heads", ""), ("per-block", "depth=2")):
+            with case(space):
+                members = within(space_of(task, space, arch, "smoke"), task, parse_budget(["params<=100k"]))
+                chosen = spread_by_cost(task, members, 6)
+                assert chosen == spread_by_cost(task, members, 6)
+                assert len(set(chosen)) == 6
+                costs = np.log([cheap_counts(task, architecture)["flops"] for architecture in chosen])
+                steps = np.diff(costs[::-1])  # the costliest comes first: else all wait for it at the end
+                assert (steps > 0).all()
+                assert steps.max() < 2.5 * steps.mean()
 
 
-def test_a_space_that_has_fewer_is_named() -> None:
-    task = load_task(TASK)
-    members = within(space_of(task, "depth-heads", "", "smoke"), task, parse_budget([]))
-    with pytest.raises(
-        UserError, match=r"the space has \d+ architectures within the budget, got --architectures 500\."
-    ):
-        spread_by_cost(task, members, 500)
-
-
-def test_an_audit_is_kept_and_a_search_is_told_what_it_says(
+def test_an_audit_is_stored_and_warns_a_search(
     search: Search, asked: dict[str, Any], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(nas.cautions, "RELIABLE", 2.0)  # nothing is
@@ -176,24 +176,25 @@ def test_an_audit_is_kept_and_a_search_is_told_what_it_says(
     proxy = nas.audit(TASK, preset="proxy", **little)
     assert proxy.records[0]["tau_smoke"] == pytest.approx(1)
     capsys.readouterr()
-    search(trials=1)
-    said = capsys.readouterr().err
-    assert "by its audit, one seed measures accuracy with a reliability of " in said
-    search(trials=1, objectives="flops,params", study="other")  # which are counted
-    assert "by its audit" not in capsys.readouterr().err
-    search(trials=1, settings="penalty=0.02", study="third")
-    assert "by its audit" not in capsys.readouterr().err  # which was of another recipe
+    search(trials=1, space="depth-heads")
+    record = next(one for one in audit.records if one["metric"] == "accuracy")
+    caution = f"{record['reliability']:.2f}±{record['reliability_se']:.2f}"
+    assert caution in capsys.readouterr().err
+    search(trials=1, space="depth-heads", objectives="flops,params", study="other")  # which are counted
+    assert "±" not in capsys.readouterr().err
+    search(trials=1, space="depth-heads", settings="penalty=0.02", study="third")
+    assert "±" not in capsys.readouterr().err  # the audit was of another recipe
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"architectures": 3}, r"--architectures of at least 4, got 3\."),
-        ({"seeds": 1}, r"--seeds of at least 2, got 1\."),
-        ({"preset": "thorough"}, "unknown preset"),
-        ({"space": "everything"}, "unknown"),
-    ],
-)
-def test_what_cannot_be_audited_is_told_in_a_line(asked: dict[str, Any], changes: dict[str, Any], said: str) -> None:
-    with pytest.raises(UserError, match=said):
+def test_mistakes_are_refused(asked: dict[str, Any]) -> None:
+    def audit(**changes: Any) -> None:
         nas.audit(TASK, **{"preset": "smoke", "storage": asked["storage"], **changes})
+
+    with raises("out-of-range", option="--architectures", value=3, least=4):
+        audit(architectures=3)
+    with raises("out-of-range", option="--seeds", value=1, least=2):
+        audit(seeds=1)
+    with raises("unknown-name", option="preset", value="thorough"):
+        audit(preset="thorough")
+    with raises("unknown-name", value="everything"):
+        audit(space="everything")

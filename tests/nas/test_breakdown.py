@@ -17,7 +17,7 @@ from toy_tasks import Toy
 SMALL = Architecture(depth=2, width=16, heads=2, head_dim=8, hidden=40, topology="grn-v1")
 
 
-def test_a_vit_is_its_embedding_its_layers_its_topology_with_the_last_norm_and_its_head() -> None:
+def test_parts_of_a_vit() -> None:
     records = by_layer(load_task("digits-vit"), SMALL)
     assert [(record["part"], record["kind"]) for record in records] == [
         ("embedding", "PatchTokens"),
@@ -36,7 +36,7 @@ def test_a_vit_is_its_embedding_its_layers_its_topology_with_the_last_norm_and_i
     assert named["head"] == {"part": "head", "kind": "Linear", "params": 170, "macs": 160, "flops": 320}
 
 
-def test_a_topologys_matrix_work_is_the_topologys_and_no_layers() -> None:
+def test_matrix_work_of_a_topology_is_not_counted_as_a_layers() -> None:
     task, at = load_task("digits-vit"), ["stack.layers.0", "stack.layers.3"]
     plain = {record["part"]: record for record in by_layer(task, replace(SMALL, topology="resnet"))}
     mixed = {record["part"]: record for record in by_layer(task, replace(SMALL, topology="hyper"))}
@@ -44,13 +44,13 @@ def test_a_topologys_matrix_work_is_the_topologys_and_no_layers() -> None:
     assert plain["stack.topology"]["macs"] == 0 < mixed["stack.topology"]["macs"]
 
 
-def test_shared_parameters_are_the_first_parts() -> None:
+def test_shared_parameters_belong_to_the_first_part() -> None:
     records = {record["part"]: record for record in by_layer(load_task("stdlib-lm"), load_task("stdlib-lm").base)}
     assert records["embedding"]["params"] > 0 == records["embedding"]["macs"]
     assert records["head"]["macs"] > 0 == records["head"]["params"]
 
 
-def test_operators_have_the_parameters_of_the_modules_whose_work_they_are() -> None:
+def test_operators_have_the_parameters_of_their_modules() -> None:
     records = {record.pop("operator"): record for record in by_operator(load_task("digits-vit"), SMALL)}
     tokens, width = 17, 16
     attention = 2 * 2 * tokens * tokens * width
@@ -82,8 +82,12 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("family", MODEL_FAMILIES)
-def test_the_parts_of_timms_models_are_their_blocks_and_sum_to_the_whole(family: str) -> None:
+QUICK = ("VisionTransformer", "VOLO")
+OTHERS = [pytest.param(family, marks=pytest.mark.slow) for family in MODEL_FAMILIES if family not in QUICK]
+
+
+@pytest.mark.parametrize("family", [*QUICK, *OTHERS])
+def test_parts_of_timm_models_are_blocks_that_sum_to_the_whole(family: str) -> None:
     depth = 2 if family in ("VisionTransformer", "Xcit", "TNT") else 5
     architecture = replace(base_of(MODELS[family]), depth=depth)
     layers, operators = by_layer(OfTimm(), architecture), by_operator(OfTimm(), architecture)
@@ -98,5 +102,5 @@ def summed(records: list[dict[str, Any]]) -> tuple[int, ...]:
     return tuple(sum(record[column] for record in records) for column in ("params", "macs", "flops"))
 
 
-def test_a_network_of_any_other_make_is_its_modules() -> None:
+def test_any_other_network_is_listed_by_modules() -> None:
     assert [record["part"] for record in by_layer(Toy(), replace(Toy.base, depth=3))] == ["0", "1", "2"]

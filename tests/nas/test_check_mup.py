@@ -1,15 +1,18 @@
 """`nas check-mup`: what steps move at several widths, what it draws, and what it refuses."""
 
-import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 import nas
-from nas.cli import main
+from command_line import Command
+from expect import raises
+from grouped import grouped
 from nas.coordinates import STEPS, checked
 from nas.jobs import recipe_of
+from search_spaces.errors import Kind
 from tasks.digits import DigitsViT
 from tasks.parametrization import at_width
 from tasks.run import Run
@@ -18,7 +21,7 @@ from tasks.training import apart
 TASK = DigitsViT()
 
 
-def test_what_moves_is_what_five_steps_change_of_the_outputs() -> None:
+def test_moves_of_the_outputs_after_five_steps() -> None:
     recipe = recipe_of(TASK, "smoke", ())
     found = checked(TASK, TASK.base, recipe, (16, 32), 1)
     record = next(one for one in found.records if (one["parametrization"], one["part"]) == ("standard", "outputs"))
@@ -39,8 +42,8 @@ def test_what_moves_is_what_five_steps_change_of_the_outputs() -> None:
     assert parts == ["stack.layers.0", "stack.layers.3", "stack.layers.7", "outputs"]
 
 
-def test_of_the_base_both_move_alike_and_with_width_mup_moves_no_farther() -> None:
-    found = nas.check_mup("digits-vit", preset="smoke", widths=[16, 64, 256], settings="lr=1e-3", seeds=2)
+def test_mup_moves_no_farther_with_width_and_equals_standard_at_the_base() -> None:
+    found = nas.check_mup("digits-vit", preset="smoke", widths=[16, 64, 128], settings="lr=1e-3,batch=32", seeds=2)
     of = {(one["parametrization"], one["part"]): one for one in found.records}
     for part in ("stack.layers.3", "stack.layers.7", "outputs"):
         standard, mup = of["standard", part], of["mup(base=16)", part]
@@ -50,39 +53,31 @@ def test_of_the_base_both_move_alike_and_with_width_mup_moves_no_farther() -> No
     assert len(found.to_pandas()) == len(found.records) == 8
 
 
-def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["nas", "check-mup", *words])
-    with pytest.raises(SystemExit) as end:
-        main()
-    return int(end.value.code or 0)
-
-
-def test_it_is_printed_and_drawn(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    picture = tmp_path / "mup.svg"
+def test_the_command_prints_and_draws(command: Command) -> None:
     words = ("digits-vit", "--preset", "smoke", "--widths", "16,32", "--seeds", "1", "--topology", "value-residual")
-    assert run(monkeypatch, *words, "--plot", str(picture)) == 0
-    out = capsys.readouterr().out
-    assert "digits-vit: how far 5 steps at 0.01 move what each part makes, value-residual" in " ".join(out.split())
-    assert all(f"<!-- {text} -->" in picture.read_text(encoding="utf-8") for text in ("mup(base=16)", "standard"))
+    done = command("check-mup", *words, "--arch", "depth=1", "--plot", "mup.svg")
+    assert done.returncode == 0
+    title = " ".join(done.stdout.split())
+    assert all(token in title for token in ("digits-vit", "5 steps at 0.01", "value-residual"))
+    picture = Path("mup.svg").read_text(encoding="utf-8")
+    assert all(f"<!-- {text} -->" in picture for text in ("mup(base=16)", "standard"))
+    command("check-mup", "digits-vit", "--widths", "64").refused("out-of-range", option="--widths")
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["digits-vit", "--widths", "64"], "two or more in increasing order, got 64."),
-        (["digits-vit", "--widths", "64,32"], "two or more in increasing order, got 64,32."),
-        (["digits-vit", "--widths", "64,x"], "whole numbers like 64,128,256, got 'x'."),
-        (["digits-vit", "--seeds", "0"], "needs a seed"),
-        (["goal-point-maze"], "'goal-point-maze' is none"),
-        (["digits-vit", "--set", "optimizer=muon"], "is for adamw and adam, got optimizer=muon"),
-        (["digits-vit", "--topology", "resnett"], "Did you mean 'resnet'?"),
-    ],
-)
-def test_a_mistake_is_one_line(
-    words: list[str], says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(DigitsViT, "training", lambda *_: pytest.fail("it is said before anything is trained"))
-    assert run(monkeypatch, *words) == 2
-    assert says in capsys.readouterr().err.splitlines()[-1]
+MISTAKES: list[tuple[dict[str, Any], Kind, dict[str, Any]]] = [
+    ({"widths": "64"}, "out-of-range", {"option": "--widths", "value": (64,)}),
+    ({"widths": "64,32"}, "out-of-range", {"option": "--widths", "value": (64, 32)}),
+    ({"widths": "64,x"}, "bad-syntax", {"option": "--widths", "value": "x"}),
+    ({"seeds": 0}, "out-of-range", {"option": "--seeds", "value": 0, "least": 1}),
+    ({"task": "goal-point-maze"}, "unsupported", {"task": "goal-point-maze"}),
+    ({"settings": "optimizer=muon"}, "conflict", {}),
+    ({"topology": "resnett"}, "unknown-name", {"option": "topology", "nearest": "resnet"}),
+]
+
+
+def test_mistakes_are_refused_before_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DigitsViT, "training", lambda *_: pytest.fail("it was trained"))
+    with grouped() as case:
+        for given, kind, fields in MISTAKES:
+            with case(str(given)), raises(kind, **fields):
+                nas.check_mup(**{"task": "digits-vit", **given})

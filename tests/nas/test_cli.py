@@ -1,4 +1,4 @@
-"""The command line as its user meets it: what it prints, and how it says no."""
+"""The command line: what it prints, and how it refuses."""
 
 import csv
 import io
@@ -6,387 +6,399 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet
 import pytest
 import typer
 
+from command_line import Command
+from grouped import grouped
 from nas import __version__
-from nas.cli import main
-from nas.door_command import command
+from nas.door_command import command as command_of
 from nas.provenance import without_passwords
 from nas.storage.store import Store
+from own_process import in_own_process
 from search_spaces.catalog import SPACES
+from search_spaces.errors import Kind
 from search_spaces.topologies.registry import TOPOLOGIES
 from tasks.registry import TASKS
 from toy_rows import a_row
 
 TOY = f"{Path(__file__).parent / 'toy_tasks.py'}:Toy"
-Nas = Callable[..., tuple[int, str, str]]
+STORE = "sqlite:///nas-runs/studies.db"
 
 
-@pytest.fixture
-def nas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Nas:
-    """Run `nas` in an empty folder: exit status, standard output, standard error."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["nas", *words])
-        try:
-            main()
-            status = 0
-        except SystemExit as end:
-            status = int(end.code or 0)
-        printed = capsys.readouterr()
-        return status, printed.out, printed.err
-
-    return run
-
-
-def test_a_search_prints_its_front_and_draws_it_and_can_be_asked_again(nas: Nas, tmp_path: Path) -> None:
-    status, out, _ = nas("search", TOY, "--trials", "6", "--preset", "smoke", "--study", "mine", "--plot", "front.png")
-    assert status == 0
-    assert "of 5 architectures on the front of mine (max accuracy, min flops; no budget)" in out
+def test_a_search_prints_and_draws_its_front_and_can_be_queried(command: Command, tmp_path: Path) -> None:
+    words = ("--space", "depth-heads", "--trials", "6", "--preset", "smoke", "--study", "mine", "--plot", "front.png")
+    done = command("search", TOY, *words)
+    assert done.returncode == 0
+    rows = json.loads(command("results", "--format", "json").stdout)
+    assert len(rows) == 6
+    architectures = len({row["key"] for row in rows})
+    assert all(token in done.stdout for token in (f"of {architectures} ", "mine", "max accuracy", "min flops"))
     assert (tmp_path / "front.png").read_bytes().startswith(b"\x89PNG")
+    assert "mine" in command("list", "studies").stdout
 
-    assert nas("front")[0] == 0
+    done = command("front")
+    assert done.returncode == 0
+    assert "failed" not in done.stdout
     assert (tmp_path / "nas-runs" / "mine-front.png").exists()
 
-    status, out, _ = nas("results", "--where", "depth >= 1", "--format", "csv")
-    assert status == 0
-    assert len(list(csv.DictReader(io.StringIO(out)))) == 6
+    done = command("results", "--where", "depth >= 1", "--format", "csv")
+    assert done.returncode == 0
+    assert len(list(csv.DictReader(io.StringIO(done.stdout)))) == 6
 
-    status, out, _ = nas("results", "--pareto", "accuracy,flops", "--format", "json")
-    front = json.loads(out)
+    front = json.loads(command("results", "--pareto", "accuracy,flops", "--format", "json").stdout)
     assert 0 < len(front) <= 6
     for one in front:
         assert not any(other["accuracy"] > one["accuracy"] and other["flops"] <= one["flops"] for other in front)
+    words = ("--order-by", "accuracy desc", "--limit", "1", "--columns", "accuracy", "--format", "json")
+    assert json.loads(command("results", *words).stdout) == [{"accuracy": max(one["accuracy"] for one in front)}]
 
-    assert nas("results", "-o", "rows.parquet")[0] == 0
+    assert command("results", "-o", "rows.parquet").returncode == 0
     assert pyarrow.parquet.read_table(tmp_path / "rows.parquet").num_rows == 6
-    assert nas("results", "-o", "rows.CSV")[0] == 0
+    assert command("results", "-o", "rows.CSV").returncode == 0
     assert len((tmp_path / "rows.CSV").read_text().splitlines()) == 7
-    assert nas("results", "--format", "json", "-o", "rows.csv.bak")[0] == 0
+    assert command("results", "--format", "json", "-o", "rows.csv.bak").returncode == 0
     assert len(json.loads((tmp_path / "rows.csv.bak").read_text())) == 6
-    status, _, err = nas("results", "--format", "json", "-o", "rows.csv")
-    assert (status, err) == (2, "nas: --format json and --output rows.csv are two forms. Leave --format out.\n")
-    status, _, err = nas("results", "-o", "rows.txt")
-    assert (status, err) == (
-        2,
-        "nas: a file is .csv, .json, .jsonl or .parquet, got --output rows.txt. For another name give --format csv.\n",
-    )
 
-    status, out, _ = nas(
-        "results", "--order-by", "accuracy desc", "--limit", "1", "--columns", "accuracy", "--format", "json"
-    )
-    assert json.loads(out) == [{"accuracy": max(one["accuracy"] for one in front)}]
+    with grouped() as case:
+        for words, kind, fields in MISTAKES_ABOUT_ROWS:
+            with case(" ".join(words)):
+                refused = command("results", *words)
+                refused.refused(kind, **fields)
+                assert refused.stdout == ""
 
-
-def test_rows_of_several_kinds_in_one_table_are_remarked_on(nas: Nas) -> None:
-    nas("search", TOY, "--trials", "2", "--study", "s", "--preset", "smoke")
-    assert "note:" not in nas("results")[2]
-    nas("evaluate", TOY, "--preset", "smoke", "--seed", "3")
-    assert "note: toy: 2 values of seed" in nas("results", "--study", "all")[2]
+    with closing(Store(STORE, make=True)) as store:
+        store.add(replace(store.read(["mine"]).rows[0], status="failed", error="it broke", metrics={}, seed=77), "mine")
+    out = " ".join(command("front", "--study", "mine").stdout.split())
+    assert all(token in out for token in ("1 of 7 ", "it broke", "--study"))
 
 
-def test_reasons_are_shown_where_a_row_that_was_asked_for_failed(nas: Nas) -> None:
-    store = Store("sqlite:///nas-runs/studies.db", make=True)
+MISTAKES_ABOUT_ROWS: list[tuple[tuple[str, ...], Kind, dict[str, Any]]] = [
+    (("--format", "json", "-o", "rows.csv"), "conflict", {}),
+    (("-o", "rows.txt"), "unsupported", {"path": "rows.txt"}),
+    (("--output", "rows.txt"), "unsupported", {"path": "rows.txt"}),
+    (("--where", "flop < 1"), "unknown-name", {"option": "column", "value": "flop", "nearest": "flops"}),
+    (("--where", "read_csv('/etc/passwd') is null"), "unknown-name", {"option": "function", "value": "read_csv"}),
+    (("--where", "depth <"), "bad-syntax", {"option": "--where"}),
+    (("--where", "1; drop table rows"), "bad-syntax", {"option": "--where", "part": ";"}),
+    (("--study", "all,s"), "conflict", {"option": "--study", "value": "all,s"}),
+]
+
+
+def test_values_that_differ_between_rows_are_noted(command: Command) -> None:
+    store = Store(STORE, make=True)
+    for seed in (0, 1):
+        store.add(a_row(seed=seed), f"s{seed}")
+    assert command("results", "--study", "s0").stderr == ""
+    (note,) = command("results", "--study", "all").stderr.splitlines()
+    assert all(token in note for token in ("any", " 2 ", "seed"))
+
+
+def test_reasons_of_failed_rows_are_printed(command: Command) -> None:
+    store = Store(STORE, make=True)
     store.add(a_row(), "s")
     store.add(a_row(status="failed", seed=1, error="too bad", metrics={}), "s")
-    assert "too bad" in nas("results")[1]
-    assert "error" in nas("results", "--where", "seed = 1")[1]
-    assert "error" not in nas("results", "--where", "seed = 0")[1]
+    assert "too bad" in command("results").stdout
+    assert "error" in command("results", "--where", "seed = 1").stdout
+    assert "error" not in command("results", "--where", "seed = 0").stdout
 
 
-def test_list_names_everything_that_is_installed(nas: Nas) -> None:
-    status, out, _ = nas("list")
-    assert status == 0
+def test_list_has_everything_that_is_installed(command: Command) -> None:
+    done = command("list")
+    assert done.returncode == 0
     for name in (*TASKS.names(), *SPACES.names(), *TOPOLOGIES.names()):
-        assert name in out
-    assert "broken" not in out
+        assert name in done.stdout
+    for registry in (TASKS, SPACES, TOPOLOGIES):
+        assert all(registry.description(name) for name in registry.names())  # each can be loaded
+    assert "digits-vit smoke" in command("list", "presets").stdout
 
 
-def test_list_names_presets_and_studies(nas: Nas) -> None:
-    assert "digits-vit smoke" in nas("list", "presets")[1]
-    nas("search", TOY, "--trials", "1", "--study", "mine", "--preset", "smoke")
-    assert "mine" in nas("list", "studies")[1]
+def test_list_explains_the_options_of_a_topology(command: Command) -> None:
+    done = command("list", "topologies", "attnres(heads=2)")
+    assert done.returncode == 0
+    lines = [line.split(maxsplit=1) for line in done.stdout.splitlines()]
+    meanings = {line[0]: line[1] for line in lines if len(line) > 1}
+    # scaled is explained where it is inherited
+    assert all(len(meanings[name].split()) > 3 for name in ("attnres(heads=2)", "heads=2", "scaled=true"))
+    command("list", "topologies", "attnress").refused("unknown-name", value="attnress", nearest="attnres")
 
 
-def test_cost_counts_without_training(nas: Nas) -> None:
-    status, out, _ = nas("cost", "digits-vit", "--arch", "depth=3,heads=5,topology=dca(k=2)", "--format", "json")
-    assert status == 0
-    (record,) = json.loads(out)
+def test_cost_counts_without_training(command: Command) -> None:
+    done = command("cost", "digits-vit", "--arch", "depth=3,heads=5,topology=dca(k=2)", "--format", "json")
+    assert done.returncode == 0
+    (record,) = json.loads(done.stdout)
     assert record["flops"] == 2 * record["macs"] > 0
     assert record["topology"] == "dca(k=2)"
     assert "parameters" not in record
 
 
-@pytest.mark.parametrize(("by", "first"), [("layer", "part"), ("operator", "operator")])
-def test_cost_by_parts_prints_a_table_or_every_digit(nas: Nas, by: str, first: str) -> None:
-    whole = json.loads(nas("cost", "digits-vit", "--format", "json")[1])[0]
-    records = json.loads(nas("cost", "digits-vit", "--by", by, "--format", "json")[1])
-    assert first in records[0]
-    for column in ("params", "macs", "flops"):
-        assert sum(record[column] for record in records) == whole[column]
-    status, out, _ = nas("cost", "digits-vit", "--by", by)
-    assert status == 0
-    assert f"{whole['flops']:,} flops" in out
+def test_cost_by_layer_and_by_operator(command: Command) -> None:
+    whole = json.loads(command("cost", "digits-vit", "--format", "json").stdout)[0]
+    for by, first in (("layer", "part"), ("operator", "operator")):
+        records = json.loads(command("cost", "digits-vit", "--by", by, "--format", "json").stdout)
+        assert first in records[0]
+        for column in ("params", "macs", "flops"):
+            assert sum(record[column] for record in records) == whole[column]
+        done = command("cost", "digits-vit", "--by", by)
+        assert done.returncode == 0
+        assert f"{whole['flops']:,} flops" in done.stdout
 
 
-def test_evaluate_prints_the_row(nas: Nas) -> None:
-    status, out, _ = nas("evaluate", TOY, "--arch", "depth=2", "--preset", "smoke", "--format", "json")
-    assert status == 0
-    (record,) = json.loads(out)
-    assert (record["task"], record["depth"], record["status"]) == ("toy", 2, "complete")
-
-
-def test_rows_of_all_commands_are_asked_together_and_leave_without_loss(nas: Nas, tmp_path: Path) -> None:
-    assert nas("search", TOY, "--trials", "3", "--preset", "smoke", "--study", "s", "--set", "penalty=0.02")[0] == 0
-    assert nas("evaluate", TOY, "--preset", "smoke")[0] == 0
-    assert nas("compare", TOY, "--preset", "smoke", "--seeds", "2", "--arch", "depth=2")[0] == 0
-    records = json.loads(nas("results", "--study", "all", "--format", "json")[1])
+def test_rows_of_all_commands_are_queried_together_and_exported_without_loss(command: Command, tmp_path: Path) -> None:
+    words = ("--space", "depth-heads", "--trials", "3", "--preset", "smoke", "--study", "s", "--set", "penalty=0.02")
+    assert command("search", TOY, *words).returncode == 0
+    done = command("evaluate", TOY, "--preset", "smoke", "--format", "json")
+    (record,) = json.loads(done.stdout)
+    assert (done.returncode, record["task"], record["depth"], record["status"]) == (0, "toy", 4, "complete")
+    assert command("compare", TOY, "--preset", "smoke", "--seeds", "2", "--arch", "depth=2").returncode == 0
+    records = json.loads(command("results", "--study", "all", "--format", "json").stdout)
     assert len(records) == 3 + 1 + 2
     assert sorted({record["recipe_penalty"] for record in records}) == [0.01, 0.02]
-    words = ("results", "--study", "s,evaluations", "--where", "recipe_penalty < 0.015", "--format", "jsonl")
-    assert nas(*words, "--output", "rows.jsonl")[0] == 0
-    status, out, _ = nas("results", "--from", "rows.jsonl", "--format", "jsonl")
-    assert status == 0
-    assert out == (tmp_path / "rows.jsonl").read_text()
-    assert len(out.splitlines()) == 3
+    words = ("--study", "s,evaluations", "--where", "recipe_penalty < 0.015", "--format", "jsonl")
+    assert command("results", *words, "--output", "rows.jsonl").returncode == 0
+    done = command("results", "--from", "rows.jsonl", "--format", "jsonl")
+    assert done.returncode == 0
+    text = (tmp_path / "rows.jsonl").read_text()
+    assert done.stdout == text
+    lines = text.splitlines()
+    assert len(lines) == 3
 
-
-def test_a_bad_row_is_named_and_the_others_are_shown(nas: Nas, tmp_path: Path) -> None:
-    nas("compare", TOY, "--preset", "smoke", "--seeds", "2")
-    nas("results", "--study", "evaluations", "--format", "jsonl", "--output", "rows.jsonl")
-    lines = (tmp_path / "rows.jsonl").read_text().splitlines()
     (tmp_path / "rows.jsonl").write_text("\n".join((lines[0], '{"task": 7}', lines[1])))
-    status, out, err = nas("results", "--from", "rows.jsonl", "--format", "json")
-    assert status == 0
-    assert len(json.loads(out)) == 2
-    assert "line 2" in err
+    done = command("results", "--from", "rows.jsonl", "--format", "json")
+    assert done.returncode == 0
+    assert len(json.loads(done.stdout)) == 2
+    assert "line 2" in done.stderr
 
 
-def test_a_network_of_the_front_is_exported(nas: Nas, tmp_path: Path) -> None:
+def test_a_network_of_the_front_is_exported(command: Command, tmp_path: Path) -> None:
     showing = TOY.replace("Toy", "Showing")
-    nas("search", showing, "--trials", "4", "--preset", "smoke", "--study", "s")
-    keys = [one["key"] for one in json.loads(nas("results", "--format", "json")[1])]
-    front = json.loads(nas("results", "--pareto", "accuracy,flops", "--format", "json")[1])
+    command(
+        "search",
+        showing,
+        "--space",
+        "depth-heads",
+        "--sampler",
+        "random",
+        "--trials",
+        "4",
+        "--preset",
+        "smoke",
+        "--study",
+        "s",
+    )
+    keys = [one["key"] for one in json.loads(command("results", "--format", "json").stdout)]
+    front = json.loads(command("results", "--pareto", "accuracy,flops", "--format", "json").stdout)
     key = next(one["key"] for one in front if keys.count(one["key"]) == 1)
-    status, _, err = nas("export", "s", key, "--to", "network.safetensors")
-    assert status == 2
-    assert "--task" in err  # what a store says of itself runs no code
-    status, out, err = nas("export", "s", key[:6], "--to", "network.safetensors", "--task", showing)
-    assert status == 0, err
-    assert "gives the same to the bit" in out
+    refused = command("export", "s", key, "--to", "network.safetensors").refused("missing-value", option="--task")
+    assert "--task" in str(refused)  # what a store says of itself runs no code
+    done = command("export", "s", key[:6], "--to", "network.safetensors", "--task", showing)
+    assert done.returncode == 0, done.stderr
+    assert "network.safetensors" in done.stdout
     assert (tmp_path / "network.safetensors").exists()
-    status, _, err = nas("export", "s", "fffffff", "--to", "network.pt2", "--task", showing)
-    assert (status, len(err.splitlines())) == (2, 1)
+    command("export", "s", "fffffff", "--to", "network.pt2", "--task", showing).refused("unknown-name", value="fffffff")
 
 
-def test_the_version_and_help_have_their_usual_flags(nas: Nas) -> None:
-    assert nas("--version") == (0, f"nas {__version__}\n", "")
+def test_version_and_help(command: Command) -> None:
+    done = command("--version")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"nas {__version__}\n", "")
     for flag in ("-h", "--help"):
-        status, out, _ = nas("search", flag)
-        assert (status, "--budget" in out) == (0, True)
+        done = command("search", flag)
+        assert (done.returncode, "--budget" in done.stdout) == (0, True)
+    done = command()
+    assert (done.returncode, done.stderr) == (2, "")
+    assert "search" in done.stdout
 
 
-def test_quiet_says_nothing_but_results_and_errors(nas: Nas, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NAS_QUIET", "")  # so that it is put back
-    words = ("search", TOY, "--preset", "smoke", "--budget", "params<=3k", "--trials", "2", "--confirm", "0")
-    _, _, said = nas(*words)
-    assert "2/2" in said
-    status, out, err = nas("--quiet", *words, "--seed", "1")
-    assert (status, err) == (0, "")
-    assert len(out.splitlines()) > 3
-    _, _, err = nas("-q", "search", TOY.replace("Toy", "Stumbling"), *words[2:])
-    assert "toy_tasks.py, line" in err
-    assert "study" not in err
+def test_quiet_prints_only_results_and_errors(command: Command) -> None:
+    words = ("--preset", "smoke", "--space", "depth-heads", "--sampler", "random", "--trials", "2", "--confirm", "0")
+    assert "2/2" in command("search", TOY, *words).stderr
+    done = command("--quiet", "search", TOY, *words, "--seed", "1")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(done.stdout.splitlines()) > 3
+    done = command("-q", "search", TOY.replace("Toy", "Stumbling"), *words)
+    assert "toy_tasks.py, line" in done.stderr
+    assert "study" not in done.stderr
 
 
-def test_debug_shows_the_traceback_of_what_is_told_in_a_line(nas: Nas, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_evaluation_is_printed_and_debug_shows_its_traceback(command: Command) -> None:
     words = ("evaluate", TOY.replace("Toy", "Stumbling"), "--arch", "depth=1", "--preset", "smoke")
-    _, _, err = nas(*words)
-    assert "Traceback" not in err
-    assert "toy_tasks.py, line" in err
-    monkeypatch.setenv("NAS_DEBUG", "")  # so that it is put back
-    status, _, err = nas("--debug", *words)
-    assert status == 2
-    assert "Traceback" in err
+    done = command(*words)
+    assert done.returncode == 2
+    assert "failed" in done.stdout
+    assert "RuntimeError: a layer broke" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "toy_tasks.py, line" in done.stderr
+    done = command("--debug", *words)
+    assert done.returncode == 2
+    assert "Traceback" in done.stderr
 
 
-def test_an_error_in_a_plugins_code_is_one_line_with_its_place(nas: Nas, tmp_path: Path) -> None:
+def test_an_error_in_a_plugin_is_one_line_with_its_place(command: Command, tmp_path: Path) -> None:
     text = Path(TOY.rpartition(":")[0]).read_text().replace("inner = architecture.heads", "inner = architecture.haeds")
     (tmp_path / "theirs.py").write_text(text.replace('name = "toy"', 'name = "theirs"'))
-    status, _, err = nas("cost", "theirs.py:Toy")
-    assert status == 2
-    assert "theirs.py, line" in err
-    assert len(err.strip().splitlines()) == 1
+    done = command("cost", "theirs.py:Toy")
+    assert done.returncode == 2
+    assert "theirs.py, line" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
 
 
-def test_passwords_are_in_no_row(nas: Nas, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_passwords_are_not_recorded() -> None:
     assert without_passwords("nas --storage postgresql://u:secret@h/d?password=secret") == (
         "nas --storage postgresql://u:***@h/d?password=***"
     )
 
 
-@pytest.mark.parametrize(
-    "words", [("cost", "digits-vit", "--format", "jsonl"), ("evaluate", TOY, "--format", "csv", "--output", "no/x.csv")]
-)
-def test_what_could_not_be_printed_is_said_before_the_work(nas: Nas, words: tuple[str, ...]) -> None:
-    status, _, err = nas(*words)
-    assert status == 2
-    assert len(err.strip().splitlines()) == 1
+def test_output_that_cannot_be_printed_is_refused_before_the_work(command: Command) -> None:
+    command("cost", "digits-vit", "--format", "jsonl").refused("unsupported", option="--format", value="jsonl")
+    command("evaluate", TOY, "--format", "csv", "--output", "no/x.csv").refused("unwritable", path="no/x.csv")
     assert not Path("nas-runs").exists()
 
 
-def test_a_failed_evaluation_is_printed_and_then_said(nas: Nas) -> None:
-    status, out, err = nas("evaluate", TOY.replace("Toy", "Stumbling"), "--arch", "depth=1", "--preset", "smoke")
-    assert status == 2
-    assert "failed" in out
-    assert "RuntimeError: a layer broke" in err
+MISTAKES: list[tuple[tuple[str, ...], Kind, dict[str, Any]]] = [
+    (("search", "digits-vti"), "unknown-name", {"option": "task", "nearest": "digits-vit"}),
+    (("search", "digits-vit", "--space", "jont"), "unknown-name", {"value": "jont", "nearest": "joint"}),
+    (("search", "digits-vit", "--budget", "params<=lots"), "bad-syntax", {"option": "--budget", "value": "lots"}),
+    (("search", "digits-vit", "--budget", "params<=5"), "infeasible", {"budget": "params<=5"}),
+    (("search", "digits-vit", "--objectives", "flop"), "unknown-name", {"option": "objective", "nearest": "flops"}),
+    (("search", "digits-vit", "--preset", "quick"), "unknown-name", {"option": "preset", "value": "quick"}),
+    (("search", "digits-vit", "--sampler", "tpo"), "unknown-name", {"option": "sampler", "nearest": "tpe"}),
+    (("search", "digits-vit", "--arch", "topology=resnett"), "unknown-name", {"nearest": "resnet"}),
+    (
+        ("search", "digits-vit", "--arch", "topology=dca(j=2)"),
+        "unknown-name",
+        {"option": "option", "value": "j", "choices": ("form", "k", "per_entry")},
+    ),
+    (("evaluate", "digits-vit", "--arch", "depth=x"), "bad-syntax", {"option": "depth", "value": "x"}),
+    (("evaluate", "digits-vit", "--arch", "width=30,topology=rmt(keys=16)"), "unsupported", {"option": "topology"}),
+    (
+        ("search", "digits-vit", "--space", "timm:xcit_nano_12_p16_224"),
+        "unsupported",
+        {"option": "model", "value": "xcit_nano_12_p16_224"},
+    ),
+    (("search", "digits-vit", "--space", "timm:resnet50"), "unsupported", {"option": "model", "value": "resnet50"}),
+    (
+        ("search", "digits-vit", "--space", "timm:xcit_nano_12_p16_224", "--arch", "depth=3"),
+        "conflict",
+        {"option": "--arch", "value": "depth=3"},
+    ),
+    (("cost", "digits-vit", "--arch", "topology=dca(k=0)"), "out-of-range", {"option": "k", "value": 0}),
+    (
+        ("evaluate", "digits-vit", "--measure", "condition"),
+        "unknown-name",
+        {"option": "measure", "nearest": "conditioning"},
+    ),
+    (("results",), "missing-rows", {"option": "--storage"}),
+    (("front", "--study", "nothing"), "missing-rows", {"option": "--storage"}),
+    (("results", "--storage", "mysql+nodriver://x/y"), "unsupported", {"option": "--storage"}),
+    (
+        ("results", "--limti", "1"),
+        "unknown-name",
+        {"option": "--limti", "command": "nas results", "nearest": "--limit"},
+    ),
+    (("results", "--limit", "many"), "bad-syntax", {"option": "--limit", "command": "nas results"}),
+    (("results", "--format", "xml"), "bad-syntax", {"option": "--format"}),
+    (("results", "--best"), "bad-syntax", {"option": "--best"}),
+    (("reslts",), "unknown-name", {"option": "command", "value": "reslts"}),
+    (("front", "nothing"), "bad-syntax", {"command": "nas front"}),
+    (("reproduce",), "missing-value", {"option": "WHAT"}),
+    (("list", "tasks", "digits-vit"), "conflict", {"option": "NAME", "value": "digits-vit"}),
+    (("dashboard", "--port", "x"), "bad-syntax", {"option": "--port"}),
+    # with a remedy
+    (
+        ("cost", "digits-vit", "--topology", "resnet,resnet"),
+        "conflict",
+        {"option": "--topology", "value": "resnet,resnet"},
+    ),
+    (
+        ("cost", "digits-vit", "--topology", "dca", "--arch", "topology=resnet"),
+        "conflict",
+        {"option": "--topology", "value": "dca", "arch": "topology=resnet"},
+    ),
+    (("cost", "digits-vit", "--arch", f"heads={10**12}"), "out-of-range", {"option": "heads", "most": 2**24}),
+    *(
+        (("cost", task, "--data", "nowhere"), "unsupported", {"option": "--data", "value": "nowhere", "task": task})
+        for task in ("digits-vit", "digit-ranks-vit", "stdlib-lm")
+    ),
+    (("results", "--from", "tables", "--storage", "sqlite:///x.db"), "conflict", {"option": "--from"}),
+    (("results", "--from", "odd.csv"), "bad-file", {"path": "odd.csv"}),
+    (("evaluate", TOY, "-o", "a.csv", "--format", "json"), "conflict", {}),
+    # options without a value
+    *(
+        (words, "missing-value", {"option": words[-2] if words[-2].startswith("--") else "TASK"})
+        for words in (
+            ("search", TOY, "--budget", ""),
+            ("search", TOY, "--objectives", " "),
+            ("results", "--columns", ""),
+            ("results", "--order-by", ""),
+            ("results", "--where", " "),
+            ("results", "--from", ""),
+            ("evaluate", TOY, "--topology", ""),
+            ("cost", ""),
+            ("search", TOY, "--budget", ","),
+            ("results", "--columns", " , "),
+        )
+    ),
+]
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["search", "digits-vti"], "digits-vit"),
-        (["search", "digits-vit", "--space", "jont"], "joint"),
-        (["search", "digits-vit", "--budget", "params<=lots"], "100k"),
-        (["search", "digits-vit", "--budget", "params<=5"], "smallest"),
-        (["search", "digits-vit", "--objectives", "flop"], "flops"),
-        (["search", "digits-vit", "--preset", "quick"], "smoke"),
-        (["search", "digits-vit", "--sampler", "tpo"], "tpe"),
-        (["search", "digits-vit", "--arch", "topology=resnett"], "resnet"),
-        (["search", "digits-vit", "--arch", "topology=dca(j=2)"], "k"),
-        (["evaluate", "digits-vit", "--arch", "depth=x"], "integer"),
-        (["evaluate", "digits-vit", "--arch", "width=30,topology=rmt(keys=16)"], "divide"),
-        (
-            ["search", "digits-vit", "--space", "timm:xcit_nano_12_p16_224"],
-            "takes none of timm's",
-        ),
-        (["search", "digits-vit", "--space", "timm:resnet50"], "whose depth and heads cannot be set"),
-        (["search", "digits-vit", "--space", "timm:xcit_nano_12_p16_224", "--arch", "depth=3"], "a base of its own"),
-        (["cost", "digits-vit", "--arch", "topology=dca(k=0)"], "at least 1"),
-        (["evaluate", "digits-vit", "--measure", "condition"], "conditioning"),
-        (["results"], "no study"),
-        (["front", "--study", "nothing"], "no study"),
-        (["results", "--storage", "mysql+nodriver://x/y"], "mysql"),
-        (["results", "--limti", "1"], "No such option: --limti (Possible options: --limit). `nas results --help`"),
-        (["results", "--limit", "many"], "'--limit': 'many' is not a valid int"),
-        (["results", "--format", "xml"], "'--format': 'xml' is not one of 'table'"),
-        (["results", "--best"], "'--best' requires an argument. `nas --help`"),
-        (["reslts"], "No such command 'reslts'. Did you mean 'results'? `nas --help`"),
-        (["front", "nothing"], "unexpected extra argument(s) (nothing)"),
-        (["reproduce"], "'WHAT'. Choose from: params, flops"),
-        (
-            ["list", "tasks", "digits-vit"],
-            "`nas list presets digits-vit`",
-        ),
-        (["dashboard", "--port", "x"], "'--port'"),
-    ],
-)
-def test_a_mistake_is_one_line_and_status_2(
-    nas: Nas, words: list[str], says: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_mistakes_are_refused_in_one_line(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NAS_QUIET", "1")  # no line of progress where counting takes its time
-    status, _, err = nas(*words)
-    assert status == 2
-    assert says in err
-    assert len(err.strip().splitlines()) == 1
-    assert err.startswith("nas: ")
+    Path("odd.csv").write_text("task;depth\na;1\n")
+    with grouped() as case:
+        for words, kind, fields in MISTAKES:
+            with case(" ".join(words)):
+                command(*words).refused(kind, **fields)
 
 
-@pytest.mark.parametrize(
-    ("condition", "says"),
-    [
-        ("flop < 1", "flops"),
-        ("read_csv('/etc/passwd') is null", "read_csv"),
-        ("depth <", ""),
-        ("1; drop table rows", ""),
-    ],
-)
-def test_a_wrong_condition_is_one_line_and_status_2(nas: Nas, condition: str, says: str) -> None:
-    nas("search", TOY, "--trials", "1", "--study", "s", "--preset", "smoke")
-    status, out, err = nas("results", "--where", condition)
-    assert (status, out) == (2, "")
-    assert says in err
-    assert len(err.strip().splitlines()) == 1
-
-
-def test_a_table_does_not_go_to_a_file(nas: Nas) -> None:
-    nas("search", TOY, "--trials", "1", "--study", "s", "--preset", "smoke")
-    status, _, err = nas("results", "--output", "rows.txt")
-    assert status == 2
-    assert "--format" in err
-
-
-def test_an_option_value_that_is_none_is_status_2_without_a_traceback(tmp_path: Path) -> None:
-    command = [str(Path(sys.executable).with_name("nas")), "search", "digits-vit", "--trials", "many"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+def test_the_installed_command_refuses_without_a_traceback(tmp_path: Path) -> None:
+    words = [str(Path(sys.executable).with_name("nas")), "search", "digits-vit", "--trials", "many"]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 2
     assert "--trials" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_without_a_word_it_prints_its_help_alone(nas: Nas) -> None:
-    status, out, err = nas()
-    assert (status, err) == (2, "")
-    assert "search" in out
-
-
-@pytest.mark.parametrize(("words", "status"), [(["list", "tasks"], 0), (["list", "what"], 2), (["what"], 2)])
-def test_where_a_thread_waits_for_ever_the_end_does_not(words: list[str], status: int) -> None:
+def test_a_thread_that_waits_forever_does_not_delay_the_end(tmp_path: Path) -> None:
     program = (
-        "import atexit, sys\nfrom nas.cli import main\nfrom nas.workers.left_behind import LEFT_BEHIND\n"
-        f"atexit.register(print, 'it waits')\nLEFT_BEHIND.append(None)\nsys.argv = ['nas', *{words}]\nmain()"
+        "import atexit\nfrom nas.workers.left_behind import LEFT_BEHIND\n"
+        "atexit.register(print, 'it waits', flush=True)\nLEFT_BEHIND.append(None)"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert (done.returncode, "it waits" in done.stdout, bool(done.stdout)) == (status, False, status == 0)
+    for words, status in ((["list", "tasks"], 0), (["list", "what"], 2), (["what"], 2)):
+        done = in_own_process(*words, cwd=tmp_path, first=partial(exec, program, {}))
+        assert (done.returncode, "it waits" in done.stdout, bool(done.stdout)) == (status, False, status == 0), words
+        assert (done.error is None) == (status == 0)
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_what_is_asked_to_end_says_so_and_only_what_trains_says_that_it_goes_on(
-    capsys: pytest.CaptureFixture[str], number: signal.Signals, status: int
-) -> None:
-    def asks(study: str, storage: str) -> None:
+def test_a_signal_ends_a_command_and_those_that_train_can_resume(capsys: pytest.CaptureFixture[str]) -> None:
+    number = signal.SIGTERM
+
+    def ask(study: str, storage: str) -> None:
         signal.raise_signal(number)
 
-    def trains(preset: str, storage: str) -> None:
+    def train(preset: str, storage: str) -> None:
         signal.raise_signal(number)
 
-    def checks(**given: str) -> None:
+    def check(**given: str) -> None:
         signal.raise_signal(number)
 
-    for run, said in (
-        (command(asks, lambda found: None), "."),
-        (command(trains, lambda found: None), "; the same command goes on from here."),
-        (command(trains, lambda found: None, checks), "; the same command goes on from here."),
-    ):
+    def ended(door: Any, *checks: Any) -> tuple[int, str]:
         with pytest.raises(typer.Exit) as end:
-            run(None, study="s", storage="x", preset="smoke", save_config=None)
-        assert end.value.exit_code == status
-        assert capsys.readouterr().err == f"nas: ended by {number.name}{said}\n"
+            command_of(door, lambda found: None, *checks)(
+                None, study="s", storage="x", preset="smoke", save_config=None
+            )
+        return end.value.exit_code, capsys.readouterr().err
 
-
-def test_a_front_says_how_many_trainings_failed(nas: Nas) -> None:
-    nas("search", TOY, "--trials", "2", "--study", "s", "--preset", "smoke")
-    assert "failed" not in nas("front", "--study", "s")[1]
-    with closing(Store("sqlite:///nas-runs/studies.db", make=True)) as store:
-        store.add(replace(store.read(["s"]).rows[0], status="failed", error="it broke", metrics={}, seed=77), "s")
-    said = "1 of 3 evaluations failed, the first with: it broke; another --study than s tries them again"
-    assert said in nas("front", "--study", "s")[1]
-
-
-def test_a_topology_is_listed_with_what_its_options_mean(nas: Nas) -> None:
-    status, out, _ = nas("list", "topologies", "attnres(heads=2)")
-    lines = [line.split(maxsplit=1) for line in out.splitlines()]
-    said = {line[0]: line[1] for line in lines if len(line) > 1}
-    assert status == 0
-    assert said["attnres(heads=2)"].startswith("Attention residuals (Kimi Team, 2026)")
-    assert said["heads=2"].startswith("Into how many groups the features are divided")  # said where it is inherited
-    assert said["scaled=true"].startswith("Whether a mix is multiplied")
-    assert nas("list", "topologies", "attnress")[0] == 2
+    for number, status in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
+        asked, trained = ended(ask), ended(train)
+        assert (asked[0], trained[0]) == (status, status)
+        assert ended(train, check) == trained
+        assert all(len(line.splitlines()) == 1 and number.name in line for _, line in (asked, trained))
+        assert trained[1].startswith(asked[1].rstrip(".\n"))
+        assert len(trained[1]) > len(asked[1])  # that the same command resumes

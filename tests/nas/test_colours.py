@@ -3,7 +3,6 @@
 from itertools import combinations
 
 import numpy as np
-import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
@@ -44,7 +43,7 @@ def oklab(seen: Colour) -> Colour:
     return np.asarray(np.array(axes) @ np.cbrt(np.array(cones) @ seen.clip(0, 1)))
 
 
-def test_what_is_usually_searched_looks_the_same_beside_whatever_others() -> None:
+def test_usual_topologies_look_the_same_beside_any_others() -> None:
     members = sorted(USUAL)
     together = looks(MEMBERS)
     assert len(set(together.values())) == len(MEMBERS)
@@ -54,7 +53,7 @@ def test_what_is_usually_searched_looks_the_same_beside_whatever_others() -> Non
         assert looks([one])[one] == looks([one, "weave(gain=2)", "dca(k=3)"])[one] == together[one]
 
 
-def test_others_look_the_same_too_and_are_never_taken_for_another() -> None:
+def test_other_topologies_have_stable_and_distinct_looks() -> None:
     others = ["weave", "weave(gain=2)", *(f"dca(k={k})" for k in range(3, 9)), "dca(k=2)/resnet", "<script>"]
     together = looks([*others, "dca(k=2)"])
     assert len(set(together.values())) == len(together)
@@ -63,24 +62,25 @@ def test_others_look_the_same_too_and_are_never_taken_for_another() -> None:
     assert len(looks(map(str, range(200)))) == 200  # more than there are looks
 
 
-@pytest.mark.parametrize("lacking", SEEN_WITHOUT)
-def test_colours_can_be_told_apart(lacking: str) -> None:
-    seen = [oklab(SEEN_WITHOUT[lacking] @ linear(colour)) for colour in COLOURS]
-    assert min(float(np.linalg.norm(one - other)) for one, other in combinations(seen, 2)) > 0.065
+def test_colours_are_distinct_also_to_the_colour_blind() -> None:
+    for lacking, matrix in SEEN_WITHOUT.items():
+        seen = [oklab(matrix @ linear(colour)) for colour in COLOURS]
+        distance = min(float(np.linalg.norm(one - other)) for one, other in combinations(seen, 2))
+        assert distance > 0.065, lacking
 
 
-@pytest.mark.parametrize("page", ["#ffffff", "#15181d"])
-def test_colours_can_be_read_on_a_white_and_on_a_dark_page(page: str) -> None:
-    assert min(contrast(colour, page) for colour in COLOURS) >= 2.99
+def test_colours_are_legible_on_a_white_and_on_a_dark_page() -> None:
+    for page in ("#ffffff", "#15181d"):
+        assert min(contrast(colour, page) for colour in COLOURS) >= 2.99, page
 
 
-def test_every_marker_is_one_of_matplotlib() -> None:
+def test_markers_exist_in_matplotlib() -> None:
     codes = {look.marker.code for look in looks([*map(str, range(60)), *MEMBERS]).values()}
     assert len(codes) == 14
     assert codes <= {str(marker) for marker in Line2D.markers}
 
 
-def test_every_topology_of_this_project_looks_the_same_wherever_it_is() -> None:
+def test_each_topology_of_this_project_looks_the_same_everywhere() -> None:
     own = [one for one in TOPOLOGIES.names() if TOPOLOGIES.is_ours(one)]
     assert len(own) >= 25
     together = looks([*own, *USUAL, "weave"])

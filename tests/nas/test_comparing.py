@@ -4,22 +4,26 @@ import csv
 import json
 import re
 import statistics
-import sys
+import warnings
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import nas
+from command_line import Command
+from expect import raises, warns
+from grouped import grouped
 from nas.asked_text import MATCHED, topologies_named
-from nas.cli import main
 from nas.comparing import candidates, matched, printed_overhead, side_by_side, summary
 from nas.counting import cheap_counts
 from nas.jobs import fresh_task
 from nas.watching import Evaluations
 from results.row import Row
 from search_spaces.architecture import Architecture
-from search_spaces.errors import Notice
+from search_spaces.errors import Kind, Notice
 from search_spaces.runs import tidy
 from search_spaces.topologies.registry import TOPOLOGIES, load
 from tasks.load import load_task
@@ -63,7 +67,7 @@ def test_one_seed_has_no_error() -> None:
     assert summary(SHAPE, [row(0, 0.2)], ["accuracy"]) == {"seeds": 1, "accuracy": 0.2, "accuracy_se": None}
 
 
-def test_times_and_trainings_stand_side_by_side() -> None:
+def test_records_compare_each_architecture_with_the_first() -> None:
     task, deeper = load_task(TOY), SHAPE.changed({"depth": 2})
     rows = [row(seed, 0.1 * seed, architecture=one) for one in (SHAPE, deeper) for seed in range(2)]
     first, second = side_by_side(task.metrics[0], [SHAPE, deeper], [{"step_ms": 2.0}, {"step_ms": 3.0}], rows, None)
@@ -72,34 +76,24 @@ def test_times_and_trainings_stand_side_by_side() -> None:
     assert second["than_first"] == "not distinguishable"
 
 
-@pytest.fixture
-def compare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):  # type: ignore[no-untyped-def]
-    """Run `nas compare` in an empty folder: exit status, standard output, standard error."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["nas", "compare", *words])
-        try:
-            main()
-            status = 0
-        except SystemExit as end:
-            status = int(end.code or 0)
-        return status, *capsys.readouterr()
-
-    return run
-
-
-def test_every_architecture_is_trained_with_every_seed(compare, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    words = (TOY, "--arch", "depth=1", "--arch", "depth=2", "--preset", "smoke", "--seeds", "3", "--format", "json")
-    status, out, _ = compare(*words)
-    assert status == 0
-    rows = json.loads(out)
+def test_every_architecture_is_trained_with_every_seed(command: Command) -> None:
+    words = (TOY, "--arch", "depth=1", "--arch", "depth=2", "--preset", "smoke", "--seeds", "3")
+    done = command("compare", *words, "--format", "json")
+    assert done.returncode == 0
+    rows = json.loads(done.stdout)
     assert sorted((one["depth"], one["seed"]) for one in rows) == [(d, s) for d in (1, 2) for s in range(3)]
-    assert not list((tmp_path / "nas-runs" / "unfinished").glob("*"))  # nothing to go on from
+    assert not list(Path("nas-runs", "unfinished").glob("*"))  # nothing to resume
+    assert "±" in command("compare", *words).stdout  # a terminal gets means and errors
+    title, *table = command("compare", TOY, "--preset", "smoke").stdout.splitlines()
+    assert "seeds" in title
+    assert "depth" in " ".join(table)
+    assert "blocks" not in " ".join(table)  # no empty column
+    (record,) = json.loads(command("compare", TOY, "--preset", "smoke", "--format", "json").stdout)
+    assert (record["depth"], record["heads"]) == (4, 4)
 
 
-def test_an_interrupted_comparison_goes_on(compare, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
-    words = (TOY, "--preset", "smoke", "--seeds", "2", "--format", "json")
+def test_an_interrupted_comparison_resumes(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("compare", TOY, "--preset", "smoke", "--seeds", "2", "--format", "json")
     seen: list[Row] = []
 
     def interrupt(shown: Evaluations, row: Row) -> None:
@@ -108,114 +102,108 @@ def test_an_interrupted_comparison_goes_on(compare, monkeypatch: pytest.MonkeyPa
 
     with monkeypatch.context() as patch:
         patch.setattr(Evaluations, "add", interrupt)
-        assert compare(*words)[0] == 130
-    rows = json.loads(compare(*words)[1])
+        assert command(*words).returncode == 130
+    rows = json.loads(command(*words).stdout)
     times = [one["wall_s"] for one in rows if one["seed"] == seen[0].seed]
     assert times == [seen[0].provenance["wall_s"]]  # not trained again
 
 
-def test_failures_are_said_and_tried_again(compare) -> None:  # type: ignore[no-untyped-def]
-    words = (TOY.replace("Toy", "Stumbling"), "--arch", "depth=1", "--preset", "smoke", "--seeds", "1")
-    status, _, err = compare(*words)
-    assert status == 2
-    assert "1 of 1 evaluations failed" in err.splitlines()[-1]
+def test_failed_trainings_are_counted_and_not_kept(command: Command) -> None:
+    stumbling = TOY.replace("Toy", "Stumbling")
+    done = command("compare", stumbling, "--arch", "depth=1", "--preset", "smoke", "--seeds", "1")
+    assert done.returncode == 2
+    assert "1 of 1" in done.stderr.splitlines()[-1]
     assert not list(Path("nas-runs").glob("**/row.json"))
 
 
-def test_equal_architectures_are_trained_once(compare) -> None:  # type: ignore[no-untyped-def]
-    words = ("--arch", "hidden=8", "--arch", "hidden=9", "--match", "params", "--format", "json")
-    _, out, err = compare("digits-vit", *words)
-    assert len(json.loads(out)) == 1
-    assert "comes no nearer than" not in err
-    twice = compare("digits-vit", "--arch", "hidden=8", "--arch", "hidden=8", "--format", "json")[1]
-    assert len(json.loads(twice)) == 1
+def test_equal_architectures_are_compared_once() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", Notice)
+        assert len(nas.compare("digits-vit", arch=["hidden=8", "hidden=9"], match="params").records) == 1
+    assert len(nas.compare("digits-vit", arch=["hidden=8", "hidden=8"]).records) == 1
 
 
-def test_a_match_that_cannot_be_is_said(compare) -> None:  # type: ignore[no-untyped-def]
-    status, _, err = compare("digits-vit", "--arch", "depth=1,hidden=8", "--arch", "depth=12", "--match", "params")
-    assert status == 0
-    assert "comes no nearer than" in err
+def test_a_size_that_cannot_be_matched_gives_a_notice() -> None:
+    with warns("mismatch", option="params", topology="resnet") as notices:
+        nas.compare("digits-vit", arch=["depth=1,hidden=8", "depth=12"], match="params")
+    assert abs(notices[0].fields["value"]) > 0.005
 
 
-def test_curves_are_written_with_their_ends(compare, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    words = ("--preset", "smoke", "--seeds", "2", "--curves", "curves.csv", "--format", "json")
-    status, out, _ = compare("digits-vit", "--arch", "depth=1,width=8,heads=1,head_dim=8,hidden=8", *words)
-    assert status == 0
-    with (tmp_path / "curves.csv").open() as file:
+def test_curves_are_written_to_the_end_of_each_training(command: Command) -> None:
+    words = (
+        "--preset",
+        "smoke",
+        "--set",
+        "epochs=0,steps=6,reports=3",
+        "--seeds",
+        "2",
+        "--curves",
+        "curves.csv",
+        "--format",
+        "json",
+    )
+    done = command("compare", "digits-vit", "--arch", "depth=1,width=8,heads=1,head_dim=8,hidden=8", *words)
+    assert done.returncode == 0
+    with Path("curves.csv").open() as file:
         points = list(csv.DictReader(file))
-    for row in json.loads(out):
+    for row in json.loads(done.stdout):
         steps = [int(float(one["step"])) for one in points if int(one["seed"]) == row["seed"]]
         assert steps == sorted(steps)
         assert steps[-1] == row["steps"]
         assert float(points[-1]["accuracy"]) > 0
 
 
-def test_without_seeds_costs_are_set_side_by_side(compare) -> None:  # type: ignore[no-untyped-def]
-    words = ("digits-vit", "--topology", "resnet,dca(k=2),hyper", "--match", "params", "--format", "json")
-    status, out, _ = compare(*words)
-    assert status == 0
-    records = json.loads(out)
-    assert [one["topology"] for one in records] == ["resnet", "dca(k=2)", records[2]["topology"]]
+def test_without_seeds_costs_are_compared() -> None:
+    records = nas.compare("digits-vit", topology="resnet,dca(k=2),hyper", match="params").records
+    assert [one["topology"] for one in records] == ["resnet", "dca(k=2)", "hyper"]
     assert all(abs(one["params_off"]) <= 0.005 for one in records)
     assert records[1]["topology_params"] > 0
 
 
-def test_times_and_memory_stand_beside_what_papers_print(compare) -> None:  # type: ignore[no-untyped-def]
-    words = ("--arch", "depth=1,width=8,heads=1,head_dim=8,hidden=8", "--topology", "resnet,dca(k=2)", "--profile")
-    status, out, _ = compare("digits-vit", "--preset", "smoke", *words, "--format", "json")
-    assert status == 0
-    plain, dca = json.loads(out)
+def test_measured_times_are_compared_with_those_of_papers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nas.profiling.timing.WARM_UP_S", 0.0)
+    monkeypatch.setattr("nas.profiling.timing.MEASURED_S", 0.0)
+    small = "depth=1,width=8,heads=1,head_dim=8,hidden=8"
+    found = nas.compare("digits-vit", preset="smoke", arch=small, topology="resnet,dca(k=2)", profile=True)
+    plain, dca = found.records
     assert plain["step_over_first"] == 1
     assert dca["step_over_first"] == pytest.approx(dca["step_ms"] / plain["step_ms"])
     assert (plain["printed_step"], dca["printed_step"]) == (None, 1.523)
     assert plain["latency_ms"] > 0
 
 
-def test_all_are_those_that_are_installed_and_others_are_named(compare) -> None:  # type: ignore[no-untyped-def]
-    status, out, _ = compare("digits-vit", "--topology", "all", "--seeds", "0", "--format", "json")
-    assert status == 0
-    shown = [one["topology"] for one in json.loads(out)]
-    assert shown == ["resnet", *(name for name in TOPOLOGIES.names() if name != "resnet")]
-    with pytest.warns(Notice, match=r"svformer is left out: .* without heads\. Take a transformer's task\.$"):
+def test_all_topologies_are_those_that_can_wire_the_network() -> None:
+    records = nas.compare("digits-vit", arch="depth=1,width=16,heads=2,head_dim=8", topology="all").records
+    assert [one["topology"] for one in records] == ["resnet", *(n for n in TOPOLOGIES.names() if n != "resnet")]
+    with warns("skipped", topology="svformer"):
         found = candidates(fresh_task("goal-point-maze", None), [], "all", "params", "smoke")
     assert {"ancre", "mhc"} <= {one.topology for one in found}
 
 
-def test_one_architecture_has_all_for_itself_and_no_empty_column(compare) -> None:  # type: ignore[no-untyped-def]
-    status, out, _ = compare(TOY, "--preset", "smoke")
-    title, *table = out.splitlines()
-    assert status == 0
-    assert title.endswith("no seeds")
-    assert "depth" in " ".join(table)
-    assert "blocks" not in " ".join(table)
+MISTAKES: list[tuple[dict[str, Any], Kind, dict[str, Any]]] = [
+    ({"topology": "resnet,dac"}, "unknown-name", {"option": "topology", "value": "dac", "nearest": "dca"}),
+    ({"topology": ","}, "missing-value", {"option": "--topology"}),
+    ({"match": "param"}, "unknown-name", {"option": "--match", "value": "param", "nearest": "params"}),
+    ({"preset": "prox"}, "unknown-name", {"option": "preset", "nearest": "proxy"}),
+    ({"arch": "dept=2"}, "unknown-name", {"value": "dept", "nearest": "depth"}),
+]
 
 
-def test_a_terminal_gets_means_and_errors(compare) -> None:  # type: ignore[no-untyped-def]
-    status, out, _ = compare(TOY, "--preset", "smoke", "--seeds", "2")
-    assert status == 0
-    assert "±" in out
+def test_mistakes_are_refused(command: Command) -> None:
+    with grouped() as case:
+        for given, kind, fields in MISTAKES:
+            with case(str(given)), raises(kind, **fields):
+                nas.compare("digits-vit", **given)
+        for words, kind, option in (
+            (("--output", "rows.txt"), "unsupported", "--output"),
+            (("--topology", ","), "missing-value", "--topology"),
+            (("--curves", "curves.csv"), "missing-value", "--seeds"),
+        ):
+            with case(" ".join(words)):
+                command("compare", "digits-vit", *words).refused(kind, option=option)
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["digits-vit", "--topology", "resnet,dac"], "dca"),
-        (["digits-vit", "--match", "param"], "params"),
-        (["digits-vit", "--preset", "prox"], "proxy"),
-        (["digits-vit", "--arch", "dept=2"], "depth"),
-        (["digits-vit", "--output", "rows.txt"], "--format"),
-        (["digits-vit", "--topology", ","], "given nothing"),
-        (["digits-vit", "--curves", "curves.csv"], "--seeds"),
-    ],
-)
-def test_a_mistake_is_one_line(words: list[str], says: str, compare) -> None:  # type: ignore[no-untyped-def]
-    status, _, err = compare(*words)
-    assert status == 2
-    assert says in err
-    assert len(err.strip().splitlines()) == 1
-
-
-def test_topologies_are_named_with_or_without_spaces() -> None:
+def test_topologies_are_separated_at_the_top_level_only() -> None:
     assert topologies_named(" resnet, all ,dca(k=1, fused=true)") == ["resnet", "all", "dca(k=1, fused=true)"]
 
 
@@ -227,38 +215,39 @@ def cost_of(hidden: int) -> int:
     return 7 * hidden + 100
 
 
-@pytest.mark.parametrize("target", [107, 108, 110, 111, 114, 240, 1000, 10**6])
-def test_no_other_number_of_hidden_features_comes_nearer(target: int) -> None:
-    found = matched(SIZED, target, linear)
-    best = min(abs(cost_of(hidden) - target) for hidden in range(1, 150_000))
-    assert abs(linear(found) - target) == best
-    assert replace(found, hidden=40) == SIZED
+def test_no_other_number_of_hidden_features_comes_nearer() -> None:
+    costs = [cost_of(hidden) for hidden in range(1, 150_000)]
+    for target in (107, 108, 110, 111, 114, 240, 1000, 10**6):
+        found = matched(SIZED, target, linear)
+        assert abs(linear(found) - target) == min(abs(cost - target) for cost in costs), target
+        assert replace(found, hidden=40) == SIZED
 
 
-def test_what_cannot_be_reached_is_approached() -> None:
+def test_a_target_out_of_reach_gives_the_smallest_or_largest_network() -> None:
     assert matched(SIZED, 3, linear).hidden == 1
     assert matched(SIZED, 10**12, linear).hidden == 2**24
 
 
-@pytest.mark.parametrize("quantity", MATCHED)
 @pytest.mark.parametrize("topology", ["dca(k=2)", "hyper", "rmt(keys=8)"])
-def test_networks_of_a_task_are_matched_within_half_a_percent(topology: str, quantity: str) -> None:
+def test_networks_of_a_task_are_matched_within_half_a_percent(topology: str) -> None:
     task = load_task("digits-vit", None)
-    target = cheap_counts(task, task.base)[quantity]
-    found = matched(replace(task.base, topology=topology), target, lambda one: cheap_counts(task, one)[quantity])
-    assert cheap_counts(task, found)[quantity] == pytest.approx(target, rel=0.005)
+    of_base = cheap_counts(task, task.base)
+    for quantity in MATCHED:
+        target, wired = of_base[quantity], replace(task.base, topology=topology)
+        found = matched(wired, target, lambda one, quantity=quantity: cheap_counts(task, one)[quantity])
+        assert cheap_counts(task, found)[quantity] == pytest.approx(target, rel=0.005), quantity
 
 
-@pytest.mark.parametrize("line", LINES, ids=[line["topology"] for line in LINES])
-def test_an_overhead_is_of_a_topology_and_follows_from_its_source(line: dict[str, str]) -> None:
-    load(line["topology"])
-    assert tidy(line["topology"]) == line["topology"]
-    assert [one["topology"] for one in LINES].count(line["topology"]) == 1
-    assert printed_overhead(line["topology"]) == float(line["step_over_resnet"])
-    numbers = [float(number) for number in re.findall(r"\d+\.\d+", line["source"])]
-    if numbers:  # rates or seconds: either way the larger over the smaller
-        assert max(numbers) / min(numbers) == pytest.approx(float(line["step_over_resnet"]), abs=6e-4)
-
-
-def test_what_no_paper_prints_is_none() -> None:
-    assert printed_overhead("grn-v3") is None
+def test_each_overhead_is_of_one_topology_and_follows_from_its_source() -> None:
+    named = [line["topology"] for line in LINES]
+    assert len(set(named)) == len(named)
+    with grouped() as case:
+        for line in LINES:
+            with case(line["topology"]):
+                load(line["topology"])
+                assert tidy(line["topology"]) == line["topology"]
+                assert printed_overhead(line["topology"]) == float(line["step_over_resnet"])
+                numbers = [float(number) for number in re.findall(r"\d+\.\d+", line["source"])]
+                if numbers:  # rates or seconds: either way the larger over the smaller
+                    assert max(numbers) / min(numbers) == pytest.approx(float(line["step_over_resnet"]), abs=6e-4)
+    assert printed_overhead("grn-v3") is None  # which no paper measures

@@ -7,7 +7,7 @@ from nas.draws import Draws
 from toy_networks import MIXED, Mixed, Steps
 
 
-def test_ids_are_drawn_from_the_whole_table_that_they_index_and_no_more() -> None:
+def test_ids_are_drawn_from_the_whole_table() -> None:
     draws = Draws(Mixed(), MIXED)
     found = draws.draw(500)
     assert isinstance(found, dict)
@@ -29,13 +29,13 @@ class TwoTables(nn.Module):
         return words
 
 
-def test_ids_of_two_tables_are_in_both() -> None:
+def test_ids_of_two_tables_are_valid_in_both() -> None:
     found = Draws(TwoTables(), torch.zeros(1, 5, dtype=torch.long)).draw(50)
     assert isinstance(found, Tensor)
     assert set(found.unique().tolist()) == {0, 1}
 
 
-def test_other_integers_are_the_examples_own() -> None:
+def test_other_integers_are_those_of_the_example() -> None:
     found = Draws(Steps(), torch.tensor([5, 900])).draw(50)
     assert isinstance(found, Tensor)
     assert set(found.tolist()) == {5, 900}

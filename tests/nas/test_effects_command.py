@@ -1,22 +1,21 @@
 """`nas effects`: tables a task, whether tasks agree, a picture, and what it refuses."""
 
 import csv
-import io
-import re
-import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import nas
-from nas.cli import main
+from command_line import Command
+from expect import raises
+from grouped import grouped
 from nas.colours import looks
 from nas.picture import draw_effects
 from nas.study import Study
-from own_process import in_own_process
 from results.row import Direction
-from search_spaces.errors import UserError
+from search_spaces.errors import Kind
 from toy_rows import LITTLE, a_row
 
 TASKS = {"sight": {"resnet": 0.5, "dca": 0.6, "rmt": 0.8}, "speech": {"resnet": 0.2, "dca": 0.1, "rmt": 0.4}}
@@ -38,78 +37,78 @@ def tables(tmp_path: Path) -> list[str]:
     return files
 
 
-def run(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], files: list[str], *words: str
-) -> tuple[int, str, str]:
-    sources = [word for file in files for word in ("--from", file)]
-    monkeypatch.setattr(sys, "argv", ["nas", "effects", *words, *sources])
-    with pytest.raises(SystemExit) as end:
-        main()
-    printed = capsys.readouterr()
-    return int(end.value.code or 0), printed.out, printed.err
+def sources(files: list[str]) -> list[str]:
+    return [word for file in files for word in ("--from", file)]
 
 
-def test_each_task_has_its_table_and_two_agree_or_not(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tables: list[str]
-) -> None:
-    _, out, _ = run(monkeypatch, capsys, tables, "topology", "--metric", "max accuracy")
-    assert "sight: accuracy of each topology over resnet, of equal shape" in out
+def test_a_table_for_each_task_and_the_agreement_of_two(command: Command, tables: list[str]) -> None:
+    out = command("effects", "topology", "--metric", "max accuracy", *sources(tables)).stdout
     lines = [line.split() for line in out.splitlines()]
+    assert lines[0][0] == "sight:"
     rmt = next(line for line in lines if line[:1] == ["rmt"])
     assert (rmt[1], rmt[-2:]) == ("0.3", ["2", "2.3"])  # what is dropped first stands last
     (taus,) = [line for line in lines if line[:2] == ["sight", "speech"]]
     assert taus[2:4] == ["3", "0.3333"]
 
 
-def test_a_file_has_a_line_a_value_of_each_task(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tables: list[str], tmp_path: Path
-) -> None:
-    out = str(tmp_path / "out.csv")
-    words = ("topology", "--metric", "max accuracy", "--format", "csv", "-o", out, "--plot", str(tmp_path / "p.svg"))
-    status, printed, said = run(monkeypatch, capsys, tables, *words)
-    assert (status, printed) == (0, "")
-    assert said.splitlines()[-2:] == [f"{out} is written", f"{tmp_path}/p.svg is written"]
-    lines = [*csv.DictReader(io.StringIO(Path(out).read_text(encoding="utf-8")))]
+def test_a_file_and_a_picture_are_written(command: Command, tables: list[str]) -> None:
+    words = ("topology", "--metric", "max accuracy", "--format", "csv", "-o", "out.csv", "--plot", "p.svg")
+    done = command("effects", *words, *sources(tables))
+    assert (done.returncode, done.stdout) == (0, "")
+    assert [line.split()[0] for line in done.stderr.splitlines()[-2:]] == ["out.csv", "p.svg"]
+    with Path("out.csv").open(encoding="utf-8") as file:
+        lines = [*csv.DictReader(file)]
     assert [(line["task"], line["value"]) for line in lines] == [
         *(("sight", name) for name in ("rmt", "dca", "resnet")),
         *(("speech", name) for name in ("rmt", "resnet", "dca")),
     ]
-    picture = (tmp_path / "p.svg").read_text(encoding="utf-8")
-    assert all(
-        f"<!-- {text} -->" in picture
-        for text in ("sight", "speech", "dca", "accuracy over resnet, better to the right")
-    )
+    picture = Path("p.svg").read_text(encoding="utf-8")
+    assert all(f"<!-- {text} -->" in picture for text in ("sight", "speech", "dca"))
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["topolgy"], "unknown column 'topolgy'. Did you mean 'topology'?"),
-        (["depth", "--metric", "max accuracy", "--at", "flop"], "unknown cost 'flop'. Did you mean 'flops'?"),
-        (["depth"], "has no row that says what its metrics are"),
-        (["depth", "--metric", "accuracy"], "whether 'accuracy' is to be large or small is not known"),
-        (["depth", "--metric", "max heads"], "unknown column 'heads'"),
-        (["depth", "--metric", "max accuracy", "--where", "topology = 'none'"], "has no complete row"),
-        (
-            ["topology", "--metric", "max accuracy", "--where", "topology = 'resnet' and task = 'sight'"],
-            "of rows with 'accuracy' all have topology = 'resnet': there is nothing to hold it against. Give rows that",
-        ),
-        (["topology", "--plot", "x.txt", "--metric", "max accuracy"], "a picture must end in"),
-    ],
-)
-def test_a_mistake_is_one_line(
-    words: list[str],
-    says: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tables: list[str],
-) -> None:
-    status, out, err = run(monkeypatch, capsys, tables, *words)
-    assert (status, out) == (2, "")
-    assert says in err.splitlines()[-1]
+ONE = ["--where", "topology = 'resnet' and task = 'sight'"]
+MISTAKES: list[tuple[list[str], Kind, dict[str, Any]]] = [
+    (["topolgy"], "unknown-name", {"value": "topolgy", "nearest": "topology"}),
+    (
+        ["depth", "--metric", "max accuracy", "--at", "flop"],
+        "unknown-name",
+        {"option": "cost", "value": "flop", "nearest": "flops"},
+    ),
+    (["depth"], "missing-rows", {"option": "--metric", "needs": "directions"}),
+    (["depth", "--metric", "accuracy"], "missing-value", {"option": "column", "value": "accuracy"}),
+    (["depth", "--metric", "max heads"], "unknown-name", {"option": "column", "value": "heads"}),
+    (["depth", "--metric", "max accuracy", "--where", "topology = 'none'"], "missing-rows", {"needs": "complete"}),
+    (["topology", "--metric", "max accuracy", *ONE], "missing-rows", {"axis": "topology", "values": 1}),
+    (["topology", "--plot", "x.txt", "--metric", "max accuracy"], "unsupported", {"path": "x.txt"}),
+    (["topology", "-o", "e.jsonl"], "unsupported", {"option": "--format", "value": "jsonl"}),
+]
 
 
-def test_of_python_a_task_has_its_effects() -> None:
+def test_mistakes_are_refused(command: Command, tables: list[str]) -> None:
+    with grouped() as case:
+        for words, kind, fields in MISTAKES:
+            with case(" ".join(words)):
+                done = command("effects", *words, *sources(tables))
+                assert done.stdout == ""
+                done.refused(kind, **fields)
+
+
+def test_mistakes_about_recorded_rows_are_refused() -> None:
+    study = nas.load(source="stdlib-lm-topologies")
+    with grouped() as case:
+        for axis in ("loss", "test_loss_se", "flops", "identity", "seed"):
+            with case(axis), raises("unsupported", option="axis", value=axis):
+                study.effects(axis)
+        with case("no row"), raises("missing-rows"):
+            study.where("depth = 99").effects("topology")
+        with case("no numbers"), raises("wrong-type", option="column", value="topology"):
+            study.effects("topology", "topology")
+        with case("no such cost"), raises("unknown-name", option="cost", value="latency_ms", nearest=None) as refused:
+            study.effects("topology", at="latency_ms")
+        assert {"flops", "macs", "elementwise_flops"} <= set(refused.value.fields["choices"])
+
+
+def test_effects_of_a_loaded_study() -> None:
     found = nas.load(source="stdlib-lm-topologies").effects("topology")
     assert [*found] == ["stdlib-lm"]
     assert (found["stdlib-lm"].metric, found["stdlib-lm"].values[0]) == ("loss", "resnet")
@@ -140,24 +139,7 @@ def test_each_task_is_judged_by_its_own_first_metric() -> None:
     assert {task: one.metric for task, one in found.items()} == {"sight": "accuracy", "drawing": "distance"}
 
 
-@pytest.mark.parametrize(
-    ("axis", "where", "says"),
-    [
-        ("loss", None, "an axis tells architectures apart, and 'loss' is none. Ask topology, depth or recipe_lr."),
-        ("test_loss_se", None, "'test_loss_se' is none"),
-        ("flops", None, "'flops' is none"),
-        ("identity", None, "'identity' is none"),
-        ("seed", None, "'seed' is none"),
-        ("topology", "depth = 99", "there is no row to be held against another. Ask others, or leave --where out."),
-    ],
-)
-def test_what_cannot_be_asked_of_rows_is_a_line(axis: str, where: str | None, says: str) -> None:
-    study = nas.load(source="stdlib-lm-topologies")
-    with pytest.raises(UserError, match=re.escape(says)):
-        (study if where is None else study.where(where)).effects(axis)
-
-
-def test_seven_tasks_are_drawn_four_a_line() -> None:
+def test_seven_tasks_are_drawn_four_in_a_row() -> None:
     rows = [
         a_row(task=f"task {n}", seed=seed, architecture=replace(LITTLE, topology=topology))
         for n in range(7)
@@ -170,7 +152,7 @@ def test_seven_tasks_are_drawn_four_a_line() -> None:
     assert [axes.get_subplotspec().colspan.start for axes in shown] == [0, 1, 2, 3, 0, 1, 2]
 
 
-def test_a_topology_that_all_tasks_have_alike_keeps_its_options() -> None:
+def test_options_that_all_tasks_share_are_shown() -> None:
     rows = [
         a_row(task=task, seed=seed, architecture=replace(LITTLE, topology=topology))
         for task in ("sight", "text")
@@ -182,7 +164,7 @@ def test_a_topology_that_all_tasks_have_alike_keeps_its_options() -> None:
         assert {label.get_text() for label in axes.get_yticklabels()} == {"resnet", "mhc(streams=2)"}
 
 
-def test_a_topology_that_one_task_has_twice_keeps_its_options_on_all() -> None:
+def test_options_are_shown_if_one_task_has_a_topology_twice() -> None:
     options = {"sight": ("resnet", "dca", "dca(k=2)"), "text": ("resnet", "dca(k=4)")}
     rows = [
         a_row(task=task, seed=seed, architecture=replace(LITTLE, topology=topology))
@@ -194,7 +176,7 @@ def test_a_topology_that_one_task_has_twice_keeps_its_options_on_all() -> None:
     assert {label.get_text() for label in axes.get_yticklabels()} == {"resnet", "dca", "dca(k=2)", "dca(k=4)"}
 
 
-def test_a_topology_stands_on_one_line_of_all_panels_whatever_its_options() -> None:
+def test_a_topology_has_one_line_in_all_panels() -> None:
     options = {"sight": ("resnet", "rmt(keys=16)", "dca", "dca(k=2)"), "text": ("resnet", "rmt", "dca(k=2)")}
     rows = [
         a_row(task=task, seed=seed, architecture=replace(LITTLE, topology=topology))
@@ -213,36 +195,11 @@ def test_a_topology_stands_on_one_line_of_all_panels_whatever_its_options() -> N
     assert looks(["resnet", "rmt", "dca", "dca(k=2)"])["rmt"].colour not in drawn
 
 
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        (["--metric", "topology"], "column 'topology' has no numbers, to be large or small. Ask a metric or a cost."),
-        (
-            ["--at", "latency_ms"],
-            "unknown cost 'latency_ms'. Choose from: elementwise_flops, embedding_params, flops, macs, ",
-        ),
-        (["--at", "flop"], "unknown cost 'flop'. Did you mean 'flops'?"),
-    ],
-)
-def test_options_that_cannot_be_are_a_line(
-    options: list[str], says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, _, err = run(monkeypatch, capsys, ["stdlib-lm-topologies"], "topology", *options)
-    assert code == 2
-    assert says in err
-
-
-def test_where_nothing_was_measured_twice_it_says_that_there_are_no_intervals(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    told = "no intervals: as much is asked as was measured. Give rows of more shapes, or of one with more seeds."
-    _, alone, _ = run(monkeypatch, capsys, ["stdlib-lm-topologies"], "topology", "--where", "seed = 0")
-    _, all_seeds, _ = run(monkeypatch, capsys, ["stdlib-lm-topologies"], "topology")
-    assert told in alone
-    assert told not in all_seeds
-
-
-def test_json_lines_are_refused_before_the_work(tmp_path: Path) -> None:
-    done = in_own_process("effects", "topology", "--from", "tables", "-o", "e.jsonl", cwd=tmp_path)
-    said = "nas: JSON Lines are of rows, and there are none. Give --format csv, json or parquet.\n"
-    assert (done.returncode, done.stderr) == (2, said)
+def test_without_intervals_there_is_a_note(command: Command) -> None:
+    words = ("effects", "topology", "--from", "stdlib-lm-topologies")
+    every = command(*words).stdout.splitlines()
+    *one_seed, note = command(*words, "--where", "seed = 0").stdout.splitlines()
+    assert len(one_seed) == len(every)
+    assert one_seed[0] == every[0]
+    assert [line.split()[2:4] for line in one_seed[3:]] == [["-", "-"]] * 6
+    assert note.endswith(".")

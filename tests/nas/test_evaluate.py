@@ -12,13 +12,13 @@ import pytest
 from torch import nn
 
 import nas
+from expect import raises, warns
 from nas import evaluation
 from nas.evaluation import evaluate, held_for
 from nas.jobs import EvaluationJob, code_of, fresh_task, identity
 from nas.storage.store import Store
 from results.row import Row
 from search_spaces.checkpoint import read_record
-from search_spaces.errors import Notice, UserError
 from toy_tasks import Toy
 
 TOYS = Path(__file__).parent / "toy_tasks.py"
@@ -35,7 +35,7 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Row]:
     return run
 
 
-def test_a_row_says_what_was_found_and_with_what() -> None:
+def test_a_row_has_results_and_provenance() -> None:
     row = evaluate(JOB)
     assert (row.task, row.task_version, row.status, row.steps, row.data) == ("toy", 1, "complete", 1, "70e5")
     assert row.architecture == Toy.base
@@ -48,33 +48,28 @@ def test_a_row_says_what_was_found_and_with_what() -> None:
     assert row.identity() == identity(JOB)
 
 
-def test_nothing_holds_the_network_when_what_it_took_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    networks: list[weakref.ref[nn.Module]] = []
-
-    def trained(task: Any, job: EvaluationJob, row: Row) -> tuple[Row, nn.Module]:
-        network = nn.Linear(2, 2)
-        networks.append(weakref.ref(network))
-        return replace(row, status="complete", error=None), network
-
-    held: list[nn.Module | None] = []
-    monkeypatch.setattr(evaluation, "_trained", trained)
+def test_the_network_is_freed_before_memory_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    networks, held = list[weakref.ref[nn.Module]](), list[nn.Module | None]()
+    monkeypatch.setattr(
+        evaluation, "keep_network", lambda task, job, fitted: networks.append(weakref.ref(fitted.network))
+    )
     monkeypatch.setattr(evaluation, "clean_up", lambda row: held.append(networks[0]()))
-    evaluate(JOB)
+    assert evaluate(replace(JOB, task=f"{TOYS}:Showing")).status == "complete"
     assert held == [None]
 
 
-def test_steps_that_are_told_by_a_tensor_are_integers_of_a_row_that_can_be_written(ask: Callable[..., Row]) -> None:
+def test_steps_reported_as_tensors_become_integers(ask: Callable[..., Row]) -> None:
     row = ask("Tensors")
     assert row.curve == ({"step": 1, "metrics": row.metrics},)
     assert Row.from_json(row.to_json()) == row
 
 
-def test_an_evaluation_that_was_finished_but_not_recorded_is_not_repeated(tmp_path: Path) -> None:
+def test_a_kept_row_is_read_instead_of_training_again(tmp_path: Path) -> None:
     job = replace(JOB, folder=str(tmp_path / "kept"))
     assert evaluate(job) == evaluate(job)  # wall_s and all: the second is the first, read back
 
 
-def test_a_kept_row_of_something_else_is_none(tmp_path: Path) -> None:
+def test_a_kept_row_of_another_evaluation_is_ignored(tmp_path: Path) -> None:
     job = replace(JOB, folder=str(tmp_path))
     evaluate(replace(job, seed=1))
     assert evaluate(job).seed == 0
@@ -82,27 +77,25 @@ def test_a_kept_row_of_something_else_is_none(tmp_path: Path) -> None:
     assert evaluate(job).status == "complete"
 
 
-def test_an_error_that_concerns_every_architecture_is_not_a_failed_row() -> None:
-    with pytest.raises(UserError, match="NoSuchTask"):
+def test_an_unknown_task_is_an_error_and_no_failed_row() -> None:
+    with raises("unknown-name", value="NoSuchTask"):
         evaluate(replace(JOB, task=f"{TOYS}:NoSuchTask"))
 
 
-def test_what_the_store_knows_is_shown_and_not_trained(
-    ask: Callable[..., Row], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stored_evaluation_is_not_trained_again(ask: Callable[..., Row], monkeypatch: pytest.MonkeyPatch) -> None:
     first = ask()
     monkeypatch.setattr("nas.workers.workers.evaluate", lambda job: pytest.fail("it was evaluated"))
     assert ask() == first
     assert len(nas.load("evaluations")) == 1
 
 
-@pytest.mark.parametrize("change", [{"seed": 1}, {"settings": "penalty=0.5"}, {"arch": "depth=2"}])
-def test_another_evaluation_is_another_row(ask: Callable[..., Row], change: dict[str, Any]) -> None:
-    assert ask().identity() != ask(**change).identity()
-    assert len(nas.load("evaluations")) == 2
+def test_seed_settings_and_architecture_make_another_evaluation(ask: Callable[..., Row]) -> None:
+    changes: list[dict[str, Any]] = [{}, {"seed": 1}, {"settings": "penalty=0.5"}, {"arch": "depth=2"}]
+    assert len({ask(**change).identity() for change in changes}) == len(changes)
+    assert len(nas.load("evaluations")) == len(changes)
 
 
-def test_other_data_are_another_evaluation(ask: Callable[..., Row], tmp_path: Path) -> None:
+def test_other_data_make_another_evaluation(ask: Callable[..., Row], tmp_path: Path) -> None:
     file = tmp_path / "numbers.txt"
     file.write_text("1 2 3")
     first = ask("FromFile", data=str(file))
@@ -113,13 +106,13 @@ def test_other_data_are_another_evaluation(ask: Callable[..., Row], tmp_path: Pa
     assert second.metrics != first.metrics
 
 
-def test_a_failure_is_tried_again(ask: Callable[..., Row]) -> None:
+def test_a_failed_evaluation_is_retried(ask: Callable[..., Row]) -> None:
     assert ask("Stumbling", arch="depth=1").status == "failed"
     assert ask("Stumbling", arch="depth=1").status == "failed"
     assert len(nas.load("evaluations")) == 1  # the newest stands for the evaluation
 
 
-def test_a_stopped_training_is_pruned_and_goes_on_to_what_it_would_have_been(ask: Callable[..., Row]) -> None:
+def test_a_stopped_training_is_pruned_and_resumes(ask: Callable[..., Row]) -> None:
     half = ask("Stepping", until=2)
     assert (half.status, half.steps, half.test) == ("pruned", 2, {})
     assert half.metrics == half.curve[-1]["metrics"]
@@ -133,31 +126,31 @@ def test_a_stopped_training_is_pruned_and_goes_on_to_what_it_would_have_been(ask
     assert nas.load("evaluations").rows() == [whole]
 
 
-def test_a_task_that_heeds_no_stop_is_complete(ask: Callable[..., Row]) -> None:
+def test_a_task_that_ignores_the_stop_is_complete(ask: Callable[..., Row]) -> None:
     assert ask("Toy", until=1).status == "pruned"
     assert ask("Heedless", until=1).status == "complete"
 
 
-def test_what_is_measured_later_is_of_the_network_that_was_kept(
+def test_the_kept_network_is_rendered_and_saved_without_training(
     ask: Callable[..., Row], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     row = ask("Showing", arch="depth=3")
-    monkeypatch.setattr("nas.evaluation._trained", lambda *given: pytest.fail("it was trained"))
+    monkeypatch.setattr("nas.evaluation.ToldSteps", lambda *given: pytest.fail("it was trained"))
     again = ask("Showing", arch="depth=3", render=tmp_path / "shown.txt", save=tmp_path / "saved")
     assert (tmp_path / "shown.txt").read_text() == "3"
     assert read_record(tmp_path / "saved").architecture.depth == 3
     assert again == row
 
 
-def test_what_cannot_be_done_is_refused_before_the_training(
+def test_mistakes_are_refused_before_training(
     ask: Callable[..., Row], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("nas.evaluation._trained", lambda *given: pytest.fail("it was trained"))
+    monkeypatch.setattr("nas.evaluation.ToldSteps", lambda *given: pytest.fail("it was trained"))
     folder = tmp_path / "shown.txt"
     folder.mkdir()
-    with pytest.raises(UserError, match=r"cannot be written: Is a directory\. Give another"):
+    with raises("unwritable", path=str(folder)):
         ask("Showing", arch="depth=3", render=folder)
-    with pytest.raises(UserError, match="--until stops a training at a report, and stdlib-glue has none"):
+    with raises("unsupported", option="--until", task="stdlib-glue"):
         nas.evaluate("stdlib-glue", preset="smoke", until=3)
 
 
@@ -166,19 +159,17 @@ def test_a_network_that_was_not_kept_is_trained_again(ask: Callable[..., Row], t
 
     row = ask("Showing", arch="depth=3")
     shutil.rmtree(tmp_path / "nas-runs" / "networks")
-    with pytest.warns(Notice, match="trained again"):
+    with warns("missing-file"):
         again = ask("Showing", arch="depth=3", render=tmp_path / "shown.txt")
     assert again.metrics == row.metrics
     assert (tmp_path / "shown.txt").exists()
 
 
-def test_the_thread_count_is_an_option_and_part_of_the_record(ask: Callable[..., Row]) -> None:
+def test_the_number_of_threads_is_recorded(ask: Callable[..., Row]) -> None:
     assert ask(threads=2).provenance["threads"] == 2
 
 
-def test_what_another_process_does_is_waited_for_and_not_done_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_evaluation_of_another_process_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store(f"sqlite:///{tmp_path}/studies.db", make=True)
     job = replace(JOB, folder=str(tmp_path / "held"), store=store.url, identity=identity(JOB))
     first = evaluate(JOB)
@@ -190,20 +181,21 @@ def test_what_another_process_does_is_waited_for_and_not_done_again(
         Path(lock.name).unlink()
         lock.close()
 
-    monkeypatch.setattr("nas.evaluation._trained", lambda *given: pytest.fail("it was trained"))
+    monkeypatch.setattr("nas.evaluation.ToldSteps", lambda *given: pytest.fail("it was trained"))
     Timer(0.5, ends).start()
-    with pytest.warns(Notice, match="waited for"), held_for(job) as with_known:
+    with warns("in-use", path=job.folder), held_for(job) as with_known:
         assert evaluate(with_known) == first
     assert not Path(f"{job.folder}.lock").exists()
 
 
-def test_a_folder_that_cannot_be_held_costs_the_lock_and_not_the_training(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_locked_does_not_stop_the_training(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.warns(Notice, match="cannot be"), held_for(replace(JOB, folder=str(tmp_path / "file" / "held"))) as job:
+    folder = str(tmp_path / "file" / "held")
+    with warns("unwritable", path=folder), held_for(replace(JOB, folder=folder)) as job:
         assert evaluate(job).status == "complete"
 
 
-def test_another_text_of_a_tasks_file_is_another_evaluation(ask: Callable[..., Row], tmp_path: Path) -> None:
+def test_another_version_of_a_task_file_makes_another_evaluation(ask: Callable[..., Row], tmp_path: Path) -> None:
     copy = tmp_path / "copy.py"
     copy.write_text(TOYS.read_text())
     first = nas.evaluate(f"{copy}:Toy", preset="smoke")
@@ -213,24 +205,21 @@ def test_another_text_of_a_tasks_file_is_another_evaluation(ask: Callable[..., R
     assert first.identity() != second.identity()
 
 
-def test_a_task_in_a_file_cannot_pass_for_an_installed_one(ask: Callable[..., Row], tmp_path: Path) -> None:
+def test_a_task_in_a_file_must_not_have_the_name_of_an_installed_one(ask: Callable[..., Row], tmp_path: Path) -> None:
     theirs = tmp_path / "theirs.py"
     theirs.write_text("from tasks.digits import DigitsViT\n\n\nclass Mine(DigitsViT):\n    pass\n")
-    with pytest.raises(UserError, match="must have another name"):
+    with raises("exists", task="digits-vit"):
         nas.evaluate(f"{theirs}:Mine", preset="smoke")
 
 
-def test_a_death_while_it_measures_costs_no_finished_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    job = replace(JOB, task=f"{TOYS}:Showing", folder=str(tmp_path / "kept"), render=str(tmp_path / "shown.txt"))
-
-    def dies(*given: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("nas.evaluation._observed", dies)
-        with pytest.raises(KeyboardInterrupt):
-            evaluate(job)
-    monkeypatch.setattr("nas.evaluation._trained", lambda *given: pytest.fail("it was trained"))
+def test_an_interrupt_while_rendering_keeps_the_finished_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    picture = str(tmp_path / "interrupted.txt")
+    job = replace(JOB, task=f"{TOYS}:Showing", folder=str(tmp_path / "kept"), render=picture)
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(job)
+    monkeypatch.setattr("nas.evaluation.ToldSteps", lambda *given: pytest.fail("it was trained"))
     assert evaluate(replace(job, render=None)).status == "complete"
 
 
@@ -239,11 +228,11 @@ def test_processes_that_train_together_do_not_wait(tmp_path: Path, monkeypatch: 
     job = replace(JOB, folder=str(tmp_path / "held"))
     with Path(f"{job.folder}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(UserError, match="another process"), held_for(job):
+        with raises("in-use", path=job.folder), held_for(job):
             pytest.fail("it was held by two")
 
 
-def test_a_file_that_is_edited_meanwhile_is_the_one_that_was_read(ask: Callable[..., Row], tmp_path: Path) -> None:
+def test_a_file_edited_during_a_comparison_counts_as_read(ask: Callable[..., Row], tmp_path: Path) -> None:
     copy = tmp_path / "copy.py"
     text = TOYS.read_text()
     copy.write_text(text)

@@ -1,4 +1,4 @@
-"""Trainings that are held: which go on, what they are expected to add, and what they tell the model."""
+"""Trials that were stopped early: which resume, what they are expected to add, and what they tell the model."""
 
 import math
 from statistics import NormalDist
@@ -22,6 +22,7 @@ from search_spaces.catalog import per_block
 from toy_space import ALL, params
 
 pytestmark = pytest.mark.usefixtures("quiet")
+SLOW = pytest.mark.slow
 
 
 def of_blocks(architecture: Architecture) -> int:
@@ -29,9 +30,9 @@ def of_blocks(architecture: Architecture) -> int:
 
 
 LARGE = Programme(
-    per_block(Architecture(depth=6, width=8, heads=2, head_dim=4, hidden=16)),
+    per_block(Architecture(depth=2, width=8, heads=2, head_dim=4, hidden=16)),
     lambda architecture: {"params": of_blocks(architecture)},
-    parse_budget(["60<=params<=70"]),
+    parse_budget(["20<=params<=30"]),
 )
 
 
@@ -42,8 +43,8 @@ def a_study(*, steps: int | None = 100) -> optuna.Study:
     return study
 
 
-@pytest.mark.parametrize("inner", ["tpe", "nsga2", "random", "surrogate"])
-def test_what_goes_on_is_the_same_member_of_a_large_space(inner: str) -> None:
+@pytest.mark.parametrize("inner", ["surrogate", *(pytest.param(n, marks=SLOW) for n in ("tpe", "nsga2", "random"))])
+def test_a_resumed_trial_is_the_same_member_of_a_large_space(inner: str) -> None:
     sampler = BudgetSampler(LARGE, inner)
     study = optuna.create_study(directions=["maximize", "minimize"], sampler=sampler, storage="sqlite://")
     for number in range(12):
@@ -91,7 +92,7 @@ def known_line(study: optuna.Study) -> None:
         at(study, member, TrialState.COMPLETE, 0.4 + 0.01 * good, end=0.6 + 0.015 * good)
 
 
-def test_until_so_many_have_ended_all_go_on() -> None:
+def test_all_resume_until_enough_have_ended() -> None:
     study = a_study()
     for member in range(PAIRS - 1):
         at(study, member, TrialState.COMPLETE, 0.5, end=0.9)
@@ -101,7 +102,7 @@ def test_until_so_many_have_ended_all_go_on() -> None:
     assert next_of(study) is None  # it is under way
 
 
-def test_what_is_expected_to_add_to_the_front_goes_on() -> None:
+def test_trials_that_may_improve_the_front_resume() -> None:
     study = a_study()
     known_line(study)
     cheap, dear = BY_COST[3], BY_COST[-3]
@@ -116,7 +117,7 @@ def test_what_is_expected_to_add_to_the_front_goes_on() -> None:
     assert next_of(study) is None  # which is as good as it may become, for less
 
 
-def test_new_architectures_come_first_until_more_are_held_than_have_ended() -> None:
+def test_new_architectures_come_first_until_more_are_stopped_than_ended() -> None:
     study = a_study()
     known_line(study)
     for number in range(3 * PAIRS + 1):
@@ -125,7 +126,7 @@ def test_new_architectures_come_first_until_more_are_held_than_have_ended() -> N
     assert next_of(study, searching=True) is not None
 
 
-def test_what_is_higher_up_goes_on_first() -> None:
+def test_trials_of_a_higher_rung_resume_first() -> None:
     study = a_study()
     known_line(study)
     at(study, BY_COST[2], TrialState.PRUNED, 0.9)
@@ -133,7 +134,7 @@ def test_what_is_higher_up_goes_on_first() -> None:
     assert next_of(study) == higher  # where none has gone on to its end yet
 
 
-def test_gains_are_those_of_the_hypervolume_by_what_may_come_out() -> None:
+def test_gains_are_expected_gains_of_hypervolume() -> None:
     random = np.random.default_rng(0)
     number, places = 20, COORDINATES.as_places.at(np.arange(0, 60, 2))
     cost = np.array([float(params(COORDINATES.candidates[one].architecture)) for one in range(0, 60, 2)])
@@ -170,7 +171,7 @@ def test_gains_are_those_of_the_hypervolume_by_what_may_come_out() -> None:
     assert gains.min() < 0.001
 
 
-def test_what_was_held_has_neither_values_nor_failed() -> None:
+def test_a_stopped_trial_has_no_values_and_has_not_failed() -> None:
     study = a_study()
     at(study, 0, TrialState.COMPLETE, 0.5, 0.6, end=0.7)
     at(study, 1, TrialState.PRUNED, 0.5)
@@ -189,7 +190,7 @@ def test_what_was_held_has_neither_values_nor_failed() -> None:
     assert not tried.held.any()
 
 
-def test_how_a_training_would_have_ended_is_told_by_those_that_went_on() -> None:
+def test_ends_are_predicted_by_regression_on_resumed_trials() -> None:
     random = np.random.default_rng(0)
     for pairs in (PAIRS - 1, 9):
         study, early = a_study(), random.random(pairs)
@@ -211,7 +212,7 @@ def test_how_a_training_would_have_ended_is_told_by_those_that_went_on() -> None
         assert np.array_equal(told.held, np.zeros(pairs + 1, dtype=bool))
 
 
-def test_a_later_report_tells_more() -> None:
+def test_the_latest_report_is_used() -> None:
     study = a_study()
     for member in range(PAIRS):
         at(study, member, TrialState.COMPLETE, 0.5 + 0.1 * (-1) ** member, member / 10, end=member / 10)
@@ -219,7 +220,7 @@ def test_a_later_report_tells_more() -> None:
     assert as_if_ended(tried_of(study)).values[-1, 0] == pytest.approx(-0.25)
 
 
-def test_what_is_positive_is_never_told_to_be_less_than_nothing() -> None:
+def test_a_positive_metric_is_not_predicted_below_zero() -> None:
     study = a_study()
     for member in range(PAIRS):
         at(study, member, TrialState.COMPLETE, -0.2 - 0.1 * member, end=-0.2 - 0.1 * member)  # 0.2 and more: a loss
@@ -227,7 +228,7 @@ def test_what_is_positive_is_never_told_to_be_less_than_nothing() -> None:
     assert as_if_ended(tried_of(study)).values[-1, 0] == pytest.approx(0.1)
 
 
-def test_the_same_report_of_all_tells_their_mean() -> None:
+def test_equal_reports_predict_the_mean() -> None:
     same, ends = np.full((4, 1), 0.5), np.array([[1.0], [2.0], [3.0], [4.0]])
     values, errors = expected_end(same, ends, np.array([[0.5]]))
     assert values == pytest.approx(np.array([[2.5]]))

@@ -26,7 +26,7 @@ def tried() -> Tried:
     )
 
 
-def test_means_spreads_and_errors_are_those_of_each_candidates_trainings() -> None:
+def test_measured_gives_mean_spread_and_error_of_each_candidate() -> None:
     found = measured(tried())
     assert found.indices.tolist() == [2, 4, 7]
     assert found.seeds.tolist() == [2, 3, 1]
@@ -39,7 +39,7 @@ def test_means_spreads_and_errors_are_those_of_each_candidates_trainings() -> No
             assert found.errors[row, k] == pytest.approx(math.sqrt(fmean([share**2 for share in shares])))
 
 
-def test_what_spans_little_or_has_a_sign_is_taken_as_it_is() -> None:
+def test_values_of_small_range_or_both_signs_are_not_taken_by_logarithm() -> None:
     one = tried()
     one.values[:, 0] = [2.0, 3.0, 4.0, 5.0, 2.0, 2.5]
     one.values[0, 1] = -1.0

@@ -1,65 +1,59 @@
-"""An option that holds one value is given once, and no option nothing."""
+"""An option of one value is given once, and no option is empty."""
 
-import sys
+from collections.abc import Sequence
 
-import pytest
+from typer.main import get_command
 
-from nas.cli import main
+from command_line import Command
+from expect import raises
+from grouped import grouped
+from nas.cli import app
+from nas.option_values import check_option_values
 
-
-def said(words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> tuple[object, str]:
-    monkeypatch.setattr(sys, "argv", ["nas", *words])
-    with pytest.raises(SystemExit) as end:
-        main()
-    return end.value.code, capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["evaluate", "digits-vit", "--set", "lr=1e-3", "--set", "batch=8"],
-        ["evaluate", "digits-vit", "--set=lr=1e-3", "--set", "batch=8"],
-        ["results", "x.db", "--where", "depth=3", "--where", "seed=1"],
-        ["results", "--order-by", "-flops", "-o", "a.csv", "--output", "b.csv"],
-        ["results", "-oa.csv", "-ob.csv"],
-    ],
-)
-def test_twice_is_a_line(words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    code, err = said(words, monkeypatch, capsys)
-    assert code == 2
-    assert "is given once, got it 2 times" in err
-    assert len(err.strip().splitlines()) == 1
+COMMANDS = vars(get_command(app))["commands"]
 
 
-def test_options_of_several_values_may_stand_twice(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["search", "digits-vit", "--axis", "depth=1:2", "--axis", "nothing=1:2", "--preset", "nowhere"]
-    code, err = said(words, monkeypatch, capsys)
-    assert code == 2
-    assert "is given once" not in err
+def check(words: Sequence[str]) -> None:
+    check_option_values(words, COMMANDS)
 
 
-def test_what_an_option_holds_is_no_option(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["results", "--from", "nowhere.jsonl", "--order-by", "-order", "-o", "a.csv", "--format", "csv"]
-    code, err = said(words, monkeypatch, capsys)
-    assert code == 2
-    assert "is given once" not in err
+def test_option_given_twice_is_refused() -> None:
+    lines = [
+        (["evaluate", "digits-vit", "--set", "lr=1e-3", "--set", "batch=8"], "--set"),
+        (["evaluate", "digits-vit", "--set=lr=1e-3", "--set", "batch=8"], "--set"),
+        (["results", "x.db", "--where", "depth=3", "--where", "seed=1"], "--where"),
+        (["results", "--order-by", "-flops", "-o", "a.csv", "--output", "b.csv"], "--output"),
+        (["results", "-oa.csv", "-ob.csv"], "--output"),
+    ]
+    with grouped() as case:
+        for words, flag in lines:
+            with case(" ".join(words)), raises("duplicate", option=flag, times=2):
+                check(words)
 
 
-@pytest.mark.parametrize(
-    ("words", "flag"),
-    [
-        (["search", "digits-vit", "--space", ""], "--space"),
-        (["evaluate", "digits-vit", "--save", ""], "--save"),
-        (["evaluate", "digits-vit", "--start="], "--start"),
-        (["evaluate", "digits-vit", "--set", " , "], "--set"),
-        (["results", "--from", "tables", "-o", ""], "--output"),
-        (["search", "digits-vit", "--axis", "depth=1:2", "--axis", ""], "--axis"),
-    ],
-)
-def test_nothing_is_a_line(
-    words: list[str], flag: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, err = said(words, monkeypatch, capsys)
-    assert (code, err) == (2, f"nas: {flag} was given nothing. Say what, or leave it out.\n")
+def test_option_of_several_values_may_be_given_twice() -> None:
+    check(["search", "digits-vit", "--axis", "depth=1:2", "--axis", "nothing=1:2"])
+
+
+def test_value_of_an_option_is_not_taken_for_an_option() -> None:
+    check(["results", "--from", "nowhere.jsonl", "--order-by", "-order", "-o", "a.csv", "--format", "csv"])
+
+
+def test_empty_option_is_refused() -> None:
+    lines = [
+        (["search", "digits-vit", "--space", ""], "--space", ""),
+        (["evaluate", "digits-vit", "--save", ""], "--save", ""),
+        (["evaluate", "digits-vit", "--start="], "--start", ""),
+        (["evaluate", "digits-vit", "--set", " , "], "--set", " , "),
+        (["results", "--from", "tables", "-o", ""], "--output", ""),
+        (["search", "digits-vit", "--axis", "depth=1:2", "--axis", ""], "--axis", ""),
+    ]
+    with grouped() as case:
+        for words, flag, value in lines:
+            with case(" ".join(words)), raises("missing-value", option=flag, value=value):
+                check(words)
+
+
+def test_command_checks_its_options_first(command: Command) -> None:
+    done = command("results", "--from", "nowhere.jsonl", "-oa.csv", "-ob.csv")
+    done.refused("duplicate", option="--output", times=2)

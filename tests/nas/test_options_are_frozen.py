@@ -68,7 +68,7 @@ FLAGS = {
 }  # fmt: skip
 
 
-def test_the_flags_are_these_and_mean_the_same_everywhere() -> None:
+def test_each_command_has_the_frozen_flags() -> None:
     group = get_command(app)
     context = typer.Context(group)
     found, helps = {}, {}
@@ -84,8 +84,8 @@ def test_the_flags_are_these_and_mean_the_same_everywhere() -> None:
     assert all(len(texts) == 1 for texts in helps.values()), helps
 
 
-def test_what_options_say_is_for_people() -> None:
-    """No name of this code stands in a help text, as a word that begins with an underscore would be."""
+def test_help_texts_hold_no_name_of_this_code() -> None:
+    """Such a name would begin with an underscore."""
     commands = vars(get_command(app))["commands"].values()
     said = {str(one.help) for command in commands for one in command.params if isinstance(one, TyperOption)}
     assert len(said) > 50

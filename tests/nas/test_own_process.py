@@ -1,4 +1,4 @@
-"""A forked command is what a command of a shell would be: its environment, its end, and how it begins others."""
+"""A forked command behaves as one of a shell: environment, exit handlers, start method."""
 
 import multiprocessing
 from functools import partial
@@ -16,7 +16,7 @@ os.mkdir(os.environ["OF_NOW"])
 """
 
 
-def test_it_ends_and_begins_others_as_any_and_has_the_environment_of_now(
+def test_forked_command_has_current_environment_exit_handlers_and_start_method(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OF_NOW", "now")

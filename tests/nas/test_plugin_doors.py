@@ -1,4 +1,4 @@
-"""A package from somewhere else: its topology is searched, its operators are counted, its sampler proposes."""
+"""An installed package of somebody else adds a topology, a task, operators to count, and samplers."""
 
 import tomllib
 import warnings
@@ -8,15 +8,17 @@ from typing import Any
 import optuna
 import pytest
 
+from expect import check, raises, warns
+from grouped import grouped
 from nas.budget import Feasible
 from nas.commands.listing import everything
 from nas.counting import Miscount, count, count_macs
-from nas.options import Kind
+from nas.options import Kind as Kinds
 from nas.samplers import SAMPLERS
 from nas.sampling import BudgetSampler
 from search_spaces.architecture import Architecture
 from search_spaces.catalog import joint, topology
-from search_spaces.errors import Notice, UserError
+from search_spaces.errors import Kind
 from search_spaces.registry import Registry
 from search_spaces.space import SearchSpace
 from search_spaces.testing import check_topology
@@ -50,30 +52,31 @@ def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(vars(registry), "_entries", fresh)
 
 
-@pytest.mark.parametrize("space_of", [joint, topology])
-def test_an_installed_topology_is_in_the_spaces_with_its_axes_and_a_broken_one_is_passed_over(space_of: Any) -> None:
-    with pytest.warns(Notice) as caught:
-        space = space_of(BASE)
-    (said,) = [str(notice.message) for notice in caught if "broken-wiring" in str(notice.message)]
-    assert said.startswith("passed over: topology 'broken-wiring' (stripes.broken:Wiring) could not be imported: ")
-    assert said.endswith("stripes/broken.py, line 3)")
-    names = space.axes["topology"]
-    assert "broken-wiring" not in names
-    assert {"recall", "recall(layers=2)"} <= {architecture.topology for architecture in space.architectures}
-    assert list(names) == ["resnet", *sorted(set(names) - {"resnet"})]
+def test_spaces_hold_an_installed_topology_and_skip_a_broken_one() -> None:
+    with grouped() as case:
+        for space_of in (joint, topology):
+            with case(space_of.__name__):
+                with warns("skipped", topology="broken-wiring") as notices:
+                    space = space_of(BASE)
+                (notice,) = [one for one in notices if one.fields.get("topology") == "broken-wiring"]
+                assert "stripes/broken.py, line 3" in str(notice)
+                names = space.axes["topology"]
+                assert "broken-wiring" not in names
+                assert {"recall", "recall(layers=2)"} <= {one.topology for one in space.architectures}
+                assert list(names) == ["resnet", *sorted(set(names) - {"resnet"})]
 
 
-def test_names_of_ours_stay_ours() -> None:
+def test_installed_names_do_not_replace_ours() -> None:
     assert TOPOLOGIES.load("resnet").__name__ == "ResNet"
     assert load_task("digits-vit").name == "digits-vit"
 
 
-@pytest.mark.parametrize("text", ["recall", "recall(layers=2)"])
-def test_its_topology_keeps_the_contract_with_an_operator_that_it_teaches(text: str) -> None:
+@pytest.mark.parametrize("text", ["recall(layers=2)", pytest.param("recall", marks=pytest.mark.slow)])
+def test_installed_topology_with_its_own_operator_keeps_the_contract(text: str) -> None:
     check_topology(text, count_macs=lambda network, inputs: count_macs(network, inputs)[0])
 
 
-def test_a_network_with_its_topology_is_counted_to_the_last_unit() -> None:
+def test_network_with_an_installed_topology_is_counted_exactly() -> None:
     task = load_task("digits-vit")
     plain, recalling = (count(task, Architecture(depth=3, width=24, heads=3, head_dim=8, hidden=20, topology=text))
                         for text in ("resnet", "recall(layers=2)"))  # fmt: skip
@@ -82,58 +85,53 @@ def test_a_network_with_its_topology_is_counted_to_the_last_unit() -> None:
     assert recalling.topology_params == 2 * 4 * (24 * 24 + 24 * 24 + 24 + 24)
 
 
-def test_an_operator_that_nobody_was_taught_is_an_error_that_says_how_to_teach_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_operator_without_a_handler_is_an_error_with_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TOPOLOGIES.load("recall"), "handlers", {})
+    recalling = Architecture(depth=1, width=24, heads=3, head_dim=8, hidden=20, topology="recall")
     with pytest.raises(Miscount) as caught:
-        count(
-            load_task("digits-vit"), Architecture(depth=1, width=24, heads=3, head_dim=8, hidden=20, topology="recall")
-        )
-    assert "nobody counts aten::lstm. Teach it in `handlers` of the topology or task" in str(caught.value)
+        count(load_task("digits-vit"), recalling)
+    check(caught.value, "unsupported", operators=("aten::lstm",))
     assert 'handlers = {"aten::lstm": ' in str(caught.value)
-    assert "\n" not in str(caught.value)
-    with pytest.raises(Miscount, match="nobody counts aten::fft_irfft, aten::fft_rfft"):
+    with pytest.raises(Miscount) as caught:
         count(load_task("untaught-waves"), load_task("waves").base)
+    check(caught.value, "unsupported", operators=("aten::fft_irfft", "aten::fft_rfft"))
 
 
-def test_a_task_teaches_its_operators() -> None:
+def test_operators_of_a_task_are_counted_by_its_handlers() -> None:
     task = load_task("waves")
     assert count(task, task.base).macs == 16 + 2 * 16 * 4 + 16 * 2
 
 
-@pytest.mark.parametrize(
-    ("handlers", "says"),
-    [
-        (
-            {"aten::linear": lambda inputs, outputs: 1},
-            "task 'waves' must not count aten::linear, which is counted here",
-        ),
-        ({"aten::matmul": None}, "must not count aten::matmul"),
-        ({"aten::softmax": lambda inputs, outputs: 1}, "must not count aten::softmax"),
-        (
-            {"aten::fft_rfft": lambda inputs, outputs: inputs[7], "aten::fft_irfft": None},
-            r"failed: IndexError.*line \d",
-        ),
-        ({"aten::fft_rfft": lambda inputs, outputs: 1.5, "aten::fft_irfft": None}, "must give an integer .* got 1.5"),
-        ({"aten::fft_rfft": lambda inputs, outputs: -1, "aten::fft_irfft": None}, "must give an integer .* got -1"),
-    ],
-)
-def test_what_a_handler_may_not_do_is_refused(handlers: Any, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_handlers_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     task = load_task("waves")
-    monkeypatch.setattr(type(task), "handlers", handlers)
-    with pytest.raises(UserError, match=says):
+    inverse = {"aten::fft_irfft": None}
+    wrong: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        ({"aten::linear": lambda inputs, outputs: 1}, {"operator": "aten::linear", "owner": "task 'waves'"}),
+        ({"aten::matmul": None}, {"operator": "aten::matmul", "option": "handlers"}),
+        ({"aten::softmax": lambda inputs, outputs: 1}, {"operator": "aten::softmax", "option": "handlers"}),
+        ({"aten::fft_rfft": lambda inputs, outputs: 1.5, **inverse}, {"operator": "aten::fft_rfft", "value": "1.5"}),
+        ({"aten::fft_rfft": lambda inputs, outputs: -1, **inverse}, {"operator": "aten::fft_rfft", "value": "-1"}),
+    ]
+    with grouped() as case:
+        for handlers, fields in wrong:
+            with case(str(fields)), raises("bad-plugin", **fields):
+                monkeypatch.setattr(type(task), "handlers", handlers)
+                count(task, task.base)
+    monkeypatch.setattr(type(task), "handlers", {"aten::fft_rfft": lambda inputs, outputs: inputs[7], **inverse})
+    with raises("bad-plugin", operator="aten::fft_rfft") as caught:
         count(task, task.base)
+    assert isinstance(caught.value.__cause__, IndexError)
+    assert f"{Path(__file__).name}, line " in str(caught.value)
 
 
-def test_a_task_and_a_topology_that_count_one_operator_in_two_ways_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_task_and_topology_with_different_handlers_of_one_operator_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     task = load_task("digits-vit")
     architecture = Architecture(depth=1, width=24, heads=3, head_dim=8, hidden=20, topology="recall")
     same = TOPOLOGIES.load("recall").handlers["aten::lstm"]
     monkeypatch.setattr(type(task), "handlers", {"aten::lstm": same, "aten::softmax": None}, raising=False)
     expected = count(task, architecture).macs
     monkeypatch.setattr(type(task), "handlers", {"aten::lstm": None})
-    with pytest.raises(UserError, match="topology Recall and task 'digits-vit' count aten::lstm in two ways"):
+    with raises("conflict", operator="aten::lstm", owner="task 'digits-vit'", other="topology Recall"):
         count(task, architecture)
     monkeypatch.undo()
     assert expected > 0
@@ -154,44 +152,47 @@ def proposals(sampler: str, trials: int) -> list[Any]:
     return found
 
 
-def test_its_sampler_proposes_after_the_base() -> None:
+def test_installed_sampler_proposes_after_the_base() -> None:
     found = proposals("first", 12)
     assert found[1:] == [candidate for candidate in SPACE if candidate.architecture != BASE]
 
 
-@pytest.mark.parametrize("sampler", ["optunas-own", "stripes.doors:Reversed", "stripes.doors:First"])
-def test_a_sampler_by_name_or_by_path_is_true_to_the_space(sampler: str) -> None:
-    assert set(proposals(sampler, 12)) == set(SPACE)
+def test_installed_samplers_propose_every_member_once() -> None:
+    for sampler in ("optunas-own", "stripes.doors:Reversed", "stripes.doors:First"):
+        assert set(proposals(sampler, 12)) == set(SPACE), sampler
 
 
-def test_an_optuna_sampler_is_asked_what_it_draws_and_its_point_is_what_is_tried() -> None:
+def test_point_of_an_optuna_sampler_is_what_is_tried() -> None:
     assert [found.architecture.depth for found in proposals("optunas-own", 4)[1:]] == [8, 8, 8]
 
 
-@pytest.mark.parametrize(
-    ("sampler", "says"),
-    [
-        ("stripes.doors:Failing", r"'stripes.doors:Failing' failed: KeyError: 'nothing' \(.*doors.py, line \d+\)"),
-        ("failing", r"'failing' failed: KeyError: 'nothing' \(.*doors.py, line \d+\)"),
-        ("stripes.doors:Stubborn", "must propose one of the candidates that are untried or may have another seed, got"),
-        ("stripes.doors:Demanding", "could not be constructed: TypeError: .*temper"),
-        ("stripes.doors:Recall", "could not be constructed: TypeError"),
-        ("stripes.doors:RecallOptions", "must be an Optuna sampler's class"),
-        ("stripes.doors:fft_macs", "could not be constructed: TypeError"),
-        ("stripes.doors:Frist", "unknown sampler 'Frist' of stripes.doors. Did you mean 'First'"),
-        ("stripes.broken:Sampler", r"could not be imported: ModuleNotFoundError.*broken.py, line 3"),
-        ("no_such_package:Sampler", "could not be imported: ModuleNotFoundError"),
-    ],
-)
-def test_what_is_no_sampler_is_a_mistake_that_says_why(sampler: str, says: str) -> None:
-    with pytest.raises(UserError, match=says) as caught:
-        proposals(sampler, 3)
-    assert "\n" not in str(caught.value)
+WRONG: list[tuple[str, Kind, dict[str, Any], str]] = [
+    ("stripes.doors:Failing", "bad-plugin", {"cause": "KeyError"}, "doors.py, line "),
+    ("failing", "bad-plugin", {"cause": "KeyError"}, "doors.py, line "),
+    ("stripes.doors:Stubborn", "bad-plugin", {"sampler": "stripes.doors:Stubborn"}, ""),
+    ("stripes.doors:Demanding", "bad-plugin", {"cause": "TypeError"}, "temper"),
+    ("stripes.doors:Recall", "bad-plugin", {"cause": "TypeError"}, ""),
+    ("stripes.doors:RecallOptions", "bad-plugin", {"sampler": "stripes.doors:RecallOptions"}, ""),
+    ("stripes.doors:fft_macs", "bad-plugin", {"cause": "TypeError"}, ""),
+    ("stripes.doors:Frist", "unknown-name", {"value": "Frist", "nearest": "First"}, ""),
+    ("stripes.broken:Sampler", "bad-plugin", {"cause": "ModuleNotFoundError"}, "broken.py, line 3"),
+    ("no_such_package:Sampler", "bad-plugin", {"cause": "ModuleNotFoundError"}, ""),
+]
 
 
-def test_what_is_listed_is_read_and_not_run_and_a_broken_task_is_named_with_its_presets() -> None:
-    listed = dict(everything(Kind.TASKS)[Kind.TASKS])
+def test_wrong_samplers_are_refused() -> None:
+    with grouped() as case:
+        for sampler, kind, fields, place in WRONG:
+            with case(sampler):
+                with raises(kind, **fields) as caught:
+                    proposals(sampler, 3)
+                assert place in str(caught.value)
+                assert ("cause" in caught.value.fields) == ("cause" in fields)
+
+
+def test_lists_import_nothing_and_name_what_is_broken() -> None:
+    listed = dict(everything(Kinds.TASKS)[Kinds.TASKS])
     assert listed["waves"]
-    presets = dict(everything(Kind.PRESETS)[Kind.PRESETS])
-    assert presets["broken-stripes"].startswith("broken: task 'broken-stripes' (stripes.broken:Broken) could not be ")
+    presets = dict(everything(Kinds.PRESETS)[Kinds.PRESETS])
+    assert "stripes.broken:Broken" in presets["broken-stripes"]
     assert "waves smoke" in presets

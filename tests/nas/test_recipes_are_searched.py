@@ -1,4 +1,4 @@
-"""Candidates with axes of a recipe: they are searched as architectures are, and counted once for each of these."""
+"""Axes of a recipe are searched with those of the architecture; costs are counted once per architecture."""
 
 import math
 
@@ -25,7 +25,7 @@ RECIPES = SearchSpace(
 )
 
 
-def test_counts_are_asked_once_for_each_architecture_whatever_its_recipes() -> None:
+def test_costs_are_counted_once_per_architecture() -> None:
     asked: list[Architecture] = []
 
     def counts(architecture: Architecture) -> dict[str, int]:
@@ -39,7 +39,7 @@ def test_counts_are_asked_once_for_each_architecture_whatever_its_recipes() -> N
 
 
 @pytest.mark.parametrize("inner", ONCE)
-def test_a_recipe_is_searched_with_the_architecture_until_there_is_none_left(inner: str) -> None:
+def test_search_tries_every_recipe_of_every_architecture(inner: str) -> None:
     everything = Feasible(RECIPES, tuple(RECIPES))
     storage, found = optuna.storages.InMemoryStorage(), []
     for trials in (20, 34):  # with a sampler of its own each, as a new process has
@@ -54,7 +54,7 @@ def test_a_recipe_is_searched_with_the_architecture_until_there_is_none_left(inn
     assert [trial.params for trial in study.trials] == [RECIPES.members[candidate] for candidate in found]
 
 
-def test_the_best_recipe_is_found_before_most_are_tried() -> None:
+def test_surrogate_finds_the_best_learning_rate_early() -> None:
     """The loss rests on the learning rate alone: the model sees it across architectures."""
     rates = tuple(10 ** (-4 + 3 * step / 11) for step in range(12))
     space = SearchSpace("rates", BASE, {"depth": (1, 2, 4, 8), "heads": (1, 2, 4), "recipe.lr": rates})

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import nas
+from expect import raises, warns
 from nas.cli import app
 from nas.evaluation import evaluate
 from nas.jobs import EvaluationJob
-from search_spaces.errors import UserError
 from toy_tasks import Toy
 
 SHOWING = f"{Path(__file__).parent / 'toy_tasks.py'}:Showing"
@@ -20,30 +21,24 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def run(*arguments: str) -> None:
-    result = CliRunner().invoke(app, ["evaluate", *arguments], catch_exceptions=False)
+def test_trained_network_is_rendered(tmp_path: Path) -> None:
+    words = ["evaluate", SHOWING, "--arch", "depth=3", "--render", str(tmp_path / "shown.txt")]
+    result = CliRunner().invoke(app, words, catch_exceptions=False)
     assert result.exit_code == 0, result.output
-
-
-def test_the_trained_network_is_shown(tmp_path: Path) -> None:
-    run(SHOWING, "--arch", "depth=3", "--render", str(tmp_path / "shown.txt"))
     assert (tmp_path / "shown.txt").read_text() == "3"
 
 
-def test_what_cannot_be_rendered_is_said_before_the_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_picture_is_refused_before_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nas.workers.workers.evaluate", lambda job: pytest.fail("it was trained"))
-    with pytest.raises(UserError, match=r"must end in \.txt"):
-        run(SHOWING, "--render", str(tmp_path / "shown.gif"))
+    with raises("unsupported", path=str(tmp_path / "shown.gif")):
+        nas.evaluate(SHOWING, render=tmp_path / "shown.gif")
+    with raises("unsupported", option="render", task="toy"):
+        nas.evaluate(SHOWING.replace("Showing", "Toy"), render=tmp_path / "shown.txt")
 
 
-def test_a_task_that_renders_nothing_says_so(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="task 'toy' has nothing to render"):
-        run(SHOWING.replace("Showing", "Toy"), "--render", str(tmp_path / "shown.txt"))
-
-
-def test_a_picture_that_fails_takes_no_finished_training_with_it(tmp_path: Path) -> None:
+def test_failed_picture_keeps_the_finished_training(tmp_path: Path) -> None:
     one = replace(Toy.base, depth=1)
     file = str(tmp_path / "shown.txt")
-    with pytest.warns(UserWarning, match="no space left"):
+    with warns("failed", option="--render"):
         row = evaluate(EvaluationJob(task=SHOWING, architecture=one, preset="smoke", seed=0, render=file))
     assert row.status == "complete"

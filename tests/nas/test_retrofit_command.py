@@ -1,36 +1,41 @@
-"""`nas evaluate --save` and `nas retrofit`: a network is kept, rewired, and goes on learning."""
+"""`nas evaluate --save` and `nas retrofit`: a network is kept, rewired, and trained further."""
 
 import json
 import shutil
-import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from torch import nn
 
-from nas import load
-from nas.cli import main
+import nas
+from command_line import Command
+from expect import raises
+from grouped import grouped
 from nas.jobs import EvaluationJob
 from nas.retrofitting import origin_of, rewired
+from results.row import Row
 from search_spaces.architecture import Architecture
 from search_spaces.checkpoint import RECORD, WEIGHTS, read_record, read_weights, save_checkpoint
+from search_spaces.errors import Kind
 from tasks.digits import DigitsViT
 from tasks.recipe import Recipe
 
-NETWORK = ("--arch", "depth=2,width=16,heads=2,head_dim=8,hidden=16", "--preset", "smoke", "--set", "epochs=2")
+ARCH, SETTINGS = "depth=2,width=16,heads=2,head_dim=8,hidden=16", "epochs=0,steps=5,betas=0.9:0.95"
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A residual network, trained briefly."""
+def network(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Row]:
+    """A residual network that was trained briefly, and its row, which is in the store beside it."""
     folder = tmp_path_factory.mktemp("trained") / "resnet"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder.parent)
-        words = ["evaluate", "digits-vit", *NETWORK, "--save", str(folder)]
-        patch.setattr(sys, "argv", ["nas", *words, "--format", "json", "--output", f"{folder}.json"])
-        main_ends()
-    return folder
+    asked = {"arch": ARCH, "preset": "smoke", "settings": SETTINGS, "storage": f"sqlite:///{folder.parent}/s.db"}
+    return folder, nas.evaluate("digits-vit", **asked, save=folder)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def trained(network: tuple[Path, Row]) -> Path:
+    return network[0]
 
 
 @pytest.fixture(autouse=True)
@@ -38,127 +43,87 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def main_ends() -> int:
-    try:
-        main()
-    except SystemExit as end:
-        return int(end.code or 0)
-    return 0
+def evaluate(folder: Path, storage: Path, **changes: Any) -> Row:
+    """The evaluation that the trained network is of, or another one, with its network kept in a folder."""
+    asked = {"arch": ARCH, "preset": "smoke", "settings": SETTINGS, "storage": f"sqlite:///{storage}/s.db"}
+    return nas.evaluate("digits-vit", **{**asked, **changes}, save=folder)
 
 
-def nas(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    monkeypatch.setattr(sys, "argv", ["nas", *words])
-    status = main_ends()
-    return status, *capsys.readouterr()
-
-
-def row(file: Path) -> dict[str, object]:
-    (record,) = json.loads(file.read_text())
-    assert isinstance(record, dict)
-    return record
-
-
-def test_a_saved_network_says_what_it_is(trained: Path) -> None:
-    assert {WEIGHTS, RECORD} <= {path.name for path in trained.iterdir()}
-    record = read_record(trained)
+def test_saved_network_has_a_record(network: tuple[Path, Row]) -> None:
+    folder, row = network
+    assert {WEIGHTS, RECORD} <= {path.name for path in folder.iterdir()}
+    record = read_record(folder)
     assert (record.task, record.architecture.depth, record.settings["preset"]) == ("digits-vit", 2, "smoke")
-    assert record.step == row(Path(f"{trained}.json"))["steps"]
+    assert record.step == row.steps
 
 
-def test_the_same_evaluation_is_not_done_again(
-    trained: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(trained.parent)
-    words = ("evaluate", "digits-vit", *NETWORK, "--save", str(trained))
-    status, out, _ = nas(monkeypatch, capsys, *words, "--format", "json")
-    assert status == 0
-    assert json.loads(out) == [row(Path(f"{trained}.json"))]  # wall time included
+def test_repeated_command_does_not_train_again(network: tuple[Path, Row], command: Command) -> None:
+    folder, row = network
+    words = ("--arch", ARCH, "--preset", "smoke", "--set", SETTINGS, "--storage", f"sqlite:///{folder.parent}/s.db")
+    done = command("evaluate", "digits-vit", *words, "--save", str(folder), "--format", "json")
+    assert done.returncode == 0
+    (record,) = json.loads(done.stdout)
+    assert (record["wall_s"], record["steps"]) == (row.provenance["wall_s"], row.steps)
 
 
-def test_a_checkpoint_runs_no_code_that_was_not_named(
-    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_checkpoint_runs_no_code_that_was_not_named(trained: Path, tmp_path: Path) -> None:
     folder, program = tmp_path / "theirs", tmp_path / "theirs.py"
     shutil.copytree(trained, folder)
     program.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
     settings = {"preset": "smoke", "reference": f"{program}:DigitsViT", "seed": 0}
     record = replace(read_record(trained), task="theirs", settings=settings)
     save_checkpoint(folder, read_weights(trained), record)
-    status, _, err = nas(monkeypatch, capsys, "retrofit", str(folder), "--topology", "dca")
-    assert status == 2
-    assert "--task" in err
+    with raises("missing-value", option="--task", task="theirs", path=str(folder)):
+        nas.retrofit(folder, "dca")
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_retrofitted_network_starts_where_the_residual_one_ended_and_goes_on(
-    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_retrofitted_network_starts_where_the_residual_one_ended(
+    network: tuple[Path, Row], tmp_path: Path, command: Command
 ) -> None:
-    words = ("retrofit", str(trained), "--topology", "dca(k=2)", "--save", str(tmp_path / "dca"), "--format", "json")
-    status, out, err = nas(monkeypatch, capsys, *words)
-    assert status == 0, err
-    (after,), before = json.loads(out), row(Path(f"{trained}.json"))
+    trained, before = network
+    words = ("--topology", "dca(k=2)", "--save", str(tmp_path / "dca"), "--format", "json")
+    done = command("retrofit", str(trained), *words)
+    assert done.returncode == 0, done.stderr
+    (after,) = json.loads(done.stdout)
     assert after["topology"] == "dca(k=2)"
     assert after["start"] is not None
-    assert before["start"] is None
-    assert read_record(tmp_path / "dca" / "start").step == before["steps"]
-    assert read_record(tmp_path / "dca").step == 2 * before["steps"]  # type: ignore[operator]  # a number
-    (kept,) = (one for one in load("evaluations").rows() if one.start is not None)
+    assert before.start is None
+    assert read_record(tmp_path / "dca" / "start").step == before.steps
+    assert read_record(tmp_path / "dca").step == 2 * before.steps
+    (kept,) = nas.load("evaluations").rows()
     first = kept.curve[0]
     assert first["step"] == 0
-    assert first["metrics"]["loss"] == pytest.approx(before["loss"], abs=1e-5)
-    assert f"loss {first['metrics']['loss']:.4g}" in err
+    assert first["metrics"]["loss"] == pytest.approx(before.metrics["loss"], abs=1e-5)
+    assert f"loss {first['metrics']['loss']:.4g}" in done.stderr
+    assert str(tmp_path / "dca") in done.stderr.splitlines()[-1]
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["CHECKPOINT", "--topology", "ancre"], "does not start as the residual network"),
-        (["CHECKPOINT", "--topology", "dac"], "dca"),
-        (["CHECKPOINT", "--topology", "dca", "--preset", "smok"], "smoke"),
-        (["CHECKPOINT", "--topology", "dca", "--save", "CHECKPOINT"], "another folder"),
-        (["nowhere", "--topology", "dca"], "architecture.json"),
-        ([__file__, "--topology", "dca"], "a checkpoint is a folder"),
-    ],
-)
-def test_what_cannot_be_retrofitted_is_one_line(
-    words: list[str],
-    says: str,
-    trained: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    status, _, err = nas(monkeypatch, capsys, "retrofit", *(str(trained) if w == "CHECKPOINT" else w for w in words))
-    assert status == 2
-    assert says in err
-    assert len(err.strip().splitlines()) == 1
-    assert err.startswith("nas: ")
+MISTAKES: list[tuple[dict[str, Any], Kind, dict[str, Any]]] = [
+    ({"topology": "ancre"}, "unsupported", {"option": "topology", "value": "ancre"}),
+    ({"topology": "dac"}, "unknown-name", {"option": "topology", "value": "dac", "nearest": "dca"}),
+    ({"preset": "smok"}, "unknown-name", {"option": "preset", "value": "smok", "nearest": "smoke"}),
+    ({"checkpoint": "nowhere"}, "missing-file", {"path": "nowhere/architecture.json"}),
+    ({"checkpoint": __file__}, "missing-file", {"path": f"{__file__}/{RECORD}"}),
+]
 
 
-def test_a_retrofit_of_other_weights_is_another(
-    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ("--topology", "dca(k=1)", "--set", "epochs=1", "--format", "json", "--save")
-    first = json.loads(nas(monkeypatch, capsys, "retrofit", str(trained), *words, str(tmp_path / "dca"))[1])
-    other = tmp_path / "other"
-    evaluated = ("evaluate", "digits-vit", *NETWORK, "--save", str(other))
-    nas(monkeypatch, capsys, *evaluated, "--seed", "1")
-    second = json.loads(nas(monkeypatch, capsys, "retrofit", str(other), *words, str(tmp_path / "again"))[1])
-    assert first[0]["start"] != second[0]["start"]
+def test_impossible_retrofits_are_refused(trained: Path, command: Command) -> None:
+    with grouped() as case:
+        for change, kind, fields in MISTAKES:
+            with case(str(change)), raises(kind, **fields):
+                nas.retrofit(**{"checkpoint": trained, "topology": "dca", **change})
+    done = command("retrofit", str(trained), "--topology", "dca", "--save", str(trained))
+    done.refused("conflict", option="--save", excludes="CHECKPOINT", path=str(trained))
 
 
-def test_a_folder_that_cannot_be_made_is_said_before_training(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_folder_that_cannot_be_made_is_refused_before_training(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    words = ("evaluate", "digits-vit", "--preset", "smoke", "--save", str(tmp_path / "file" / "folder"))
-    status, _, err = nas(monkeypatch, capsys, *words)
-    assert status == 2
-    assert "--save" in err
+    with raises("unwritable", option="--save", path=str(tmp_path / "file" / "folder")):
+        nas.evaluate("digits-vit", preset="smoke", save=tmp_path / "file" / "folder")
 
 
-def test_the_network_to_start_from_is_the_one_that_was_trained(
+def test_retrofit_begins_with_the_training_form_of_the_task(
     trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A recipe may change what a task builds, as landmarks of attention: so it is asked for the network."""
@@ -177,70 +142,58 @@ def test_the_network_to_start_from_is_the_one_that_was_trained(
     assert built == ["dca(k=2)"]
 
 
-def test_a_folder_that_holds_another_network_is_not_written_over(
-    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_folder_with_another_network_is_not_overwritten(trained: Path, tmp_path: Path) -> None:
     folder = tmp_path / "resnet"
     shutil.copytree(trained, folder)
     before = read_record(folder)
-    again = ("evaluate", "digits-vit", *NETWORK, "--save", str(folder))
-    faster = [word.replace("epochs=2", "epochs=2,lr=0.02") for word in again]
-    for words in (
-        (*again, "--topology", "grn-v1"),
-        (*again, "--seed", "1"),
-        faster,
-        ("retrofit", str(trained), "--topology", "grn-v1", "--save", str(folder)),
-    ):
-        status, _, err = nas(monkeypatch, capsys, *words)
-        assert status == 2
-        assert f"--save {folder} holds another network (digits-vit, " in err
+    others: list[dict[str, Any]] = [{"topology": "grn-v1"}, {"seed": 1}, {"settings": f"{SETTINGS},lr=0.02"}]
+    with grouped() as case:
+        for other in others:
+            with case(str(other)), raises("exists", option="--save", path=str(folder), task="digits-vit"):
+                evaluate(folder, tmp_path, **other)
+        with case("retrofit"), raises("exists", option="--save", path=str(folder), task="digits-vit"):
+            nas.retrofit(trained, "grn-v1", save=folder)
     assert read_record(folder) == before
     assert not (folder / "start").exists()
-    assert nas(monkeypatch, capsys, *again)[0] == 0  # the same again is the same network
+    evaluate(folder, trained.parent)  # the same again is the same network
 
 
-def test_another_start_is_another_network(
-    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    other = tmp_path / "other"
+def test_network_retrofitted_from_other_weights_is_another(trained: Path, tmp_path: Path) -> None:
+    other, grn = tmp_path / "other", tmp_path / "grn"
     save_checkpoint(other, {name: 2 * one for name, one in read_weights(trained).items()}, read_record(trained))
-    words = ("--topology", "grn-v1", "--save", str(tmp_path / "grn"))
-    status, _, err = nas(monkeypatch, capsys, "retrofit", str(trained), *words)
-    assert (status, err.splitlines()[-1]) == (0, f"kept in {tmp_path / 'grn'}")
-    before = read_weights(tmp_path / "grn" / "start")
-    status, _, err = nas(monkeypatch, capsys, "retrofit", str(other), *words)
-    assert (status, "holds another network" in err) == (2, True)
-    assert read_weights(tmp_path / "grn" / "start").keys() == before.keys()
-    assert all((read_weights(tmp_path / "grn" / "start")[name] == one).all() for name, one in before.items())
-    assert nas(monkeypatch, capsys, "retrofit", str(trained), *words)[0] == 0
-    (tmp_path / "grn" / RECORD).write_text("{")
-    status, _, err = nas(monkeypatch, capsys, "retrofit", str(trained), *words)
-    assert (status, "holds a network that cannot be read. Give another folder" in err) == (2, True)
+    first = nas.retrofit(trained, "grn-v1", save=grn)
+    before = read_weights(grn / "start")
+    with raises("exists", option="--save", path=str(grn)):
+        nas.retrofit(other, "grn-v1", save=grn)
+    assert read_weights(grn / "start").keys() == before.keys()
+    assert all((read_weights(grn / "start")[name] == one).all() for name, one in before.items())
+    again = nas.retrofit(trained, "grn-v1", save=grn)
+    assert again.provenance["started"] == first.provenance["started"]  # the store knew it
+    assert nas.retrofit(other, "grn-v1", save=tmp_path / "another").start != first.start
+    (grn / RECORD).write_text("{")
+    with raises("bad-file", option="--save", path=str(grn)):
+        nas.retrofit(trained, "grn-v1", save=grn)
 
 
-def test_the_same_command_with_a_setting_of_several_values_may_be_run_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ("evaluate", "digits-vit", *NETWORK[:-1], "epochs=1,betas=0.9:0.95", "--save", str(tmp_path / "net"))
-    assert [nas(monkeypatch, capsys, *words)[0] for _ in range(2)] == [0, 0]
-
-
-def test_what_was_not_kept_is_not_said_to_be(
-    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_network_that_cannot_be_kept_is_not_said_to_be_kept(trained: Path, tmp_path: Path, command: Command) -> None:
     (tmp_path / "grn" / WEIGHTS).mkdir(parents=True)
-    words = ("retrofit", str(trained), "--topology", "grn-v1", "--save", str(tmp_path / "grn"))
-    _, _, err = nas(monkeypatch, capsys, *words)
-    assert "could not be kept in" in err
-    assert "kept in" not in err.splitlines()[-1] or "could not" in err.splitlines()[-1]
+    done = command("retrofit", str(trained), "--topology", "grn-v1", "--save", str(tmp_path / "grn"))
+    (line,) = [line for line in done.stderr.splitlines() if str(tmp_path / "grn") in line]
+    assert line.startswith("nas: ")  # a notice
 
 
-def test_a_retrofit_that_is_refused_leaves_no_folder(
-    trained: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_refused_retrofit_leaves_no_folder(trained: Path) -> None:
     before = set(trained.parent.iterdir())
-    for topology in ("none", "rmt", "mhc(streams=99)", "resnet[0:1]"):
-        assert nas(monkeypatch, capsys, "retrofit", str(trained), "--topology", topology)[0] == 2
-    for words in (("--study", "bad\nname"), ("--storage", f"sqlite:///{trained}/{RECORD}/s.db")):
-        assert nas(monkeypatch, capsys, "retrofit", str(trained), "--topology", "dca", *words)[0] == 2
+    refused: list[tuple[dict[str, Any], Kind]] = [
+        ({"topology": "none"}, "unsupported"),
+        ({"topology": "rmt"}, "unsupported"),
+        ({"topology": "mhc(streams=99)"}, "out-of-range"),
+        ({"topology": "resnet[0:1]"}, "mismatch"),
+        ({"study": "bad\nname"}, "bad-syntax"),
+        ({"storage": f"sqlite:///{trained}/{RECORD}/s.db"}, "unavailable"),
+    ]
+    with grouped() as case:
+        for change, kind in refused:
+            with case(str(change)), raises(kind):
+                nas.retrofit(**{"checkpoint": trained, "topology": "dca", **change})
     assert set(trained.parent.iterdir()) == before

@@ -1,4 +1,4 @@
-"""The loop of all evaluations: what is known is not done again, not written again, and called what it was asked as."""
+"""The loop of all evaluations: a known row is neither evaluated nor written again."""
 
 import sqlite3
 from dataclasses import replace
@@ -9,9 +9,9 @@ import pytest
 from filelock import FileLock
 
 import nas
+from expect import raises
 from nas.storage import locks
 from nas.storage.store import Store
-from search_spaces.errors import UserError
 from toy_searches import TOYS
 
 
@@ -25,19 +25,19 @@ def lines(folder: Path) -> int:
         return int(connection.execute("SELECT COUNT(*) FROM nas_rows").fetchone()[0])
 
 
-def test_what_is_asked_twice_is_written_once(asked: dict[str, Any], tmp_path: Path) -> None:
+def test_row_asked_for_twice_is_written_once(asked: dict[str, Any], tmp_path: Path) -> None:
     first = nas.evaluate(**asked)
     assert nas.evaluate(**asked) == first
     assert lines(tmp_path) == 1
 
 
-def test_a_row_is_called_by_the_preset_that_it_was_asked_by(asked: dict[str, Any]) -> None:
+def test_row_has_the_preset_that_was_asked_for(asked: dict[str, Any]) -> None:
     first = nas.evaluate(**asked)
     again = nas.evaluate(**{**asked, "preset": "proxy"})  # the toy's two are one recipe
     assert again == replace(first, preset="proxy")
 
 
-def test_a_later_failure_hides_no_complete_row(asked: dict[str, Any], tmp_path: Path) -> None:
+def test_later_failure_does_not_hide_a_complete_row(asked: dict[str, Any], tmp_path: Path) -> None:
     row = nas.evaluate(**asked)
     store = Store(asked["storage"], make=True)
     store.add(replace(row, status="failed", error="no more luck", metrics={}, test={}), "evaluations")
@@ -45,10 +45,10 @@ def test_a_later_failure_hides_no_complete_row(asked: dict[str, Any], tmp_path: 
     assert store.read(["evaluations"]).rows == (row,)
 
 
-def test_tables_that_another_process_makes_are_waited_for_and_no_longer(
+def test_store_being_made_by_another_process_is_waited_for_until_a_limit(
     asked: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(locks, "PATIENCE_S", 0.1)
-    with FileLock(f"{tmp_path}/studies.db.lock"), pytest.raises(UserError, match="are being made by another process"):
+    with FileLock(f"{tmp_path}/studies.db.lock"), raises("in-use"):
         nas.evaluate(**asked)
     assert nas.evaluate(**asked).status == "complete"

@@ -1,4 +1,4 @@
-"""What a search wants next, where another coordinator is at the same study."""
+"""The next job of a search, also where another coordinator works on the same study."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -20,10 +20,10 @@ from results.row import Row
 from toy_searches import TOYS
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def asked() -> Asked:
     return ask_search(
-        f"{TOYS}:Toy", "joint", "", (), "params<=3k", "accuracy,flops",
+        f"{TOYS}:Toy", "joint", "", ("topology=resnet,dca",), "params<=3k", "accuracy,flops",
         preset="smoke", settings="", seed=0, sampler="random", data=None,
     )  # fmt: skip
 
@@ -66,14 +66,14 @@ def url_in(folder: Any) -> str:
     return f"sqlite:///{folder}/studies.db"
 
 
-def test_a_trial_left_under_way_is_taken_over_with_its_candidate(asked: Asked, tmp_path: Any) -> None:
+def test_unfinished_trial_is_taken_over_with_its_candidate(asked: Asked, tmp_path: Any) -> None:
     first = plan_of(asked, url_in(tmp_path), Alone(), 2).next()
     again = plan_of(asked, url_in(tmp_path), Alone(), 2).next()
     assert first not in (None, LATER)
     assert again == first
 
 
-def test_a_trial_that_was_concluded_meanwhile_is_not_begun_again(asked: Asked, tmp_path: Any) -> None:
+def test_trial_concluded_by_another_coordinator_is_not_begun_again(asked: Asked, tmp_path: Any) -> None:
     plan_of(asked, url_in(tmp_path), Alone(), 1).next()
     mine = plan_of(asked, url_in(tmp_path), Alone(), 1)
     mine.claims = claims = Quick(optuna.load_study(study_name="s", storage=open_storage(url_in(tmp_path))))
@@ -82,7 +82,7 @@ def test_a_trial_that_was_concluded_meanwhile_is_not_begun_again(asked: Asked, t
     assert claims.released == ["trial 0 of s"]
 
 
-def test_what_a_process_that_died_left_of_a_row_that_it_had_stored_is_removed(asked: Asked, tmp_path: Any) -> None:
+def test_remains_of_a_stored_row_are_removed_after_a_crash(asked: Asked, tmp_path: Any) -> None:
     plan = plan_of(asked, url_in(tmp_path), Alone(), 1)
     job = plan.next()
     assert isinstance(job, EvaluationJob)
@@ -105,7 +105,7 @@ class Elsewhere(Claims):
         """Nobody waits for it."""
 
 
-def test_at_the_end_networks_go_that_another_coordinators_row_has_beaten(asked: Asked, tmp_path: Any) -> None:
+def test_network_beaten_by_another_coordinator_is_removed_at_the_end(asked: Asked, tmp_path: Any) -> None:
     mine = plan_of(asked, url_in(tmp_path), Alone(), 2)
     first = mine.next()
     theirs = plan_of(asked, url_in(tmp_path), Elsewhere(), 2)
@@ -118,7 +118,7 @@ def test_at_the_end_networks_go_that_another_coordinators_row_has_beaten(asked: 
     assert len(list(networks.iterdir())) == 1
 
 
-def test_a_training_that_was_held_takes_no_network_with_it(asked: Asked, tmp_path: Path) -> None:
+def test_paused_training_removes_no_network(asked: Asked, tmp_path: Path) -> None:
     plan = plan_of(asked, f"sqlite:///{tmp_path}/studies.db", Alone(), 2)
     job = plan.next()
     assert isinstance(job, EvaluationJob)
@@ -130,7 +130,7 @@ def test_a_training_that_was_held_takes_no_network_with_it(asked: Asked, tmp_pat
     assert network.exists()
 
 
-def test_a_network_that_is_beaten_stays_where_another_study_has_its_row(asked: Asked, tmp_path: Path) -> None:
+def test_beaten_network_is_kept_for_another_study(asked: Asked, tmp_path: Path) -> None:
     plan = plan_of(asked, url_in(tmp_path), Alone(), 3)
     rows = []
     for accuracy in (0.3, 0.5):
@@ -144,7 +144,7 @@ def test_a_network_that_is_beaten_stays_where_another_study_has_its_row(asked: A
     assert kept == {rows[0].identity(): True, rows[1].identity(): False}
 
 
-def test_what_has_ended_is_claimed_no_more(asked: Asked, tmp_path: Path) -> None:
+def test_claim_is_released_when_a_trial_ends(asked: Asked, tmp_path: Path) -> None:
     plan = plan_of(asked, url_in(tmp_path), Alone(), 1)
     plan.claims = claims = Quick(plan.study)
     claims.claim = lambda name: True  # type: ignore[method-assign]
@@ -152,21 +152,21 @@ def test_what_has_ended_is_claimed_no_more(asked: Asked, tmp_path: Path) -> None
     assert claims.released == ["trial 0 of s"]
 
 
-def test_a_study_that_is_extended_searches_on_at_once(asked: Asked, tmp_path: Path) -> None:
+def test_extended_study_searches_before_it_confirms(asked: Asked, tmp_path: Path) -> None:
     plan = plan_of(asked, url_in(tmp_path), Alone(), 4, confirms=1)
     while isinstance(job := plan.next(), EvaluationJob):
         end(plan, job)
     assert confirms_from(plan.study) == 3
-    extended = plan_of(asked, url_in(tmp_path), Alone(), 12, confirms=3)
+    extended = plan_of(asked, url_in(tmp_path), Alone(), 9, confirms=2)
     numbers = []
     while isinstance(job := extended.next(), EvaluationJob):
         numbers.append((job.number, job.seed))
         end(extended, job)
-    assert [number for number, seed in numbers if seed != 0] == [9, 10, 11]
-    assert confirms_from(extended.study) == 9
+    assert [number for number, seed in numbers if seed != 0] == [7, 8]
+    assert confirms_from(extended.study) == 7
 
 
-def test_where_nothing_can_have_another_seed_the_search_goes_on(asked: Asked, tmp_path: Path) -> None:
+def test_search_goes_on_where_nothing_can_be_confirmed(asked: Asked, tmp_path: Path) -> None:
     plan = plan_of(asked, url_in(tmp_path), Alone(), 6, confirms=3)
     for _ in range(4):
         end(plan, plan.next())
@@ -177,10 +177,28 @@ def test_where_nothing_can_have_another_seed_the_search_goes_on(asked: Asked, tm
     assert confirms_from(plan.study) is None
 
 
-def test_what_is_held_goes_on_before_the_trials_that_confirm(asked: Asked, tmp_path: Path) -> None:
+def test_paused_trainings_resume_before_confirming_trials(asked: Asked, tmp_path: Path) -> None:
     plan = plan_of(asked, url_in(tmp_path), Alone(), 3, confirms=1, rungs=Rungs(1))
     asked_for = []
     plan.sampler.going_on = lambda study, *, searching: asked_for.append(searching)  # type: ignore[method-assign,func-returns-value]
     while isinstance(job := plan.next(), EvaluationJob):
         end(plan, job)
     assert asked_for == [True, True, False, False]
+
+
+def test_three_trials_at_once_confirm_running_ones_with_other_seeds(tmp_path: Path) -> None:
+    two = ask_search(
+        f"{TOYS}:Toy", "depth-heads", "depth=1,heads=1", ("depth=1,2", "heads=1"), "", "accuracy,flops",
+        preset="smoke", settings="", seed=0, sampler="random", data=None,
+    )  # fmt: skip
+    plan = plan_of(two, url_in(tmp_path), Alone(), 8, confirms=4)
+    running, ended = list[EvaluationJob](), list[EvaluationJob]()
+    while len(ended) < 8:
+        while len(running) < 3 and isinstance(job := plan.next(), EvaluationJob):
+            running.append(job)
+        ended.append(running.pop(0))
+        end(plan, ended[-1])
+    assert plan.next() is None
+    assert len({(job.architecture, job.seed) for job in ended}) == 8
+    assert len({job.architecture for job in ended}) == 2
+    assert confirms_from(plan.study) is not None

@@ -1,4 +1,4 @@
-"""Searches that are interrupted, killed, locked out, or whose trials and processes fail: nothing finished is lost."""
+"""Searches that are interrupted, killed or locked out, or whose trials fail, lose nothing that is finished."""
 
 import sqlite3
 import subprocess
@@ -11,13 +11,20 @@ from typing import Any
 import pytest
 
 import nas.searching
+from expect import raises
 from nas.storage.locks import only_writer
 from nas.workers.workers import Workers, pool_of
 from search_spaces.errors import UserError
 from toy_searches import TOYS, Search, found, rows
 
 
-def test_an_interrupted_study_goes_on_as_if_it_had_not_been(
+@pytest.fixture
+def asked(asked: dict[str, Any]) -> dict[str, Any]:
+    """A space that is counted quickly."""
+    return {**asked, "axis": "topology=resnet,dca"}
+
+
+def test_resumed_study_equals_uninterrupted_study(
     search: Search,
     asked: dict[str, Any],
     tmp_path: Path,
@@ -25,7 +32,7 @@ def test_an_interrupted_study_goes_on_as_if_it_had_not_been(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("TOYS_EVALUATED", "0")
-    whole = search()
+    whole = search(trials=5)
     # The interrupted task is the same one by its settings: only what it does at its third evaluation differs.
     copy = tmp_path / "copy.py"
     copy.write_text(TOYS.read_text().replace("class Interrupted(Toy)", "class Toy_(Toy)"))
@@ -34,40 +41,41 @@ def test_an_interrupted_study_goes_on_as_if_it_had_not_been(
 
     def seen(*words: Any, **more: Any) -> Workers:
         apart.append(more["apart"])
-        return pool_of(*words, **more)
+        return pool_of(*words, **{**more, "apart": False})  # a process takes seconds to start
 
     monkeypatch.setattr(nas.searching, "pool_of", seen)
     with pytest.raises(KeyboardInterrupt):
-        search(**halted)
+        search(**halted, trials=5)
     assert len(rows(asked, **halted)) == 2
-    assert found(search(**halted)) == found(whole)
+    assert found(search(**halted, trials=5)) == found(whole)
     assert apart == [False, True], "what may have ended its process is gone on with in one of its own"
 
 
-def test_a_trial_that_fails_in_any_way_is_a_row_with_its_reason(search: Search) -> None:
-    study = search(task=f"{TOYS}:Stumbling", budget="", trials=40)
+def test_failed_trial_is_a_row_with_its_reason(search: Search) -> None:
+    few = {"space": "depth-heads", "arch": "depth=1,heads=1", "axis": ("depth=1,2,3,4,6", "heads=1")}
+    study = search(task=f"{TOYS}:Stumbling", **few, budget="", trials=5)
     reasons = {row.architecture.depth: str(row.error) for row in study.rows()}
     assert reasons[1].startswith("RuntimeError: a layer broke (")
     assert "toy_tasks.py, line " in reasons[1]
     assert reasons[2].startswith("out-of-memory: OutOfMemoryError: CUDA out of memory")
     assert reasons[3].startswith("Diverged: loss is nan at step 7")
-    assert reasons[6] == "Diverged: accuracy is nan"
+    assert all(token in reasons[6] for token in ("Diverged: ", "accuracy", "nan"))
     assert reasons[4] == "None"
     assert {row.status for row in study.rows()} == {"complete", "failed"}
 
 
-def test_a_search_whose_first_trials_fail_goes_on(search: Search) -> None:
+def test_search_goes_on_when_its_first_trials_fail(search: Search) -> None:
     study = search(task=f"{TOYS}:Stumbling", arch="depth=1", space="head-dim", budget="", trials=3)
     assert {row.status for row in study.rows()} == {"failed"}
 
 
 @pytest.mark.chaos
-def test_a_process_that_dies_fails_its_trial_and_not_the_search(search: Search) -> None:
+def test_dead_worker_fails_its_trial_only(search: Search) -> None:
     study = search(task=f"{TOYS}:Deadly", space="depth-heads", budget="params<=1k", trials=36, workers=2)
     assert len(study) > 5
     for row in study.rows():
         assert (row.status == "failed") == (row.architecture.depth == row.architecture.heads == 1)
-        assert row.status == "complete" or "died" in str(row.error)
+        assert (row.status == "complete") == (row.error is None)
 
 
 def killed(asked: dict[str, Any], folder: Path, program: str) -> None:
@@ -78,7 +86,7 @@ def killed(asked: dict[str, Any], folder: Path, program: str) -> None:
 
 
 @pytest.mark.chaos
-def test_a_killed_search_loses_no_finished_evaluation(
+def test_killed_search_loses_no_finished_evaluation(
     search: Search, asked: dict[str, Any], tmp_path: Path, elsewhere: Callable[[str], str]
 ) -> None:
     whole = search()
@@ -93,7 +101,7 @@ def test_a_killed_search_loses_no_finished_evaluation(
 
 
 @pytest.mark.chaos
-def test_a_search_killed_while_it_proposed_goes_on_as_if_it_had_not_been(
+def test_search_killed_while_proposing_resumes_unchanged(
     search: Search, asked: dict[str, Any], tmp_path: Path, elsewhere: Callable[[str], str]
 ) -> None:
     whole = search()
@@ -108,32 +116,34 @@ def test_a_search_killed_while_it_proposed_goes_on_as_if_it_had_not_been(
     assert found(search(**other)) == found(whole)
 
 
-def test_a_second_coordinator_of_the_same_study_is_refused(search: Search, asked: dict[str, Any]) -> None:
+def test_second_coordinator_of_a_study_is_refused(search: Search, asked: dict[str, Any]) -> None:
     search(trials=1)
-    with only_writer(asked["storage"], "s"), pytest.raises(UserError, match="another process"):
+    with only_writer(asked["storage"], "s"), raises("in-use"):
         search()
 
 
-def test_a_store_locked_by_somebody_else_loses_nothing(
+def test_locked_store_loses_nothing(
     search: Search, asked: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = found(search(trials=3))
-    monkeypatch.setattr("nas.storage.database.PATIENCE_S", 1)
-    monkeypatch.setattr("nas.storage.optuna_study.PATIENCE_S", 1)
+    before = found(search(trials=1))
+    monkeypatch.setattr("nas.storage.database.PATIENCE_S", 0.2)
+    monkeypatch.setattr("nas.storage.optuna_study.PATIENCE_S", 0.2)
     with sqlite3.connect(tmp_path / "store" / "studies.db") as connection:
         connection.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(UserError, match="locked"):
+        with raises("unavailable") as caught:
             search()
+        assert "locked" in caught.value.fields["reason"]
         connection.rollback()
     assert found(nas.load("s", storage=asked["storage"])) == before
-    assert len(search()) == 8
+    assert len(search(trials=2)) == 2
 
 
-def test_a_store_that_is_no_database_is_named_and_left_alone(search: Search, tmp_path: Path) -> None:
+def test_file_that_is_no_database_is_left_unchanged(search: Search, tmp_path: Path) -> None:
     (tmp_path / "store").mkdir()
     (tmp_path / "store" / "studies.db").write_text("precious, and not a database at all " * 40)
-    with pytest.raises(UserError, match=r"studies\.db"):
+    with raises("bad-file", why="format") as caught:
         search()
+    assert caught.value.fields["path"].endswith("studies.db")
     assert "precious" in (tmp_path / "store" / "studies.db").read_text()
 
 
@@ -146,31 +156,38 @@ def flipped_in_its_schema(content: bytes) -> bytes:
     return content.replace(b"CREATE TABLE nas_rows", b"CREATE T\xcdBLE nas_rows")
 
 
-@pytest.mark.parametrize("damage", [cut, flipped_in_its_schema])
-def test_a_damaged_store_is_said_to_be_one_and_left_alone(
-    search: Search, asked: dict[str, Any], tmp_path: Path, damage: Callable[[bytes], bytes]
-) -> None:
+def test_damaged_store_is_left_unchanged(search: Search, asked: dict[str, Any], tmp_path: Path) -> None:
     search(trials=1)
     file = tmp_path / "store" / "studies.db"
     with closing(sqlite3.connect(file)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # else all is in the log beside it
-    file.write_bytes(damage(file.read_bytes()))
-    damaged = file.read_bytes()
-    for ask in (search, lambda: nas.load("s", storage=asked["storage"])):
-        with pytest.raises(UserError, match=r"studies\.db is damaged: .*malformed.* Put a copy of it there"):
-            ask()
-    assert file.read_bytes() == damaged
+    whole = file.read_bytes()
+    for damage in (cut, flipped_in_its_schema):
+        file.write_bytes(damaged := damage(whole))
+        for ask in (search, lambda: nas.load("s", storage=asked["storage"])):
+            with raises("bad-file", why="damaged") as caught:
+                ask()
+            assert caught.value.fields["path"].endswith("studies.db")
+            assert "malformed" in str(caught.value)
+        assert file.read_bytes() == damaged
 
 
-def test_a_search_that_ended_before_it_had_a_row_is_not_the_newest(search: Search, asked: dict[str, Any]) -> None:
+def test_study_without_rows_is_not_the_newest(
+    search: Search, asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     search(trials=1)
-    with pytest.raises(UserError):
-        search(study="later", workers="ray://127.0.0.1:1")
+
+    def unavailable(*words: Any, **more: Any) -> Workers:
+        raise UserError("unavailable", "no cluster answers.")
+
+    monkeypatch.setattr(nas.searching, "pool_of", unavailable)
+    with raises("unavailable"):
+        search(study="later")
     assert nas.load(storage=asked["storage"]).name == "s"
     assert nas.load("later", storage=asked["storage"]).rows() == []
 
 
-def test_what_a_task_cannot_decode_is_no_damage_of_the_store(asked: dict[str, Any], tmp_path: Path) -> None:
+def test_decoding_error_of_a_task_is_no_damage_of_the_store(asked: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "latin.py").write_text(
         "from toy_tasks import Toy\n"
         "class Latin(Toy):\n"

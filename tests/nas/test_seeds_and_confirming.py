@@ -1,10 +1,12 @@
-"""Seeds of a search: none twice, at least so many, and fresh ones at its end for what may be on the front."""
+"""Seeds of a search: none twice, a minimum per architecture, and new ones that confirm the front at its end."""
 
 import math
+import shutil
 import sqlite3
 from collections import Counter
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,9 @@ import pytest
 
 import nas
 import nas.search_plan
+import nas.searching
+from expect import raises
+from grouped import grouped
 from nas.early_stopping import MOST_RUNGS
 from nas.sampling import BudgetSampler, Proposer, Situation, racing
 from nas.sampling.beliefs import Beliefs
@@ -21,17 +26,34 @@ from nas.searching import Evidence
 from nas.storage.optuna_study import confirm_from
 from nas.storage.store import Store
 from nas.study import Study
+from nas.workers.workers import pool_of
 from results.process import Process, Readings
 from results.row import Row
 from search_spaces.architecture import Architecture
-from search_spaces.errors import UserError
-from toy_searches import Interrupted, Search
+from toy_searches import Interrupted, Search, a_search
 from toy_space import ALL, BAND, study_with
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
 
-SMALL = ("depth=1,2", "heads=1,2")
+SMALL: dict[str, Any] = {
+    "space": "depth-heads", "arch": "depth=1,heads=1", "axis": ("depth=1,2", "heads=1,2"), "budget": "",
+}  # fmt: skip
+"""Four architectures."""
+
+WITH_HYPER: dict[str, Any] = {"space": "joint", "axis": "topology=resnet,hyper", "seed": 2}
+
+
+@pytest.fixture
+def asked(asked: dict[str, Any]) -> dict[str, Any]:
+    """A space that is counted quickly."""
+    return {**asked, "space": "depth-heads"}
+
+
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search that goes on evaluates in a process of its own, which takes seconds to start."""
+    monkeypatch.setattr(nas.searching, "pool_of", lambda *words, **more: pool_of(*words, **{**more, "apart": False}))
 
 
 def seeds_of(rows: list[Row]) -> Counter[Architecture]:
@@ -40,110 +62,106 @@ def seeds_of(rows: list[Row]) -> Counter[Architecture]:
     return Counter(architecture for architecture, _ in pairs)
 
 
-@pytest.mark.parametrize("sampler", ["random", "surrogate"])
-def test_each_architecture_gets_so_many_seeds_at_least(search: Search, sampler: str) -> None:
-    seeds = seeds_of(search(trials=12, seeds=3, sampler=sampler).rows())
-    assert sum(seeds.values()) == 12
-    assert min(seeds.values()) == 3
+@pytest.fixture(scope="module")
+def confirmed(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    """Twelve trials of which three confirm, in a store that nothing more is written to."""
+    asked = {**a_search(tmp_path_factory.mktemp("confirmed")), **WITH_HYPER}
+    return nas.search(**{**asked, "trials": 12, "confirm": 0.25})
 
 
-def test_a_share_of_the_trials_confirms_with_fresh_seeds(search: Search) -> None:
-    study = search(trials=12, confirm=0.25)
-    rows = study.rows()
+@pytest.fixture
+def storage(confirmed: Study, tmp_path: Path) -> str:
+    """That of a copy of it."""
+    shutil.copytree(Path(confirmed.storage.removeprefix("sqlite:///")).parent, tmp_path / "copy")
+    return f"sqlite:///{tmp_path}/copy/studies.db"
+
+
+def test_each_architecture_gets_a_minimum_of_seeds(search: Search) -> None:
+    for sampler in ("random", "surrogate"):
+        seeds = seeds_of(search(trials=6, seeds=3, sampler=sampler, study=sampler).rows())
+        assert sorted(seeds.values()) == [3, 3], sampler
+
+
+def test_share_of_the_trials_confirms_with_new_seeds(confirmed: Study) -> None:
+    rows = confirmed.rows()
     assert len(seeds_of(rows[:9])) == 9  # of random search all are new
     assert {row.architecture for row in rows[9:]} <= {row.architecture for row in rows[:9]}
-    assert study.confirming == {row.identity() for row in rows[9:]}
-    fronts = [one for one in study.standings() if one.confirmed]
-    assert {identity for one in fronts for identity in one.identities} >= study.confirming
+    assert confirmed.confirming == {row.identity() for row in rows[9:]}
+    fronts = [one for one in confirmed.standings() if one.confirmed]
+    assert {identity for one in fronts for identity in one.identities} >= confirmed.confirming
     assert all(one.chance > 0.1 for one in fronts)
 
 
-def test_what_confirmed_when_a_wiring_had_several_texts_still_does(search: Search) -> None:
-    study = search(trials=12, confirm=0.25)
-    assert any(row.architecture.topology == "hyper" for row in study.rows()[9:])
-    with closing(sqlite3.connect(study.storage.removeprefix("sqlite:///"))) as connection, connection:
+def test_rows_with_an_older_text_of_a_wiring_still_confirm(confirmed: Study, storage: str) -> None:
+    assert any(row.architecture.topology == "hyper" for row in confirmed.rows()[9:])
+    with closing(sqlite3.connect(storage.removeprefix("sqlite:///"))) as connection, connection:
         connection.execute(
             """UPDATE nas_rows SET identity = 'x' || substr(identity, 2),
             row = replace(row, '"topology": "hyper"', '"topology": "hyper(streams=4)"')
             WHERE row LIKE '%"topology": "hyper"%'"""
         )
-    again = nas.load(study.name, storage=study.storage)
-    assert again.rows() == study.rows()
-    assert again.confirming == study.confirming
+    again = nas.load("s", storage=storage)
+    assert again.rows() == confirmed.rows()
+    assert again.confirming == confirmed.confirming
 
 
-def test_a_training_that_was_held_confirms_nothing_when_it_goes_on(search: Search) -> None:
-    study = search(trials=12, confirm=0.25)
-    Store(study.storage, make=True).add(study.rows()[0], study.name, 12)  # behind those that confirm
-    assert Store(study.storage).confirming(study.name) == study.confirming
+def test_resumed_training_does_not_confirm(confirmed: Study, storage: str) -> None:
+    Store(storage, make=True).add(confirmed.rows()[0], "s", 12)  # behind those that confirm
+    assert Store(storage).confirming("s") == confirmed.confirming
 
 
-def test_a_search_that_goes_on_confirms_anew(search: Search) -> None:
-    assert len(search(trials=8, confirm=0.25).confirming) == 2
-    study = search(trials=20, confirm=0.25)
-    rows = study.rows()
-    assert len(rows) == 20
-    assert study.confirming == {row.identity() for row in rows[15:]}
-    seeds_of(rows)
-    assert search(trials=20, confirm=0.25).rows() == rows  # there is nothing more to do
-
-
-@pytest.mark.parametrize("until", [5, 11])
-def test_confirming_in_two_goes_is_confirming_in_one(search: Search, interrupted: Interrupted, until: int) -> None:
-    whole = search(trials=16, confirm=0.5, sampler="surrogate")
-    interrupted(lambda: search(trials=16, confirm=0.5, sampler="surrogate", study="t"), until)
-    again = search(trials=16, confirm=0.5, sampler="surrogate", study="t")
-    assert [(row.architecture, row.seed) for row in again.rows()] == [
-        (row.architecture, row.seed) for row in whole.rows()
-    ]
-    assert again.confirming == whole.confirming
-
-
-def test_where_all_have_been_tried_what_is_to_confirm_still_does(search: Search) -> None:
-    study = search(space="depth-heads", arch="depth=1,heads=1", axis=SMALL, budget="", trials=16, confirm=0.25)
-    seeds = seeds_of(study.rows())
-    assert (len(seeds), sum(seeds.values()), len(study.confirming)) == (4, 16, 12)
-    again = search(space="depth-heads", arch="depth=1,heads=1", axis=SMALL, budget="", trials=18, confirm=0.25)
-    assert (len(again), len(again.confirming)) == (18, 14)
-
-
-def test_where_all_have_been_tried_each_gets_its_seeds(search: Search) -> None:
-    study = search(space="depth-heads", arch="depth=1,heads=1", axis=SMALL, budget="", trials=16, seeds=3)
-    assert sorted(seeds_of(study.rows()).values()) == [3] * 4
-
-
-def test_many_workers_may_confirm_what_is_under_way(search: Search) -> None:
-    study = search(
-        space="depth-heads", arch="depth=1,heads=1", axis=("depth=1,2", "heads=1"), budget="", trials=12, confirm=0.5,
-        workers=3,
-    )  # fmt: skip
-    assert sum(seeds_of(study.rows()).values()) == 12
-
-
-@pytest.mark.parametrize(("trials", "confirm"), [(14, 0.25), (15, 0.25), (40, 0.25), (13, 0.5)])
-def test_a_study_extended_by_any_number_holds_so_many(
-    search: Search, capsys: pytest.CaptureFixture[str], trials: int, confirm: float
+@pytest.mark.parametrize(("trials", "confirm"), [(13, 0.25), (14, 0.25), (15, 0.25), (20, 0.25), (13, 0.5)])
+def test_extended_study_has_the_trials_asked_for_and_confirms_anew(
+    search: Search, confirmed: Study, storage: str, capsys: pytest.CaptureFixture[str], trials: int, confirm: float
 ) -> None:
-    search(trials=12, confirm=0.25)
-    study = search(trials=trials, confirm=confirm)
+    study = search(**WITH_HYPER, trials=trials, confirm=confirm, storage=storage)
+    rows = study.rows()
+    seeds_of(rows)
     assert len(study) == trials
     assert study.confirming
-    assert "has been tried" not in capsys.readouterr().err
+    assert capsys.readouterr().err.splitlines()[-1].startswith(f"{trials}/{trials} ")
+    if trials == 20:
+        assert study.confirming == {row.identity() for row in rows[15:]}
+        assert (
+            search(**WITH_HYPER, trials=20, confirm=0.25, storage=storage).rows() == rows
+        )  # there is nothing more to do
+    if (trials, confirm) == (13, 0.25):  # one more trial takes nothing from what was confirmed
+        assert confirmed.confirming < study.confirming
 
 
-def test_one_more_trial_takes_nothing_from_what_was_confirmed(search: Search) -> None:
-    before = search(trials=12, confirm=0.25).confirming
-    after = search(trials=13, confirm=0.25).confirming
-    assert len(before) == 3
-    assert before < after
+@pytest.mark.usefixtures("in_this_process")
+def test_resumed_confirming_equals_uninterrupted_confirming(search: Search, interrupted: Interrupted) -> None:
+    asked: dict[str, Any] = {"trials": 8, "confirm": 0.5, "sampler": "surrogate"}
+    whole = search(**asked)
+    for until in (3, 6):
+        interrupted(lambda until=until: search(**asked, study=f"to {until}"), until)
+        again = search(**asked, study=f"to {until}")
+        assert [(row.architecture, row.seed) for row in again.rows()] == [
+            (row.architecture, row.seed) for row in whole.rows()
+        ]
+        assert again.confirming == whole.confirming
 
 
-@pytest.mark.parametrize(("share", "trials", "confirming"), [(0.29, 100, 29), (0.57, 100, 57), (0.25, 3, 0)])
-def test_a_share_of_the_trials_confirms(share: float, trials: int, confirming: int) -> None:
-    assert Evidence(trials, 1, share).confirming == confirming
+def test_confirming_uses_all_trials_left_when_all_are_tried(search: Search) -> None:
+    study = search(**SMALL, trials=8, confirm=0.25)
+    seeds = seeds_of(study.rows())
+    assert (len(seeds), sum(seeds.values()), len(study.confirming)) == (4, 8, 4)
+    again = search(**SMALL, trials=10, confirm=0.25)
+    assert (len(again), len(again.confirming)) == (10, 6)
 
 
-def test_a_seed_is_given_with_its_candidate_or_anew(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_architectures_get_their_seeds_when_all_are_tried(search: Search) -> None:
+    study = search(**{**SMALL, "axis": ("depth=1,2", "heads=1")}, trials=8, seeds=3)
+    assert sorted(seeds_of(study.rows()).values()) == [3] * 2
+
+
+def test_number_of_confirming_trials_is_the_share_rounded_down() -> None:
+    for share, trials, confirming in ((0.29, 100, 29), (0.57, 100, 57), (0.25, 3, 0)):
+        assert Evidence(trials, 1, share).confirming == confirming
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_seed_recorded_without_its_candidate_is_given_again(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
     """A coordinator dies when it has written a seed, before the candidate that it is for."""
     record, calls = nas.search_plan.record, list[int]()
 
@@ -161,31 +179,26 @@ def test_a_seed_is_given_with_its_candidate_or_anew(search: Search, monkeypatch:
     assert len(study) == 8
 
 
-@pytest.mark.parametrize(
-    ("changes", "says"),
-    [
-        ({"seeds": 0}, r"--seeds must be from 1 to --trials \(8\) in a search, got 0"),
-        ({"seeds": 9}, r"--seeds must be from 1 to --trials \(8\) in a search, got 9"),
-        ({"confirm": 1}, "--confirm must be a share of the trials, from 0 to below 1, got 1"),
-        ({"confirm": -0.1}, "--confirm must be a share of the trials, from 0 to below 1, got -0.1"),
-        ({"confirm": math.nan}, "--confirm must be a share of the trials, from 0 to below 1, got nan"),
-        ({"confirm": "much"}, "--confirm must be a share of the trials, from 0 to below 1, got 'much'"),
-    ],
-)
-def test_seeds_and_shares_that_cannot_be_are_refused(search: Search, changes: dict[str, Any], says: str) -> None:
-    with pytest.raises(UserError, match=says):
-        search(**changes)
+def test_impossible_seeds_and_shares_are_refused(search: Search) -> None:
+    with grouped() as case:
+        for seeds in (0, 9):
+            with case(f"seeds {seeds}"), raises("out-of-range", option="--seeds", value=seeds, least=1, most=8):
+                search(seeds=seeds)
+        for share in (1, -0.1, "much"):
+            with case(f"confirm {share}"), raises("out-of-range", option="--confirm", value=share):
+                search(confirm=share)
+        with case("confirm nan"), raises("out-of-range", option="--confirm"):
+            search(confirm=math.nan)
 
 
-def test_the_largest_seed_is_followed_by_the_least(search: Search) -> None:
-    rows = search(trials=4, seeds=2, seed=2**63 - 1).rows()
+def test_largest_seed_is_followed_by_the_smallest(search: Search) -> None:
+    rows = search(trials=2, seeds=2, seed=2**63 - 1).rows()
     assert {row.seed for row in rows} == {2**63 - 1, 0}
 
 
-def test_stores_without_searches_confirm_nothing(tmp_path: Any) -> None:
+def test_store_without_searches_confirms_nothing(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/studies.db"
     assert Store(url, make=True).confirming("any") == frozenset()
-    assert isinstance(nas.load, object)
     assert Study("any", url, []).confirming == frozenset()
 
 
@@ -211,7 +224,7 @@ def situation(values: list[tuple[float, float]], **sampler: Any) -> Situation:
     return Taught.said["last"]
 
 
-def test_what_counting_tells_is_believed_whatever_was_measured() -> None:
+def test_counted_costs_are_believed_over_measured_ones() -> None:
     def costs(architecture: Architecture) -> tuple[float, float]:
         return math.nan, float(architecture.depth)
 
@@ -227,7 +240,7 @@ def test_what_counting_tells_is_believed_whatever_was_measured() -> None:
     assert drawn[:, :, 1] == pytest.approx(np.repeat(expected.values[None, :, 1], 3, axis=0))
 
 
-def test_outcomes_are_spread_about_what_is_expected_by_what_a_training_moves() -> None:
+def test_outcomes_spread_about_the_expected_value() -> None:
     told = situation([(math.sin(n), float(n)) for n in range(12)])
     expected = Beliefs(told, measured(told.tried)).expected(np.arange(30))
     outcomes = expected.outcomes(2.0, np.random.default_rng(0))
@@ -238,7 +251,7 @@ def test_outcomes_are_spread_about_what_is_expected_by_what_a_training_moves() -
     assert np.std(outcomes[:, 0, 0]) == pytest.approx(2.0 * expected.moves[0, 0], rel=0.15)
 
 
-def test_a_move_is_by_how_much_one_more_training_may_change_what_is_expected() -> None:
+def test_move_is_the_change_of_the_expected_value_by_one_more_training() -> None:
     told = situation([(math.sin(n), float(n)) for n in range(12)])
     known = measured(told.tried)
     beliefs = Beliefs(told, known)
@@ -255,7 +268,7 @@ def test_a_move_is_by_how_much_one_more_training_may_change_what_is_expected() -
     assert beliefs.expected(at).moves[0, 0] == pytest.approx(after[1] - after[0])
 
 
-def test_what_has_all_its_seeds_confirms_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_candidate_without_spare_seeds_is_not_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
     told = situation([(1.0, 1.0), (0.5, 2.0), (0.9, 3.0)])
     candidates = measured(told.tried).indices
     monkeypatch.setattr(racing, "chances", lambda draws: np.array([0.9, 0.5, 0.2]))
@@ -263,7 +276,7 @@ def test_what_has_all_its_seeds_confirms_nothing_more(monkeypatch: pytest.Monkey
     assert racing.contender(told, since=3, spent=candidates[:1]) == candidates[1]
 
 
-def test_trainings_that_confirm_go_to_candidates_by_their_chance(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_confirming_trainings_are_shared_out_by_chance(monkeypatch: pytest.MonkeyPatch) -> None:
     told = situation([(1.0, 1.0), (0.5, 2.0), (0.9, 3.0)])
     candidates = measured(told.tried).indices
     monkeypatch.setattr(racing, "chances", lambda draws: np.array([0.9, 0.5, 0.2]))
@@ -281,7 +294,7 @@ def test_trainings_that_confirm_go_to_candidates_by_their_chance(monkeypatch: py
     assert [given.count(int(index)) for index in candidates] == [9, 5, 2]
 
 
-def test_trials_that_confirm_at_once_are_shared_out() -> None:
+def test_parallel_confirming_trials_are_shared_out() -> None:
     sampler = BudgetSampler(BAND, "random")
     study = study_with(sampler)
     worst = [1.0 if direction == optuna.study.StudyDirection.MINIMIZE else -1.0 for direction in study.directions]
@@ -295,7 +308,7 @@ def test_trials_that_confirm_at_once_are_shared_out() -> None:
     assert set(proposed) <= {sampler.candidate(trial.params) for trial in study.trials[:4]}
 
 
-def test_what_is_under_way_makes_nothing_surer_far_from_it() -> None:
+def test_running_trial_reduces_uncertainty_only_nearby() -> None:
     told = situation([(math.sin(n), float(n)) for n in range(12)])
     known, own = measured(told.tried), told.tried.indices[0]
     under_way = replace(

@@ -1,4 +1,4 @@
-"""Shapes by rule beside those of torch, which works them out with values."""
+"""Shapes, types and layouts by rule equal those that torch works out with values."""
 
 import subprocess
 import sys
@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map
 
+from grouped import grouped
 from nas.shapes import RULES, Shapes
 
 aten = torch.ops.aten
@@ -113,15 +114,15 @@ LAYOUTS = (Tensor.contiguous, _turned, _sparse, _spread)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda one: one.__name__)
-@pytest.mark.parametrize(("operator", "given"), CASES, ids=lambda one: getattr(one, "name", lambda: None)())
-def test_a_rule_gives_what_torch_gives(
-    operator: Any, given: tuple[Any, ...], layout: Callable[[Tensor], Tensor]
-) -> None:
-    laid = tree_map(lambda one: layout(one) if isinstance(one, Tensor) else one, given)
-    check_rule(operator, laid if operator is not aten.add_.Scalar else given)
+def test_every_rule_gives_what_torch_gives(layout: Layout) -> None:
+    with grouped() as case:
+        for number, (operator, given) in enumerate(CASES):
+            with case(f"{number} {operator.name()}"):
+                laid = tree_map(lambda one: layout(one) if isinstance(one, Tensor) else one, given)
+                check_rule(operator, laid if operator is not aten.add_.Scalar else given)
 
 
-def test_the_first_tensor_that_tells_dimensions_apart_lays_the_output_out() -> None:
+def test_layout_of_broadcast_operands_is_that_of_torch() -> None:
     draw = np.random.default_rng(0)
     for _ in range(200):
         shape = [int(size) for size in draw.integers(1, 4, size=draw.integers(1, 5))]
@@ -161,37 +162,39 @@ def test_every_rule_has_a_case() -> None:
     assert {operator for operator, _ in CASES} == set(RULES)
 
 
-def test_values_are_left_to_torch() -> None:
+def test_tensors_with_values_are_left_to_torch() -> None:
     with Shapes():
         assert torch.equal(torch.arange(3) + 1, torch.tensor([1, 2, 3]))
         assert torch.equal(torch.cat([X, X])[:2] * 2, X + X)
 
 
-def test_what_is_made_elsewhere_is_left_to_torch() -> None:
+def test_other_devices_and_memory_formats_are_left_to_torch() -> None:
     with Shapes():
         assert torch.zeros_like(torch.rand(2, device="meta"), device="cpu").tolist() == [0, 0]
         last = torch.rand(2, 3, 4, 5, device="meta")
         assert torch.ones_like(last, memory_format=torch.channels_last).stride() == (60, 1, 15, 3)
 
 
-def test_what_torch_would_refuse_is_refused() -> None:
-    with Shapes(), torch.device("meta"):
+def test_operands_that_torch_refuses_are_refused() -> None:
+    with Shapes(), torch.device("meta"), grouped() as case:
         x = torch.rand(2, 3)
-        for wrong in (
-            lambda: x + torch.rand(4),
-            lambda: x + torch.rand(3, device="cpu"),
-            lambda: x @ torch.rand(4, 5),
-            lambda: x @ torch.rand(3, 5).double(),
-            lambda: torch.cat([x, torch.rand(2, 4)]),
-            lambda: torch.bmm(torch.rand(2, 3, 4), torch.rand(5, 4, 3)),
-            lambda: x.sum(dim=2),
-            lambda: x.long().mean(dim=0),
-            lambda: F.layer_norm(x, (2,)),
-            lambda: torch.where(x, x, x),
-            lambda: F.embedding(x, torch.rand(5, 4)),
-            lambda: (x.T * 0.5).view(6),
+        for number, wrong in enumerate(
+            (
+                lambda: x + torch.rand(4),
+                lambda: x + torch.rand(3, device="cpu"),
+                lambda: x @ torch.rand(4, 5),
+                lambda: x @ torch.rand(3, 5).double(),
+                lambda: torch.cat([x, torch.rand(2, 4)]),
+                lambda: torch.bmm(torch.rand(2, 3, 4), torch.rand(5, 4, 3)),
+                lambda: x.sum(dim=2),
+                lambda: x.long().mean(dim=0),
+                lambda: F.layer_norm(x, (2,)),
+                lambda: torch.where(x, x, x),
+                lambda: F.embedding(x, torch.rand(5, 4)),
+                lambda: (x.T * 0.5).view(6),
+            )
         ):
-            with pytest.raises((RuntimeError, ValueError, IndexError)):
+            with case(str(number)), pytest.raises((RuntimeError, ValueError, IndexError)):
                 wrong()
 
 
@@ -218,5 +221,5 @@ for name in TOPOLOGIES.names():
 
 
 @pytest.mark.outside
-def test_a_count_loads_neither_torchs_compiler_nor_what_it_does_not_need() -> None:
+def test_counting_loads_no_compiler_and_no_unneeded_package() -> None:
     assert of_a_fresh_process(f"{COUNT_ALL}\nprint({LOADED})") == "[]"

@@ -1,4 +1,4 @@
-"""What is asked of a command reaches it, wherever it is just then."""
+"""Signals end a command wherever it is."""
 
 import signal
 import subprocess
@@ -24,14 +24,14 @@ def as_before() -> Iterator[None]:
     end_if_asked()  # nobody has any more
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_it_is_raised_where_the_command_is(number: signal.Signals) -> None:
-    with pytest.raises(Terminated) as asked, ended_when_asked():
-        signal.raise_signal(number)
-    assert asked.value.number == number
+def test_signal_is_raised_in_the_command() -> None:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        with pytest.raises(Terminated) as asked, ended_when_asked():
+            signal.raise_signal(number)
+        assert asked.value.number == number
 
 
-def test_what_is_ignored_stays_so() -> None:
+def test_ignored_signal_stays_ignored() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup has it
     try:
         with ended_when_asked():
@@ -50,7 +50,7 @@ class Going:
         self._goes()
 
 
-def test_what_was_raised_to_nobody_is_asked_again_and_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_signal_lost_in_a_destructor_is_raised_again(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[type[BaseException]] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda dropped: told.append(dropped.exc_type))
     with ended_when_asked():
@@ -66,22 +66,22 @@ def test_what_was_raised_to_nobody_is_asked_again_and_not_told(monkeypatch: pyte
     assert told == [ZeroDivisionError] * 2
 
 
-def test_a_search_asks_again(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert len(search(trials=1)) == 1
+def test_search_raises_a_lost_signal(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(nas.signals, "_ASKED", [(signal.SIGTERM, 0.0)])
         with pytest.raises(Terminated):
-            search(trials=2)
-    assert len(search(trials=2)) == 2
+            search(trials=1, space="depth-heads")
+    assert len(search(trials=1, space="depth-heads")) == 1
 
 
-@pytest.mark.parametrize(("grace", "status"), [(100.0, 0), (0.0, -signal.SIGTERM)])
-def test_a_second_one_at_once_is_the_first_and_a_later_one_kills(grace: float, status: int) -> None:
+def test_second_signal_kills_after_a_grace() -> None:
     program = (
         "import signal, nas.signals as here\n"
-        f"here.GRACE_S = {grace}\n"
+        "here.GRACE_S = {}\n"
         "with here.ended_when_asked():\n"
         "    try:\n        signal.raise_signal(signal.SIGTERM)\n"
         "    except here.Terminated:\n        signal.raise_signal(signal.SIGTERM)\n"
     )
-    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == status
+    for grace, status in ((100.0, 0), (0.0, -signal.SIGTERM)):
+        done = subprocess.run([sys.executable, "-c", program.format(grace)], check=False)
+        assert done.returncode == status, grace

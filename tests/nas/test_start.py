@@ -1,19 +1,22 @@
-"""`nas evaluate --start`: a training begins with the weights of another."""
+"""`nas evaluate --start`: a training begins with the weights of another network."""
 
 import json
 import shutil
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import nas
-from nas.cli import main
+from command_line import Command
+from expect import raises
+from grouped import grouped
+from results.row import Row
 from search_spaces.checkpoint import RECORD, fingerprint, read_record, read_weights
-from search_spaces.errors import UserError
+from search_spaces.errors import Kind
 from tasks.language.masked_tasks import StdlibMLM
 
 STDLIB = StdlibMLM()
@@ -25,101 +28,101 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+BRIEFLY = {"digits-vit": "epochs=0,steps=5", "stdlib-mlm": "steps=2,measured=8,reports=1"}
+
+
 @pytest.fixture(scope="module")
-def network_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """A task's network, which is trained once."""
+def network_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Path, Row]]:
+    """A task's network, which is trained once, briefly, and its row."""
     folder = tmp_path_factory.mktemp("networks")
 
     @cache
-    def trained(task: str) -> Path:
-        nas.evaluate(task, arch=NETWORK, preset="smoke", save=folder / task, storage=f"sqlite:///{folder}/s.db")
-        return folder / task
+    def trained(task: str) -> tuple[Path, Row]:
+        asked = {"arch": NETWORK, "preset": "smoke", "settings": BRIEFLY[task]}
+        return folder / task, nas.evaluate(task, **asked, save=folder / task, storage=f"sqlite:///{folder}/s.db")  # type: ignore[arg-type]
 
     return trained
 
 
 @pytest.fixture
-def first(network_of: Callable[[str], Path]) -> None:
-    """A network of images, in the folder that is called so."""
-    shutil.copytree(network_of("digits-vit"), "first")
+def images(network_of: Callable[[str], tuple[Path, Row]]) -> Row:
+    """The row of a network of images, which is in the folder `first`."""
+    shutil.copytree(network_of("digits-vit")[0], "first")
+    return network_of("digits-vit")[1]
 
 
 @pytest.fixture
-def first_of_text(network_of: Callable[[str], Path]) -> None:
-    """A network of text, in the folder that is called so."""
-    shutil.copytree(network_of("stdlib-mlm"), "first")
+def text(network_of: Callable[[str], tuple[Path, Row]]) -> Row:
+    """The row of a network of text, which is in the folder `first`."""
+    shutil.copytree(network_of("stdlib-mlm")[0], "first")
+    return network_of("stdlib-mlm")[1]
 
 
-def test_a_training_begins_where_another_ended_with_its_architecture() -> None:
-    before = nas.evaluate("digits-vit", arch=NETWORK, preset="smoke", settings="epochs=1", save="first")
-    after = nas.evaluate("digits-vit", preset="smoke", settings="epochs=1", seed=3, start="first", save="second")
+def test_training_begins_with_the_weights_and_architecture_of_another(images: Row) -> None:
+    asked: dict[str, Any] = {"preset": "smoke", "settings": BRIEFLY["digits-vit"], "seed": 3}
+    after = nas.evaluate("digits-vit", **asked, start="first", save="second")
     assert after.status == "complete"
-    assert after.architecture == before.architecture
+    assert after.architecture == images.architecture
     assert after.start == fingerprint(read_weights(Path("first")))
     assert after.curve[0]["step"] == 0
-    assert after.curve[0]["metrics"]["loss"] == pytest.approx(before.metrics["loss"], abs=1e-6)
-    assert read_record(Path("second")).step == before.steps + after.steps
-    drawn = nas.evaluate("digits-vit", arch=NETWORK, preset="smoke", settings="epochs=1", seed=3)
+    assert after.curve[0]["metrics"]["loss"] == pytest.approx(images.metrics["loss"], abs=1e-6)
+    assert read_record(Path("second")).step == images.steps + after.steps
+    drawn = nas.evaluate("digits-vit", arch=NETWORK, **asked)
     assert drawn.identity() != after.identity()
     assert drawn.metrics != after.metrics
-    again = nas.evaluate("digits-vit", preset="smoke", settings="epochs=1", seed=3, start=Path("first").resolve())
+    again = nas.evaluate("digits-vit", **asked, start=Path("first").resolve())
     assert again.provenance["started"] == after.provenance["started"]  # the store knew it
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (
-            ["digits-vit", "--start", "first", "--arch", "depth=3"],
-            "has its own and takes no --arch",
-        ),
-        (["digits-vit", "--start", "first", "--topology", "dca"], "takes no --topology, got 'dca'"),
-        (["digits-vit", "--start", "first", "--save", "./first"], "--save must be another folder than --start"),
-        (["stdlib-lm", "--start", "first"], "first is of task 'digits-vit' version"),
-        (["stdlib-glue", "--start", "first", "--set", "pretraining=smoke"], "takes no --set pretraining, got 'smoke'"),
-        (["digits-vit", "--start", "nowhere"], "nowhere has no architecture.json"),
-        (["digits-vit", "--start", "first", "--preset", "smok"], "Did you mean 'smoke'?"),
-    ],
-)
-@pytest.mark.usefixtures("first")
-def test_what_cannot_be_begun_with_is_one_line(
-    words: list[str], says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    capsys.readouterr()
-    monkeypatch.setattr(sys, "argv", ["nas", "evaluate", *words])
-    with pytest.raises(SystemExit) as end:
-        main()
-    err = capsys.readouterr().err
-    assert end.value.code == 2
-    assert says in err
-    assert len(err.strip().splitlines()) == 1
+MISTAKES: list[tuple[dict[str, Any], Kind, dict[str, Any]]] = [
+    ({"arch": "depth=3"}, "conflict", {"option": "--arch", "value": "depth=3", "excludes": "--start"}),
+    ({"topology": "dca"}, "conflict", {"option": "--topology", "value": "dca", "excludes": "--start"}),
+    ({"save": "./first"}, "conflict", {"option": "--save", "excludes": "--start"}),
+    ({"task": "stdlib-lm"}, "mismatch", {"path": "first", "task": "digits-vit"}),
+    (
+        {"task": "stdlib-glue", "settings": "pretraining=smoke"},
+        "conflict",
+        {"option": "--set pretraining", "value": "smoke", "excludes": "--start"},
+    ),
+    ({"start": "nowhere"}, "missing-file", {"path": "nowhere/architecture.json"}),
+    ({"preset": "smok"}, "unknown-name", {"option": "preset", "value": "smok", "nearest": "smoke"}),
+]
 
 
-@pytest.mark.usefixtures("first")
-def test_a_network_of_another_version_is_refused() -> None:
+@pytest.mark.usefixtures("images")
+def test_impossible_starts_are_refused(command: Command) -> None:
+    with grouped() as case:
+        for change, kind, fields in MISTAKES:
+            with case(str(change)), raises(kind, **fields):
+                nas.evaluate(**{"task": "digits-vit", "start": "first", **change})
+    command("evaluate", "digits-vit", "--start", "first", "--arch", "depth=3").refused("conflict", option="--arch")
+
+
+def test_network_of_another_version_is_refused(images: Row) -> None:
     record = read_record(Path("first"))
     changed = json.loads(replace(record, task_version=record.task_version + 1).to_json())
     Path("first", RECORD).write_text(json.dumps(changed))
-    with pytest.raises(UserError, match="Take one of these, or train again"):
+    with raises("mismatch", path="first", task="digits-vit", version=images.task_version + 1):
         nas.evaluate("digits-vit", preset="smoke", start="first")
 
 
-def test_a_network_of_masked_text_is_fine_tuned_and_kept_as_it_was() -> None:
-    before = nas.evaluate("stdlib-mlm", arch=NETWORK, preset="smoke", save="first")
-    after = nas.evaluate("stdlib-glue", preset="smoke", start="first", save="second")
-    assert after.architecture == before.architecture
-    assert after.steps == 4
+def test_network_of_masked_text_is_fine_tuned_and_kept_as_it_was(text: Row) -> None:
+    after = nas.evaluate(
+        "stdlib-glue", preset="smoke", settings="sets=reference,measured=8", start="first", save="second"
+    )
+    assert after.architecture == text.architecture
+    assert after.steps == 2
     assert fingerprint(read_weights(Path("second"))) == fingerprint(read_weights(Path("first"))) == after.start
-    with pytest.raises(UserError, match="this takes 'stdlib-mlm' version 1"):
+    with raises("mismatch", path="second", task="stdlib-glue", choices=("stdlib-mlm",)):
         nas.evaluate("stdlib-mlm", preset="smoke", start="second")
 
 
-@pytest.mark.usefixtures("first_of_text")
-def test_a_network_of_another_tokenizer_is_refused() -> None:
+@pytest.mark.usefixtures("text")
+def test_network_of_another_tokenizer_is_refused() -> None:
     record = read_record(Path("first"))
     assert record.settings["encoding"] == STDLIB.encoding()
     other = {**record.settings, "encoding": "another"}
     Path("first", RECORD).write_text(replace(record, settings=other).to_json())
     for task in ("stdlib-mlm", "stdlib-glue"):
-        with pytest.raises(UserError, match="another tokenizer than that of this text"):
+        with raises("mismatch", option="tokenizer", path="first"):
             nas.evaluate(task, preset="smoke", start="first")

@@ -1,4 +1,4 @@
-"""`nas new-task` and `nas new-topology`: what they write keeps its contract, and takes nothing's place."""
+"""`nas new-task` and `nas new-topology` write files that keep their contract, and overwrite nothing."""
 
 import errno
 import os
@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 
 import nas
+from command_line import Command
+from expect import raises
+from grouped import grouped
 from nas import starting
-from nas.cli import main
-from search_spaces.errors import UserError
+from search_spaces.errors import Kind
 from search_spaces.topologies.base import Topology
 from tasks.base import Task
 
@@ -37,7 +39,7 @@ def run(*words: str, **more: str) -> str:
 
 
 @pytest.mark.outside
-def test_a_new_task_keeps_the_contract_and_is_searched() -> None:
+def test_new_task_keeps_the_contract_and_is_searched() -> None:
     written = nas.new_task("two-moons")
     assert written.file == Path("two_moons.py")
     assert "new" not in written.file.read_text().lower()  # nothing is left of the template's names
@@ -50,15 +52,11 @@ def test_a_new_task_keeps_the_contract_and_is_searched() -> None:
     assert nas.evaluate("two_moons.py:TwoMoons", topology="dca(k=2)").metrics["accuracy"] > 0.85
 
 
-def test_what_is_printed_is_what_to_run_next(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["nas", "new-task", "moons"])
-    with pytest.raises(SystemExit) as end:
-        main()
-    assert end.value.code == 0
-    head, *commands = capsys.readouterr().out.splitlines()
-    assert head == "moons.py written, complete as it is. Next:"
+def test_next_commands_are_printed(command: Command) -> None:
+    done = command("new-task", "moons")
+    assert done.returncode == 0
+    head, *commands = done.stdout.splitlines()
+    assert head.startswith("moons.py ")
     assert [line.split("#")[0].strip() for line in commands] == [
         "python moons.py",
         "nas evaluate moons.py:Moons --preset smoke",
@@ -66,7 +64,7 @@ def test_what_is_printed_is_what_to_run_next(
     ]
 
 
-def test_the_task_that_the_documentation_shows_is_what_is_written() -> None:
+def test_documented_task_equals_the_template() -> None:
     assert nas.new_task("moons").file.read_text() == (HERE / "tasks" / "moons.py").read_text()
 
 
@@ -85,7 +83,7 @@ check_topology("gated-skip(per_entry=true)")
 
 
 @pytest.mark.outside
-def test_a_new_topology_keeps_the_contract_and_wires_networks_once_it_is_installed(tmp_path: Path) -> None:
+def test_new_topology_keeps_the_contract_and_is_installed(tmp_path: Path) -> None:
     written = nas.new_topology("gated-skip")
     assert written.file == Path("gated_skip.py")
     checks = run("gated_skip.py").splitlines()
@@ -102,58 +100,56 @@ def test_a_new_topology_keeps_the_contract_and_wires_networks_once_it_is_install
     assert "complete" in found
 
 
-@pytest.mark.parametrize(
-    ("door", "name", "says"),
-    [
-        (nas.new_task, "", "is of lower-case letters"),
-        (nas.new_task, "Moons", "got 'Moons'. Give another, such as my-task."),
-        (nas.new_task, "two moons", "is of lower-case letters"),
-        (nas.new_task, "../moons", "is of lower-case letters"),
-        (nas.new_task, "moons-", "is of lower-case letters"),
-        (nas.new_task, "m" * 61, "at most 60"),
-        (nas.new_task, "digits-vit", "task 'digits-vit' is this project's already"),
-        (nas.new_topology, "dca", "topology 'dca' is this project's already"),
-        (nas.new_topology, "recipe", "taken for the recipe's"),
-        (nas.new_task, "none", "would be class None"),
-        (nas.new_task, "exception", "would be class Exception"),
-        (nas.new_task, "tensor-splits", "would be class TensorSplits"),
-        (nas.new_topology, "wiring", "would be class Wiring"),
-        (nas.new_task, "class", "must be a module"),
-        (nas.new_task, "random", "before the module 'random'"),
-        (nas.new_topology, "torch", "before the module 'torch'"),
-    ],
-)
-def test_a_name_that_cannot_be_is_a_line_and_writes_nothing(door: Any, name: str, says: str) -> None:
-    with pytest.raises(UserError) as caught:
-        door(name)
-    assert says in str(caught.value)
-    assert "\n" not in str(caught.value)
+NAMES: list[tuple[Any, str, Kind, dict[str, Any]]] = [
+    (nas.new_task, "", "bad-syntax", {"option": "NAME"}),
+    (nas.new_task, "Moons", "bad-syntax", {"option": "NAME"}),
+    (nas.new_task, "two moons", "bad-syntax", {"option": "NAME"}),
+    (nas.new_task, "../moons", "bad-syntax", {"option": "NAME"}),
+    (nas.new_task, "moons-", "bad-syntax", {"option": "NAME"}),
+    (nas.new_task, "m" * 61, "bad-syntax", {"option": "NAME", "most": 60}),
+    (nas.new_task, "digits-vit", "exists", {"option": "NAME", "ours": True}),
+    (nas.new_topology, "dca", "exists", {"option": "NAME", "ours": True}),
+    (nas.new_topology, "recipe", "conflict", {"option": "NAME"}),
+    (nas.new_task, "none", "conflict", {"option": "NAME", "written": "None"}),
+    (nas.new_task, "exception", "conflict", {"option": "NAME", "written": "Exception"}),
+    (nas.new_task, "tensor-splits", "conflict", {"option": "NAME", "written": "TensorSplits"}),
+    (nas.new_topology, "wiring", "conflict", {"option": "NAME", "written": "Wiring"}),
+    (nas.new_task, "class", "bad-syntax", {"option": "--output", "path": "class.py"}),
+    (nas.new_task, "random", "conflict", {"option": "--output", "module": "random"}),
+    (nas.new_topology, "torch", "conflict", {"option": "--output", "module": "torch"}),
+]
+
+
+def test_wrong_names_are_refused_and_write_nothing() -> None:
+    with grouped() as case:
+        for door, name, kind, fields in NAMES:
+            given = {"value": name} if fields["option"] == "NAME" else {}
+            with case(name), raises(kind, **given, **fields):
+                door(name)
     assert not list(Path().iterdir())
 
 
-@pytest.mark.parametrize(
-    ("output", "says"),
-    [
-        ("moons.txt", "must be a module"),
-        ("my-moons.py", "must be a module"),
-        ("__main__.py", "must be a module"),
-        ("nowhere/moons.py", "there is no folder nowhere"),
-        ("folder.py", "is there already"),
-        ("link.py", "is there already"),
-    ],
-)
-def test_a_file_that_cannot_be_is_a_line(output: str, says: str) -> None:
+def test_wrong_files_are_refused() -> None:
     Path("folder.py").mkdir()
     Path("link.py").symlink_to("elsewhere.py")
-    with pytest.raises(UserError) as caught:
-        nas.new_task("moons", output=output)
-    assert says in str(caught.value)
+    files: list[tuple[str, Kind]] = [
+        ("moons.txt", "bad-syntax"),
+        ("my-moons.py", "bad-syntax"),
+        ("__main__.py", "bad-syntax"),
+        ("nowhere/moons.py", "unwritable"),
+        ("folder.py", "exists"),
+        ("link.py", "exists"),
+    ]
+    with grouped() as case:
+        for output, kind in files:
+            with case(output), raises(kind, option="--output", path=output):
+                nas.new_task("moons", output=output)
     assert not Path("elsewhere.py").exists()
 
 
-def test_no_file_is_overwritten() -> None:
+def test_existing_file_is_not_overwritten() -> None:
     Path("moons.py").write_text("mine")
-    with pytest.raises(UserError, match=r"moons.py is there already, and nothing is overwritten. Give another --out"):
+    with raises("exists", option="--output", path="moons.py"):
         nas.new_task("moons")
     assert Path("moons.py").read_text() == "mine"
     nas.new_task("moons", output="mine.py")
@@ -161,14 +157,14 @@ def test_no_file_is_overwritten() -> None:
     assert "python mine.py" in Path("mine.py").read_text()
 
 
-def test_no_file_is_overwritten_that_comes_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_made_meanwhile_is_not_overwritten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(starting, "_check_file", lambda file: file.write_text("mine"))
-    with pytest.raises(UserError, match="is there already"):
+    with raises("exists", option="--output", path="moons.py"):
         nas.new_task("moons")
     assert Path("moons.py").read_text() == "mine"
 
 
-def test_a_full_disk_leaves_no_half_of_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_leaves_no_partial_file(monkeypatch: pytest.MonkeyPatch) -> None:
     class Full:
         def __init__(self, file: Any) -> None:
             self.file = file
@@ -184,12 +180,12 @@ def test_a_full_disk_leaves_no_half_of_a_file(monkeypatch: pytest.MonkeyPatch) -
 
     opened = Path.open
     monkeypatch.setattr(Path, "open", lambda self, *a, **k: Full(opened(self, *a, **k)) if a == ("x",) else opened(self, *a, **k))  # fmt: skip  # noqa: E501
-    with pytest.raises(UserError, match=r"moons.py cannot be written: No space left on device"):
+    with raises("unwritable", option="--output", path="moons.py"):
         nas.new_task("moons")
     assert not Path("moons.py").exists()
 
 
-def test_the_templates_are_whole_as_they_stand() -> None:
+def test_templates_run_as_they_are() -> None:
     """What is made of them is checked above, with other names."""
     made = {name: runpy.run_path(str(TEMPLATES / f"{name}.py")) for name in ("task", "topology")}
     assert issubclass(made["task"]["NewTask"], Task)

@@ -1,4 +1,4 @@
-"""How far a training is, from its process to whoever waits for it."""
+"""Progress of a training, told from its process to whoever waits for it."""
 
 import os
 import time
@@ -10,7 +10,7 @@ from nas import steps
 from nas.steps import ToldSteps, steps_of, tells_steps
 
 
-def test_what_a_training_says_is_read_until_it_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_read_until_the_training_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steps, "EVERY_S", 0.0)
     told = ToldSteps(str(tmp_path / "e"))
     assert steps_of(str(tmp_path / "e")) is None
@@ -21,28 +21,28 @@ def test_what_a_training_says_is_read_until_it_has_ended(tmp_path: Path, monkeyp
     assert steps_of(str(tmp_path / "e")) is None
 
 
-def test_what_was_told_long_ago_says_nothing_of_now(tmp_path: Path) -> None:
+def test_old_progress_is_not_current(tmp_path: Path) -> None:
     assert not tells_steps(None)
     assert not tells_steps(str(tmp_path))
-    (tmp_path / steps._FILE).write_text("3 10\n")
+    (tmp_path / steps.FILE).write_text("3 10\n")
     assert tells_steps(str(tmp_path))
-    os.utime(tmp_path / steps._FILE, (time.time() - 20, time.time() - 20))
+    os.utime(tmp_path / steps.FILE, (time.time() - 20, time.time() - 20))
     assert not tells_steps(str(tmp_path))
     assert tells_steps(str(tmp_path), within_s=30)
 
 
-def test_a_training_that_is_soon_over_writes_nothing(tmp_path: Path) -> None:
+def test_short_training_writes_nothing(tmp_path: Path) -> None:
     told = ToldSteps(str(tmp_path / "e"))
     told(3, 10)
     told.forget()
     assert list(tmp_path.iterdir()) == []
 
 
-def test_nothing_rests_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unwritable_or_broken_progress_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steps, "EVERY_S", 0.0)
     (tmp_path / "file").write_text("x")
     ToldSteps(str(tmp_path / "file"))(3, 10)
     ToldSteps(None)(3, 10)
     assert steps_of(None) is None
-    (tmp_path / steps._FILE).write_text("3 ")
+    (tmp_path / steps.FILE).write_text("3 ")
     assert steps_of(str(tmp_path)) is None

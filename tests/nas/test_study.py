@@ -1,4 +1,4 @@
-"""A study as people hold it: rows, front, data frame, picture, notebook; and those of the version before."""
+"""A study: rows, front, data frame, picture, notebook; and a study of the version before."""
 
 import json
 import sqlite3
@@ -8,14 +8,16 @@ import pytest
 from matplotlib.colors import to_hex
 
 import nas
+from expect import raises
+from grouped import grouped
 from nas.colours import looks
-from nas.picture import front_line
+from nas.picture import front_line, save_figure
 from nas.storage.store import Store
 from nas.study import Study
 from results import lines, table
 from results.row import Direction
 from results.standing import standings
-from search_spaces.errors import UserError
+from search_spaces.errors import Kind
 
 TOY = f"{Path(__file__).parent / 'toy_tasks.py'}:Toy"
 
@@ -26,7 +28,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
     return nas.search(TOY, preset="smoke", trials=6, workers=1, study="mine", storage=storage)
 
 
-def test_a_study_is_read_as_it_was_made(study: Study) -> None:
+def test_loaded_study_equals_the_searched_one(study: Study) -> None:
     again = nas.load("mine", storage=study.storage)
     assert again.rows() == study.rows()
     assert again.config == study.config
@@ -34,7 +36,7 @@ def test_a_study_is_read_as_it_was_made(study: Study) -> None:
     assert repr(again) == f"Study('mine', 6 rows, {study.storage!r})"
 
 
-def test_a_front_is_of_architectures_with_all_their_seeds(study: Study) -> None:
+def test_front_is_of_architectures_with_all_their_seeds(study: Study) -> None:
     every = {row.identity(): row for row in study.rows()}
     found = study.standings()
     assert sorted(identity for one in found for identity in one.identities) == sorted(every)
@@ -47,33 +49,33 @@ def test_a_front_is_of_architectures_with_all_their_seeds(study: Study) -> None:
         assert one.confirmed == (1 in seeds)
     assert sum(one.confirmed for one in found) == 1  # a quarter of six trials
     assert study.front("loss,params")
-    with pytest.raises(UserError, match="accuracy"):
+    with raises("unknown-name", option="objective", value="acuracy", nearest="accuracy"):
         study.front("acuracy")
 
 
-@pytest.mark.parametrize(
-    ("ways", "corners"),
-    [
-        ({"accuracy": "max", "flops": "min"}, [(1, 0.1), (2, 0.2), (3, 0.3), (4, 0.3)]),
-        ({"accuracy": "max", "flops": "max"}, [(4, 0.05), (3, 0.3), (1, 0.3)]),
-        ({"accuracy": "max"}, []),
-        ({"accuracy": "max", "flops": "min", "params": "min"}, []),
-    ],
-)
-def test_a_step_goes_from_its_corner_to_what_is_worse(
-    ways: dict[str, Direction], corners: list[tuple[float, float]]
-) -> None:
+LINES: list[tuple[dict[str, Direction], list[tuple[float, float]]]] = [
+    ({"accuracy": "max", "flops": "min"}, [(1, 0.1), (2, 0.2), (3, 0.3), (4, 0.3)]),
+    ({"accuracy": "max", "flops": "max"}, [(4, 0.05), (3, 0.3), (1, 0.3)]),
+    ({"accuracy": "max"}, []),
+    ({"accuracy": "max", "flops": "min", "params": "min"}, []),
+]
+
+
+def test_line_of_a_front_steps_towards_worse_values() -> None:
     accuracies = {1: 0.1, 2: 0.2, 3: 0.3, 4: 0.05}
     lines = [
         {"key": f"k{n}", "depth": n, "flops": n, "params": n, "accuracy": one, "seed": seed, "status": "complete"}
         for n, one in accuracies.items()
         for seed in range(6)
     ]
-    found = standings(table.from_records(lines), ways)
-    assert [(round(x), pytest.approx(y, abs=0.03)) for x, y, _ in front_line(found, ways)] == corners
+    with grouped() as case:
+        for ways, corners in LINES:
+            with case(str(ways)):
+                found = standings(table.from_records(lines), ways)
+                assert [(round(x), pytest.approx(y, abs=0.03)) for x, y, _ in front_line(found, ways)] == corners
 
 
-def test_pandas_a_picture_and_a_notebook_have_it(study: Study, tmp_path: Path) -> None:
+def test_study_as_data_frame_picture_and_notebook(study: Study, tmp_path: Path) -> None:
     frame = study.to_pandas()
     assert len(frame) == 6
     assert {"accuracy", "flops", "recipe_penalty", "test_accuracy"} <= set(frame.columns)
@@ -83,10 +85,11 @@ def test_pandas_a_picture_and_a_notebook_have_it(study: Study, tmp_path: Path) -
     drawn = {to_hex(bars.lines[0].get_color()) for bars in figure.axes[0].containers}
     assert drawn == {look.colour for look in looks(row.architecture.topology for row in study.rows()).values()}
     for name, begins in (("front.svg", b"<?xml"), ("front.pdf", b"%PDF")):
-        study.plot(tmp_path / name)
+        save_figure(figure, tmp_path / name)
         assert (tmp_path / name).read_bytes().startswith(begins)
-    with pytest.raises(UserError, match=r"\.png"):
+    with raises("unsupported", path=str(tmp_path / "front.txt"), choices=(".png", ".pdf", ".svg")):
         study.plot(tmp_path / "front.txt")
+    assert Study("one", "", study.rows()[:1]).plot().axes[0].get_xscale() == "linear"  # and nothing is confirmed
     html = study._repr_html_()
     assert html.count("<tr") >= 1 + len(study.front())
     assert "at_front" in html
@@ -94,26 +97,28 @@ def test_pandas_a_picture_and_a_notebook_have_it(study: Study, tmp_path: Path) -
     assert "params" in nas.compare(TOY, arch=["depth=1", "depth=2"], preset="smoke")._repr_html_()
 
 
-def test_rows_leave_and_come_back_as_json_lines(study: Study, tmp_path: Path) -> None:
+def test_rows_survive_a_round_trip_through_json_lines(study: Study, tmp_path: Path) -> None:
     lines.write(study.rows(), tmp_path / "rows.jsonl")
     assert nas.load(source=tmp_path / "rows.jsonl").rows() == study.rows()
     assert len(nas.load(source=tmp_path / "rows.jsonl").front()) == len(study.front())
 
 
-def test_several_studies_are_read_together_each_evaluation_once(tmp_path: Path) -> None:
+def test_several_studies_are_loaded_together_without_repeats(tmp_path: Path) -> None:
     storage = f"sqlite:///{tmp_path}/studies.db"
     for name, seed in (("a", 0), ("b", 0), ("c", 1)):
-        nas.search(TOY, preset="smoke", trials=3, workers=1, study=name, storage=storage, seed=seed)
+        nas.search(
+            TOY, space="depth-heads", preset="smoke", trials=1, workers=1, study=name, storage=storage, seed=seed
+        )
     nas.evaluate(TOY, preset="smoke", seed=5, storage=storage)
-    assert len(nas.load("a,b", storage=storage)) == 3
-    assert len(nas.load("a,c", storage=storage)) == 6
-    assert len(nas.load("all", storage=storage)) == 7
+    assert len(nas.load("a,b", storage=storage)) == 1
+    assert len(nas.load("a,c", storage=storage)) == 2
+    assert len(nas.load("all", storage=storage)) == 3
     assert nas.load(storage=storage).name == "c"
-    with pytest.raises(UserError, match="evaluations"):
+    with raises("unknown-name", option="study", value="evaluation", nearest="evaluations"):
         nas.load("a,evaluation", storage=storage)
 
 
-def test_a_bad_row_is_named_and_the_others_are_read(study: Study, tmp_path: Path) -> None:
+def test_broken_rows_are_named_and_the_others_read(study: Study, tmp_path: Path) -> None:
     storage = f"sqlite:///{tmp_path}/studies.db"
     store = Store(storage, make=True)
     for row in study.rows():
@@ -126,7 +131,7 @@ def test_a_bad_row_is_named_and_the_others_are_read(study: Study, tmp_path: Path
     assert [line.partition(":")[0] for line in found.bad] == ["study 'mine', row 2", "study 'mine', row 4"]
 
 
-def test_a_study_of_the_version_before_is_read(tmp_path: Path) -> None:
+def test_study_of_the_version_before_is_read(tmp_path: Path) -> None:
     """Rows were then attributes of Optuna's trials; the schema is Optuna's."""
     from nas.storage.optuna_study import open_storage
 
@@ -165,18 +170,20 @@ def test_a_study_of_the_version_before_is_read(tmp_path: Path) -> None:
     assert found.rows()[0].metrics["accuracy"] == json.loads(texts[0])["validation"]["accuracy"]
 
 
-@pytest.mark.parametrize(
-    ("asked", "says"),
-    [
-        ({"study": "mein", "storage": "here"}, "mine"),
-        ({"source": "nowhere.jsonl"}, "there is no file 'nowhere.jsonl'; unknown table"),
-        ({"source": "stdlib-lm-topologie"}, "Did you mean 'stdlib-lm-topologies'"),
-        ({"study": "mein", "storage": "here", "source": "tables"}, "mine"),
-        ({"storage": "here", "source": "tables"}, "two sources"),
-    ],
-)
-def test_what_is_not_there_is_said(study: Study, asked: dict[str, str], says: str) -> None:
-    stored = {"storage": study.storage} if "storage" in asked else {}
-    named = {name: text for name, text in asked.items() if name != "storage"}
-    with pytest.raises(UserError, match=says):
-        nas.load(**named, **stored)
+def test_unknown_studies_and_sources_are_refused(study: Study) -> None:
+    there = {"storage": study.storage}
+    mistakes: list[tuple[dict[str, str], Kind, dict[str, str]]] = [
+        ({"study": "mein"} | there, "unknown-name", {"option": "study", "value": "mein", "nearest": "mine"}),
+        ({"source": "nowhere.jsonl"}, "unknown-name", {"option": "table", "value": "nowhere.jsonl"}),
+        ({"source": "stdlib-lm-topologie"}, "unknown-name", {"nearest": "stdlib-lm-topologies"}),
+        (
+            {"study": "mein", "source": "stdlib-lm-topologies"} | there,
+            "unknown-name",
+            {"option": "study", "value": "mein"},
+        ),
+        ({"source": "tables"} | there, "conflict", {"option": "--from", "excludes": "--storage"}),
+    ]
+    with grouped() as case:
+        for asked, kind, fields in mistakes:
+            with case(str(asked)), raises(kind, **fields):
+                nas.load(**asked)

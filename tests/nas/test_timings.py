@@ -1,4 +1,4 @@
-"""What a search's time is said to have gone into."""
+"""How a search reports where its time went."""
 
 import re
 from contextlib import suppress
@@ -10,14 +10,24 @@ import pytest
 import nas
 from nas.timings import Timings
 from toy_rows import a_row
+from toy_searches import TOYS
 
 
-def seconds(lines: list[str]) -> dict[str, float]:
-    found = [re.fullmatch(r"  (\S.*?) +([\d.]+) s +([\d.]+)%", line) for line in lines]
-    return {one[1]: float(one[2]) for one in found if one}
+def tables_in(lines: list[str]) -> list[tuple[float, dict[str, float]]]:
+    """The total of each table, and the seconds of its rows by their names; shares add up to 100 %."""
+    found: list[tuple[float, dict[str, float]]] = []
+    shares: list[float] = []
+    for line in lines:
+        if head := re.match(r"([\d.]+) s ", line):
+            found.append((float(head[1]), {}))
+        elif row := re.fullmatch(r"  (\S.*?) +([\d.]+) s +([\d.]+)%", line):
+            found[-1][1][row[1]] = float(row[2])
+            shares.append(float(row[3]))
+    assert sum(shares) == pytest.approx(100 * len(found), abs=0.5)
+    return found
 
 
-def test_seconds_are_added_up_by_what_they_were_spent_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_seconds_are_added_up_by_activity(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr("nas.timings.time.perf_counter", lambda: now[0])
     timings = Timings()
@@ -31,32 +41,27 @@ def test_seconds_are_added_up_by_what_they_were_spent_on(monkeypatch: pytest.Mon
     now[0] += 4
     timings.add(a_row(provenance={"wall_s": 3.0, "fit_s": 2.0}))
     timings.add(a_row(provenance={}))
-    assert timings.lines() == [
-        "14.0 s went into:",
-        "  sleeping                            5.0 s  35.7%",
-        "  failing                             5.0 s  35.7%",
-        "  all else                            4.0 s  28.6%",
-        "6.0 s of workers into:",
-        "  training                            2.0 s  33.3%",
-        "  counting, measuring, keeping        1.0 s  16.7%",
-        "  unfinished, beginning, or idle      3.0 s  50.0%",
-    ]
+    (clock, spent), (workers, meanwhile) = tables_in(timings.lines())
+    assert (clock, [*spent.values()]) == (14.0, [5.0, 5.0, 4.0])
+    assert [*spent][:2] == ["sleeping", "failing"]
+    assert (workers, [*meanwhile.values()]) == (6.0, [2.0, 1.0, 3.0])
+    assert "35.7%" in timings.lines()[1]
 
 
-def test_a_search_says_where_its_time_went_where_that_is_asked_for(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_search_reports_its_timings_where_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: dict[str, Any] = {"preset": "smoke", "settings": "epochs=3", "trials": 2, "workers": 1}
-    asked["storage"] = f"sqlite:///{tmp_path}/s.db"
-    study = nas.search("digits-vit", timings=True, **asked)
-    said = capsys.readouterr().err.splitlines()
-    found = seconds(said)
-    whole = float(next(line for line in said if line.endswith("s went into:")).split()[0])
-    parts = ("loading", "counting candidates", "preparing the data", "proposing", "evaluating", "storing", "all else")
-    assert sum(found[part] for part in parts) == pytest.approx(whole, abs=0.4)
-    assert 0 < found["training"] <= found["evaluating"]
+    monkeypatch.setenv("TOYS_FITTED", str(tmp_path / "fitted"))
+    monkeypatch.setenv("TOYS_SECONDS", "0.1")
+    asked: dict[str, Any] = {"preset": "smoke", "trials": 2, "workers": 1, "storage": f"sqlite:///{tmp_path}/s.db"}
+    study = nas.search(f"{TOYS}:Counted", timings=True, **asked)
+    (clock, spent), (_, meanwhile) = tables_in(capsys.readouterr().err.splitlines())
+    assert len(spent) == 7
+    assert {"loading", "proposing", "evaluating", "storing"} <= spent.keys()
+    assert sum(spent.values()) == pytest.approx(clock, abs=0.4)
+    assert 0 < meanwhile["training"] <= spent["evaluating"]
     fits = [row.provenance["fit_s"] for row in study.rows()]
-    assert sum(fits) == pytest.approx(found["training"], abs=0.06)
+    assert sum(fits) == pytest.approx(meanwhile["training"], abs=0.06)
     assert all(0 < row.provenance["fit_s"] < row.provenance["wall_s"] for row in study.rows())
-    nas.search("digits-vit", **{**asked, "trials": 3})
-    assert "went into" not in capsys.readouterr().err
+    nas.search(f"{TOYS}:Counted", **{**asked, "trials": 3})
+    assert not tables_in(capsys.readouterr().err.splitlines())

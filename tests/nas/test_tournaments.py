@@ -1,8 +1,6 @@
-"""Samplers on a recorded table: every figure again by another way, and errors in a line."""
+"""Samplers compared on a recorded table; every figure is computed again in another way."""
 
-import subprocess
-import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -12,13 +10,15 @@ from typing import Any
 import pytest
 
 import nas
+from command_line import Command
+from expect import raises
+from grouped import grouped
 from nas.budget import Feasible
 from nas.simulation import replay
-from nas.tournaments import lengths, reported, trials_for, worth
-from own_process import in_own_process
+from nas.tournaments import Tournament, lengths, reported, trials_for, worth
 from results.row import Direction, Row
 from results.true_front import TrueFront
-from search_spaces.errors import UserError
+from search_spaces.errors import Kind
 from search_spaces.listed import listed_space
 from toy_rows import LITTLE
 from toy_tables import a_table, at, recorded, trained, written
@@ -39,35 +39,51 @@ def area(rows: list[Row], architectures: set[Any]) -> float:
     tests, ends = [row.test["accuracy"] for row in rows], sorted({row.costs.flops or 0 for row in rows})
     worst = min(tests) - (max(tests) - min(tests)) / 10
     ends.append(ends[-1] + (ends[-1] - ends[0]) / 10)  # type: ignore[arg-type]
+    own = [[row for row in rows if row.architecture == one] for one in architectures]
+    means = [(each[0].costs.flops or 0, fmean(row.test["accuracy"] for row in each)) for each in own]
     total = 0.0
     for low, high in pairwise(ends):
-        own = [row for row in rows if row.architecture in architectures and (row.costs.flops or 0) <= low]
-        means = [fmean(row.test["accuracy"] for row in own if row.architecture == one.architecture) for one in own]
-        total += (high - low) * max(0.0, max(means, default=worst) - worst)
+        total += (high - low) * max(0.0, max((mean for cost, mean in means if cost <= low), default=worst) - worst)
     return total
 
 
-def test_every_figure_is_what_its_docstring_says(tmp_path: Path) -> None:
-    rows = recorded(noise=0.1)
-    played = nas.tournament(written(tmp_path, rows), samplers="random,nsga2", seeds=4, trials=8, budget="flops<=3000")
-    inside = [row for row in rows if (row.costs.flops or 0) <= 3000]
+NOISY = recorded(noise=0.1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_draws() -> Iterator[None]:
+    """Draws tell how sure a front is, which nothing here rests on, and take most of the time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("results.standing.DRAWS", 64)
+        yield
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Tournament:
+    """Two samplers with three searches of eight trainings each."""
+    table = written(tmp_path_factory.mktemp("table"), NOISY)
+    return nas.tournament(table, samplers="random,nsga2", seeds=3, trials=8, budget="flops<=3000")
+
+
+def test_every_figure_equals_a_naive_computation(played: Tournament) -> None:
+    inside = [row for row in NOISY if (row.costs.flops or 0) <= 3000]
     table = a_table(*inside)
-    space = listed_space("replay:toys", a_table(*rows).architectures)
+    space = listed_space("replay:toys", a_table(*NOISY).architectures)
     members = Feasible(space, tuple(one for one in space if one.architecture in table.architectures))
     whole = area(inside, set(table.architectures))
     for sampler in ("random", "nsga2"):
-        searches = [replay(table, members, WAYS, sampler, seed, 8) for seed in range(4)]
+        searches = [replay(table, members, WAYS, sampler, seed, 8) for seed in range(3)]
         for number, after in enumerate((1, 2, 4, 6, 8)):
             shares = [area(inside, set(reported(found[:after], WAYS))) / whole for found in searches]
             (record,) = [one for one in played.records if (one["sampler"], one["trainings"]) == (sampler, after)]
             expected = [quantile(shares, share) for share in (0.25, 0.5, 0.75)]
             assert [record[f"hypervolume{end}"] for end in ("_q1", "", "_q3")] == pytest.approx(expected)
             assert played.shares[sampler][:, number] == pytest.approx(shares)
-            assert record["searches"] == 4
+            assert record["searches"] == 3
     assert len(played.records) == 10
 
 
-def test_a_front_is_reported_by_validation_and_judged_by_test() -> None:
+def test_front_is_reported_by_validation_and_judged_by_test() -> None:
     small, hidden, large = (LITTLE.changed({"depth": depth}) for depth in (1, 2, 4))
     rows = [trained(one, seed) for one in (small, hidden, large) for seed in (0, 1)]
     rows = [replace(row, metrics=at(0.1), test=at(2.0)) if row.architecture == hidden else row for row in rows]
@@ -79,8 +95,8 @@ def test_a_front_is_reported_by_validation_and_judged_by_test() -> None:
     assert 0 < worth(found, truth, WAYS, 9) <= worth(found, truth, WAYS, 36) <= 1
 
 
-def test_more_trainings_find_more_and_the_same_seed_the_same(tmp_path: Path) -> None:
-    asked = {"samplers": ["random"], "seeds": 3, "trials": 36}
+def test_more_trainings_find_more_and_seeds_repeat(tmp_path: Path) -> None:
+    asked = {"samplers": ["random"], "seeds": 1, "trials": 36}
     first, again = (nas.tournament(written(tmp_path), **asked) for _ in range(2))  # type: ignore[arg-type]
     assert first.records == again.records
     assert [record["trainings"] for record in first.records] == [4, 9, 18, 27, 36]
@@ -90,8 +106,7 @@ def test_more_trainings_find_more_and_the_same_seed_the_same(tmp_path: Path) -> 
     assert "<table" in first._repr_html_()
 
 
-def test_a_picture_has_a_line_and_a_band_for_each_sampler(tmp_path: Path) -> None:
-    played = nas.tournament(written(tmp_path), samplers="random,nsga2", seeds=2, trials=8)
+def test_picture_has_a_line_and_a_band_per_sampler(played: Tournament, tmp_path: Path) -> None:
     (axes,) = played.plot(tmp_path / "t.png").axes
     assert [line.get_label() for line in axes.lines] == ["random", "nsga2"]
     for line, sampler in zip(axes.lines, ("random", "nsga2"), strict=True):
@@ -102,52 +117,45 @@ def test_a_picture_has_a_line_and_a_band_for_each_sampler(tmp_path: Path) -> Non
     assert (tmp_path / "t.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_how_many_trainings_and_where_they_are_looked_at() -> None:
+def test_default_trials_and_checkpoints() -> None:
     table = a_table()
     assert (trials_for(table, None), trials_for(table, 108)) == (18, 108)
     assert lengths(100) == [10, 25, 50, 75, 100]
     assert lengths(2) == [1, 2]
-    with pytest.raises(UserError, match="at most 108, the trainings of 'toys'"):
+    with raises("out-of-range", option="--trials", value=109, most=108):
         trials_for(table, 109)
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        ({"samplers": "randon"}, "unknown sampler 'randon'. Did you mean 'random'"),
-        ({"samplers": ""}, "needs a sampler and a seed"),
-        ({"seeds": 0}, "needs a sampler and a seed"),
-        ({"seeds": -1}, "--seeds must be"),
-        ({"trials": 0}, "--trials must be"),
-        ({"objectives": "acuracy,flops"}, "Did you mean 'accuracy'"),
-        ({"objectives": "test_accuracy"}, "never searched on"),
-        ({"budget": "params<=1"}, "no architecture of space 'replay:toys' is within params<=1"),
-        ({"table": "digits-vit"}, "replay:NAME or replay:FILE.jsonl, got 'digits-vit'"),
-        ({"table": "replay:nothing"}, "unknown table 'nothing'"),
-    ],
-)
-def test_what_cannot_be_played_is_said_in_a_line(tmp_path: Path, change: dict[str, Any], says: str) -> None:
-    with pytest.raises(UserError, match=says) as caught:
-        nas.tournament(**{"table": written(tmp_path), "samplers": "random", "seeds": 1, "trials": 4, **change})
-    assert "\n" not in str(caught.value)
+MISTAKES: list[tuple[dict[str, Any], Kind, dict[str, Any]]] = [
+    ({"samplers": "randon"}, "unknown-name", {"option": "sampler", "value": "randon", "nearest": "random"}),
+    ({"samplers": ""}, "missing-value", {"option": "--samplers"}),
+    ({"seeds": 0}, "missing-value", {"option": "--seeds"}),
+    ({"seeds": -1}, "out-of-range", {"option": "--seeds", "value": -1}),
+    ({"trials": 0}, "out-of-range", {"option": "--trials", "value": 0}),
+    ({"objectives": "acuracy,flops"}, "unknown-name", {"option": "objective", "nearest": "accuracy"}),
+    ({"objectives": "test_accuracy"}, "unsupported", {"option": "objective", "value": "test_accuracy"}),
+    ({"budget": "params<=1"}, "infeasible", {"space": "replay:toys", "budget": "params<=1"}),
+    ({"table": "digits-vit"}, "unsupported", {"option": "TABLE", "value": "digits-vit"}),
+    ({"table": "replay:nothing"}, "unknown-name", {"option": "table", "value": "nothing"}),
+    ({"samplers": "random,nsga2,random"}, "duplicate", {"option": "--samplers", "value": "random"}),
+]
 
 
-def test_the_command_prints_a_table_and_writes_files(tmp_path: Path) -> None:
+def test_impossible_tournaments_are_refused(tmp_path: Path) -> None:
+    possible = {"table": written(tmp_path), "samplers": "random", "seeds": 1, "trials": 4}
+    with grouped() as case:
+        for change, kind, fields in MISTAKES:
+            with case(str(change)), raises(kind, **fields):
+                nas.tournament(**{**possible, **change})
+
+
+def test_command_prints_a_table_and_writes_files(command: Command, tmp_path: Path) -> None:
     line = ["tournament", written(tmp_path), "--samplers", "random", "--seeds", "2", "--trials", "4"]
     files = ["--plot", str(tmp_path / "t.svg"), "--format", "csv", "--output", str(tmp_path / "t.csv")]
-    done = in_own_process(*line, *files)
+    done = command(*line, *files)
     assert done.returncode == 0, done.stderr
     head, *lines = (tmp_path / "t.csv").read_text().splitlines()
     assert head.replace('"', "") == "sampler,trainings,hypervolume,hypervolume_q1,hypervolume_q3,searches"
     assert [one.split(",")[1] for one in lines] == ["1", "2", "3", "4"]
     assert (tmp_path / "t.svg").exists()
-    done = in_own_process("-q", *line[:3], "randm")
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "Did you mean 'random'" in done.stderr
-    nothing = "import nas; nas.tournament; import nas.tournaments; assert callable(nas.tournament)"
-    subprocess.run([sys.executable, "-c", nothing], check=True)
-
-
-def test_a_sampler_is_asked_for_once(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="sampler 'random' is asked for twice"):
-        nas.tournament(written(tmp_path, recorded()), samplers="random,nsga2,random", seeds=1, trials=2)
+    command("-q", *line[:3], "randm").refused("unknown-name", value="randm", nearest="random")

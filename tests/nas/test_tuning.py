@@ -1,4 +1,4 @@
-"""Recipes of their own for each side of a comparison, and what can be told apart then."""
+"""Recipes tuned for each side of a comparison, and which differences are significant."""
 
 import statistics
 from typing import Any
@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 import nas
+from expect import raises, warns
+from grouped import grouped
 from nas.commands import show
 from nas.comparing import over_first
 from nas.tuning import REACH, recipes_to_try, tuned
-from search_spaces.errors import Notice, UserError
+from search_spaces.errors import Kind
 from tasks.base import Metric
 from tasks.digits import DigitsViT
 from toy_rows import LITTLE, a_row
@@ -19,7 +21,7 @@ from toy_searches import TOYS
 ACCURACY = Metric("accuracy", "share", "max")
 
 
-def test_recipes_are_the_presets_own_and_others_within_reach_of_it() -> None:
+def test_tried_recipes_are_the_own_one_and_others_within_reach() -> None:
     task = DigitsViT()
     tried = recipes_to_try(task, "smoke", (("epochs", 3),), ["lr", "weight_decay"], 9)
     assert len(tried) == len(set(tried)) == 9
@@ -34,18 +36,17 @@ def test_recipes_are_the_presets_own_and_others_within_reach_of_it() -> None:
     assert recipes_to_try(task, "smoke", (("epochs", 3),), ["lr", "weight_decay"], 9) == tried
 
 
-@pytest.mark.parametrize(
-    ("name", "says"),
-    [
-        ("rate", "unknown setting 'rate' of preset 'smoke'"),
-        ("schedule", "--tune tries factors of a number above 0 that is not whole, got schedule='cosine'"),
-        ("epochs", "--tune tries factors of a number above 0 that is not whole, got epochs="),
-        ("label_smoothing", "got label_smoothing=0.0"),
-    ],
-)
-def test_settings_that_cannot_be_tuned_are_refused(name: str, says: str) -> None:
-    with pytest.raises(UserError, match=says):
-        recipes_to_try(DigitsViT(), "smoke", (), [name], 4)
+def test_settings_that_cannot_be_tuned_are_refused() -> None:
+    mistakes: list[tuple[str, Kind, dict[str, Any]]] = [
+        ("rate", "unknown-name", {"option": "setting", "value": "rate"}),
+        ("schedule", "wrong-type", {"option": "--tune", "setting": "schedule", "value": "cosine"}),
+        ("epochs", "wrong-type", {"option": "--tune", "setting": "epochs"}),
+        ("label_smoothing", "wrong-type", {"option": "--tune", "setting": "label_smoothing", "value": 0.0}),
+    ]
+    with grouped() as case:
+        for name, kind, fields in mistakes:
+            with case(name), raises(kind, **fields):
+                recipes_to_try(DigitsViT(), "smoke", (), [name], 4)
 
 
 def rows_of(scores: list[float | None], rates: np.ndarray) -> list[Any]:
@@ -59,7 +60,7 @@ def rows_of(scores: list[float | None], rates: np.ndarray) -> list[Any]:
     ]
 
 
-def test_the_best_recipe_is_the_one_that_was_measured_to_be() -> None:
+def test_recipe_with_the_best_measured_metric_is_chosen() -> None:
     rates = np.array([0.003, 0.01, 0.03, 0.1])
     tried = [(("lr", float(rate)),) for rate in rates]
     rows = rows_of([0.858, 0.922, None, 0.739], rates)
@@ -67,12 +68,12 @@ def test_the_best_recipe_is_the_one_that_was_measured_to_be() -> None:
     assert tuned([LITTLE], tried, rows, ["lr"], Metric("accuracy", "share", "min")) == [tried[3]]
 
 
-def test_each_architecture_is_tuned_by_its_own_trainings_and_failures_are_said() -> None:
+def test_each_architecture_is_tuned_by_its_own_trainings() -> None:
     rates = np.array([0.001, 0.01, 0.1])
     tried = [(("lr", float(rate)),) for rate in rates]
     rows = [*rows_of([0.1, 0.5, 0.9], rates), *rows_of([0.9, 0.5, 0.1], rates), *rows_of([None] * 3, rates)]
     others = [LITTLE, LITTLE.changed({"depth": 2}), LITTLE.changed({"depth": 3})]
-    with pytest.warns(Notice, match="depth=3.* could not be tuned: no training was completed"):
+    with warns("failed", option="--tune", architecture=str(others[2])):
         best = tuned(others, tried, rows, ["lr"], ACCURACY)
     assert best == [tried[2], tried[0], tried[0]]
 
@@ -87,7 +88,7 @@ def trained(values: list[list[float]]) -> tuple[list[Any], list[Any]]:
     return shapes, rows
 
 
-def test_differences_are_paired_and_intervals_are_of_all_together() -> None:
+def test_differences_are_paired_by_seed_with_joint_intervals() -> None:
     base = [0.2, 0.5, 0.8, 0.4]
     shapes, rows = trained([base, [v + d for v, d in zip(base, (0.1, 0.11, 0.09, 0.1), strict=True)], base[::-1]])
     first, better, like = over_first(shapes, rows, "test_accuracy", "max")
@@ -103,7 +104,7 @@ def test_differences_are_paired_and_intervals_are_of_all_together() -> None:
     assert like["than_first"] == "not distinguishable"
 
 
-def test_one_seed_and_failed_trainings_tell_nothing_apart() -> None:
+def test_one_seed_or_failed_trainings_give_no_interval() -> None:
     shapes, rows = trained([[0.1], [0.2]])
     assert over_first(shapes, rows, "accuracy", "max")[1] == {
         "over_first": pytest.approx(0.1),
@@ -112,7 +113,7 @@ def test_one_seed_and_failed_trainings_tell_nothing_apart() -> None:
     assert not any(over_first(shapes, rows[:1], "accuracy", "max")[1].values())
 
 
-def test_a_comparison_tunes_first_and_with_seeds_of_its_own(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_comparison_tunes_first_with_a_seed_of_its_own(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
     asked = {
         "arch": ["depth=1", "depth=2"], "preset": "smoke", "seeds": 2, "tune": "penalty", "tune_trials": 3,
         "settings": "penalty=0.1", "workers": 1, "storage": f"sqlite:///{tmp_path}/studies.db",
@@ -130,9 +131,9 @@ def test_a_comparison_tunes_first_and_with_seeds_of_its_own(tmp_path: Any, capsy
     printed = capsys.readouterr().out
     assert compared.records[1]["than_first"] in printed
     assert "over" in printed
-    with pytest.raises(UserError, match="--tune is for trainings that count, got --seeds 0"):
+    with raises("missing-value", option="--seeds", needs="--tune", value=0):
         nas.compare(f"{TOYS}:Toy", **{**asked, "seeds": 0})
-    with pytest.raises(UserError, match="--tune-trials must be a whole number of at least 2, got 1"):
+    with raises("out-of-range", option="--tune-trials", value=1, least=2):
         nas.compare(f"{TOYS}:Toy", **{**asked, "tune_trials": 1})
-    with pytest.raises(UserError, match=r"--tune-trials 3 is for --tune, which names no setting"):
+    with raises("missing-value", option="--tune", needs="--tune-trials", value=3):
         nas.compare(f"{TOYS}:Toy", **{**asked, "tune": ()})

@@ -72,7 +72,7 @@ class Toy(Task):
 
 
 class Showing(Toy):
-    """Has something to render: it writes a file, or fails to, on a network of one head."""
+    """Has something to render: it writes a file, fails to on a network of one head, or is interrupted."""
 
     name = "showing"
 
@@ -83,8 +83,10 @@ class Showing(Toy):
     def render(self, network: nn.Module | None, file: Path) -> None:
         """Write how many parts the network has."""
         if file.suffix != ".txt":
-            raise UserError(f"a picture's name must end in .txt, got {file}.")
+            raise UserError("unsupported", f"a picture's name must end in .txt, got {file}.", path=str(file))
         if network is not None:
+            if file.stem == "interrupted":
+                raise KeyboardInterrupt
             if len(list(network.children())) == 1:
                 raise OSError("no space left on device")
             file.write_text(str(len(list(network.children()))))
@@ -155,7 +157,7 @@ class Noticing(Toy):
 
     def fit(self, run: Run) -> Fitted:
         """Give a notice."""
-        warnings.warn("look here", Notice, 1)
+        warnings.warn(Notice("skipped", "look here"), stacklevel=1)
         return super().fit(run)
 
 

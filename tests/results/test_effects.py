@@ -9,9 +9,9 @@ import pytest
 from scipy.stats import kendalltau
 from scipy.stats import t as student
 
+from expect import raises
 from results.effects import Effects, agreement, comparable, effects, plain_names
 from results.intervals import interval
-from search_spaces.errors import UserError
 
 RANDOM = np.random.default_rng(0)
 
@@ -26,7 +26,7 @@ def worth(lines: list[dict[str, Any]], **how: Any) -> dict[Any, dict[str, Any]]:
     return {record["value"]: record for record in found.records()}
 
 
-def test_of_one_shape_differences_are_paired_by_seed() -> None:
+def test_one_shape_pairs_differences_by_seed() -> None:
     of_seed = [0.0, 3.0, -5.0]  # far more than what the topology is worth, and the same of both
     noise = [0.01, -0.02, 0.03]
     plain = [line("resnet", 2, seed, of_seed[seed]) for seed in range(3)]
@@ -44,7 +44,7 @@ def test_of_one_shape_differences_are_paired_by_seed() -> None:
     assert worth([*plain, *other, alone]) == found
 
 
-def test_of_several_shapes_means_over_seeds_are_held_against_each_other_in_each() -> None:
+def test_several_shapes_compare_means_over_seeds_within_each_shape() -> None:
     measured = {key: RANDOM.normal() for key in product(("resnet", "dca", "ancre"), (1, 2, 4))}
     lines = [
         line(topology, depth, seed, 10 * depth + value + off * len(topology))
@@ -68,23 +68,23 @@ def test_of_several_shapes_means_over_seeds_are_held_against_each_other_in_each(
     assert found["dca"]["high"] - found["dca"]["over"] == pytest.approx(reach)
 
 
-def test_what_was_not_trained_in_every_shape_is_held_against_what_was() -> None:
+def test_values_missing_in_some_shapes_are_compared_through_others() -> None:
     of_depth, of_topology = {1: 0.0, 2: 5.0, 4: 7.0}, {"resnet": 0.0, "dca": 1.0, "ancre": -2.0}
     trained = [("resnet", 1), ("dca", 1), ("dca", 2), ("ancre", 2), ("ancre", 4), ("resnet", 4)]
     found = worth([line(topology, depth, 0, of_depth[depth] + of_topology[topology]) for topology, depth in trained])
     assert {name: record["over"] for name, record in found.items()} == pytest.approx(of_topology)
 
 
-def test_what_shares_no_shape_is_said_and_left_out() -> None:
+def test_values_that_share_no_shape_are_left_out_and_listed() -> None:
     lines = [line("resnet", 1, 0, 0.1), line("dca", 1, 0, 0.2), line("ancre", 2, 0, 0.3), line("none", 2, 0, 0.4)]
     found = effects([*lines, line("rmt", 4, 0, 0.9)], "topology", "accuracy", "max")
     assert (found.values, found.apart, found.freedom) == (("resnet", "dca"), ("ancre", "none", "rmt"), 0)
-    with pytest.raises(UserError, match="no two values of 'topology' have 'accuracy' with all else equal"):
+    with raises("missing-rows", axis="topology", metric="accuracy", at=None, values=2):
         effects([lines[0], lines[2]], "topology", "accuracy", "max")
     assert effects(lines[2:], "topology", "accuracy", "max").values == ("ancre", "none")
 
 
-def test_what_makes_architectures_equal_is_no_shape_and_what_was_varied_is() -> None:
+def test_matched_sizes_are_no_shape_and_varied_sizes_are() -> None:
     matched = [line("resnet", 1, 0, 0.1), line("dca", 1, 0, 0.3, hidden=50, recipe_lr=2e-3)]
     assert worth([{"recipe_lr": 1e-3, **one} for one in matched])["dca"]["over"] == pytest.approx(0.2)
     varied = [
@@ -96,7 +96,7 @@ def test_what_makes_architectures_equal_is_no_shape_and_what_was_varied_is() -> 
     assert worth(rates)["dca"]["over"] == pytest.approx(0.2)
 
 
-def test_of_two_lengths_of_training_each_topology_may_have_a_size_and_a_rate_of_its_own() -> None:
+def test_topologies_may_have_their_own_size_and_rate_at_two_training_lengths() -> None:
     """A table of one recipe and one in which sizes were matched and rates tuned, read together."""
     plain = [
         line(name, 1, s, v, recipe_lr=1e-3, recipe_epochs=9)
@@ -113,7 +113,7 @@ def test_of_two_lengths_of_training_each_topology_may_have_a_size_and_a_rate_of_
     assert {name: one["n"] for name, one in found.items()} == {"resnet": 2, "dca": 2, "rmt": 1}
 
 
-def test_at_equal_cost_what_that_cost_gives_anyway_is_taken_out() -> None:
+def test_equal_cost_takes_out_what_the_cost_explains() -> None:
     def lines() -> Any:
         for depth, heads, topology in product((1, 2, 4), (2, 4, 8, 16), ("resnet", "dca", "rmt")):
             flops = 1000 * depth * heads ** (1 + 0.1 * depth)
@@ -129,7 +129,7 @@ def test_at_equal_cost_what_that_cost_gives_anyway_is_taken_out() -> None:
     assert (over["dca"]["over"], over["rmt"]["over"]) == (pytest.approx(0.3), pytest.approx(-2.0))
 
 
-def test_at_equal_cost_of_one_shape_differences_are_paired_by_seed() -> None:
+def test_equal_cost_of_one_shape_pairs_differences_by_seed() -> None:
     noise = {"resnet": (0.1, 3.1, -5.2), "dca": (0.6, 3.7, -4.9), "rmt": (0.2, 3.0, -5.0)}  # by seed, above all
     lines = [line(name, 2, seed, value, flops=1000) for name, row in noise.items() for seed, value in enumerate(row)]
     found, paired = worth(lines, at="flops"), worth(lines)
@@ -138,7 +138,7 @@ def test_at_equal_cost_of_one_shape_differences_are_paired_by_seed() -> None:
     assert found["dca"]["than"] == "better"
 
 
-def test_what_is_the_same_but_for_rounding_is_the_same() -> None:
+def test_differences_by_rounding_alone_are_zero() -> None:
     lines = [
         line(name, 2, seed, 1e6 + more + 1e-8 * RANDOM.normal())
         for name, more in (("resnet", 0), ("dca", 0), ("rmt", 500))
@@ -150,13 +150,13 @@ def test_what_is_the_same_but_for_rounding_is_the_same() -> None:
     assert found["rmt"]["low"] == found["rmt"]["high"] == found["rmt"]["over"]
 
 
-def test_nothing_at_equal_cost_says_what_to_give() -> None:
+def test_too_few_rows_at_equal_cost_are_refused() -> None:
     lines = [line(name, 2, 0, 0.5, flops=flops) for name, flops in (("resnet", 1000), ("dca", 2000))]
-    with pytest.raises(UserError, match="Give rows of more architectures, or leave --at out"):
+    with raises("missing-rows", axis="topology", metric="accuracy", at="flops", values=2):
         worth(lines, at="flops")
 
 
-def test_what_is_not_complete_or_has_no_number_takes_no_part() -> None:
+def test_incomplete_rows_and_rows_without_a_number_take_no_part() -> None:
     lines = [line("resnet", 1, 0, 0.1), line("dca", 1, 0, 0.2), line("dca", 1, 1, 0.9) | {"status": "pruned"}]
     lines += [line("resnet", 1, 1, float("nan")), line("resnet", 1, 2, 0.1) | {"accuracy": None}]
     found = worth(lines)
@@ -173,7 +173,7 @@ def orders(values: dict[str, float], direction: str = "max", spread: float = 0.0
     return effects(lines, "topology", "accuracy", direction)  # type: ignore[arg-type]
 
 
-def test_tasks_agree_by_kendalls_tau_of_what_both_have() -> None:
+def test_agreement_is_kendalls_tau_of_common_values() -> None:
     one = {name: RANDOM.normal() for name in ("resnet", "dca", "ancre", "rmt", "hyper")}
     other = {name: RANDOM.normal() for name in (*one, "mhc")}
     tau = kendalltau([*one.values()], [other[name] for name in one]).statistic
@@ -186,7 +186,7 @@ def test_tasks_agree_by_kendalls_tau_of_what_both_have() -> None:
     assert reversed_by_direction["tau"] == pytest.approx(-tau)
 
 
-def test_noise_widens_what_tau_may_be() -> None:
+def test_noise_widens_the_interval_of_tau() -> None:
     one = {name: float(place) for place, name in enumerate(("resnet", "dca", "ancre", "rmt", "hyper"))}
     sure, unsure = (agreement(orders(one, spread=s), orders(one, spread=s)) for s in (0.001, 3.0))
     assert sure is not None
@@ -195,7 +195,7 @@ def test_noise_widens_what_tau_may_be() -> None:
     assert unsure["high"] - unsure["low"] > 0.5
 
 
-def test_a_topology_with_other_options_is_the_same_where_each_has_one() -> None:
+def test_topologies_with_other_options_match_where_each_stands_once() -> None:
     one = orders({"resnet": 0, "dca(k=2)": 1, "hyper(streams=2)": 2, "hyper(streams=4)": 3})
     found = agreement(one, orders({"resnet": 0, "dca": 1, "hyper": 2, "ancre": 4, "hyper(streams=4)": 3}))
     assert found is not None
@@ -206,12 +206,12 @@ def test_a_topology_with_other_options_is_the_same_where_each_has_one() -> None:
     assert (both["values"], both["tau"]) == (3, 1)  # dca(k=2) is held against dca(k=2)
 
 
-def test_a_topology_of_some_blocks_keeps_its_name() -> None:
+def test_topology_of_some_blocks_keeps_its_name() -> None:
     values = ["resnet", "dca(k=2)[:2]+resnet", "rmt(keys=32)", 4]
     assert plain_names(values) == ["resnet", "dca(k=2)[:2]+resnet", "rmt", 4]
 
 
-def test_rows_of_one_task_are_told_apart_by_what_differs_between_them() -> None:
+def test_groups_of_one_task_are_named_by_what_differs() -> None:
     rows = [
         {"task": "a", "preset": "smoke", "data": "x"},
         {"task": "a", "preset": "proxy", "data": "x"},
@@ -221,7 +221,7 @@ def test_rows_of_one_task_are_told_apart_by_what_differs_between_them() -> None:
     assert {name: len(own) for name, own in comparable(rows).items()} == {"a, smoke": 1, "a, proxy": 1, "b": 2}
 
 
-def test_what_values_may_be_worth_is_drawn_by_students_distribution() -> None:
+def test_draws_follow_students_distribution() -> None:
     covariance = np.array([[0.0, 0.0, 0.0], [0.0, 4.0, 1.2], [0.0, 1.2, 1.0]])
     one = Effects("topology", "loss", "min", None, ("a", "b", "c"), np.zeros(3), (1, 1, 1), np.array([0.0, 5, -2]),
                   covariance, 10, ())  # fmt: skip
@@ -230,6 +230,6 @@ def test_what_values_may_be_worth_is_drawn_by_students_distribution() -> None:
     assert np.cov(drawn.T) == pytest.approx(covariance * 10 / 8, abs=0.35)
 
 
-def test_a_setting_that_is_empty_or_came_later_makes_no_other_shape() -> None:
+def test_empty_or_newer_setting_makes_no_other_shape() -> None:
     rows = [line("resnet", 1, 0, 0.1), line("dca", 1, 0, 0.3, recipe_initial=""), line("dca", 1, 1, 0.3)]
     assert worth([*rows, line("resnet", 1, 1, 0.2, recipe_initial="[]")])["dca"]["over"] == pytest.approx(0.15)

@@ -1,25 +1,32 @@
 """What this project measured: every file is a lossless export, and says what its README says of it."""
 
 import gzip
-import json
 import re
 from pathlib import Path
 
 import pytest
 
+from grouped import grouped
 from results import lines
 from results.columns import FIXED
 from results.identity import settings
 from results.mixtures import mixtures
 from results.pareto import front
-from results.row import PREFIXES, is_reserved
+from results.row import PREFIXES, Row, is_reserved
 from results.table import curves, from_rows
 
 TABLES = Path(__file__).parents[2] / "results" / "tables"
 README = (TABLES / "README.md").read_text()
 FILES = sorted(TABLES.glob("*.jsonl*"))
+Tables = dict[Path, list[Row]]
 
-each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+
+@pytest.fixture(scope="module")
+def tables() -> dict[Path, list[Row]]:
+    """The rows of every file, none of whose lines is bad."""
+    read = {path: lines.read(path) for path in FILES}
+    assert [str(one) for _, bad in read.values() for one in bad] == []
+    return {path: rows for path, (rows, _) in read.items()}
 
 
 def texts(path: Path) -> list[str]:
@@ -27,72 +34,73 @@ def texts(path: Path) -> list[str]:
     return (gzip.decompress(written) if path.suffix == ".gz" else written).decode().splitlines()
 
 
-def test_every_file_is_explained_and_there_is_no_other() -> None:
+def test_readme_lists_every_file_and_no_other() -> None:
     assert sorted(set(re.findall(r"\| `([\w.-]+)` \|", README))) == [path.name for path in FILES]
     assert sorted(TABLES.iterdir()) == sorted([*FILES, TABLES / "README.md", TABLES / "figures", TABLES / "published"])
 
 
-@each_file
-def test_a_file_that_is_read_and_written_has_the_same_bytes(path: Path, tmp_path: Path) -> None:
-    rows, bad = lines.read(path)
-    assert rows
-    assert not bad
-    lines.write(rows, tmp_path / path.name)
-    assert (tmp_path / path.name).read_bytes() == path.read_bytes()
+def test_rows_written_again_have_the_same_bytes(tables: Tables, tmp_path: Path) -> None:
+    with grouped() as case:
+        for path, rows in tables.items():
+            with case(path.name):
+                assert rows
+                lines.write(rows, tmp_path / path.name)
+                assert (tmp_path / path.name).read_bytes() == path.read_bytes()
 
 
-@each_file
-def test_its_table_has_the_documented_columns(path: Path) -> None:
-    rows, _ = lines.read(path)
-    table = from_rows(rows)
-    assert len(table) == len(rows)
-    assert table.column_names[: len(FIXED)] == list(FIXED)
-    metrics = {name for metric in rows[0].directions for name in (metric, f"{metric}_se")}
-    for name in table.column_names[len(FIXED) :]:
-        assert name in metrics | {"env_steps"} or name.startswith((*PREFIXES, "pretraining_")), name
-    assert not any(map(is_reserved, metrics))
+def test_tables_have_the_documented_columns(tables: Tables) -> None:
+    with grouped() as case:
+        for path, rows in tables.items():
+            with case(path.name):
+                table = from_rows(rows)
+                assert len(table) == len(rows)
+                assert table.column_names[: len(FIXED)] == list(FIXED)
+                metrics = {name for metric in rows[0].directions for name in (metric, f"{metric}_se")}
+                others = set(table.column_names[len(FIXED) :]) - metrics - {"env_steps"}
+                assert {name for name in others if not name.startswith((*PREFIXES, "pretraining_"))} == set()
+                assert not any(map(is_reserved, metrics))
 
 
-@each_file
-def test_rows_say_how_they_were_made(path: Path) -> None:
-    rows, _ = lines.read(path)
-    assert all(f"`{command}`" in README for command in {row.provenance["command"] for row in rows})
-    for row in rows:
-        versions = row.provenance["versions"]
-        assert isinstance(versions, dict)
-        assert f"Python {versions['python']} and torch {versions['torch']}" in " ".join(README.split())
-        assert (row.preset, row.status, row.row_version) == ("proxy", "complete", 2)
-        assert {"lr", "batch"} <= set(row.recipe)
-        made_anew = path.stem.endswith(("tuned", "topologies")) or path.name.startswith("digit-ranks")
-        assert row.provenance.get("upgraded_from") == (None if made_anew else 1)
+def test_rows_record_how_they_were_made(tables: Tables) -> None:
+    readme = " ".join(README.split())
+    with grouped() as case:
+        for path, rows in tables.items():
+            with case(path.name):
+                assert all(f"`{command}`" in README for command in {row.provenance["command"] for row in rows})
+                versions = {(one["python"], one["torch"]) for row in rows for one in [row.provenance["versions"]]}
+                assert all(f"Python {python} and torch {torch}" in readme for python, torch in versions)
+                said = {(row.preset, row.status, row.row_version) for row in rows}
+                assert said == {("proxy", "complete", 2)}
+                assert all({"lr", "batch"} <= set(row.recipe) for row in rows)
+                made_anew = path.stem.endswith(("tuned", "topologies")) or path.name.startswith("digit-ranks")
+                upgraded = {row.provenance.get("upgraded_from") for row in rows}
+                assert upgraded == {None if made_anew else 1}
 
 
-@each_file
-def test_every_training_stands_once_and_its_curve_goes_to_its_end(path: Path) -> None:
-    rows, _ = lines.read(path)
-    assert len({row.identity() for row in rows}) == len(rows)
-    assert len({(row.architecture.key, row.seed) for row in rows}) == len(rows)
-    for row in rows:
-        steps = [point["step"] for point in row.points()]
-        assert steps == sorted(set(steps))
-        assert steps[-1] == row.steps
-    assert len(curves(rows)) == sum(len(row.points()) for row in rows)
+def test_every_training_stands_once_and_its_curve_reaches_the_end(tables: Tables) -> None:
+    with grouped() as case:
+        for path, rows in tables.items():
+            with case(path.name):
+                assert len({row.identity() for row in rows}) == len(rows)
+                assert len({(row.architecture.key, row.seed) for row in rows}) == len(rows)
+                points = [[point["step"] for point in row.points()] for row in rows]
+                assert all(steps == sorted(set(steps)) for steps in points)
+                assert [steps[-1] for steps in points] == [row.steps for row in rows]
+                assert len(curves(rows)) == sum(map(len, points))
 
 
-@each_file
-def test_costs_are_as_they_are_defined(path: Path) -> None:
-    for row in lines.read(path)[0]:
-        costs = row.costs
-        assert costs.params is not None
-        assert costs.embedding_params is not None
-        assert costs.flops is not None
-        assert costs.non_embedding_params == costs.params - costs.embedding_params
-        assert costs.macs is not None
-        assert (2 * costs.macs, costs.train_flops) == (costs.flops, 3 * costs.flops)
+def test_costs_agree_with_their_definitions(tables: Tables) -> None:
+    with grouped() as case:
+        for path, rows in tables.items():
+            with case(path.name):
+                for costs in (row.costs for row in rows):
+                    assert None not in (costs.params, costs.embedding_params, costs.flops, costs.macs)
+                    assert costs.non_embedding_params == costs.params - costs.embedding_params
+                    assert (2 * costs.macs, costs.train_flops) == (costs.flops, 3 * costs.flops)
 
 
-def test_all_of_them_are_one_table_with_a_front_for_each_task() -> None:
-    rows = [row for path in FILES for row in lines.read(path)[0]]
+def test_all_tables_together_have_a_front_for_each_task(tables: Tables) -> None:
+    rows = [row for own in tables.values() for row in own]
     table = from_rows(rows)
     assert len(table) == len(rows) == sum(len(texts(path)) for path in FILES)
     found = front(table, {"flops": "min"})
@@ -101,15 +109,13 @@ def test_all_of_them_are_one_table_with_a_front_for_each_task() -> None:
     assert said == {"seed", "preset", "data"}  # of stdlib-lm two recipes of one preset, lists of two lengths
 
 
-def test_a_line_begins_with_its_task() -> None:
-    for path in FILES:
-        for line in texts(path):
-            assert next(iter(json.loads(line))) == "task"
+def test_lines_begin_with_their_task() -> None:
+    assert [path.name for path in FILES for line in texts(path) if not line.startswith('{"task": ')] == []
 
 
-def test_a_training_that_stands_in_two_tables_is_one() -> None:
-    """Of settings that came later what was recorded before has the values of before."""
-    one, other = (lines.read(TABLES / f"goal-point-maze{more}.jsonl")[0] for more in ("", "-topologies"))
+def test_training_in_two_tables_has_one_identity(tables: Tables) -> None:
+    """Settings that came later have their earlier values in older rows."""
+    one, other = (tables[TABLES / f"goal-point-maze{more}.jsonl"] for more in ("", "-topologies"))
     residual = [row for row in other if row.architecture == one[0].architecture]
     assert {row.identity() for row in one} == {row.identity() for row in residual}
     assert [row.metrics for row in one] == [row.metrics for row in residual]

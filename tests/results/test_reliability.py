@@ -6,6 +6,7 @@ from statistics import fmean, stdev
 import numpy as np
 import pytest
 
+from expect import raises
 from results.reliability import (
     Array,
     Components,
@@ -45,7 +46,7 @@ def by_hand(one: Array, other: Array) -> tuple[float, float]:
     return (apart - within) / seeds, within
 
 
-def test_components_are_those_of_the_analysis_of_variance() -> None:
+def test_components_agree_with_analysis_of_variance() -> None:
     validation, test = drawn(5, 3, architecture=1, seed=0.5, examples=0.3, seed_examples=0.2)
     of, alone = components(validation, test), components(validation)
     between, within = by_hand(validation, validation)
@@ -58,7 +59,7 @@ def test_components_are_those_of_the_analysis_of_variance() -> None:
     assert of.examples == pytest.approx(between + within - of.architecture - of.seed)
 
 
-def test_a_split_that_spreads_networks_more_is_no_noise() -> None:
+def test_wider_spread_on_one_split_is_no_noise() -> None:
     validation, test = drawn(4000, 4, architecture=1.0, seed=0.5, examples=0.4, seed_examples=0.3)
     alike = components(validation, test)
     for factor in (0.7, 1.6):
@@ -66,7 +67,7 @@ def test_a_split_that_spreads_networks_more_is_no_noise() -> None:
     assert components(validation, 100 * test).architecture == pytest.approx(50 * alike.architecture, rel=0.05)
 
 
-def test_what_numbers_were_drawn_with_is_found_again() -> None:
+def test_components_recover_the_variances_drawn_with() -> None:
     splits = drawn(4000, 4, architecture=1.0, seed=0.5, examples=0.4, seed_examples=0.3)
     of = components(*splits)
     assert of.architecture == pytest.approx(1.0, abs=0.08)
@@ -79,20 +80,20 @@ def test_what_numbers_were_drawn_with_is_found_again() -> None:
     assert components(*again).reliability() < 0.05
 
 
-@pytest.mark.parametrize("shape", [(1, 3), (3, 1), (3,)])
-def test_too_little_has_no_components(shape: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match="A > 1, S > 1"):
-        components(np.zeros(shape))
-    with pytest.raises(ValueError, match="networks of validation"):
+def test_readings_of_another_shape_are_refused() -> None:
+    for shape in ((1, 3), (3, 1), (3,)):
+        with raises("wrong-type", option="validation", value=shape):
+            components(np.zeros(shape))
+    with raises("mismatch", option="test", value=(2, 3), validation=(3, 2)):
         components(np.zeros((3, 2)), np.zeros((2, 3)))
 
 
-def test_equal_numbers_are_of_no_architecture() -> None:
+def test_equal_readings_have_no_reliability() -> None:
     of = components(np.ones((4, 3)), np.ones((4, 3)))
     assert (of.reliability(), of.noise(1)) == (0.0, 0.0)
 
 
-def test_the_jackknife_of_a_mean_has_its_standard_error() -> None:
+def test_jackknife_of_a_mean_has_its_standard_error() -> None:
     values = np.array([1.0, 4.0, 2.0, 8.0, 5.0])
     found = jackknife(lambda some: float(some.mean()), values)
     assert found.value == 4.0
@@ -121,7 +122,7 @@ def test_orders_are_compared_by_kendalls_tau() -> None:
     assert order_kept(np.ones((4, 2)), other) == 0.0
 
 
-def test_levels_lie_further_apart_than_noise_parts_equals() -> None:
+def test_levels_lie_farther_apart_than_noise() -> None:
     means = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0], [3.0, 3.0]])
     exact = Components(architecture=5 / 3, seed=0.0, examples=0.0, between=5 / 3, within=0.0)
     assert levels(means, exact, 1) == 4
@@ -141,7 +142,7 @@ def test_levels_lie_further_apart_than_noise_parts_equals() -> None:
         assert seeds == 1 or levels(means, noisy, seeds - 1) < wanted
 
 
-def test_no_number_of_seeds_goes_beyond_what_the_examples_allow() -> None:
+def test_examples_limit_what_more_seeds_can_tell_apart() -> None:
     means = np.array([[0.0, 0.1], [1.0, 0.9], [2.0, 2.2], [3.0, 3.1]])
     of = Components(architecture=1.0, seed=0.0, examples=0.5, between=1.5, within=0.0)
     assert seeds_for(4, means, of) is None

@@ -53,7 +53,7 @@ def merit(scales: Scales) -> float:
     return float(density - 0.5 * sum(one**2 for one in off))
 
 
-def test_what_is_expected_is_what_all_readings_say() -> None:
+def test_posterior_agrees_with_the_density_of_all_readings() -> None:
     at = Places(RANDOM.uniform(size=(4, 2)), 0.5**0.5 * np.eye(3)[[0, 1, 2, 0]])
     both = Places(np.vstack([PLACES.sizes, at.sizes]), np.vstack([PLACES.words, at.words]))
     made = Process(PLACES, readings())
@@ -72,7 +72,7 @@ def test_what_is_expected_is_what_all_readings_say() -> None:
     assert np.cov(drawn.T) == pytest.approx(left, abs=0.02)
 
 
-def test_draws_do_not_hang_on_which_eigenvectors_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_draws_do_not_depend_on_signs_of_eigenvectors(monkeypatch: pytest.MonkeyPatch) -> None:
     made = Process(PLACES, readings())
     first = made.draws(PLACES, 5, np.random.default_rng(1))
     found = np.linalg.eigh
@@ -85,7 +85,7 @@ def test_draws_do_not_hang_on_which_eigenvectors_are_found(monkeypatch: pytest.M
     assert made.draws(PLACES, 5, np.random.default_rng(1)) == pytest.approx(first)
 
 
-def test_no_scale_alone_is_better_than_what_was_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_single_change_of_scale_improves_the_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "_SWEEPS", 10)
     fitted = Process(PLACES, readings()).scales
     others = [fitted._replace(**{name: value}) for name, values in process._TRIED.items() for value in values]
@@ -97,7 +97,7 @@ def test_no_scale_alone_is_better_than_what_was_fitted(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(("seeds", "noise"), [(1, 0.3), (4, 0.3), (4, 0.05)])
-def test_noise_is_found_as_large_as_it_is(seeds: int, noise: float) -> None:
+def test_noise_is_estimated(seeds: int, noise: float) -> None:
     random = np.random.default_rng(3)
     places = Places(random.uniform(size=(60, 3)), np.zeros((60, 0)))
     truth = np.sin(3 * places.sizes[:, 0]) + places.sizes[:, 1]
@@ -109,7 +109,7 @@ def test_noise_is_found_as_large_as_it_is(seeds: int, noise: float) -> None:
     assert math.sqrt(made.noise) * unit == pytest.approx(noise, rel=0.3)
 
 
-def test_a_grain_of_each_is_told_from_noise_by_its_seeds() -> None:
+def test_grain_is_told_from_noise_by_repeated_seeds() -> None:
     random = np.random.default_rng(3)
     places = Places(random.uniform(size=(60, 3)), np.zeros((60, 0)))
     own = 0.3 * random.normal(size=60)
@@ -124,7 +124,7 @@ def test_a_grain_of_each_is_told_from_noise_by_its_seeds() -> None:
     assert np.abs(believed - (places.sizes[:, 0] + own)).mean() < 0.07
 
 
-def test_readings_are_in_their_own_deviations_and_noise_in_shares() -> None:
+def test_readings_are_standardised_and_noise_is_in_shares() -> None:
     means, errors = np.array([1.0, 3.0, 5.0]), np.array([0.1, 0.2, 0.3])
     readings, mean, unit = Readings.of(means, np.array([1.0, 2.0, 1.0]), errors, np.array([0.0, 4.0, 0.0]))
     assert (mean, unit) == pytest.approx((3.0, means.std()))
@@ -138,19 +138,19 @@ def test_readings_are_in_their_own_deviations_and_noise_in_shares() -> None:
     assert (more.means[-1], more.counts[-1], more.shares[-1], more.within) == (7.0, 1.0, 1.0, readings.within)
 
 
-def test_one_architecture_whose_readings_are_all_alike_is_no_obstacle() -> None:
+def test_one_architecture_with_equal_readings_is_modelled() -> None:
     places = Places(np.zeros((1, 2)), np.zeros((1, 0)))
     mean, variance = Process(places, Readings(np.zeros(1), np.ones(1), np.ones(1))).expected(places)
     assert np.isfinite(mean).all()
     assert (variance > 0).all()
 
 
-def test_scales_that_are_given_are_taken() -> None:
+def test_given_scales_are_used() -> None:
     scales = Scales(0.2, 0.03, 0.5, 0.9, 0.8)
     assert Process(PLACES, readings(), scales).scales == scales
 
 
-def test_matrices_are_worked_on_by_one_thread_and_others_by_as_many_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_matrices_use_one_thread_and_the_setting_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[int] = []
 
     def counted(*given: Any, **named: Any) -> Any:

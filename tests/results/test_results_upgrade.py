@@ -1,9 +1,11 @@
+"""Records of version 1, read as rows of this version."""
+
 import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
+from expect import raises
+from grouped import grouped
 from results import lines
 from results.row import BadRow, Row
 from results.table import from_rows
@@ -41,7 +43,7 @@ def read(**changes: Any) -> Row:
     return Row.from_json(json.dumps(RECORD | changes))
 
 
-def test_a_record_of_version_1_is_read_with_each_value_in_its_group() -> None:
+def test_record_of_version_1_is_read_into_groups() -> None:
     row = read()
     assert row.row_version == 2
     assert row.metrics == {"time_at_goal": 2.0, "time_at_goal_se": 0.5, "loss_per_second": 3.0}
@@ -58,53 +60,53 @@ def test_a_record_of_version_1_is_read_with_each_value_in_its_group() -> None:
     assert (row.costs.params, row.costs.uncounted, row.profile) == (7, ("aten::add",), {"device": "a chip"})
 
 
-def test_an_upgraded_row_is_written_as_one_of_this_version() -> None:
+def test_upgraded_row_is_written_in_this_version() -> None:
     assert Row.from_json(read().to_json()) == read()
     assert json.loads(read().to_json())["row_version"] == 2
 
 
-def test_what_a_record_of_version_1_does_not_say_is_left_open() -> None:
+def test_missing_fields_of_version_1_stay_empty() -> None:
     kept = {name: RECORD[name] for name in ("task", "task_version", "architecture", "seed", "preset", "status")}
     row = Row.from_json(json.dumps(kept))
     assert (row.metrics, row.curve, row.directions) == ({}, (), {})
     assert row.provenance == {"upgraded_from": 1, "recipe_known": False}
 
 
-def test_rows_of_unknown_recipes_are_told_apart_by_their_presets() -> None:
+def test_rows_of_unknown_recipes_differ_by_preset() -> None:
     assert read().identity() == read(wall_s=9.0).identity()
     assert read().identity() != read(preset="paper").identity()
 
 
-def test_a_row_of_an_unknown_recipe_passes_for_none_that_is_known() -> None:
+def test_row_of_an_unknown_recipe_equals_no_known_one() -> None:
     row = read()
     known = Row.from_json(row.to_json().replace('"recipe_known": false, ', ""))
     assert known.recipe == row.recipe
     assert known.identity() != row.identity()
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"validation": [1]}, "'validation' must be an object of numbers"),
-        ({"validation": {"loss": None}}, "'validation' must be an object of numbers"),
-        ({"curve": None}, "'curve' must be a list of points"),
-        ({"curve": [3]}, "'curve' must be a list of points"),
-        ({"curve": [{"loss": 3}]}, "'curve' must be a list of points"),
-        ({"curve": [{"step": 1, "loss": "low"}]}, "'curve' must be a list of points"),
-        ({"wall_s": "long"}, "'wall_s' must be a number"),
-        ({"versions": {"torch": 2}}, "'versions' must be an object of texts"),
-        ({"test": 5}, "'test' must be an object of numbers"),
-        ({"seed": None}, "'seed' must be an integer"),
-        ({"metrics": {"loss": 1.0}}, "it has 'metrics', which is of version 2"),
-    ],
-)
-def test_a_bad_record_of_version_1_is_refused_with_its_reason(changes: dict[str, Any], reason: str) -> None:
-    with pytest.raises(BadRow) as caught:
-        read(**changes)
-    assert str(caught.value).startswith(reason)
+def test_bad_record_of_version_1_is_refused_by_field() -> None:
+    mistakes: list[tuple[str, dict[str, Any]]] = [
+        ("validation", {"validation": [1]}),
+        ("validation", {"validation": {"loss": None}}),
+        ("curve", {"curve": None}),
+        ("curve", {"curve": [3]}),
+        ("curve", {"curve": [{"loss": 3}]}),
+        ("curve", {"curve": [{"step": 1, "loss": "low"}]}),
+        ("wall_s", {"wall_s": "long"}),
+        ("versions", {"versions": {"torch": 2}}),
+        ("test", {"test": 5}),
+        ("seed", {"seed": None}),
+    ]
+    with grouped() as case:
+        for name, changes in mistakes:
+            with case(str(changes)), raises("wrong-type", option=name):
+                read(**changes)
+    with raises("missing-value", option="row_version", column="metrics") as caught:
+        read(metrics={"loss": 1.0})
+    assert isinstance(caught.value, BadRow)
 
 
-def test_a_study_of_version_1_is_read_whole() -> None:
+def test_study_of_version_1_is_read_whole() -> None:
     rows, bad = lines.read(STUDY)
     assert not bad
     assert [row.architecture.topology for row in rows] == ["resnet", "grn-v1", "grn-v3", "dca(k=1)"]

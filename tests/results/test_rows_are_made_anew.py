@@ -20,7 +20,7 @@ def cheapest(table: str) -> list[Row]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("table", TABLES)
-def test_the_cheapest_network_of_a_table_comes_out_as_it_did(table: str, tmp_path: object) -> None:
+def test_cheapest_network_of_a_table_is_reproduced(table: str, tmp_path: object) -> None:
     for row in cheapest(table)[:2]:
         shape = ",".join(f"{name}={value}" for name, value in row.architecture.record().items() if value)
         anew = nas.evaluate(

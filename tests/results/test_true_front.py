@@ -7,11 +7,11 @@ from statistics import fmean
 import numpy as np
 import pytest
 
+from expect import raises
 from results.row import Direction
 from results.tabular import TabularBenchmark
 from results.true_front import TrueFront
 from search_spaces.architecture import Architecture
-from search_spaces.errors import UserError
 from toy_rows import LITTLE
 from toy_tables import a_table, recorded, trained
 
@@ -32,18 +32,19 @@ def naive(table: TabularBenchmark, chosen: list[Architecture]) -> float:
     return area
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_a_share_is_of_the_area_by_means_on_test(seed: int) -> None:
+def test_share_is_of_the_area_by_means_on_test() -> None:
     table = a_table(*recorded(noise=0.1))
-    every = list(table.architectures)
-    draw = np.random.default_rng(seed)
-    chosen = [every[i] for i in draw.permutation(len(every))[: 3 + seed]]
-    share = TrueFront(table, WAYS).share(chosen)
-    assert share == pytest.approx(naive(table, chosen) / naive(table, every))
-    assert 0 <= share < 1
+    whole = list(table.architectures)
+    front = TrueFront(table, WAYS)
+    for seed in range(5):
+        draw = np.random.default_rng(seed)
+        chosen = [whole[i] for i in draw.permutation(len(whole))[: 3 + seed]]
+        share = front.share(chosen)
+        assert share == pytest.approx(naive(table, chosen) / naive(table, whole))
+        assert 0 <= share < 1
 
 
-def test_the_whole_table_is_everything_and_nothing_is_nothing() -> None:
+def test_whole_table_has_share_1_and_nothing_has_share_0() -> None:
     table = a_table()
     front = TrueFront(table, WAYS)
     assert front.share(table.architectures) == pytest.approx(1)
@@ -51,7 +52,7 @@ def test_the_whole_table_is_everything_and_nothing_is_nothing() -> None:
     assert front.share([LITTLE]) == 0  # which is not in the table
 
 
-def test_failed_trainings_are_worth_nothing_and_spoil_no_mean() -> None:
+def test_failed_trainings_count_for_nothing() -> None:
     big = LITTLE.changed({"depth": 4})
     whole = [trained(one, seed) for one in (LITTLE, big) for seed in (0, 1)]
     lost = [*whole[:3], replace(whole[3], status="failed", error="x", metrics={}, test={})]
@@ -66,25 +67,22 @@ def test_failed_trainings_are_worth_nothing_and_spoil_no_mean() -> None:
         LITTLE, LITTLE.changed({"depth": 2})]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("objectives", "says"),
-    [
-        ({"acuracy": "max"}, "Did you mean 'accuracy'"),
-        ({"latency_ms": "min"}, "unknown objective 'latency_ms' of table 'toys'"),
-        ({"accuracy": "max", "skipped": "min"}, "nothing in table 'toys' is better"),  # of which all have as much
-    ],
-)
-def test_what_has_no_front_is_said(objectives: dict[str, Direction], says: str) -> None:
-    with pytest.raises(UserError, match=says):
-        TrueFront(a_table(), objectives)
+def test_objectives_without_a_front_are_refused() -> None:
+    table = a_table()
+    with raises("unknown-name", option="objective", value="acuracy", nearest="accuracy"):
+        TrueFront(table, {"acuracy": "max"})
+    with raises("unknown-name", option="objective", value="latency_ms"):
+        TrueFront(table, {"latency_ms": "min"})
+    with raises("bad-data", table="toys", objectives=("accuracy", "skipped")):  # of which all have as much
+        TrueFront(table, {"accuracy": "max", "skipped": "min"})
 
 
 def test_validation_does_not_judge_itself() -> None:
-    with pytest.raises(UserError, match="no test_accuracy: accuracy chose"):
+    with raises("missing-data", option="accuracy", table="toys", needs="test_accuracy"):
         TrueFront(a_table(*(replace(row, test={}) for row in recorded())), WAYS)
 
 
-def test_what_is_best_in_one_objective_alone_is_worth_something() -> None:
+def test_best_in_one_objective_alone_has_a_share() -> None:
     table = a_table()
     front = TrueFront(table, WAYS)
     best = min(table.architectures, key=lambda one: front.values[one][0])

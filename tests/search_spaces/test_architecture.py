@@ -9,7 +9,7 @@ from search_spaces.parsing import parse_architecture
 BASE = Architecture(depth=4, width=32, heads=4, head_dim=8, hidden=128)
 
 
-def test_the_key_is_pinned_for_ever() -> None:
+def test_the_key_of_an_architecture_never_changes() -> None:
     # Stored rows are found by this key: if it changes, old results can no longer be matched.
     assert BASE.key == "83d6424056"
 
@@ -22,7 +22,7 @@ def test_equal_architectures_have_equal_keys_however_they_are_spelt() -> None:
     assert one.key != BASE.key
 
 
-def test_a_model_is_in_the_key_and_the_text_only_where_there_is_one() -> None:
+def test_a_model_is_in_the_key_and_the_text_of_its_architectures_alone() -> None:
     one = parse_architecture("model=xcit_medium_24_p16_224,depth=12", BASE)
     assert (one.depth, one.heads, one.width) == (12, 8, 512)
     assert one.key != replace(one, model="xcit_small_24_p16_224").key

@@ -1,46 +1,99 @@
-"""What users are told: one line each."""
+"""Errors and notices for users: kinds, fields, one line each, and whose line is to blame."""
 
+import pickle
 import runpy
 import warnings
 from pathlib import Path
 
 import pytest
 
-from search_spaces.errors import Notice, UserError, place_of, reason_of, show_notices, unknown
+from expect import check
+from search_spaces.errors import (
+    KINDS,
+    ContractError,
+    Notice,
+    UserError,
+    nearest,
+    place_of,
+    reason_of,
+    show_notices,
+    unknown,
+)
 
 
-def test_an_unknown_name_comes_with_its_nearest_or_with_all() -> None:
-    assert str(unknown("task", "digits-vti", ["digits-vit", "moons"])).endswith("Did you mean 'digits-vit'?")
-    assert str(unknown("task", "qqqq", ["b", "a"])).endswith("Choose from: a, b.")
+class Refused(UserError):
+    """A subclass, as other packages have them."""
 
 
-def test_what_begins_as_it_was_typed_is_nearer_than_what_looks_alike() -> None:
-    assert str(unknown("objective", "acc", ["macs", "accuracy"])).endswith("Did you mean 'accuracy'?")
+def test_kinds_are_distinct_words() -> None:
+    assert len(KINDS) == len(set(KINDS)) > 20
+    assert all(kind.replace("-", "").islower() for kind in KINDS)
 
 
-def test_case_is_no_difference_but_of_two_names_the_one_that_was_typed_comes_first() -> None:
-    assert str(unknown("topology", "MHC", ["mhc", "rmt"])).endswith("Did you mean 'mhc'?")
-    assert str(unknown("topology", "RESNTE", ["resnet"])).endswith("Did you mean 'resnet'?")
-    assert str(unknown("metric", "al", ["Alpha", "alpha2"])).endswith("Did you mean 'alpha2'?")
+def test_an_error_has_a_kind_a_message_and_fields() -> None:
+    error = UserError("out-of-range", "--trials must be at least 1, got 0.", option="--trials", value=0)
+    assert isinstance(error, ValueError)
+    assert str(error) == "--trials must be at least 1, got 0."
+    assert (error.kind, error.fields) == ("out-of-range", {"option": "--trials", "value": 0})
+    assert UserError("failed", "It failed.").fields == {}
 
 
-def test_an_unknown_name_says_of_what_it_would_be() -> None:
-    said = str(unknown("preset", "papr", ["paper"], of="task 'glue'"))
-    assert said == "unknown preset 'papr' of task 'glue'. Did you mean 'paper'?"
+def test_errors_and_notices_survive_pickling() -> None:
+    fields = {"option": "--trials", "value": 0, "choices": (1, 2)}
+    for cls in (UserError, Refused, Notice):
+        one = cls("out-of-range", "--trials must be 1 or 2, got 0.", **fields)
+        copy = pickle.loads(pickle.dumps(one))
+        assert type(copy) is cls
+        assert (copy.kind, copy.fields, str(copy)) == (one.kind, one.fields, str(one))
 
 
-def test_the_reason_of_a_users_error_is_its_line() -> None:
-    assert reason_of(UserError("there is no text. Give other --data.")) == "there is no text. Give other --data."
+def test_a_contract_error_names_its_rule_and_survives_pickling() -> None:
+    one = ContractError("params-are-counted", "count says 0 parameters, there are 6", said=0, counted=6)
+    assert isinstance(one, AssertionError)
+    copy = pickle.loads(pickle.dumps(one))
+    assert type(copy) is ContractError
+    assert (copy.check, copy.fields, str(copy)) == (one.check, {"said": 0, "counted": 6}, str(one))
+
+
+def test_an_unknown_name_comes_with_the_nearest_or_with_all() -> None:
+    found = unknown("task", "digits-vti", ["digits-vit", "moons"])
+    check(found, "unknown-name", option="task", value="digits-vti", choices=("digits-vit", "moons"))
+    assert found.fields["nearest"] == "digits-vit"
+    assert "'digits-vit'" in str(found)
+    none = unknown("task", "qqqq", ["b", "a"])
+    check(none, "unknown-name", option="task", value="qqqq", choices=("a", "b"), nearest=None)
+    assert "a, b" in str(none)
+
+
+def test_a_name_that_begins_so_is_nearer_than_a_similar_one() -> None:
+    assert nearest("acc", ["accuracy", "macs"]) == "accuracy"
+
+
+def test_nearness_ignores_case_and_then_prefers_the_same_case() -> None:
+    assert nearest("MHC", ["mhc", "rmt"]) == "mhc"
+    assert nearest("RESNTE", ["resnet"]) == "resnet"
+    assert nearest("al", ["Alpha", "alpha2"]) == "alpha2"
+
+
+def test_an_unknown_name_says_of_what_it_is() -> None:
+    found = unknown("preset", "papr", ["paper"], of="task 'glue'")
+    check(found, "unknown-name", option="preset", value="papr", nearest="paper")
+    assert "task 'glue'" in str(found)
+
+
+def test_the_reason_of_a_user_error_is_its_line() -> None:
+    line = "there is no text. Give other --data."
+    assert reason_of(UserError("missing-data", line, option="--data")) == line
 
 
 @pytest.mark.filterwarnings("always")
-def test_a_notice_is_a_line_and_another_warning_is_as_it_was(
+def test_a_notice_is_printed_as_one_line_and_other_warnings_as_before(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     others: list[str] = []
     monkeypatch.setattr(warnings, "showwarning", lambda message, *rest: others.append(str(message)))
     show_notices()
-    warnings.warn("three documents are passed over", Notice, 1)
+    warnings.warn(Notice("skipped", "three documents are passed over"), stacklevel=1)
     warnings.warn("something else", UserWarning, 1)
     assert capsys.readouterr().err == "nas: three documents are passed over\n"
     assert others == ["something else"]
@@ -67,7 +120,7 @@ def raised_by(path: Path, text: str) -> BaseException:
         ("x = 1\ny = = 2\n", 2),
     ],
 )
-def test_the_place_of_an_error_is_the_innermost_line_of_the_users(text: str, line: int, tmp_path: Path) -> None:
+def test_the_place_of_an_error_is_the_innermost_line_of_the_users_code(text: str, line: int, tmp_path: Path) -> None:
     error = raised_by(tmp_path / "theirs.py", text)
     assert place_of(error) == f"{tmp_path / 'theirs.py'}, line {line}"
     assert reason_of(error).endswith(f"({tmp_path / 'theirs.py'}, line {line})")
@@ -75,7 +128,7 @@ def test_the_place_of_an_error_is_the_innermost_line_of_the_users(text: str, lin
 
 
 @pytest.mark.parametrize(("package", "to_blame"), [("theirs", "theirs"), ("torch", "caller")])
-def test_an_installed_package_is_to_blame_unless_everybody_builds_on_it(
+def test_an_installed_package_is_to_blame_unless_it_is_a_common_library(
     package: str, to_blame: str, tmp_path: Path
 ) -> None:
     (tmp_path / "site-packages" / package).mkdir(parents=True)
@@ -85,13 +138,13 @@ def test_an_installed_package_is_to_blame_unless_everybody_builds_on_it(
     assert place_of(error) == (f"{inner}, line 1" if to_blame == package else f"{tmp_path / 'caller.py'}, line 2")
 
 
-def test_a_file_below_the_working_directory_is_named_from_there(
+def test_a_file_below_the_working_directory_has_a_relative_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert place_of(raised_by(tmp_path / "theirs.py", "1 / 0\n")) == "theirs.py, line 1"
 
 
-def test_an_error_without_a_place_of_theirs_has_none() -> None:
+def test_an_error_outside_the_users_code_has_no_place() -> None:
     assert place_of(ValueError("never raised")) is None
     assert reason_of(ValueError("never raised\nwith a story")) == "ValueError: never raised"

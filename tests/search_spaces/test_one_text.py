@@ -1,21 +1,25 @@
-"""One wiring has one text, in architectures, spaces and rows, and whoever asks for both trains it once."""
+"""One wiring has one text, in architectures, spaces and rows, so that it is trained once."""
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 
+from expect import raises
+from grouped import grouped
 from search_spaces import one_text
 from search_spaces.architecture import Architecture
 from search_spaces.catalog import topology
-from search_spaces.errors import UserError
+from search_spaces.errors import Kind, UserError
 from search_spaces.listed import listed_space
 from search_spaces.one_text import shortest, whole
+from search_spaces.registry import Registry
 from search_spaces.space import Candidate, SearchSpace
 from search_spaces.spec import Spec
+from search_spaces.topologies.chain import ResNet
 from search_spaces.topologies.registry import TOPOLOGIES, load
 
 BASE = Architecture(depth=4, width=32, heads=4, head_dim=8, hidden=64)
@@ -29,65 +33,73 @@ class Options:
     share: float = 0.5
 
 
+class Otherwise(ResNet):
+    """A topology with other options than the source of the one whose name it has."""
+
+    Options: ClassVar[type] = Options
+
+
 def wired(text: str) -> Architecture:
     """The base with another topology."""
     return BASE.changed({"topology": text})
 
 
+TEXTS = [
+    ("hyper(streams=4)", "hyper"),
+    ("hyper( dynamic = true )", "hyper"),
+    ("hyper(streams=4,dynamic=false)", "hyper(dynamic=false)"),
+    ("ancre(temperature=1e-2)", "ancre"),
+    ("ancre(temperature=1)", "ancre(temperature=1.0)"),
+    ("rmt(keys=32,values=32)", "rmt(values=32)"),
+    ("dca(k=2)", "dca(k=2)"),
+    ("hyper(streams=4)/resnet", "hyper/resnet"),
+    ("hyper(streams=4)[:1]+resnet[1:]", "hyper[0:1]+resnet[1:4]"),
+    ("stripes(every=2)", "stripes(every=2)"),  # not installed
+]
+
+
+def test_options_with_their_default_are_left_out() -> None:
+    with grouped() as case:
+        for typed, text in TEXTS:
+            with case(typed):
+                assert wired(typed).topology == text
+                assert wired(typed) == wired(text)
+                assert wired(typed).key == wired(text).key
+
+
 @pytest.mark.parametrize(
-    ("typed", "text"),
+    ("text", "kind", "value"),
     [
-        ("hyper(streams=4)", "hyper"),
-        ("hyper( dynamic = true )", "hyper"),
-        ("hyper(streams=4,dynamic=false)", "hyper(dynamic=false)"),
-        ("ancre(temperature=1e-2)", "ancre"),
-        ("ancre(temperature=1)", "ancre(temperature=1.0)"),
-        ("rmt(keys=32,values=32)", "rmt(values=32)"),
-        ("dca(k=2)", "dca(k=2)"),
-        ("hyper(streams=4)/resnet", "hyper/resnet"),
-        ("hyper(streams=4)[:1]+resnet[1:]", "hyper[0:1]+resnet[1:4]"),
-        ("stripes(every=2)", "stripes(every=2)"),  # not installed
+        ("aggregation(every=true)", "wrong-type", True),
+        ("hyper(streams=4.0)", "wrong-type", 4.0),
+        ("hyper(flows=4)", "unknown-name", "flows"),
     ],
 )
-def test_what_has_its_default_is_left_out(typed: str, text: str) -> None:
-    assert wired(typed).topology == text
-    assert wired(typed) == wired(text)
-    assert wired(typed).key == wired(text).key
-
-
-@pytest.mark.parametrize("text", ["aggregation(every=true)", "hyper(streams=4.0)", "hyper(flows=4)"])
-def test_what_an_option_cannot_be_is_not_left_out(text: str) -> None:
-    with pytest.raises(UserError, match="option"):
+def test_a_wrong_value_of_an_option_is_not_left_out(text: str, kind: Kind, value: object) -> None:
+    with raises(kind, value=value):
         load(str(shortest(Spec.parse(text))))
 
 
-@pytest.mark.parametrize("name", TOPOLOGIES.names())
-def test_the_whole_and_the_shortest_are_the_same_options(name: str) -> None:
-    spec = Spec(name)
-    assert load(str(whole(spec))) == load(name)
-    assert shortest(whole(spec)) == spec
+def test_the_whole_and_the_shortest_text_name_the_same_options() -> None:
+    with grouped() as case:
+        for name in TOPOLOGIES.names():
+            with case(name):
+                spec = Spec(name)
+                assert load(str(whole(spec))) == load(name)
+                assert shortest(whole(spec)) == spec
 
 
-@pytest.fixture
-def _told_anew() -> Iterator[None]:
-    for cached in (one_text._defaults_at, one_text.check_told):
-        cached.cache_clear()
-    yield
-    for cached in (one_text._defaults_at, one_text.check_told):
-        cached.cache_clear()
-
-
-@pytest.mark.usefixtures("_told_anew")
 def test_defaults_that_no_source_tells_are_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = {"dca": SimpleNamespace(Options=Options), "none": SimpleNamespace(), "rmt": SimpleNamespace(Options=int)}
 
     def load_it(name: str) -> SimpleNamespace:
         if name not in loaded:
-            raise UserError("it could not be imported")
+            raise UserError("bad-plugin", "it could not be imported")
         return loaded[name]
 
+    place = ("a_module_of_this_test", "AClass")  # defaults are cached by place
     monkeypatch.setattr(one_text, "option_defaults", lambda *_: None)
-    monkeypatch.setattr(one_text, "TOPOLOGIES", SimpleNamespace(place=lambda _: ("m", "C"), load=load_it))
+    monkeypatch.setattr(one_text, "TOPOLOGIES", SimpleNamespace(place=lambda _: place, load=load_it))
     assert str(shortest(Spec.parse("dca(every=2,share=1)"))) == "dca(share=1.0)"
     for text in ("none(k=2)", "rmt(keys=32)", "hyper(every=2)"):  # what is no topology stays as it is
         assert str(shortest(Spec.parse(text))) == text
@@ -95,14 +107,13 @@ def test_defaults_that_no_source_tells_are_imported(monkeypatch: pytest.MonkeyPa
     assert str(shortest(Spec.parse("hyper(every=2)"))) == "hyper"
 
 
-@pytest.mark.usefixtures("_told_anew")
-def test_a_source_that_tells_other_defaults_wires_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(one_text, "option_defaults", lambda *_: {"streams": 2, "dynamic": True})
-    with pytest.raises(UserError, match=r"topology 'hyper' must tell the defaults .* and tells \{'streams': 2"):
+def test_a_topology_with_other_defaults_than_its_source_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Registry, "load", lambda self, name: Otherwise)
+    with raises("bad-plugin", topology="hyper", told=(("streams", 4), ("dynamic", True))):
         load("hyper")
 
 
-def test_no_torch_is_loaded_for_it() -> None:
+def test_reading_a_wiring_does_not_import_torch() -> None:
     code = (
         "import sys; from search_spaces.architecture import Architecture as A; "
         "print(A(depth=2, width=8, hidden=8, topology='hyper(streams=4)').topology, 'torch' in sys.modules)"
@@ -111,7 +122,7 @@ def test_no_torch_is_loaded_for_it() -> None:
     assert done.stdout.split() == ["hyper", "False"]
 
 
-def test_a_default_has_its_place_on_the_axis_of_an_option() -> None:
+def test_a_default_is_a_value_on_the_axis_of_its_option() -> None:
     space = topology(BASE)
     for streams in (2, 4):
         candidate = Candidate(wired(f"hyper(streams={streams})"))
@@ -121,16 +132,16 @@ def test_a_default_has_its_place_on_the_axis_of_an_option() -> None:
     assert len({one.architecture.key for one in space}) == len(space)
 
 
-def test_axes_of_a_space_have_one_text() -> None:
+def test_values_of_a_topology_axis_are_shortened() -> None:
     space = SearchSpace("own", BASE, {"topology": ("resnet", "hyper(streams=4)")})
     assert space.axes == {"topology": ("resnet", "hyper")}
     runs = SearchSpace("own", BASE, {f"topology:{run}": ("resnet", "hyper(streams=4)") for run in (1, 2)})
     assert Candidate(wired("resnet/hyper(streams=4)")) in runs
-    with pytest.raises(UserError, match="distinct"):
+    with raises("duplicate", option="topology", value=("resnet", "hyper", "hyper")):
         SearchSpace("own", BASE, {"topology": ("resnet", "hyper", "hyper(streams=4)")})
 
 
-def test_a_listed_space_sets_a_default_beside_other_values() -> None:
+def test_a_listed_space_has_a_default_beside_other_values() -> None:
     space = listed_space("own", [wired(text) for text in ("resnet", "hyper", "hyper(streams=2)")])
     assert space.axes == {"topology": ("resnet", "hyper"), "hyper.streams": (2, 4)}
     assert space.point(Candidate(wired("hyper"))) == {"topology": "hyper", "hyper.streams": 4}

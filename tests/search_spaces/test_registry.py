@@ -1,4 +1,4 @@
-"""Entry points: whose name it is, and what is said of those that are passed over or broken."""
+"""Entry points: who owns a name, and what is reported of those that are left out or broken."""
 
 import warnings
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from search_spaces.errors import Notice, UserError
+from expect import raises, warns
 from search_spaces.registry import OURS, Registry
 
 Install = Callable[[str, str], Path]
@@ -32,32 +32,28 @@ def topologies() -> Registry:
     return Registry("nas.topologies", "topology")
 
 
-def test_nobody_can_take_a_name_of_ours(install: Install) -> None:
+def test_a_plugin_cannot_take_a_name_of_this_project(install: Install) -> None:
     install("aardvark", "[nas.topologies]\nresnet = json:JSONDecoder\nmine = json:JSONEncoder\n")
     registry = topologies()
-    with pytest.warns(Notice) as caught:
+    places = {"package": "aardvark", "place": "json:JSONDecoder", "taken_by": OURS}
+    with warns("skipped", option="topology", value="resnet", **places) as notices:
         assert registry.load("resnet").__module__ == "search_spaces.topologies.chain"
-    assert [str(notice.message) for notice in caught] == [
-        "topology 'resnet' of package aardvark (json:JSONDecoder) is passed over: nas-bench-wiring has that name "
-        "(search_spaces.topologies.chain:ResNet). Give it another one."
-    ]
+    assert len(notices) == 1
     assert registry.load("mine").__name__ == "JSONEncoder"
     assert registry.is_ours("resnet")
     assert not registry.is_ours("mine")
 
 
 @pytest.mark.parametrize("order", [("Zebra_z", "aardvark"), ("aardvark", "Zebra_z")])
-def test_of_two_others_the_first_by_name_has_it_whatever_was_installed_when(
-    order: tuple[str, str], install: Install
-) -> None:
+def test_of_two_plugins_the_first_in_the_alphabet_gets_the_name(order: tuple[str, str], install: Install) -> None:
     for distribution in order:
         install(distribution, f"[nas.topologies]\nmine = {'string' if distribution == 'aardvark' else 'json'}:digits\n")
     registry = topologies()
-    with pytest.warns(Notice, match=r"'mine' of package zebra-z \(json:digits\) is passed over: aardvark has"):
+    with warns("skipped", value="mine", package="zebra-z", place="json:digits", taken_by="aardvark"):
         assert registry.load("mine") == "0123456789"
 
 
-def test_a_name_that_two_agree_on_needs_no_notice(install: Install) -> None:
+def test_two_plugins_with_the_same_entry_give_no_notice(install: Install) -> None:
     for distribution in ("one", "two"):
         install(distribution, "[nas.topologies]\nmine = string:digits\n")
     with warnings.catch_warnings():
@@ -65,17 +61,16 @@ def test_a_name_that_two_agree_on_needs_no_notice(install: Install) -> None:
         assert topologies().load("mine") == "0123456789"
 
 
-def test_our_own_names_are_found_as_ours() -> None:
+def test_names_of_this_project_are_ours() -> None:
     for group in ("nas.tasks", "nas.spaces", "nas.topologies", "nas.samplers"):
         registry = Registry(group, "entry")
         assert registry.names()
         assert all(registry.is_ours(name) for name in registry.names()), f"{group}: not all are of {OURS}"
 
 
-def test_what_cannot_be_imported_says_file_and_line(install: Install) -> None:
+def test_an_entry_that_cannot_be_imported_is_reported_with_file_and_line(install: Install) -> None:
     folder = install("broken", "[nas.topologies]\nsad = sad_module:Sad\n")
     (folder / "sad_module.py").write_text("import json\n\n\nSad = json.loads('[')\n")
-    with pytest.raises(UserError) as caught:
+    line = f"{folder / 'sad_module.py'}, line 4"
+    with raises("bad-plugin", option="topology", value="sad", place="sad_module:Sad", line=line):
         topologies().load("sad")
-    assert str(caught.value).startswith("topology 'sad' (sad_module:Sad) could not be imported: JSONDecodeError: ")
-    assert str(caught.value).endswith(f"({folder / 'sad_module.py'}, line 4)")

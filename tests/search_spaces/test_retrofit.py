@@ -1,16 +1,20 @@
 """A retrofitted network computes what the residual network did, and goes on learning."""
 
+import copy
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
+from itertools import product
 from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor, nn
 
+from expect import raises
+from grouped import grouped
 from search_spaces.architecture import Architecture
 from search_spaces.checkpoint import Record, save_checkpoint, weights_of
-from search_spaces.errors import UserError
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import Stack, build_stack
 from search_spaces.models.decoder import build_decoder
@@ -48,6 +52,8 @@ CASES = [
 CAN = [case for case in CASES for kind, options in [load(case)] if kind.equals_resnet_behind_norms(options)]
 BEHIND_NORMS = [case for case in CAN for kind, options in [load(case)] if not kind.equals_resnet(options)]
 RUNS = ["dca(k=1)/hyper", "resnet/denseformer", "mhc/attnres-delta(gated=false)"]  # each of which starts as that one
+FORMS = ["dca", "hyper(dynamic=false)", "value-residual(first=0,own=1,learned=true)", *RUNS]
+"""Of each way in which a topology meets layers one, tried with every model."""
 UNNORMED = [*((case, "dense") for case in BEHIND_NORMS), ("resnet/mhc", "dense"), (RUNS[-1], "dense")]
 CANNOT = [
     *(case for case in CASES if case not in CAN),
@@ -91,6 +97,7 @@ def example(model: str) -> Tensor:
     return torch.randn(3, 1, 8, 8) if model.startswith("vit") else torch.randint(50, (3, 12))
 
 
+@cache
 def trained(model: str) -> nn.Module:
     """A residual network whose weights are not those that it starts with."""
     torch.manual_seed(1)
@@ -101,14 +108,12 @@ def trained(model: str) -> nn.Module:
     return network.eval()
 
 
-@pytest.mark.parametrize(
-    ("topology", "model"),
-    [(topology, model) for topology in (*CAN, *RUNS) for model in BUILD if (topology, model) not in UNNORMED],
-)
-def test_a_retrofitted_network_computes_the_same(topology: str, model: str) -> None:
+def computes_the_same(topology: str, model: str) -> None:
+    """Assert that a retrofitted network has the outputs of the residual network whose weights it took."""
     before = trained(model)
     after = retrofit(weights_of(before), RESNET, topology, BUILD[model]).eval()
     if topology in (*BEHIND_NORMS, RUNS[-1]):
+        before = copy.deepcopy(before)
         for module in (*before.modules(), *after.modules()):
             if hasattr(module, "eps"):
                 module.eps = 1e-30  # which tells a vector from a multiple of it
@@ -117,10 +122,27 @@ def test_a_retrofitted_network_computes_the_same(topology: str, model: str) -> N
     assert difference <= 1e-5
 
 
+@pytest.mark.parametrize("topology", [*CAN, *RUNS])
+def test_a_retrofitted_network_computes_the_same(topology: str) -> None:
+    with grouped() as case:
+        for model in BUILD if topology in FORMS else ("dense", "llama"):
+            if (topology, model) not in UNNORMED:
+                with case(model):
+                    computes_the_same(topology, model)
+
+
+@pytest.mark.slow
+def test_a_retrofitted_network_computes_the_same_in_every_model() -> None:
+    with grouped() as case:
+        for topology, model in product((*CAN, *RUNS), BUILD):
+            if (topology, model) not in UNNORMED:
+                with case(f"{topology} in {model}"):
+                    computes_the_same(topology, model)
+
+
 @pytest.mark.parametrize("topology", [case for case in CAN if case != "resnet" and "printed" not in case])
 def test_a_retrofitted_network_trains_what_its_topology_adds(topology: str) -> None:
-    before = trained("llama")
-    after = retrofit(weights_of(before), RESNET, topology, BUILD["llama"]).double()  # in which small moves show
+    after = retrofit(weights_of(trained("llama")), RESNET, topology, BUILD["llama"]).double()  # small moves show in it
     start = {name: tensor.clone() for name, tensor in weights_of(after).items()}
     optimizer = torch.optim.SGD(after.parameters(), lr=0.1)
     ids = example("llama")
@@ -131,10 +153,13 @@ def test_a_retrofitted_network_trains_what_its_topology_adds(topology: str) -> N
     assert [name for name, tensor in weights_of(after).items() if torch.equal(tensor, start[name])] == []
 
 
-@pytest.mark.parametrize(("topology", "model"), UNNORMED)
-def test_what_starts_as_one_behind_norms_alone_is_refused_where_layers_have_none(topology: str, model: str) -> None:
-    with pytest.raises(UserError, match=r"only where all layers say that they norm .* Others do on any, .* dca,"):
-        retrofit(weights_of(trained(model)), RESNET, topology, BUILD[model])
+def test_topologies_that_start_as_one_behind_norms_need_layers_with_norms() -> None:
+    with grouped() as case:
+        for topology, model in UNNORMED:
+            with case(topology):
+                with raises("unsupported", option="topology", value=topology, needs="norms") as caught:
+                    retrofit(weights_of(trained(model)), RESNET, topology, BUILD[model])
+                assert "dca" in caught.value.fields["choices"]
 
 
 def test_a_retrofitted_network_shares_no_memory_with_the_first() -> None:
@@ -147,35 +172,43 @@ def test_a_retrofitted_network_shares_no_memory_with_the_first() -> None:
     assert all(torch.equal(tensor, kept[name]) for name, tensor in weights_of(before).items())
 
 
-@pytest.mark.parametrize("topology", CANNOT)
-def test_what_does_not_start_as_a_residual_network_is_refused_with_the_reason(topology: str) -> None:
-    with pytest.raises(UserError, match=r"does not start as the residual network|no projections to take"):
-        retrofit(weights_of(trained("llama")), RESNET, topology, BUILD["llama"])
+def test_topologies_that_do_not_start_as_a_residual_network_are_refused() -> None:
+    weights = weights_of(trained("llama"))
+    in_head_space = {case for case in CANNOT if "rmt" in case}
+    with grouped() as case:
+        for topology in CANNOT:
+            with case(topology):
+                with raises("unsupported", option="topology", value=topology) as caught:
+                    retrofit(weights, RESNET, topology, BUILD["llama"])
+                assert (caught.value.fields.get("needs") == "projections") == (topology in in_head_space)
+                assert ("choices" in caught.value.fields) == (topology not in in_head_space)
 
 
-def test_who_cannot_is_told_who_can() -> None:
-    said = refusal(RESNET, "ancre")
-    assert said is not None
-    can = said.partition("for example ")[2].rstrip(".").split(", ")
+def test_a_refused_topology_is_answered_with_those_that_can() -> None:
+    refused = refusal(RESNET, "ancre")
+    assert refused is not None
+    can = refused.fields["choices"]
     assert {"dca", "attnres", "frac", "mhc(streams=2)"} <= set(can)
     assert all(refusal(RESNET, topology) is None for topology in can)
-    assert "frac(parts=2)" in str(refusal(replace(RESNET, width=30), "ancre"))  # which four do not divide
+    narrow = refusal(replace(RESNET, width=30), "ancre")  # which four do not divide
+    assert narrow is not None
+    assert "frac(parts=2)" in narrow.fields["choices"]
 
 
 def test_only_residual_networks_are_retrofitted() -> None:
     dca = replace(RESNET, topology="dca")
     weights = weights_of(BUILD["llama"](dca))
-    with pytest.raises(UserError, match="only a residual network can be retrofitted, got topology 'dca'"):
+    with raises("unsupported", option="topology", value="dca", needs="resnet"):
         retrofit(weights, dca, "grn-v1", BUILD["llama"])
 
 
 def test_an_unknown_topology_is_answered_with_the_nearest() -> None:
-    with pytest.raises(UserError, match="Did you mean 'dca'"):
+    with raises("unknown-name", option="topology", value="dcaa", nearest="dca"):
         retrofit({}, RESNET, "dcaa", BUILD["llama"])
 
 
 def test_weights_of_another_network_are_refused_by_the_first_that_does_not_fit() -> None:
-    with pytest.raises(UserError, match=r"its embedding\.tokens\.weight is \[50, 24\] and \[60, 24\] in the network"):
+    with raises("mismatch", weight="embedding.tokens.weight", has=(50, 24), needs=(60, 24)):
         retrofit(
             weights_of(trained("llama")),
             RESNET,
@@ -195,7 +228,7 @@ def test_a_checkpoint_is_retrofitted(tmp_path: Path) -> None:
         torch.testing.assert_close(after(example("gpt2")), before(example("gpt2")), rtol=0, atol=1e-5)
 
 
-def test_layers_of_ones_own_norm_what_they_read_where_their_sites_say_so() -> None:
+def test_layers_of_a_plugin_whose_sites_are_normed_can_be_retrofitted() -> None:
     task = load_task(f"{Path(__file__).parents[1] / 'tasks' / 'moons.py'}:Moons")
     torch.manual_seed(0)
     before = task.build(task.base)

@@ -1,13 +1,13 @@
-"""What a name says of itself is read where it stands, and nothing there is run."""
+"""Docstrings and defaults are read from source text, and nothing is run."""
 
 import inspect
 import sys
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from grouped import grouped
 from nas.samplers import SAMPLERS
 from search_spaces.catalog import SPACES
 from search_spaces.registry import Registry
@@ -177,81 +177,66 @@ def _package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
 
 
-@pytest.mark.usefixtures("_package")
-@pytest.mark.parametrize(
-    ("module", "name", "says"),
-    [
-        ("described", "Plain", "The first line."),
-        ("described", "function", "What it does."),
-        ("described", "Second", "From another module."),
-        ("described", "Circle", None),
-        ("described_by_others.deep.home", "Elsewhere", "From another module."),
-        ("described", "Silent", None),
-        ("described", "Twice", "The second."),
-        ("described", "Wired2", None),
-        ("described", "made", None),
-        ("described", "nothing", None),
-        ("described_by_others.deep.bad", "Plain", None),
-        ("described_by_others.nowhere.home", "Plain", None),
-        ("no_such_module.at_all", "Plain", None),
-        ("sys", "exit", None),
-    ],
-)
-def test_a_first_line_is_read_without_running_anything(module: str, name: str, says: str | None) -> None:
-    assert first_line(module, name) == says
-    assert not {"described", "described_by_others"} & sys.modules.keys()
+FIRST_LINES = [
+    ("described", "Plain", "The first line."),
+    ("described", "function", "What it does."),
+    ("described", "Second", "From another module."),
+    ("described", "Circle", None),
+    ("described_by_others.deep.home", "Elsewhere", "From another module."),
+    ("described", "Silent", None),
+    ("described", "Twice", "The second."),
+    ("described", "Wired2", None),
+    ("described", "made", None),
+    ("described", "nothing", None),
+    ("described_by_others.deep.bad", "Plain", None),
+    ("described_by_others.nowhere.home", "Plain", None),
+    ("no_such_module.at_all", "Plain", None),
+    ("sys", "exit", None),
+]
 
 
 @pytest.mark.usefixtures("_package")
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [
-        ("Wired", {"many": 2, "rate": 0.01, "word": None, "on": True}),
-        ("Below", {"many": 2, "rate": 0.01, "word": None, "on": True}),
-        ("Here", None),
-        ("Second", {"far": 1}),
-        ("Elsewhere", None),
-        ("OfAnother", None),
-        ("OfShadow", None),
-        ("WithInner", None),
-        ("Circle", None),
-        ("OfModule", None),
-        ("Made", None),
-        ("Called", None),
-        ("ByModule", None),
-        ("OptionsBelowModule", None),
-        ("Unannotated", None),
-        ("Nested", None),
-        ("Perhaps", None),
-        ("TwoBases", None),
-        ("OfTwo", None),
-        ("WithConstants", None),
-        ("WithConditional", None),
-        ("OfTwice", {"many": 2}),
-        ("Silenced", None),
-        ("Wired2", None),
-        ("Shadowed", None),
-        ("Looped", None),
-        ("Relative", None),
-        ("Plain", None),
-        ("function", None),
-        ("nothing", None),
-    ],
-)
-def test_defaults_are_read_without_running_anything(name: str, told: dict[str, Any] | None) -> None:
-    assert option_defaults("described", name) == told
+def test_a_first_line_is_read_without_running_anything() -> None:
+    with grouped() as case:
+        for module, name, says in FIRST_LINES:
+            with case(f"{module}.{name}"):
+                assert first_line(module, name) == says
     assert not {"described", "described_by_others"} & sys.modules.keys()
 
 
-@pytest.mark.parametrize("name", TOPOLOGIES.names())
-def test_all_of_ours_tell_their_defaults(name: str) -> None:
-    place = TOPOLOGIES.place(name)
-    assert place is not None
-    assert option_defaults(*place) == {field.name: field.default for field in fields(TOPOLOGIES.load(name).Options)}
+PLAIN = {"many": 2, "rate": 0.01, "word": None, "on": True}
+DEFAULTS = {"Wired": PLAIN, "Below": PLAIN, "Second": {"far": 1}, "OfTwice": {"many": 2}}
+UNTOLD = """
+    Here Elsewhere OfAnother OfShadow WithInner Circle OfModule Made Called ByModule OptionsBelowModule Unannotated
+    Nested Perhaps TwoBases OfTwo WithConstants WithConditional Silenced Wired2 Shadowed Looped Relative Plain function
+    nothing
+""".split()
+
+
+@pytest.mark.usefixtures("_package")
+def test_defaults_are_read_without_running_anything() -> None:
+    with grouped() as case:
+        for name in (*DEFAULTS, *UNTOLD):
+            with case(name):
+                assert option_defaults("described", name) == DEFAULTS.get(name)
+    assert not {"described", "described_by_others"} & sys.modules.keys()
+
+
+def test_defaults_read_from_the_source_of_each_topology_are_those_of_its_options() -> None:
+    with grouped() as case:
+        for name in TOPOLOGIES.names():
+            with case(name):
+                place = TOPOLOGIES.place(name)
+                assert place is not None
+                known = fields(TOPOLOGIES.load(name).Options)
+                assert option_defaults(*place) == {field.name: field.default for field in known}
 
 
 @pytest.mark.parametrize("registry", [TASKS, TASK_FAMILIES, SPACES, TOPOLOGIES, SAMPLERS], ids=lambda one: one.kind)
-def test_all_of_ours_are_described_as_they_describe_themselves(registry: Registry) -> None:
-    for name in registry.names():
-        entry = registry._entries[name]
-        assert first_line(entry.module, entry.attr) == (inspect.getdoc(registry.load(name)) or "").partition("\n")[0]
+def test_first_lines_read_from_the_source_are_those_of_the_docstrings(registry: Registry) -> None:
+    with grouped() as case:
+        for name in registry.names():
+            with case(name):
+                place = registry.place(name)
+                assert place is not None
+                assert first_line(*place) == (inspect.getdoc(registry.load(name)) or "").partition("\n")[0]

@@ -1,6 +1,9 @@
+from typing import Any
+
 import pytest
 
-from search_spaces.errors import UserError
+from expect import raises
+from search_spaces.errors import Kind
 from search_spaces.spec import Spec, split_top_level
 
 
@@ -32,10 +35,24 @@ def test_options_keep_their_types() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "1a", "a(", "a)", "a(b)", "a(b=)", "a(=1)", "a(b=1,b=2)", "a(b=nan)", "a(b=inf)", "a;b"]
+    ("text", "kind", "fields"),
+    [
+        ("", "bad-syntax", {"value": ""}),
+        ("1a", "bad-syntax", {"value": "1a"}),
+        ("a(", "bad-syntax", {"value": "a("}),
+        ("a)", "bad-syntax", {"value": "a)"}),
+        ("a(b)", "bad-syntax", {"value": "b", "text": "a(b)"}),
+        ("a(b=)", "bad-syntax", {"value": "b=", "text": "a(b=)"}),
+        ("a(=1)", "bad-syntax", {"value": "=1", "text": "a(=1)"}),
+        ("a(b=1,b=2)", "duplicate", {"option": "b"}),
+        ("a(b=nan)", "out-of-range", {"value": "nan"}),
+        ("a(b=inf)", "out-of-range", {"value": "inf"}),
+        ("a(b=9223372036854775808)", "out-of-range", {"value": "9223372036854775808", "most": 2**63 - 1}),
+        ("a;b", "bad-syntax", {"value": "a;b"}),
+    ],
 )
-def test_what_is_no_spec_is_a_mistake(text: str) -> None:
-    with pytest.raises(UserError):
+def test_a_text_that_is_no_spec_is_refused(text: str, kind: Kind, fields: dict[str, Any]) -> None:
+    with raises(kind, **fields):
         Spec.parse(text)
 
 

@@ -1,13 +1,17 @@
 """Small data sets in the real layouts."""
 
 import hashlib
+import importlib.metadata
 import io
 import json
+import os
 import pickle
 import shutil
+import sys
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,9 +27,26 @@ WORDS = ("the", "module", "returns", "a", "list", "of", "names", "and", "values"
 
 @pytest.fixture(autouse=True, scope="session")
 def own_cache_of_tasks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What tasks generate is kept for this session, and nowhere else."""
+    """What tasks generate is kept for this session, and nowhere else: workers of pytest-xdist share it."""
+    folder = tmp_path_factory.getbasetemp()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("NAS_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("NAS_CACHE", str((folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "cache"))
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_plugins_of_lightning() -> Iterator[None]:
+    """Lightning looks through all installed packages for its plug-ins at each training, which takes 50 ms."""
+    entry_points = importlib.metadata.entry_points
+
+    def without_lightnings(**chosen: Any) -> Any:
+        return () if chosen.get("group", "").startswith("lightning") else entry_points(**chosen)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(importlib.metadata, "entry_points", without_lightnings)
+        for name in ("lightning.fabric.utilities.registry", "lightning_fabric.utilities.registry"):
+            if name in sys.modules:
+                patch.setattr(sys.modules[name], "entry_points", without_lightnings)
         yield
 
 

@@ -75,7 +75,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
 
 @pytest.mark.skipif(not of_glibc(), reason="the allocator is another")
 @pytest.mark.skipif(HUGE.exists() and "[always]" in HUGE.read_text(), reason="pages are huge")
-def test_a_step_finds_the_pages_that_the_one_before_had_and_they_are_given_back_at_the_end() -> None:
+def test_steps_reuse_pages_which_are_returned_at_the_end() -> None:
     said = subprocess.run([sys.executable, "-c", STEPS], check=True, capture_output=True, text=True).stdout
     usual, kept, left, afterwards = map(float, said.split())
     assert usual > 15  # of 20 steps: what this is for
@@ -84,13 +84,13 @@ def test_a_step_finds_the_pages_that_the_one_before_had_and_they_are_given_back_
     assert afterwards < 0.5  # within 64 MiB, where glibc's own rules end as well
 
 
-def test_it_is_undone_where_a_training_fails(calls: Calls) -> None:
+def test_a_failed_training_restores_the_allocator(calls: Calls) -> None:
     with pytest.raises(RuntimeError), freed_memory_kept():
         raise RuntimeError
     assert calls == KEPT + UNDONE
 
 
-def test_of_two_within_one_another_the_outer_one_undoes_it(calls: Calls) -> None:
+def test_the_outer_of_two_nested_contexts_restores(calls: Calls) -> None:
     with freed_memory_kept():
         with freed_memory_kept():
             pass
@@ -98,15 +98,16 @@ def test_of_two_within_one_another_the_outer_one_undoes_it(calls: Calls) -> None
     assert calls == KEPT + KEPT + UNDONE
 
 
-@pytest.mark.parametrize("name", ["MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES"])
-def test_what_the_environment_chooses_stays(name: str, calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(name, "glibc.malloc.trim_threshold=1")
-    with freed_memory_kept():
-        pass
-    assert not calls
+def test_settings_in_the_environment_win(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES"):
+        with monkeypatch.context() as patch:
+            patch.setenv(name, "glibc.malloc.trim_threshold=1")
+            with freed_memory_kept():
+                pass
+        assert not calls
 
 
-def test_other_libraries_and_systems_are_left_alone(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_c_libraries_and_systems_are_left_alone(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[int] = []
     monkeypatch.setattr(allocator.ctypes, "CDLL", lambda name: SimpleNamespace(mallopt=lambda *numbers: told.append(1)))
     with freed_memory_kept():
@@ -130,13 +131,14 @@ class Watched(DigitsViT):
         return super().loss(outputs, targets, recipe)
 
 
-def test_it_is_so_in_trainings_and_where_their_steps_are_measured(calls: Calls) -> None:
+def test_trainings_and_profiles_keep_freed_memory(calls: Calls) -> None:
     task = Watched(calls)
-    recipe = replace(DigitsViT.presets["smoke"], epochs=0, steps=2, reports=1)
-    task.fit(Run(architecture=task.base, recipe=recipe, seed=0))
+    recipe = replace(DigitsViT.presets["smoke"], epochs=0, steps=2, reports=1, measured=8)
+    small = replace(task.base, depth=1)
+    task.fit(Run(architecture=small, recipe=recipe, seed=0))
     assert task.seen == {-1}
     assert calls[-2:] == UNDONE
     task.seen.clear()
-    profile(task, task.base, recipe, None, None)
+    profile(task, small, recipe, None, None)
     assert task.seen == {-1}
     assert calls[-2:] == UNDONE

@@ -59,7 +59,7 @@ class Denoising(SupervisedTask):
     base = Architecture(depth=2, width=WIDTH, hidden=WIDTH, topology="grn-v3")
     presets = {  # noqa: RUF012
         "smoke": Recipe(steps=12, batch=16, lr=0.01, accumulate=2, reports=3),
-        "proxy": Recipe(steps=200, batch=16, lr=0.01),
+        "proxy": Recipe(steps=80, batch=16, lr=0.03, reports=1),
     }
 
     def load(self) -> TensorSplits:
@@ -101,8 +101,8 @@ def noised(number: int, seed: int) -> Batch:
 def test_a_task_of_mappings_keeps_the_contract(capsys: pytest.CaptureFixture[str]) -> None:
     check_task(Denoising())
     said = capsys.readouterr().out.splitlines()
-    assert "check: it stops and goes on ... ok" in said
     assert len(said) == len(CONTRACT)
+    assert all(line.endswith("... ok") for line in said)  # and none had nothing to stop at
 
 
 def test_a_task_of_mappings_learns_and_is_counted() -> None:
@@ -114,14 +114,14 @@ def test_a_task_of_mappings_learns_and_is_counted() -> None:
     assert count(task, task.base).macs >= linear
 
 
-def test_a_network_is_called_by_the_form_of_its_inputs() -> None:
+def test_inputs_are_passed_by_position_or_name() -> None:
     def network(*args: Tensor, **named: Tensor) -> tuple[int, list[str]]:
         return len(args), list(named)
 
     assert [call(network, inputs) for inputs in FORMS.values()] == [(1, []), (2, []), (0, ["x", "y"])]
 
 
-def test_names_become_positions_by_the_signature() -> None:
+def test_named_inputs_are_ordered_by_the_signature() -> None:
     network, example = Denoiser(Denoising.base), Denoising().example()
     noised, time = positional(network, example)
     assert noised is example["noised"]
@@ -130,12 +130,11 @@ def test_names_become_positions_by_the_signature() -> None:
     assert positional(network, (X, Y)) == (X, Y)
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_every_tensor_of_a_form_is_changed(form: str) -> None:
-    inputs = FORMS[form]
-    assert type(each(inputs, torch.clone)) is type(inputs)
-    assert examples(inputs) == 3
-    assert examples(chosen(inputs, slice(1, None, 2))) == 1
-    assert tensors(chosen(inputs, torch.tensor([2, 0])))[0].tolist() == [[4.0, 5.0], [0.0, 1.0]]
-    assert examples(repeated(inputs, 4)) == 12
-    assert all(tensor.is_meta for tensor in tensors(moved(inputs, torch.device("meta"))))
+def test_every_tensor_of_a_form_is_changed() -> None:
+    for inputs in FORMS.values():
+        assert type(each(inputs, torch.clone)) is type(inputs)
+        assert examples(inputs) == 3
+        assert examples(chosen(inputs, slice(1, None, 2))) == 1
+        assert tensors(chosen(inputs, torch.tensor([2, 0])))[0].tolist() == [[4.0, 5.0], [0.0, 1.0]]
+        assert examples(repeated(inputs, 4)) == 12
+        assert all(tensor.is_meta for tensor in tensors(moved(inputs, torch.device("meta"))))

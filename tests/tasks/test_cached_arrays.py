@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from expect import warns
+from grouped import grouped
 from tasks.cache import Arrays, cached_arrays
 
 
@@ -28,7 +30,7 @@ class Maker:
         return {"ids": np.arange(50, dtype=np.uint8), "lengths": np.array([20, 30], dtype=np.int32)}
 
 
-def test_what_is_made_once_is_read_again_as_it_was(cache: Path) -> None:
+def test_arrays_are_made_once_and_read_again(cache: Path) -> None:
     make = Maker()
     first, again = cached_arrays("a.lists", make), cached_arrays("a.lists", make)
     assert make.made == 1
@@ -38,7 +40,7 @@ def test_what_is_made_once_is_read_again_as_it_was(cache: Path) -> None:
     assert make.made == 2
 
 
-def test_of_two_who_want_the_same_at_once_one_makes_it(cache: Path) -> None:
+def test_arrays_wanted_by_two_threads_are_made_once(cache: Path) -> None:
     make = Maker()
 
     def slowly() -> Arrays:
@@ -51,27 +53,29 @@ def test_of_two_who_want_the_same_at_once_one_makes_it(cache: Path) -> None:
     assert all(np.array_equal(one["ids"], np.arange(50)) for one in found)
 
 
-@pytest.mark.parametrize("damage", ["a bit", "the end", "everything"])
-def test_a_damaged_file_is_found_by_its_checksum_and_made_again(cache: Path, damage: str) -> None:
-    make = Maker()
-    whole = cached_arrays("a.lists", make)
-    path = cache / "a.lists"
-    content = bytearray(path.read_bytes())
-    if damage == "a bit":
-        content[-7] ^= 4
-    path.write_bytes({"a bit": content, "the end": content[:-10], "everything": b""}[damage])
-    with pytest.warns(UserWarning, match=r"a\.lists is set aside, and made again: its bytes are not"):
-        mended = cached_arrays("a.lists", make)
-    assert make.made == 2
-    assert all(np.array_equal(whole[name], mended[name]) for name in whole)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        cached_arrays("a.lists", make)
-    assert make.made == 2
+def test_a_damaged_file_is_detected_and_made_again(cache: Path) -> None:
+    with grouped() as case:
+        for damage in ("a bit", "the end", "everything"):
+            with case(damage):
+                make, path = Maker(), cache / "a.lists"
+                path.unlink(missing_ok=True)
+                whole = cached_arrays("a.lists", make)
+                content = bytearray(path.read_bytes())
+                if damage == "a bit":
+                    content[-7] ^= 4
+                path.write_bytes({"a bit": content, "the end": content[:-10], "everything": b""}[damage])
+                with warns("bad-file", path=str(path)):
+                    mended = cached_arrays("a.lists", make)
+                assert make.made == 2
+                assert all(np.array_equal(whole[name], mended[name]) for name in whole)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("error")
+                    cached_arrays("a.lists", make)
+                assert make.made == 2
 
 
-def test_a_cache_that_cannot_be_written_to_costs_time_and_not_the_run(tmp_path: Path, cache: Path) -> None:
+def test_an_unwritable_cache_does_not_stop_the_run(tmp_path: Path, cache: Path) -> None:
     cache.write_text("a file where the folder should be")
     make = Maker()
-    with pytest.warns(UserWarning, match="could not be kept"):
+    with warns("unwritable", path=str(cache / "a.lists")):
         assert set(cached_arrays("a.lists", make)) == {"ids", "lengths"}

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from expect import warns
+from grouped import grouped
 from tasks import checkpoint
 from tasks.checkpoint import Checkpoint
 
@@ -17,7 +19,7 @@ def step_of(found: object) -> int | None:
     return None if found is None else found["step"]  # type: ignore[index, no-any-return]
 
 
-def test_a_state_is_read_as_it_was(tmp_path: Path) -> None:
+def test_a_state_is_read_back(tmp_path: Path) -> None:
     Checkpoint(tmp_path, "a run").save(state(7))
     found = Checkpoint(tmp_path, "a run").load()
     assert found is not None
@@ -25,7 +27,7 @@ def test_a_state_is_read_as_it_was(tmp_path: Path) -> None:
     assert (found["curve"], found["position"]) == ([(1, {"loss": 0.5})], (3, 4))
 
 
-def test_two_are_kept_and_the_newest_is_taken(tmp_path: Path) -> None:
+def test_two_checkpoints_are_kept_and_the_newest_is_loaded(tmp_path: Path) -> None:
     kept = Checkpoint(tmp_path, "a run")
     for step in range(12):
         kept.save(state(step))
@@ -33,24 +35,26 @@ def test_two_are_kept_and_the_newest_is_taken(tmp_path: Path) -> None:
     assert step_of(kept.load()) == 11
 
 
-@pytest.mark.parametrize("bit", [0, 100, -1])
-def test_where_a_bit_is_another_the_one_before_is_taken(tmp_path: Path, bit: int) -> None:
-    kept = Checkpoint(tmp_path, "a run")
-    kept.save(state(1))
-    kept.save(state(2))
-    newest = max(tmp_path.iterdir())
-    content = bytearray(newest.read_bytes())
-    content[bit] ^= 1
-    newest.write_bytes(content)
-    with pytest.warns(UserWarning, match="its bytes are not those that were written"):
-        assert step_of(kept.load()) == 1
-    assert newest.with_suffix(".bad").exists()
-    assert step_of(kept.load()) == 1
-    kept.clear()
-    assert not list(tmp_path.iterdir())
+def test_a_damaged_checkpoint_is_replaced_by_the_one_before(tmp_path: Path) -> None:
+    with grouped() as case:
+        for bit in (0, 100, -1):
+            with case(f"bit {bit}"):
+                kept = Checkpoint(tmp_path, "a run")
+                kept.save(state(1))
+                kept.save(state(2))
+                newest = max(tmp_path.iterdir())
+                content = bytearray(newest.read_bytes())
+                content[bit] ^= 1
+                newest.write_bytes(content)
+                with warns("bad-file", path=str(newest)):
+                    assert step_of(kept.load()) == 1
+                assert newest.with_suffix(".bad").exists()
+                assert step_of(kept.load()) == 1
+                kept.clear()
+                assert not list(tmp_path.iterdir())
 
 
-def test_those_of_another_run_are_left_alone(tmp_path: Path) -> None:
+def test_checkpoints_of_another_run_are_left_alone(tmp_path: Path) -> None:
     one, other = Checkpoint(tmp_path, "a run"), Checkpoint(tmp_path, "another run")
     one.save(state(1))
     assert other.load() is None
@@ -59,7 +63,7 @@ def test_those_of_another_run_are_left_alone(tmp_path: Path) -> None:
     assert step_of(one.load()) == 1
 
 
-def test_what_was_half_written_when_the_machine_stopped_is_not_read_and_goes_at_the_end(tmp_path: Path) -> None:
+def test_a_partial_file_is_not_read_and_is_removed_at_the_end(tmp_path: Path) -> None:
     kept = Checkpoint(tmp_path, "a run")
     kept.save(state(1))
     (path,) = tmp_path.iterdir()
@@ -78,13 +82,13 @@ def test_without_a_folder_nothing_is_kept() -> None:
     kept.clear()
 
 
-def test_a_folder_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
+def test_an_unwritable_folder_gives_a_notice(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
-    with pytest.warns(UserWarning, match="no checkpoint could be kept"):
+    with warns("unwritable", path=str(tmp_path / "file" / "below")):
         Checkpoint(tmp_path / "file" / "below", "a run").save(state(1))
 
 
-def test_it_is_due_after_a_while_and_takes_a_small_share_of_the_time(
+def test_checkpoints_are_due_each_minute_or_more_rarely_where_they_are_slow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [0.0]

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from search_spaces.errors import UserError
+from expect import raises
 from tasks.cifar10 import Cifar10ViT
 from tasks.run import Run
 
 TINY = replace(Cifar10ViT.base, depth=1, width=16, heads=2, head_dim=8, hidden=16)
 
 
-def test_images_are_the_bytes_of_the_files_as_channels_rows_and_columns(cifar10_folder: Path) -> None:
+def test_images_are_the_bytes_of_the_files_by_channel_row_and_column(cifar10_folder: Path) -> None:
     images, labels = Cifar10ViT(cifar10_folder).splits.test
     with (cifar10_folder / "cifar-10-batches-py" / "test_batch").open("rb") as file:
         batch = pickle.load(file)
@@ -23,7 +23,7 @@ def test_images_are_the_bytes_of_the_files_as_channels_rows_and_columns(cifar10_
     assert images[7, 2, 5, 11] == batch["data"][7, 2 * 1024 + 5 * 32 + 11]
 
 
-def test_the_published_recipe_is_for_a_network_of_the_published_size() -> None:
+def test_the_published_network_has_the_published_size() -> None:
     task = Cifar10ViT()
     biases = 6 * 3 * 256  # of queries, keys and values, which theirs is without
     assert round((task.closed_form(task.base_for("paper")).params - biases) / 1e6, 3) == 3.191
@@ -35,7 +35,7 @@ def test_a_tenth_of_the_training_images_is_held_out(cifar10_folder: Path) -> Non
     assert sorted(splits.validation[1].tolist()) == list(range(10))
 
 
-def test_the_network_reads_pixels_of_mean_0_and_deviation_1(cifar10_folder: Path) -> None:
+def test_pixels_are_normalized(cifar10_folder: Path) -> None:
     splits = Cifar10ViT(cifar10_folder).load()
     white = splits.encode(torch.full((1, 3, 1, 1), 255, dtype=torch.uint8))
     assert white.flatten().tolist() == pytest.approx(
@@ -43,7 +43,7 @@ def test_the_network_reads_pixels_of_mean_0_and_deviation_1(cifar10_folder: Path
     )
 
 
-def test_the_published_recipe_runs(cifar10_folder: Path) -> None:
+def test_the_published_recipe_trains(cifar10_folder: Path) -> None:
     class Short(Cifar10ViT):
         presets = {"paper": replace(Cifar10ViT.presets["paper"], epochs=0, steps=2, batch=8)}  # noqa: RUF012
 
@@ -52,9 +52,7 @@ def test_the_published_recipe_runs(cifar10_folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["batches.meta", "data_batch_3"])
-def test_a_pickle_that_is_not_the_published_one_is_not_opened(
-    cifar10_folder: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_a_modified_pickle_is_not_opened(cifar10_folder: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     with (cifar10_folder / "cifar-10-batches-py" / name).open("ab") as file:
         file.write(b" ")
     opened: list[str] = []
@@ -62,13 +60,14 @@ def test_a_pickle_that_is_not_the_published_one_is_not_opened(
     monkeypatch.setattr(
         pickle, "load", lambda file, encoding: opened.append(file.name) or load(file, encoding=encoding)
     )
-    with pytest.raises(UserError, match="not the published ones"):
+    with raises("bad-file", path=str(cifar10_folder / "cifar-10-batches-py")):
         Cifar10ViT(cifar10_folder).load()
     assert not any(file.endswith(name) for file in opened)
 
 
-def test_where_the_data_should_be_is_said(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"Give it with --data FOLDER; https://www.cs.toronto.edu"):
+def test_missing_data_is_reported(tmp_path: Path) -> None:
+    with raises("missing-data", option="--data", task="cifar10-vit") as caught:
         Cifar10ViT().load()
-    with pytest.raises(UserError, match="must be the folder that holds cifar-10-batches-py/"):
+    assert "path" not in caught.value.fields
+    with raises("missing-data", option="--data", task="cifar10-vit", path=str(tmp_path)):
         Cifar10ViT(tmp_path).load()

@@ -23,7 +23,7 @@ def surprise(example: int, label: int) -> float:
     return -math.log(scores[label] / sum(scores))
 
 
-def test_accuracy_and_loss_are_those_of_each_example(task) -> None:  # type: ignore[no-untyped-def]
+def test_accuracy_and_loss_of_each_example(task) -> None:  # type: ignore[no-untyped-def]
     measured = task.measure(LOGITS, LABELS)
     assert measured["accuracy"].tolist() == [1, 1, 0]
     assert measured["loss"].tolist() == pytest.approx([surprise(i, label) for i, label in enumerate([0, 1, 2])])
@@ -37,7 +37,7 @@ def test_a_mean_has_its_standard_error() -> None:
     assert found["loss_se"] == pytest.approx(math.sqrt(1.25 / 4))
 
 
-def test_a_smoothed_label_is_mostly_itself_and_a_little_of_all_classes(task) -> None:  # type: ignore[no-untyped-def]
+def test_label_smoothing_mixes_in_all_classes(task) -> None:  # type: ignore[no-untyped-def]
     loss = task.loss(LOGITS, LABELS, Recipe(steps=1, batch=1, lr=1.0, label_smoothing=0.3))
     expected = [
         0.7 * surprise(i, label) + 0.3 * sum(surprise(i, c) for c in range(3)) / 3 for i, label in enumerate([0, 1, 2])

@@ -149,20 +149,18 @@ def crammed(spent: float, peak: float, warmup: float) -> float:
     return peak * (spent / warmup if spent < warmup else (1 - spent) / (1 - warmup))
 
 
-@pytest.mark.parametrize("warmup", [0.5, 0.75])
 @pytest.mark.parametrize("ramp", [0.0, 0.6])
-def test_the_learning_rate_follows_the_share_of_the_hours_that_is_spent(
-    fake: FakeTime, warmup: float, ramp: float
-) -> None:
-    steps = watched(fake, replace(HOUR, warmup=warmup, batch_ramp=ramp))
-    ends = [0.0, *(end for end, _ in steps)]
-    for began, (_, rate) in zip(ends, steps, strict=False):
-        assert rate == pytest.approx(crammed(began / 3600, 0.02, warmup), rel=1e-4, abs=1e-7)
-    assert max(rate for _, rate in steps) > 0.9 * 0.02
-    assert ends[-2] < 3600 <= ends[-1]
+def test_the_learning_rate_follows_the_share_of_hours_spent(fake: FakeTime, ramp: float) -> None:
+    for warmup in (0.5, 0.75):
+        steps = watched(fake, replace(HOUR, warmup=warmup, batch_ramp=ramp))
+        ends = [0.0, *(end for end, _ in steps)]
+        for began, (_, rate) in zip(ends, steps, strict=False):
+            assert rate == pytest.approx(crammed(began / 3600, 0.02, warmup), rel=1e-4, abs=1e-7)
+        assert max(rate for _, rate in steps) > 0.9 * 0.02
+        assert ends[-2] < 3600 <= ends[-1]
 
 
-def test_the_first_beta_goes_with_the_learning_rate(fake: FakeTime) -> None:
+def test_the_first_beta_follows_the_learning_rate(fake: FakeTime) -> None:
     found: list[tuple[float, float]] = []
     hook = register_optimizer_step_pre_hook(
         lambda optimizer, *_: found.append(tuple(optimizer.param_groups[0][name] for name in ("lr", "betas")))
@@ -183,16 +181,16 @@ def rows_of(spent: float, batch: int, micro_batch: int, ramp: float) -> int:
     return min(int(fake_step * batch_size_step // micro_batch + 1) * micro_batch, batch)
 
 
-@pytest.mark.parametrize("ramp", [0.3, 0.6, 1.0])
-def test_the_batch_grows_with_the_share_of_the_hours_that_is_spent(fake: FakeTime, ramp: float) -> None:
-    steps = watched(fake, replace(HOUR, batch_ramp=ramp))
-    ends = [0.0, *(end for end, _ in steps)]
-    taken = [2 * (end - began) / PASS for began, end in pairwise(ends)]
-    assert taken == pytest.approx([rows_of(began / 3600, 12, 2, ramp) for began in ends[:-1]])
-    assert set(taken) == {2, 4, 6, 8, 10, 12}
+def test_the_batch_grows_with_the_share_of_hours_spent(fake: FakeTime) -> None:
+    for ramp in (0.3, 0.6, 1.0):
+        steps = watched(fake, replace(HOUR, batch_ramp=ramp))
+        ends = [0.0, *(end for end, _ in steps)]
+        taken = [2 * (end - began) / PASS for began, end in pairwise(ends)]
+        assert taken == pytest.approx([rows_of(began / 3600, 12, 2, ramp) for began in ends[:-1]])
+        assert set(taken) == {2, 4, 6, 8, 10, 12}
 
 
-def test_a_training_is_as_long_as_its_hours_and_measuring_takes_none_of_them(fake: FakeTime) -> None:
+def test_a_training_lasts_its_hours_without_time_for_measuring(fake: FakeTime) -> None:
     told: Told = []
     began = fake.now
     fitted, curve = fit(fake, told=told)
@@ -215,7 +213,7 @@ def test_one_step_may_take_longer_than_the_hours(fake: FakeTime) -> None:
 
 
 @pytest.mark.parametrize("ramp", [0.0, 0.6])
-def test_time_that_was_spent_is_spent_after_a_stop(fake: FakeTime, tmp_path: Path, ramp: float) -> None:
+def test_time_spent_before_a_stop_counts(fake: FakeTime, tmp_path: Path, ramp: float) -> None:
     recipe = replace(HOUR, batch_ramp=ramp)
     whole, curve = fit(fake, recipe)
     for stop in (1, 2):
@@ -226,9 +224,7 @@ def test_time_that_was_spent_is_spent_after_a_stop(fake: FakeTime, tmp_path: Pat
     assert not list(tmp_path.iterdir())
 
 
-def test_steps_that_were_lost_are_taken_again_and_cost_no_time(
-    fake: FakeTime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lost_steps_are_repeated_without_time(fake: FakeTime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Lost(Exception):
         pass
 
@@ -251,7 +247,7 @@ def test_steps_that_were_lost_are_taken_again_and_cost_no_time(
     assert task.passes == 6 * (whole.steps + 2)
 
 
-def test_what_a_look_at_the_loss_waits_for_is_counted(fake: FakeTime, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_for_the_loss_counts_as_time(fake: FakeTime, monkeypatch: pytest.MonkeyPatch) -> None:
     finite = torch.isfinite
 
     def late(tensor: Tensor) -> Tensor:
@@ -294,14 +290,14 @@ def test_a_batch_that_grows_is_the_mean_of_its_micro_batches(fake: FakeTime) -> 
         assert torch.allclose(own, expected, atol=1e-6)
 
 
-def test_a_step_by_itself_is_of_the_whole_batch(fake: FakeTime) -> None:
+def test_a_single_training_step_has_the_whole_batch(fake: FakeTime) -> None:
     task = Slow(fake)
     step = task.training_step(Run(architecture=SHAPE, recipe=replace(HOUR, batch_ramp=0.6), seed=0))
     step()
     assert task.passes == 6
 
 
-def test_the_first_process_has_everybodys_clock(fake: FakeTime) -> None:
+def test_all_processes_use_the_clock_of_the_first(fake: FakeTime) -> None:
     class Second(Share):
         def first(self, value: Any) -> Any:
             return 2 * value

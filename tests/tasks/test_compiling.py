@@ -14,16 +14,16 @@ from search_spaces.topologies.registry import TOPOLOGIES, load
 from tasks.compiling import MIXED_SUMS, compile_network
 
 
-@pytest.mark.parametrize("known", [True, False])
-def test_mixed_sums_are_left_out_where_torch_has_them(known: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mixed_sums_are_disabled_if_torch_has_the_option(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[dict[str, Any]] = []
-    monkeypatch.setattr("torch._inductor.list_options", lambda: [MIXED_SUMS] if known else [])
     monkeypatch.setattr(nn.Module, "compile", lambda self, **how: asked.append(how))
-    compile_network(nn.Linear(2, 2))
-    assert asked == [{"fullgraph": False, "options": {MIXED_SUMS: False} if known else None}]
+    for known in ([MIXED_SUMS], []):
+        monkeypatch.setattr("torch._inductor.list_options", lambda known=known: known)
+        compile_network(nn.Linear(2, 2))
+    assert asked == [{"fullgraph": False, "options": options} for options in ({MIXED_SUMS: False}, None)]
 
 
-def test_a_topology_says_how_it_is_compiled_also_in_some_blocks_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiler_options_of_topologies_apply_to_single_blocks_too(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[dict[str, Any]] = []
     monkeypatch.setattr(nn.Module, "compile", lambda self, **how: asked.append(how["options"]))
     for topology in ("resnet", "ancre", "resnet[0:2]+ancre[2:4]"):
@@ -32,12 +32,13 @@ def test_a_topology_says_how_it_is_compiled_also_in_some_blocks_alone(monkeypatc
     assert asked == [{MIXED_SUMS: False}, *2 * [{MIXED_SUMS: False, "max_fusion_size": 16}]]
 
 
-def test_this_torch_has_what_is_asked_of_its_compiler() -> None:
+def test_torch_has_all_compiler_options_in_use() -> None:
     asked = {MIXED_SUMS}.union(*(load(name)[0].compiled_with for name in TOPOLOGIES.names()))
     assert asked <= set(torch._inductor.list_options())
 
 
-def test_it_computes_the_same_and_parameters_keep_their_names() -> None:
+@pytest.mark.slow
+def test_compiling_keeps_outputs_and_parameter_names() -> None:
     torch.compiler.reset()
     network, x = nn.Sequential(nn.Linear(2, 2)), torch.ones(3, 2)
     before, expected = [*network.state_dict()], network(x)

@@ -1,16 +1,40 @@
 """The contract suite, walked over the installed tasks: a new one is tested on arrival."""
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from grouped import grouped
 from search_spaces.architecture import Architecture
 from tasks.base import Task
 from tasks.load import load_task
 from tasks.registry import TASKS
-from tasks.testing import CONTRACT
+from tasks.settings import changed
+from tasks.testing import (
+    CONTRACT,
+    check_it_says_what_it_is,
+    check_its_recipes_are_settings,
+    check_task,
+    check_training_is_a_pure_function,
+)
+
+OF_PRESETS = (check_it_says_what_it_is, check_its_recipes_are_settings)
+"""Checks of the presets themselves; others are of what is done by them."""
+
+TRAININGS = CONTRACT[CONTRACT.index(check_training_is_a_pure_function) :]
+"""Checks that train, which stand last."""
+
+TRAINED_BY_ANOTHER = {
+    "glue": "stdlib-glue",
+    "lra-image": "lra-listops",
+    "lra-pathfinder": "lra-listops",
+    "lra-text": "lra-listops",
+    "pile-mlm": "stdlib-mlm",
+}
+"""Task -> the one of the same code and other data whose trainings are checked in its place."""
 
 FOLDERS = {
     "cifar10-vit": "cifar10_folder",
@@ -27,13 +51,44 @@ FOLDERS = {
 NAMES = [name for name in TASKS.names() if not name.endswith("-lm") and not name.startswith("goal-")]
 """The others are walked in tests/tasks/language and tests/tasks/goal_rl."""
 
+SHORT: Mapping[str, object] = {"epochs": 0, "steps": 3, "reports": 2, "measured": 8}
+"""Settings of a training that is stopped, resumed and repeated in no time."""
 
-@pytest.mark.parametrize("check", CONTRACT, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("name", NAMES)
-def test_a_task_keeps_its_contract(
-    name: str, check: Callable[[Task, Architecture], None], request: pytest.FixtureRequest
-) -> None:
+OWN_SHORT: Mapping[str, Mapping[str, object]] = {
+    "digits-dit": {"sample_steps": 2, "samples": 10},
+    "imagenet-dit": {"steps": 2, "measured": 4},
+    "stdlib-glue": {"steps": 2, "reports": 1},
+}
+"""Task -> its own, beside or in place of those."""
+
+
+def shortened(task: Task) -> dict[str, Any]:
+    """The presets of a task, with a short smoke preset."""
+    return {**task.presets, "smoke": changed(task.presets["smoke"], {**SHORT, **OWN_SHORT.get(task.name, {})})}
+
+
+def task_of(name: str, request: pytest.FixtureRequest) -> tuple[Task, Architecture]:
+    """A task with its data, and a tiny architecture for it."""
     data: Path | None = request.getfixturevalue(FOLDERS[name]) if name in FOLDERS else None
     task = load_task(name, data)
     tiny = {"depth": 1, "width": 16, "hidden": 16} | ({"heads": 2, "head_dim": 4} if task.base.heads else {})
-    check(task, replace(task.base, **tiny))
+    return task, replace(task.base, **tiny)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_task_keeps_its_contract(name: str, request: pytest.FixtureRequest) -> None:
+    task, tiny = task_of(name, request)
+    tasks = [task, *filter(None, [getattr(task, "pretraining", None)])]
+    checks = [check for check in CONTRACT if name not in TRAINED_BY_ANOTHER or check not in TRAININGS]
+    with grouped() as case:
+        for check in checks:
+            with case(check.__name__), pytest.MonkeyPatch.context() as patch:
+                for one in () if check in OF_PRESETS else tasks:
+                    patch.setattr(type(one), "presets", shortened(one))
+                check(task, tiny)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_a_task_keeps_its_contract_with_its_whole_smoke_preset(name: str, request: pytest.FixtureRequest) -> None:
+    check_task(*task_of(name, request))

@@ -3,12 +3,11 @@
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 from PIL import Image
 from torch.utils.data import DataLoader, TensorDataset
 
-from search_spaces.errors import UserError
+from expect import raises
 from tasks.fingerprints import examples_of, fingerprint_of
 
 KINDS: list[Any] = [
@@ -33,33 +32,33 @@ KINDS: list[Any] = [
 ]
 
 
-def test_examples_that_differ_are_told_apart() -> None:
+def test_different_examples_have_different_fingerprints() -> None:
     found = [fingerprint_of([[value]]) for value in KINDS]
     assert len(set(found)) == len(KINDS)
     assert found == [fingerprint_of([[value]]) for value in KINDS]
 
 
-def test_parts_and_their_order_matter() -> None:
+def test_fingerprints_depend_on_parts_and_order() -> None:
     assert len({fingerprint_of(parts) for parts in ([[1, 2]], [[2, 1]], [[1], [2]], [[1, 2], []])}) == 4
 
 
-def test_an_array_of_objects_has_no_addresses_in_it() -> None:
+def test_fingerprints_of_object_arrays_contain_no_addresses() -> None:
     one, other = (np.array([f"{text}!", None], dtype=object) for text in ("a" * 50, "a" * 50))
     assert fingerprint_of([[one]]) == fingerprint_of([[other]])
 
 
-def test_what_nobody_can_read_is_refused() -> None:
-    with pytest.raises(UserError, match=r"got object. Write fingerprint\(recipe\)"):
+def test_unreadable_examples_are_refused() -> None:
+    with raises("wrong-type", option="examples", value="object"):
         fingerprint_of([[object()]])
 
 
-def test_examples_are_asked_for_one_by_one_where_they_can_be() -> None:
+def test_indexable_data_is_read_example_by_example() -> None:
     data = TensorDataset(torch.arange(5))
     assert [int(one[0]) for one in examples_of(DataLoader(data, 2, shuffle=True))] == [0, 1, 2, 3, 4]
     assert list(examples_of([1, 2])) == [1, 2]
 
 
-def test_draws_are_the_same_each_time_and_move_nothing() -> None:
+def test_fingerprints_of_random_examples_are_reproducible_and_move_no_generator() -> None:
     before = torch.get_rng_state()
     one, other = (fingerprint_of([(torch.randn(2) for _ in range(3))]) for _ in range(2))
     assert one == other

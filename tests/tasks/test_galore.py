@@ -4,11 +4,11 @@ import math
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from grouped import grouped
 from tasks.galore import EPSILON, GaLoreAdamW
 
 Matrix = NDArray[np.float64]
@@ -57,16 +57,18 @@ def drawn(*shape: int, steps: int = 7) -> tuple[Matrix, list[Matrix]]:
     return random.normal(size=shape), [random.normal(size=shape) for _ in range(steps)]
 
 
-@pytest.mark.parametrize("shape", [(6, 4), (4, 6), (5, 5)], ids=["tall", "wide", "square"])
-@pytest.mark.parametrize(("rank", "gap"), [(2, 3), (1, 1), (3, 200), (128, 4)])
-def test_a_matrix_moves_as_the_algorithm_says(shape: tuple[int, int], rank: int, gap: int) -> None:
-    weight, gradients = drawn(*shape)
-    expected = literal(weight, gradients, rank, gap, scale=0.25, lr=0.1, decay=0.01)
-    found = moved(weight, gradients, rank=rank, gap=gap, scale=0.25, lr=0.1, weight_decay=0.01)
-    torch.testing.assert_close(found, torch.tensor(expected), rtol=1e-10, atol=1e-12)
+def test_a_matrix_moves_as_the_algorithm_says() -> None:
+    with grouped() as case:
+        for shape in ((6, 4), (4, 6), (5, 5)):
+            weight, gradients = drawn(*shape)
+            for rank, gap in ((2, 3), (1, 1), (3, 200), (128, 4)):
+                with case(f"{shape}, rank {rank}, gap {gap}"):
+                    expected = literal(weight, gradients, rank, gap, scale=0.25, lr=0.1, decay=0.01)
+                    found = moved(weight, gradients, rank=rank, gap=gap, scale=0.25, lr=0.1, weight_decay=0.01)
+                    torch.testing.assert_close(found, torch.tensor(expected), rtol=1e-10, atol=1e-12)
 
 
-def test_maps_side_by_side_move_as_each_would_alone() -> None:
+def test_joined_maps_move_like_separate_ones() -> None:
     weight, gradients = drawn(9, 4)
     options = {"rank": 2, "gap": 3, "scale": 0.5, "lr": 0.1}
     found = moved(weight, gradients, maps=3, **options)
@@ -77,7 +79,7 @@ def test_maps_side_by_side_move_as_each_would_alone() -> None:
     assert not torch.allclose(found, moved(weight, gradients, **options))
 
 
-def test_in_all_dimensions_and_unscaled_one_step_is_adamws_in_a_turned_space() -> None:
+def test_one_step_of_full_rank_is_adam_along_singular_vectors() -> None:
     """Of Adam's first step only signs are left; along singular vectors these are the gradient's orthogonal factor."""
     weight, (gradient, *_) = drawn(4, 4, steps=1)
     u, s, vt = np.linalg.svd(gradient)
@@ -86,7 +88,7 @@ def test_in_all_dimensions_and_unscaled_one_step_is_adamws_in_a_turned_space() -
     torch.testing.assert_close(found, torch.tensor(weight - 0.1 * turned), rtol=1e-4, atol=1e-4)
 
 
-def test_the_state_is_as_small_as_the_rank_says() -> None:
+def test_the_size_of_the_state_follows_the_rank() -> None:
     parameter = nn.Parameter(torch.zeros(12, 32))
     optimizer = GaLoreAdamW([parameter], lr=0.1, rank=2)
     parameter.grad = torch.randn(12, 32)
@@ -97,11 +99,11 @@ def test_the_state_is_as_small_as_the_rank_says() -> None:
     assert sum(sizes) == 4 * (12 * 2 + 2 * 2 * 32)  # and they hold no larger tensor alive
 
 
-@pytest.mark.parametrize("wrong", [math.nan, math.inf])
-def test_a_gradient_that_is_not_finite_is_the_losss_to_tell(wrong: float) -> None:
-    weight, (gradient, *_) = drawn(4, 3, steps=1)
-    gradient[1, 1] = wrong
-    assert not moved(weight, [gradient], lr=0.1).isfinite().all()
+def test_a_gradient_that_is_not_finite_gives_such_weights() -> None:
+    for wrong in (math.nan, math.inf):
+        weight, (gradient, *_) = drawn(4, 3, steps=1)
+        gradient[1, 1] = wrong
+        assert not moved(weight, [gradient], lr=0.1).isfinite().all()
 
 
 def test_weights_without_a_gradient_stay_and_bfloat16_stays_that() -> None:
@@ -114,7 +116,7 @@ def test_weights_without_a_gradient_stay_and_bfloat16_stays_that() -> None:
     assert not weight.eq(1).all()
 
 
-def test_what_a_closure_gives_is_given_back() -> None:
+def test_a_step_returns_the_loss_of_its_closure() -> None:
     weight = nn.Parameter(torch.ones(2, 2))
 
     def closure() -> Tensor:

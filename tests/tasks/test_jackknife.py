@@ -6,7 +6,7 @@ import pytest
 from tasks.jackknife import jackknife
 
 
-def test_the_jackknife_knows_the_error_of_a_mean() -> None:
+def test_the_jackknife_gives_the_error_of_a_mean() -> None:
     draws = np.random.default_rng(0).normal(size=(200, 400))
     found = [jackknife(lambda which, row=row: {"mean": row[which].mean()}, np.arange(400))["mean_se"] for row in draws]
     assert np.mean(found) == pytest.approx(1 / 20, rel=0.03)

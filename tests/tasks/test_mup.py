@@ -8,9 +8,10 @@ import torch
 from torch import nn
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
+from expect import raises
+from grouped import grouped
 from results.identity import identity_of
 from search_spaces.architecture import Architecture
-from search_spaces.errors import UserError
 from search_spaces.models.decoder import build_decoder
 from tasks.digits import DigitsViT
 from tasks.mup import Scale, redraw, scales
@@ -28,16 +29,19 @@ def llama(architecture: Architecture, **how: Any) -> nn.Module:
     return build_decoder(architecture, "llama", 50, 16, **how)
 
 
-def test_texts_are_read_and_others_refused() -> None:
+def test_parametrizations_are_read_and_faulty_ones_refused() -> None:
     assert read_parametrization("standard") is None
     assert read_parametrization("mup") == Mup(64)
     assert read_parametrization("mup(base=8)") == Mup(8)
-    for text, says in (("mu", "Did you mean 'mup'"), ("mup(base=0)", "base"), ("standard(base=8)", "standard")):
-        with pytest.raises(UserError, match=says):
-            read_parametrization(text)
+    with raises("unknown-name", option="parametrization", value="mu", nearest="mup"):
+        read_parametrization("mu")
+    with raises("out-of-range", option="base", value=0):
+        read_parametrization("mup(base=0)")
+    with raises("unknown-name", option="parametrization", value="standard"):
+        read_parametrization("standard(base=8)")
 
 
-def test_one_parametrization_has_one_text_and_the_standard_one_changes_no_identity() -> None:
+def test_a_parametrization_has_one_text_and_standard_keeps_the_identity() -> None:
     def identity(recipe: Recipe) -> str:
         settings = {"lr": recipe.lr, "parametrization": recipe.parametrization}
         return identity_of(task="t", task_version=1, data=None, architecture=WIDE, recipe=settings, seed=0, start=None)
@@ -49,17 +53,18 @@ def test_one_parametrization_has_one_text_and_the_standard_one_changes_no_identi
     assert identity(RECIPE) == before != identity(replace(RECIPE, parametrization="mup"))
 
 
-@pytest.mark.parametrize("optimizer", ["sgd", "muon", "galore"])
-def test_rates_are_adams(optimizer: str) -> None:
-    with pytest.raises(UserError, match="is for adamw and adam"):
-        replace(RECIPE, parametrization="mup", optimizer=optimizer)
+def test_mup_needs_adam_or_adamw() -> None:
+    with grouped() as case:
+        for optimizer in ("sgd", "muon", "galore"):
+            with case(optimizer), raises("conflict", option="parametrization", value="mup", optimizer=optimizer):
+                replace(RECIPE, parametrization="mup", optimizer=optimizer)
 
 
-def test_the_base_is_as_deep_and_has_heads_of_the_same_size() -> None:
+def test_the_base_network_has_the_same_depth_and_head_size() -> None:
     assert at_width(WIDE, 64) == Architecture(depth=2, width=64, heads=2, head_dim=16, hidden=128)
     assert at_width(WIDE.changed({"heads": 1}), 64).heads == 1
     assert at_width(Architecture(depth=2, width=100, hidden=7), 50) == Architecture(depth=2, width=50, hidden=4)
-    with pytest.raises(UserError, match="blocks that are alike"):
+    with raises("unsupported", option="parametrization", value="mup"):
         at_width(replace(WIDE, blocks="heads=8/4"), 64)
 
 
@@ -74,7 +79,7 @@ TABLE = {  # of a network four times as wide as its base: deviation, learning ra
 }
 
 
-def test_every_parameter_of_a_decoder_has_the_tables_scale() -> None:
+def test_every_parameter_of_a_decoder_has_the_scale_of_the_table() -> None:
     network, base = llama(WIDE), llama(at_width(WIDE, 64))
     by = scales(network, base)
     assert by.keys() == dict(network.named_parameters()).keys()
@@ -89,7 +94,7 @@ def test_every_parameter_of_a_decoder_has_the_tables_scale() -> None:
     assert all(torch.equal(one, torch.ones_like(one)) for name, one in network.named_parameters() if "norm" in name)
 
 
-def test_of_the_base_width_nothing_changes() -> None:
+def test_the_base_width_changes_nothing() -> None:
     base = llama(at_width(WIDE, 64))
     before = {name: parameter.clone() for name, parameter in base.named_parameters()}
     by = scales(base, llama(at_width(WIDE, 64)))
@@ -99,7 +104,7 @@ def test_of_the_base_width_nothing_changes() -> None:
         torch.testing.assert_close(parameter, before[name], rtol=1e-6, atol=0)
 
 
-def test_where_tokens_are_scored_by_their_own_embeddings_the_norm_before_has_the_heads_share() -> None:
+def test_tied_embeddings_move_the_scale_of_the_head_to_the_norm() -> None:
     network, base = llama(WIDE, tied=True), llama(at_width(WIDE, 64), tied=True)
     by = scales(network, base)
     assert by["stack.norm.weight"] == Scale(1 / 4, 1 / 4)
@@ -108,11 +113,11 @@ def test_where_tokens_are_scored_by_their_own_embeddings_the_norm_before_has_the
     gain = network.get_parameter("stack.norm.weight")
     assert torch.equal(gain, torch.full_like(gain, 0.25))
     normed = llama(WIDE.changed({"topology": "rmt"}), tied=True)
-    with pytest.raises(UserError, match="a norm before it"):
+    with raises("unsupported", option="parametrization", value="mup"):
         scales(normed, llama(at_width(WIDE.changed({"topology": "rmt"}), 64), tied=True))
 
 
-def test_groups_have_their_rates_and_decay_takes_away_as_much_as_before() -> None:
+def test_groups_have_their_rates_and_an_unchanged_decay() -> None:
     network = llama(WIDE)
     rates = {name: scale.rate for name, scale in scales(network, llama(at_width(WIDE, 64))).items()}
     names = {id(parameter): name for name, parameter in network.named_parameters()}
@@ -128,7 +133,7 @@ def test_groups_have_their_rates_and_decay_takes_away_as_much_as_before() -> Non
 def moved(width: int, parametrized: bool) -> float:
     """How far steps of Adam at one rate move the logits, root of the mean square, in the mean over seeds."""
     total = 0.0
-    for seed in range(3):
+    for seed in range(2):
         torch.manual_seed(seed)
         architecture = Architecture(depth=2, width=width, heads=width // 16, head_dim=16, hidden=2 * width)
         network = build_decoder(architecture, "llama", 50, 16)
@@ -146,16 +151,16 @@ def moved(width: int, parametrized: bool) -> float:
             adam.step()
             adam.zero_grad()
         total += (network(ids[:, :-1]) - before).square().mean().sqrt().item()
-    return total / 3
+    return total / 2
 
 
-def test_logits_move_as_far_at_every_width_and_farther_and_farther_without() -> None:
-    mup, standard = ([moved(width, how) for width in (32, 128, 512)] for how in (True, False))
+def test_logits_move_equally_at_every_width_only_with_mup() -> None:
+    mup, standard = ([moved(width, how) for width in (32, 64, 256)] for how in (True, False))
     assert max(mup) < 1.5 * min(mup), mup
     assert standard[2] > 2.5 * standard[0], standard
 
 
-def test_draws_by_fan_in_are_not_scaled_twice() -> None:
+def test_fan_in_initialization_is_not_scaled_twice() -> None:
     network = llama(WIDE, initial="lecun")
     base = llama(at_width(WIDE, 64), initial="lecun")
     redraw(network, base, scales(network, base))
@@ -164,7 +169,7 @@ def test_draws_by_fan_in_are_not_scaled_twice() -> None:
     assert drawn["head.weight"] == pytest.approx(64**-0.5 / 4, rel=0.05)
 
 
-def test_a_training_takes_its_steps_by_these_rates_whatever_the_schedule() -> None:
+def test_a_training_uses_the_rates_under_any_schedule() -> None:
     task = DigitsViT()
     recipe = replace(task.presets["smoke"], parametrization=f"mup(base={task.base.width // 2})")
     seen, drawn = list[dict[float, float]](), list[float]()

@@ -1,12 +1,13 @@
 """Settings: read from text, checked by their types, shown as JSON."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
-import pytest
-
-from search_spaces.errors import UserError
+from expect import raises
+from grouped import grouped
+from search_spaces.errors import Kind
 from tasks.digits import DigitsRecipe, DigitsViT
 from tasks.goal_rl.recipe import GoalRecipe, smoke
 from tasks.language.stdlib_lm import StdlibLM
@@ -46,9 +47,17 @@ class Theirs:
             raise ValueError("a rate is\n at most 1.")
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "value"),
-    [
+def read(recipe: Any, readings: Sequence[tuple[str, object, object]]) -> None:
+    """Assert that each setting, given so, is this value, and of its type."""
+    with grouped() as case:
+        for name, given, value in readings:
+            with case(f"{name}={given!r}"):
+                found = getattr(changed(recipe, {name: given}), name)
+                assert (found, type(found)) == (value, type(value))
+
+
+def test_settings_are_read_as_their_fields_types() -> None:
+    readings: list[tuple[str, object, object]] = [
         ("lr", "1e-3", 1e-3),
         ("lr", "1", 1.0),
         ("lr", 1, 1.0),
@@ -63,135 +72,150 @@ class Theirs:
         ("betas", [0.8, 0.9], (0.8, 0.9)),
         ("betas", "0:0.9", (0.0, 0.9)),
         ("degrees", "0", 0.0),
-    ],
-)
-def test_a_setting_is_read_as_what_its_field_holds(name: str, text: object, value: object) -> None:
-    found = getattr(changed(RECIPE, {name: text}), name)
-    assert found == value
-    assert type(found) is type(value)
+    ]
+    read(RECIPE, readings)
 
 
-@pytest.mark.parametrize(
-    ("name", "given", "value"),
-    [
+def test_unions_literals_tuples_and_lists_are_read() -> None:
+    readings: list[tuple[str, object, object]] = [
         ("limit", "none", None), ("limit", "2", 2.0), ("limit", 2, 2.0), ("kinds", "a,b,a", ("a", "b", "a")),
         ("kinds", "()", ()), ("kinds", "(a,)", ("a",)), ("size", "2", 2), ("size", 2.0, 2), ("rate", "0.5", 0.5),
         ("rate", "None", None), ("pair", [1.0, 2.0], (1.0, 2.0)), ("pair", "1:2", (1.0, 2.0)), ("pair", None, None),
         ("anything", [3], [3]), ("anything", "3", "3"), ("numbers", "1,2", [1, 2]), ("numbers", (1, 2), [1, 2]),
         ("few", "3", 3), ("few", "none", None),
-    ],
-)  # fmt: skip
-def test_other_types_are_read_as_well(name: str, given: object, value: object) -> None:
-    found = getattr(changed(Odd(), {name: given}), name)
-    assert found == value
-    assert type(found) is type(value)
+    ]  # fmt: skip
+    read(Odd(), readings)
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"numbers": "1,b"}, "numbers must be a whole number"),
-        ({"numbers": 3}, "numbers must be values like"),
-        ({"pair": [1.0]}, "pair must be 2 values like 0.9:0.95 or none"),
-        ({"size": True}, "size must be one of 1, 2, got True"),
-        ({"few": "4"}, "few must be at least 1 and at most 3, got '4'"),
-        ({"shape": {"levels": 3, "arguments": 2, "argumnts": 9}}, "shape must be a Grammar, made in Python or none"),
-    ],
-)
-def test_what_other_types_cannot_hold_is_refused(settings: dict[str, object], message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        changed(Odd(), settings)
+def refuse(recipe: Any, refusals: Sequence[tuple[dict[str, object], Kind, dict[str, object]]], owner: str) -> None:
+    """Assert that the recipe refuses each of these settings, with this kind and these fields."""
+    with grouped() as case:
+        for settings, kind, fields in refusals:
+            with case(str(settings)), raises(kind, **fields):
+                changed(recipe, settings, owner)
 
 
-def test_every_value_is_read_back_from_what_it_is_shown_as() -> None:
+def test_values_of_wrong_types_are_refused_in_unions_literals_and_lists() -> None:
+    grammar = {"levels": 3, "arguments": 2, "argumnts": 9}
+    refusals: list[tuple[dict[str, object], Kind, dict[str, object]]] = [
+        ({"numbers": "1,b"}, "wrong-type", {"option": "numbers", "value": "1,b"}),
+        ({"numbers": 3}, "wrong-type", {"option": "numbers", "value": 3}),
+        ({"pair": [1.0]}, "wrong-type", {"option": "pair", "value": [1.0]}),
+        ({"size": True}, "unknown-name", {"option": "size", "value": True, "choices": (1, 2)}),
+        ({"few": "4"}, "out-of-range", {"option": "few", "value": "4"}),
+        ({"shape": grammar}, "wrong-type", {"option": "shape", "value": grammar}),
+    ]
+    refuse(Odd(), refusals, "the recipe")
+
+
+def test_values_are_read_back_from_their_json() -> None:
     odd = Odd(limit=1.0, kinds=("a",), pair=(1.0, 2.0), anything=3, numbers=[1])
     assert changed(Odd(), json.loads(json.dumps(values_of(odd)))) == odd
     check(odd)
 
 
-def test_what_somebody_elses_recipe_refuses_is_a_mistake_in_one_line_that_names_the_preset() -> None:
-    with pytest.raises(UserError, match=r"^preset 'smoke' cannot have rate=2: a rate is at most 1\.$"):
+def test_errors_of_foreign_recipes_name_the_preset_in_one_line() -> None:
+    with raises("conflict", owner="preset 'smoke'", settings=("rate",)) as caught:
         changed(Theirs(), {"rate": "2"}, "preset 'smoke'")
+    assert isinstance(caught.value.__cause__, ValueError)
 
 
-def test_lists_that_cannot_be_are_no_settings() -> None:
-    with pytest.raises(UserError, match="there are none"):
+def test_listops_refuses_lengths_that_no_list_has() -> None:
+    with raises("infeasible"):
         changed(LISTOPS["smoke"], {"shorter_than": "20"})
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"batch": "0"}, "batch must be at least 1, got '0'"),
-        ({"batch": "2.5"}, "batch must be a whole number"),
-        ({"batch": "many"}, "batch must be a whole number, got 'many'"),
-        ({"batch": True}, "batch must be a whole number, got True"),
-        ({"lr": "-1"}, "lr must be more than 0, got '-1'"),
-        ({"lr": "nan"}, "lr must be a finite number"),
-        ({"lr": "inf"}, "lr must be a finite number"),
-        ({"warmup": "1.5"}, "warmup must be at least 0 and at most 1"),
-        ({"schedule": "cosin"}, "schedule must be one of cosine, linear, inverse-sqrt, got 'cosin'"),
-        ({"betas": "0.9"}, "betas must be 2 values like 0.9:0.95"),
-        ({"betas": "0.9:1"}, "betas must be at least 0 and less than 1, got '0.9:1'"),
-        ({"measured": "1e30"}, "measured must be a number of at most 64 bits"),
-        ({"batch": 10**400}, "batch must be a number of at most 64 bits"),
-        ({"lr": 10**400}, "lr must be a number of at most 64 bits"),
-        ({"betas": (0.9, "x")}, "betas must be a finite number"),
-        ({"compile": "yes"}, "compile must be true or false"),
-        ({"learning_rate": "1"}, "unknown setting 'learning_rate' of preset 'smoke'"),
-        ({"degres": "1"}, "Did you mean 'degrees'"),
-        ({"steps": "5"}, "epochs=10, steps=5 and hours=0.0. Give one of them"),
-        ({"accumulate": "5"}, "accumulate must divide the batch"),
-    ],
-)
-def test_what_a_field_cannot_hold_is_refused_in_one_line(settings: dict[str, object], message: str) -> None:
-    with pytest.raises(UserError) as caught:
-        changed(RECIPE, settings, "preset 'smoke'")
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
+def test_refused_settings_have_kind_option_and_value() -> None:
+    refusals: list[tuple[dict[str, object], Kind, dict[str, object]]] = [
+        ({"batch": "0"}, "out-of-range", {"option": "batch", "value": "0"}),
+        ({"batch": "2.5"}, "wrong-type", {"option": "batch", "value": "2.5"}),
+        ({"batch": "many"}, "wrong-type", {"option": "batch", "value": "many"}),
+        ({"batch": True}, "wrong-type", {"option": "batch", "value": True}),
+        ({"lr": "-1"}, "out-of-range", {"option": "lr", "value": "-1"}),
+        ({"lr": "nan"}, "out-of-range", {"option": "lr", "value": "nan"}),
+        ({"lr": "inf"}, "out-of-range", {"option": "lr", "value": "inf"}),
+        ({"warmup": "1.5"}, "out-of-range", {"option": "warmup", "value": "1.5"}),
+        (
+            {"schedule": "cosin"},
+            "unknown-name",
+            {"option": "schedule", "value": "cosin", "choices": ("cosine", "linear", "inverse-sqrt")},
+        ),
+        ({"betas": "0.9"}, "wrong-type", {"option": "betas", "value": "0.9"}),
+        ({"betas": "0.9:1"}, "out-of-range", {"option": "betas", "value": "0.9:1"}),
+        ({"measured": "1e30"}, "out-of-range", {"option": "measured", "value": "1e30"}),
+        ({"batch": 10**400}, "out-of-range", {"option": "batch", "value": 10**400}),
+        ({"lr": 10**400}, "out-of-range", {"option": "lr", "value": 10**400}),
+        ({"betas": (0.9, "x")}, "wrong-type", {"option": "betas", "value": [0.9, "x"]}),
+        ({"compile": "yes"}, "wrong-type", {"option": "compile", "value": "yes"}),
+        ({"learning_rate": "1"}, "unknown-name", {"option": "setting", "value": "learning_rate"}),
+        ({"degres": "1"}, "unknown-name", {"option": "setting", "value": "degres", "nearest": "degrees"}),
+        ({"steps": "5"}, "conflict", {"epochs": 10, "steps": 5, "hours": 0.0}),
+        ({"accumulate": "5"}, "mismatch", {"option": "accumulate", "value": 5, "batch": 32}),
+    ]
+    refuse(RECIPE, refusals, "preset 'smoke'")
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [{"lr": -1.0}, {"batch": 0}, {"schedule": "constant"}, {"betas": (0.9,)}, {"reports": 0}, {"precision": "16"}],
-)
-def test_a_recipe_that_is_made_in_python_is_checked_as_well(wrong: dict[str, Any]) -> None:
-    with pytest.raises(UserError, match="must be"):
-        replace(RECIPE, **wrong)
-    with pytest.raises(UserError, match="must be"):
-        Recipe(**{"steps": 1, "batch": 8, "lr": 0.1, **wrong})
+def test_recipes_made_in_python_are_checked() -> None:
+    wrong: list[tuple[str, Any, Kind]] = [
+        ("lr", -1.0, "out-of-range"),
+        ("batch", 0, "out-of-range"),
+        ("schedule", "constant", "unknown-name"),
+        ("betas", (0.9,), "wrong-type"),
+        ("reports", 0, "out-of-range"),
+        ("precision", "16", "unknown-name"),
+    ]
+    given: dict[str, Any] = {"steps": 1, "batch": 8, "lr": 0.1}
+    with grouped() as case:
+        for name, value, kind in wrong:
+            with case(name):
+                with raises(kind, option=name):
+                    replace(RECIPE, **{name: value})
+                with raises(kind, option=name):
+                    Recipe(**{**given, name: value})
 
 
-@pytest.mark.parametrize("wrong", [{"rounds": 0}, {"discount": 1.0}, {"lr": 0.0}, {"capacity": 3}, {"unroll": 1.5}])
-def test_so_is_one_of_goals(wrong: dict[str, Any]) -> None:
-    with pytest.raises(UserError, match="must be"):
-        GoalRecipe(**{"unroll": 5, "rounds": 1, "updates": 1, **wrong})
-    with pytest.raises(UserError, match="must be"):
-        changed(smoke(), {name: str(value) for name, value in wrong.items()})
+def test_recipes_of_goal_tasks_are_checked() -> None:
+    given: dict[str, Any] = {"unroll": 5, "rounds": 1, "updates": 1}
+    wrong: list[tuple[str, Any, Kind]] = [
+        ("rounds", 0, "out-of-range"),
+        ("discount", 1.0, "out-of-range"),
+        ("lr", 0.0, "out-of-range"),
+        ("capacity", 3, "out-of-range"),
+        ("unroll", 1.5, "wrong-type"),
+    ]
+    with grouped() as case:
+        for name, value, kind in wrong:
+            with case(name):
+                with raises(kind, option=name):
+                    GoalRecipe(**{**given, name: value})
+                with raises(kind, option=name):
+                    changed(smoke(), {name: str(value)})
 
 
-def test_what_is_no_dataclass_has_no_settings() -> None:
-    with pytest.raises(UserError, match="the settings of the toy cannot be changed"):
+def test_a_recipe_that_is_no_dataclass_has_no_settings() -> None:
+    with raises("bad-plugin", option="recipe", value="'nothing to train'", owner="the toy"):
         changed("nothing to train", {"lr": "1"}, "the toy")
 
 
-@pytest.mark.parametrize("name", TASKS.names())
-def test_every_preset_is_what_its_values_make(name: str) -> None:
-    for preset in task_class(name).presets.values():
-        values = json.loads(json.dumps(values_of(preset)))
-        assert changed(preset, values) == preset
+def test_every_installed_preset_equals_its_values_read_back() -> None:
+    with grouped() as case:
+        for name in TASKS.names():
+            for preset_name, preset in task_class(name).presets.items():
+                with case(f"{name} {preset_name}"):
+                    values = json.loads(json.dumps(values_of(preset)))
+                    assert changed(preset, values) == preset
 
 
-def test_values_are_those_of_all_fields() -> None:
+def test_values_include_all_fields() -> None:
     values = values_of(LISTOPS["smoke"])
     assert [values[name] for name in ("longer_than", "shorter_than", "levels", "arguments")] == [19, 65, 4, 5]
     assert values["betas"] == [0.9, 0.999]
     assert values_of(DigitsViT.presets["smoke"])["epochs"] == 10
 
 
-def test_a_note_moves_no_number_and_is_no_setting() -> None:
+def test_notes_are_no_settings() -> None:
     preset = StdlibLM.presets["proxy"]
     assert preset.source
     assert "source" not in values_of(preset)
-    with pytest.raises(UserError, match="unknown setting"):
+    with raises("unknown-name", option="setting", value="source"):
         changed(preset, {"source": "somewhere"})

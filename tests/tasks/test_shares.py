@@ -12,6 +12,7 @@ import torch
 from PIL import Image
 from torch import Generator, Tensor
 
+from grouped import grouped
 from tasks.batches import Batch
 from tasks.imagenet import ImageNetRecipe, ImageNetViT
 from tasks.images import ImageSplits
@@ -53,19 +54,22 @@ def measured(splits: Splits, part: Part, recipe: Any, share: Share) -> Counter[i
     return Counter(int(one) for inputs, _ in splits.measured(part, recipe, CPU, share) for one in inputs)
 
 
-@pytest.mark.parametrize("limit", [0, 5], ids=["all", "five"])
-@pytest.mark.parametrize("part", ["validation", "test"])
 @pytest.mark.parametrize("splits", KINDS, indirect=True)
-def test_of_what_is_measured_nothing_is_missed_and_nothing_read_twice(splits: Splits, part: Part, limit: int) -> None:
-    recipe = replace(RECIPE, measured=limit)
-    alone = measured(splits, part, recipe, ALONE)
-    together = [measured(splits, part, recipe, share) for share in THREE]
-    assert sum(together, Counter()) == alone
-    assert set(alone.values()) == {1}
+def test_processes_measure_every_example_exactly_once(splits: Splits) -> None:
+    parts: tuple[Part, ...] = ("validation", "test")
+    with grouped() as case:
+        for limit in (0, 5):
+            for part in parts:
+                with case(f"{part}, measured={limit}"):
+                    recipe = replace(RECIPE, measured=limit)
+                    alone = measured(splits, part, recipe, ALONE)
+                    together = [measured(splits, part, recipe, share) for share in THREE]
+                    assert sum(together, Counter()) == alone
+                    assert set(alone.values()) == {1}
 
 
 @pytest.mark.parametrize("splits", KINDS, indirect=True)
-def test_of_every_micro_batch_nothing_is_missed_and_nothing_read_twice(splits: Splits) -> None:
+def test_processes_share_every_micro_batch_without_overlap(splits: Splits) -> None:
     def batches(share: Share) -> list[Counter[int]]:
         found = islice(splits.training(RECIPE, 0, (), CPU, share), 9)
         return [Counter(map(int, inputs)) for (inputs, _), _ in found]

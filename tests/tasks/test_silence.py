@@ -5,7 +5,7 @@ import pytest
 from tasks.silence import QUICK_S, SILENCE_S, Silence
 
 
-def test_in_a_command_silence_lasts_over_what_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silence_lasts_over_all_steps_of_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr("tasks.silence.time.monotonic", lambda: now[0])
     silence = Silence(since=0.0)
@@ -22,5 +22,5 @@ def test_in_a_command_silence_lasts_over_what_is_done(monkeypatch: pytest.Monkey
     assert silence.left() == SILENCE_S
 
 
-def test_elsewhere_each_thing_may_take_as_long() -> None:
+def test_outside_a_command_every_step_has_the_whole_time() -> None:
     assert Silence(since=0.0).left() == SILENCE_S

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from itertools import islice
 
-import pytest
 import torch
 from torch import Generator
 
@@ -27,7 +26,7 @@ def jittered(batch: Batch, recipe: Recipe, generator: Generator) -> Batch:
 SPLITS = TensorSplits(numbered(10), numbered(6, 100), numbered(5, 200), augment=jittered)
 
 
-def test_an_epoch_shows_whole_batches_of_different_examples_in_another_order_each_time() -> None:
+def test_an_epoch_has_whole_batches_of_distinct_examples_in_a_new_order() -> None:
     labels = [batch[1].tolist() for batch, _ in islice(SPLITS.training(RECIPE, 0, (), CPU), 4)]
     first, second = labels[0] + labels[1], labels[2] + labels[3]
     assert len(set(first)) == len(set(second)) == 8
@@ -35,7 +34,7 @@ def test_an_epoch_shows_whole_batches_of_different_examples_in_another_order_eac
     assert first != second
 
 
-def test_a_training_goes_on_from_any_pass_as_if_it_had_never_stopped() -> None:
+def test_batches_resume_from_any_position() -> None:
     straight = list(islice(SPLITS.training(RECIPE, 3, (), CPU), 7))
     for passes in range(1, 7):
         (inputs, labels), progress = next(SPLITS.training(RECIPE, 3, straight[passes - 1][1], CPU))
@@ -44,44 +43,44 @@ def test_a_training_goes_on_from_any_pass_as_if_it_had_never_stopped() -> None:
         assert progress == straight[passes][1]
 
 
-def test_seeds_give_other_orders_and_other_draws() -> None:
+def test_seeds_give_different_orders_and_draws() -> None:
     (one, order), _ = next(SPLITS.training(RECIPE, 0, (), CPU))
     (two, other), _ = next(SPLITS.training(RECIPE, 1, (), CPU))
     assert order.tolist() != other.tolist()
     assert not torch.equal(one - order[:, None], two - other[:, None])
 
 
-def test_measured_examples_come_once_in_their_order_and_are_not_augmented() -> None:
+def test_measured_examples_are_in_order_and_not_augmented() -> None:
     batches = list(SPLITS.measured("validation", RECIPE, CPU))
     assert torch.cat([labels for _, labels in batches]).tolist() == list(range(100, 106))
     assert torch.cat([inputs for inputs, _ in batches])[:, 0].tolist() == list(range(100, 106))
     assert torch.cat([labels for _, labels in SPLITS.measured("test", RECIPE, CPU)]).tolist() == list(range(200, 205))
 
 
-def test_a_recipe_may_measure_fewer_evenly_spread() -> None:
+def test_a_recipe_may_measure_fewer_evenly_spread_examples() -> None:
     batches = SPLITS.measured("validation", replace(RECIPE, measured=3), CPU)
     assert torch.cat([labels for _, labels in batches]).tolist() == [100, 102, 104]
     assert spread(10, 4).tolist() == [0, 2, 5, 7]
 
 
-def test_inputs_are_encoded_after_they_are_augmented() -> None:
+def test_inputs_are_encoded_after_augmentation() -> None:
     encoded = replace(SPLITS, encode=lambda inputs: 1000 * inputs)
     (inputs, _), _ = next(encoded.training(RECIPE, 0, (), CPU))
     (plain, _), _ = next(SPLITS.training(RECIPE, 0, (), CPU))
     assert torch.equal(inputs, 1000 * plain)
 
 
-@pytest.mark.parametrize("part", ["train", "validation", "test"])
-def test_other_data_has_another_fingerprint(part: str) -> None:
-    inputs, labels = getattr(SPLITS, part)
-    changed = inputs.clone()
-    changed[-1] += 1
-    assert replace(SPLITS, **{part: (changed, labels)}).fingerprint != SPLITS.fingerprint
-    assert replace(SPLITS, **{part: (inputs.double(), labels)}).fingerprint != SPLITS.fingerprint
-    assert replace(SPLITS, **{part: (inputs.clone(), labels)}).fingerprint == SPLITS.fingerprint
+def test_other_data_has_another_fingerprint() -> None:
+    for part in ("train", "validation", "test"):
+        inputs, labels = getattr(SPLITS, part)
+        changed = inputs.clone()
+        changed[-1] += 1
+        assert replace(SPLITS, **{part: (changed, labels)}).fingerprint != SPLITS.fingerprint
+        assert replace(SPLITS, **{part: (inputs.double(), labels)}).fingerprint != SPLITS.fingerprint
+        assert replace(SPLITS, **{part: (inputs.clone(), labels)}).fingerprint == SPLITS.fingerprint
 
 
-def test_names_and_numbers_that_numpy_does_not_know_are_in_the_fingerprint() -> None:
+def test_fingerprints_include_names_and_types() -> None:
     def of(*names: str, dtype: torch.dtype = torch.float32) -> str:
         inputs = {name: torch.full((2, 1), float(number), dtype=dtype) for number, name in enumerate(names)}
         return TensorSplits(*[(inputs, torch.arange(2))] * 3).fingerprint
@@ -90,7 +89,7 @@ def test_names_and_numbers_that_numpy_does_not_know_are_in_the_fingerprint() -> 
     assert load_task("digits-vit").fingerprint(None) == "07ec2a2be140"  # plain data has the one that it always had
 
 
-def test_draws_for_different_purposes_differ() -> None:
+def test_random_numbers_for_different_purposes_differ() -> None:
     seeds = {derived_seed(*parts) for parts in ((0, "a", 1), (0, "a", 2), (0, "b", 1), (1, "a", 1), (0, "a", 1, 1))}
     assert len(seeds) == 5
     assert shuffled(20, 0, 1).tolist() != shuffled(20, 0, 2).tolist()

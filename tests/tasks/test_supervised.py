@@ -1,10 +1,13 @@
 """Training: what it computes, how it ends, and how it goes on after it was interrupted."""
 
 import pickle
+import re
+import shutil
 import signal
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,8 +16,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import tasks.checkpoint
+from expect import raises, warns
+from grouped import grouped
 from search_spaces import Architecture
-from search_spaces.errors import UserError
 from search_spaces.topologies.decay import split_by_decay
 from tasks.base import Diverged, Fitted
 from tasks.batches import Batch
@@ -34,7 +38,7 @@ def examples(count: int, seed: int) -> Batch:
     return inputs, (inputs.prod(dim=1) > 0).long()
 
 
-def test_a_training_says_how_far_it_is() -> None:
+def test_a_training_reports_its_progress() -> None:
     said: list[tuple[int, int]] = []
     run = Run(architecture=SHAPE, recipe=Corners.presets["smoke"], seed=0, advanced=lambda *at: said.append(at))
     Corners().fit(run)
@@ -66,7 +70,7 @@ class Corners(ClassificationTask):
         return (torch.zeros(1, 2),)
 
 
-def test_training_is_the_loop_that_anybody_would_write() -> None:
+def test_a_training_equals_a_plain_loop() -> None:
     recipe = MOONS.presets["smoke"]
     splits = MOONS.load()
     torch.manual_seed(5)
@@ -97,7 +101,7 @@ def test_training_is_the_loop_that_anybody_would_write() -> None:
     assert fitted.test["loss"] == torch.cat(losses).mean().item()
 
 
-def test_an_accumulated_batch_is_the_batch() -> None:
+def test_an_accumulated_batch_equals_a_whole_one() -> None:
     class Still(Corners):
         def build(self, architecture: Architecture) -> nn.Module:
             return nn.Sequential(nn.Linear(2, 8), nn.GELU(), nn.Linear(8, 2))
@@ -113,6 +117,9 @@ def test_an_accumulated_batch_is_the_batch() -> None:
     assert cut.test["loss"] == pytest.approx(whole.test["loss"], rel=1e-4)
 
 
+SMOKE = Corners.presets["smoke"]
+
+
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Save a checkpoint after every step."""
@@ -124,7 +131,7 @@ class Interrupted(Exception):
     """A machine went down."""
 
 
-def fit_until(stop: int, folder: Path, seed: int = 0) -> None:
+def fit_until(stop: int, folder: Path, seed: int = 0, recipe: Recipe = SMOKE) -> None:
     """Train to the first report at or after a step, and there be interrupted."""
 
     def report(step: int, metrics: Mapping[str, float]) -> Decision:
@@ -132,15 +139,17 @@ def fit_until(stop: int, folder: Path, seed: int = 0) -> None:
             raise Interrupted
 
     with pytest.raises(Interrupted):
-        Corners().fit(Run(architecture=SHAPE, recipe=Corners.presets["smoke"], seed=seed, folder=folder, report=report))
+        Corners().fit(Run(architecture=SHAPE, recipe=recipe, seed=seed, folder=folder, report=report))
 
 
-def told(folder: Path | None, seed: int = 0) -> tuple[Fitted, list[tuple[int, dict[str, float]]]]:
+def told(
+    folder: Path | None, seed: int = 0, recipe: Recipe = SMOKE
+) -> tuple[Fitted, list[tuple[int, dict[str, float]]]]:
     curve: list[tuple[int, dict[str, float]]] = []
     fitted = Corners().fit(
         Run(
             architecture=SHAPE,
-            recipe=Corners.presets["smoke"],
+            recipe=recipe,
             seed=seed,
             folder=folder,
             report=lambda step, metrics: curve.append((step, dict(metrics))) or CONTINUE,
@@ -149,9 +158,15 @@ def told(folder: Path | None, seed: int = 0) -> tuple[Fitted, list[tuple[int, di
     return fitted, curve
 
 
+@cache
+def uninterrupted() -> tuple[Fitted, list[tuple[int, dict[str, float]]]]:
+    """A training with seed 0, and its curve."""
+    return told(None)
+
+
 @pytest.mark.usefixtures("eager")
-def test_an_interrupted_training_ends_as_one_that_was_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    straight = told(None)
+def test_an_interrupted_training_resumes_to_the_same_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    straight = uninterrupted()
     fit_until(12, tmp_path)
     fit_until(18, tmp_path)
     assert {path.suffix for path in tmp_path.iterdir()} == {".ckpt"}
@@ -169,27 +184,35 @@ def test_an_interrupted_training_ends_as_one_that_was_not(tmp_path: Path, monkey
 
 
 @pytest.mark.usefixtures("eager")
-def test_a_checkpoint_of_another_run_is_not_continued(tmp_path: Path) -> None:
+def test_a_checkpoint_of_another_run_is_not_resumed(tmp_path: Path) -> None:
     fit_until(12, tmp_path, seed=1)
-    assert told(tmp_path) == told(None)
+    assert told(tmp_path) == uninterrupted()
 
 
 @pytest.mark.usefixtures("eager")
-@pytest.mark.parametrize("damage", ["cut", "empty", "program", "a bit"])
-@pytest.mark.parametrize("damaged", [1, 2], ids=["the newest", "both"])
-def test_a_checkpoint_that_cannot_be_read_is_set_aside(tmp_path: Path, damage: str, damaged: int) -> None:
-    straight = told(None)
-    fit_until(12, tmp_path)
-    for file in sorted(tmp_path.iterdir())[-damaged:]:
-        content = bytearray(file.read_bytes())
-        content[len(content) // 2] ^= 4
-        program = pickle.dumps(Program(tmp_path / "executed"))
-        file.write_bytes({"cut": content[:3000], "empty": b"", "program": program, "a bit": content}[damage])
-    with pytest.warns(UserWarning, match="is set aside, .*: its bytes are not those that were written") as warned:
-        found = told(tmp_path)
-    assert len(warned) == damaged
-    assert found == straight
-    assert list(tmp_path.iterdir()) == []
+def test_a_damaged_checkpoint_is_set_aside(tmp_path: Path) -> None:
+    recipe = replace(SMOKE, steps=8)
+    straight = told(None, recipe=recipe)
+    (tmp_path / "whole").mkdir()
+    fit_until(4, tmp_path / "whole", recipe=recipe)
+    with grouped() as case:
+        for damaged in (1, 2):  # the newest, or both
+            for damage in ("cut", "empty", "program", "a bit"):
+                with case(f"{damaged}, {damage}"):
+                    folder = tmp_path / "run"
+                    shutil.rmtree(folder, ignore_errors=True)
+                    shutil.copytree(tmp_path / "whole", folder)
+                    for file in sorted(folder.iterdir())[-damaged:]:
+                        content = bytearray(file.read_bytes())
+                        content[len(content) // 2] ^= 4
+                        program = pickle.dumps(Program(folder / "executed"))
+                        kinds = {"cut": content[:3000], "empty": b"", "program": program, "a bit": content}
+                        file.write_bytes(kinds[damage])
+                    with warns("bad-file") as notices:
+                        found = told(folder, recipe=recipe)
+                    assert len(notices) == damaged
+                    assert found == straight
+                    assert list(folder.iterdir()) == []
 
 
 class Program:
@@ -203,20 +226,20 @@ class Program:
 
 
 @pytest.mark.usefixtures("eager")
-def test_a_full_disk_costs_the_checkpoint_and_not_the_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_does_not_stop_the_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    straight = told(None)
+    straight = uninterrupted()
     monkeypatch.setattr(torch, "save", full)
-    with pytest.warns(UserWarning, match="no checkpoint could be kept .* No space left on device"):
+    with warns("unwritable", path=str(tmp_path)):
         assert told(tmp_path) == straight
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("stop", [6, 18])
-def test_a_stopped_training_has_its_metrics_and_can_go_on(tmp_path: Path, stop: int) -> None:
-    whole, curve = told(None)
+def test_a_stopped_training_has_its_metrics_and_can_be_resumed(tmp_path: Path, stop: int) -> None:
+    whole, curve = uninterrupted()
 
     def report(step: int, metrics: Mapping[str, float]) -> Decision:
         return STOP if step >= stop else CONTINUE
@@ -242,7 +265,7 @@ def test_a_training_from_weights_reports_them_first_and_may_be_stopped_there() -
     assert all(torch.equal(fitted.network.state_dict()[name], start[name]) for name in start)
 
 
-def test_the_training_step_is_the_one_that_fit_takes() -> None:
+def test_the_training_step_equals_that_of_fit() -> None:
     run = Run(architecture=SHAPE, recipe=Corners.presets["whole"], seed=0)
     trained = Corners().fit(run).network
     step = Corners().training_step(run)
@@ -254,7 +277,7 @@ def test_the_training_step_is_the_one_that_fit_takes() -> None:
     step()  # and it goes on beyond the end
 
 
-def test_threads_are_those_of_the_run_and_are_given_back() -> None:
+def test_threads_are_set_for_the_run_and_restored() -> None:
     during: list[int] = []
     before = torch.get_num_threads()
 
@@ -262,14 +285,15 @@ def test_threads_are_those_of_the_run_and_are_given_back() -> None:
         during.append(torch.get_num_threads())
         return CONTINUE
 
-    Corners().fit(Run(architecture=SHAPE, recipe=Corners.presets["smoke"], seed=0, threads=2, report=report))
+    recipe = replace(Corners.presets["smoke"], steps=2, reports=2, measured=8)
+    Corners().fit(Run(architecture=SHAPE, recipe=recipe, seed=0, threads=2, report=report))
     assert set(during) == {2}
     assert torch.get_num_threads() == before
 
 
 def test_a_loss_that_is_not_finite_ends_the_training_early() -> None:
     steps: list[int] = []
-    with pytest.raises(Diverged, match=r"not finite, at step \d+ of 30"):
+    with pytest.raises(Diverged) as caught:
         Corners().fit(
             Run(
                 architecture=SHAPE,
@@ -279,9 +303,11 @@ def test_a_loss_that_is_not_finite_ends_the_training_early() -> None:
             )
         )
     assert steps == []
+    step, of = map(int, re.findall(r"\d+", str(caught.value)))
+    assert 1 <= step < of == 30
 
 
-def test_an_interrupt_is_an_interrupt() -> None:
+def test_a_keyboard_interrupt_ends_a_training() -> None:
     def report(step: int, metrics: Mapping[str, float]) -> Decision:
         raise KeyboardInterrupt
 
@@ -292,15 +318,31 @@ def test_an_interrupt_is_an_interrupt() -> None:
 
 
 @pytest.mark.parametrize("precision", ["32-true", "bf16-mixed", "bf16-true"])
-def test_nothing_is_said_on_the_terminal(
-    precision: Precision, capfd: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_training_prints_nothing(precision: Precision, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     recipe = replace(Corners.presets["smoke"], precision=precision)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         Corners().fit(Run(architecture=SHAPE, recipe=recipe, seed=0, folder=tmp_path))
     assert capfd.readouterr() == ("", "")
     assert [str(warning.message) for warning in said] == []
+
+
+def test_dropout_differs_between_micro_batches() -> None:
+    masks: list[tuple[bool, ...]] = []
+
+    def look(dropout: nn.Module, inputs: object, outputs: Tensor) -> None:
+        if dropout.training:
+            masks.append(tuple((outputs == 0).flatten().tolist()))
+
+    class Watched(Corners):
+        def build(self, architecture: Architecture) -> nn.Module:
+            network = super().build(architecture)
+            network.get_submodule("2").register_forward_hook(look)
+            return network
+
+    recipe = replace(Corners.presets["smoke"], steps=5)
+    Watched().fit(Run(architecture=SHAPE, recipe=recipe, seed=0))
+    assert len({*masks}) == len(masks) == 5 * recipe.accumulate
 
 
 def test_test_examples_do_not_change_the_training() -> None:
@@ -315,7 +357,7 @@ def test_test_examples_do_not_change_the_training() -> None:
     assert one.test != two.test
 
 
-def test_mixing_is_computed_twice_only_where_something_is_mixed() -> None:
+def test_recomputed_mixing_needs_a_stack() -> None:
     recipe = replace(Corners.presets["smoke"], recompute_mixing=True)
-    with pytest.raises(UserError, match=r"recompute_mixing is for layers .* 'corners' has none. Leave it out."):
+    with raises("unsupported", option="recompute_mixing", task="corners"):
         Corners().fit(Run(architecture=SHAPE, recipe=recipe, seed=0))

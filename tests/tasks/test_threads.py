@@ -1,4 +1,4 @@
-"""How many threads there are while something is computed, and while something is trained."""
+"""Numbers of threads during computations and trainings."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -25,7 +25,7 @@ def threads() -> list[int]:
     [threads_on_the_cpu, lambda number: apart(Run(architecture=SHAPE, recipe=None, seed=0, threads=number))],
     ids=["computed", "trained"],
 )
-def test_pytorch_and_numpy_have_so_many_and_then_as_many_as_before(
+def test_threads_of_pytorch_and_blas_are_set_and_restored(
     of: Callable[[int], AbstractContextManager[None]],
 ) -> None:
     with threadpool_limits(3, "blas"):

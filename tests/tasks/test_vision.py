@@ -1,6 +1,7 @@
 """Splitting, and augmentation of a batch at once."""
 
-import pytest
+from itertools import product
+
 import torch
 from torch import Generator, Tensor
 
@@ -14,24 +15,24 @@ def seeded(seed: int = 0) -> Generator:
 LABELS = torch.tensor([0] * 40 + [1] * 20 + [2] * 41)
 
 
-def test_parts_share_no_example_and_leave_none_out() -> None:
+def test_parts_are_a_partition() -> None:
     parts = stratified(LABELS, (20, 10))
     assert [len(part) for part in parts] == [20, 10, 71]
     assert sorted(torch.cat(parts).tolist()) == list(range(101))
 
 
-def test_every_part_has_its_share_of_every_class() -> None:
+def test_every_part_has_the_class_proportions() -> None:
     for part in stratified(LABELS, (20, 10)):
         expected = LABELS.bincount() * len(part) / len(LABELS)
         assert (LABELS[part].bincount(minlength=3) - expected).abs().max() < 1.5
 
 
-def test_a_split_is_for_ever() -> None:
+def test_splits_do_not_change() -> None:
     assert stratified(torch.arange(8) % 2, (4,))[0].tolist() == [6, 1, 2, 7]
     assert stratified(torch.arange(8) % 2, (4,), seed=1)[0].tolist() != [6, 1, 2, 7]
 
 
-def test_a_crop_is_the_padded_image_moved_and_maybe_mirrored() -> None:
+def test_a_crop_is_a_window_of_the_padded_image_or_its_mirror_image() -> None:
     images = torch.randint(1, 256, (50, 3, 6, 5), generator=seeded(), dtype=torch.uint8)
     padded = torch.zeros(50, 3, 10, 9, dtype=torch.uint8)
     padded[:, :, 2:8, 2:7] = images
@@ -57,7 +58,7 @@ def test_a_warp_of_nothing_changes_nothing() -> None:
     assert torch.allclose(warp(images, 0, 0, 0, seeded()), images, atol=1e-6)
 
 
-def test_a_warp_turns_about_the_middle() -> None:
+def test_a_warp_rotates_about_the_center() -> None:
     image = torch.zeros(1, 1, 9, 9)
     image[0, 0, 4, :] = 1.0
     turned = warp(image.expand(200, -1, -1, -1), 90, 0, 0, seeded())
@@ -66,7 +67,7 @@ def test_a_warp_turns_about_the_middle() -> None:
     assert turned[:, 0, 4, 0].max() > 0.9  # and some lie
 
 
-def test_a_warp_moves_by_no_more_than_it_may() -> None:
+def test_a_warp_moves_at_most_by_the_limit() -> None:
     image = torch.zeros(1, 1, 21, 21)
     image[0, 0, 10, 10] = 1.0
     moved = warp(image.expand(200, -1, -1, -1), 0, 2 / 21, 0, seeded())[:, 0]
@@ -79,23 +80,23 @@ def test_a_warp_moves_by_no_more_than_it_may() -> None:
         assert distance.min() < -1.5
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_mixed_labels_are_the_shares_of_the_mixed_images(seed: int) -> None:
+def test_mixed_labels_are_the_shares_of_the_mixed_images() -> None:
     images = torch.zeros(6, 1, 10, 10)
     images[:3] = 1.0  # an image's mean says how much of it came from the first half
     labels = torch.tensor([1, 1, 1, 0, 0, 0])
-    for recipe in (
+    recipes = (
         MixRecipe(steps=1, batch=6, lr=1.0, mixup=1.0),
         MixRecipe(steps=1, batch=6, lr=1.0, cutmix=1.0),
         MixRecipe(steps=1, batch=6, lr=1.0, mixup=1.0, cutmix=1.0),
-    ):
+    )
+    for recipe, seed in product(recipes, range(4)):
         mixed, shares = mix((images.clone(), labels), recipe, 2, seeded(seed))
         assert torch.allclose(shares.sum(dim=1), torch.ones(6))
         assert torch.allclose(shares[:, 1], mixed.mean(dim=(1, 2, 3)), atol=1e-6)
         assert shares[0, 1] > 0
 
 
-def test_without_mixing_a_batch_is_what_it_was() -> None:
+def test_without_mixing_a_batch_is_unchanged() -> None:
     batch = torch.rand(3, 1, 4, 4), torch.tensor([0, 1, 2])
     assert mix(batch, MixRecipe(steps=1, batch=3, lr=1.0), 3, seeded()) is batch
 

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from nas.claims import dilution
-from nas.claims.dilution import Dilution, Start, decades
+from nas.claims.dilution import Dilution, LowRank, Start, decades
+from tasks.digits import DigitsViT
 
 
 def printed(maps: list[Tensor], weights: list[Tensor], x: Tensor) -> Tensor:
@@ -22,13 +23,15 @@ def printed(maps: list[Tensor], weights: list[Tensor], x: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("affine", [False, True])
 @pytest.mark.parametrize("topology", ["resnet", "grn-v1"])
-def test_a_network_of_figure_1_takes_its_steps(topology: str, affine: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_network_of_figure_1_takes_the_steps_of_its_gradients(
+    topology: str, affine: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(dilution, "_STEPS", 25)
     found, rate = decades(topology, affine, 1e-3, seed=0), 1e-3
     torch.manual_seed(0)
     matrix = torch.randn(100, 100) if affine else torch.eye(100)
     offset = torch.randn(100) if affine else torch.zeros(100)
-    layers = [[each.weight.detach().clone() for each in layer.maps] for layer in dilution._network(topology, 10).layers]
+    layers = [[each.weight.detach() for each in LowRank().maps] for _ in range(10)]
     assert [[list(each.shape) for each in layer] for layer in layers] == [[[3, 100], [100, 3]]] * 10
     weights, losses = [torch.ones(t) for t in range(1, 12)], []
     for _ in range(25):
@@ -44,7 +47,7 @@ def test_a_network_of_figure_1_takes_its_steps(topology: str, affine: bool, monk
     assert found == pytest.approx(math.log10(sum(losses[-20:]) / 20), abs=1e-4)
 
 
-def test_each_network_has_the_rate_that_is_best_on_seeds_that_do_not_count(
+def test_rates_are_chosen_on_seeds_that_do_not_count(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Losses in decades: resnet is at 2 with its better rate, and GRN-v1 half a decade lower, or 3 on a random map."""
@@ -62,7 +65,7 @@ def test_each_network_has_the_rate_that_is_best_on_seeds_that_do_not_count(
     assert random == pytest.approx([3.0, 3.01])
 
 
-def test_a_start_that_is_another_networks_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_start_of_another_network_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     built: list[str] = []
     actual = dilution.retrofit
 
@@ -73,7 +76,9 @@ def test_a_start_that_is_another_networks_is_seen(monkeypatch: pytest.MonkeyPatc
             other.head.weight.mul_(2), other.head.bias.mul_(2)
         return other
 
+    monkeypatch.setattr(DigitsViT, "base", DigitsViT.base.changed({"depth": 2}))
     found = Start().findings()
+    assert [finding.claim for finding in found] == list(Start.claims)
     assert {finding.verdict for finding in found} == {"agrees"}
     assert len({finding.values for finding in found}) > 1  # they are not one network
     monkeypatch.setattr(dilution, "retrofit", twice)

@@ -2,7 +2,7 @@
 
 import csv
 import io
-import sys
+import json
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -11,7 +11,10 @@ import pytest
 import torch
 from torch import nn
 
-from nas.claims import Experiment
+from command_line import Command
+from expect import raises
+from grouped import grouped
+from nas.claims import Experiment, dilution, shortcuts
 from nas.claims.dilution import Start, decades
 from nas.claims.heads import Heads
 from nas.claims.recorded import RECORDED
@@ -20,31 +23,34 @@ from nas.claims.scaling import Scaling
 from nas.claims.shortcuts import Net, Shortcuts, losses
 from nas.claims.trained import COMPARED, SEEDS
 from nas.claims.variance import Variance, _ratios
-from nas.cli import main
+from results import lines
 from results.published import papers
-from search_spaces.errors import UserError
+from results.sources import shipped
 from tasks.digits import DigitsViT
 
-QUICK: list[Experiment] = [Start(), Shortcuts(seeds=3), Scaling(), *RECORDED]
-ALL = [*QUICK, Variance(), Heads()]
+QUICK: list[Experiment] = [Shortcuts(seeds=3), Scaling(), *RECORDED]
+ALL = [*QUICK, Start(), Variance(), Heads()]
 
 
-@pytest.mark.parametrize("experiment", ALL, ids=lambda one: type(one).__name__)
-def test_claims_are_of_a_paper_and_have_names_of_their_own(experiment: Experiment) -> None:
-    assert experiment.paper in papers()
-    names = [claim.name for claim in experiment.claims]
-    assert len(set(names)) == len(names)
-    assert all(claim.low < claim.high for claim in experiment.claims)
+def test_claims_are_of_a_paper_and_have_names_of_their_own() -> None:
+    for experiment in ALL:
+        assert experiment.paper in papers()
+        names = [claim.name for claim in experiment.claims]
+        assert len(set(names)) == len(names), names
+        assert all(claim.low < claim.high for claim in experiment.claims), names
 
 
-@pytest.mark.parametrize("experiment", QUICK, ids=lambda one: type(one).__name__)
-def test_every_claim_is_measured_and_nothing_else(experiment: Experiment) -> None:
-    values = experiment.values()
-    assert values.keys() == {claim.name for claim in experiment.claims}
-    assert all(all(value == value for value in each) for each in values.values())
+def test_every_claim_is_measured_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shortcuts, "_STEPS", 10)
+    with grouped() as case:
+        for experiment in QUICK:
+            with case(f"{experiment.paper} {type(experiment).__name__}"):
+                values = experiment.values()
+                assert values.keys() == {claim.name for claim in experiment.claims}
+                assert all(all(value == value for value in each) for each in values.values())
 
 
-def test_a_linear_network_of_two_layers_takes_the_steps_of_its_gradients() -> None:
+def test_two_layer_linear_network_takes_the_steps_of_its_gradients() -> None:
     generator = torch.Generator().manual_seed(0)
     draws = [torch.randn(2, 10, 10, generator=generator, dtype=torch.float64) for _ in range(3)]
     target, first, second = draws[0] / 10**0.5, draws[1] * 0.01, draws[2] * 0.01
@@ -55,7 +61,7 @@ def test_a_linear_network_of_two_layers_takes_the_steps_of_its_gradients() -> No
     assert losses(Net(2, ((0, 1),)), 2) == pytest.approx((off.square().sum((1, 2)) / 2).clamp_min(1e-28), rel=1e-6)
 
 
-def test_variance_of_a_linear_map_is_that_of_its_weights() -> None:
+def test_variance_ratio_of_a_linear_map_is_that_of_its_weights() -> None:
     torch.manual_seed(0)
     layer = nn.Linear(300, 100, bias=False)
     nn.init.normal_(layer.weight, std=0.1)
@@ -64,72 +70,57 @@ def test_variance_of_a_linear_map_is_that_of_its_weights() -> None:
     assert backward == pytest.approx(100 * 0.01, rel=0.05)
 
 
-def test_a_low_rank_network_learns_and_the_same_seed_does_so_alike() -> None:
+def test_low_rank_network_learns_and_is_reproducible(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dilution, "_STEPS", 40)
     slow, quick = (decades("grn-v1", False, rate, 0) for rate in (1e-6, 3e-3))
     assert quick < slow - 1
     assert decades("grn-v1", False, 3e-3, 0) == quick
 
 
-def test_rows_are_paired_by_seed_and_signed_by_what_is_better() -> None:
+def test_rows_are_paired_by_seed_and_signed_by_direction() -> None:
     recorded = next(one for one in RECORDED if one.paper == "leaner")
     (better,) = recorded.pairs
     ((values),) = recorded.values().values()
     assert len(values) == 5
     turned = Better(claim=better.claim, first=better.second, second=better.first, metric=better.metric)
-    from results import lines
-    from results.sources import shipped
-
     rows, _ = lines.read(shipped()[recorded.table])
     assert by_how_much(rows, turned) == pytest.approx([-value for value in values])
     lower = Better(claim=better.claim, first=better.first, second=better.second, metric="loss")
     by_seed = {(row.seed, row.architecture.depth): row.metrics["loss"] for row in rows}
     assert by_how_much(rows, lower) == pytest.approx([by_seed[seed, 2] - by_seed[seed, 1] for seed in range(5)])
-    with pytest.raises(UserError, match="there are none"):
+    with raises("missing-rows", claim=better.claim.name):
         by_how_much(rows, Better(claim=better.claim, first={"depth": 9}, second={"depth": 1}, metric="loss"))
 
 
-def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["nas", "reproduce", *words])
-    try:
-        main()
-    except SystemExit as end:
-        return int(end.code or 0)
-    return 0
-
-
-def test_the_command_prints_a_line_a_claim(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_prints_a_line_a_claim(monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
     monkeypatch.setattr("nas.claims.experiments.untrained", lambda: iter(QUICK))
-    assert run(monkeypatch, "claims", "--paper", "rmt", "--format", "csv") == 0
-    found = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    found = list(
+        csv.DictReader(io.StringIO(command("reproduce", "claims", "--paper", "rmt", "--format", "csv").stdout))
+    )
     expected = chain.from_iterable(one.claims for one in QUICK if one.paper == "rmt")
     assert [line["claim"] for line in found] == [claim.name for claim in expected]
-    assert run(monkeypatch, "claims", "--paper", "rmt") == 0
-    assert "not distinguishable" in capsys.readouterr().out
+    shown = command("reproduce", "claims", "--paper", "rmt")
+    assert shown.returncode == 0
+    assert "not distinguishable" in shown.stdout
 
 
-def test_a_preset_is_for_claims_and_one_that_they_have(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(monkeypatch, "params", "--preset", "smoke") == 2
-    assert "only claims are trained" in capsys.readouterr().err
-    assert run(monkeypatch, "claims", "--preset", "paper") == 2
-    assert "unknown preset 'paper' of claims. " in capsys.readouterr().err
-    assert run(monkeypatch, "claims", "--study", "s") == 2
-    assert "Say by which --preset" in capsys.readouterr().err
+def test_preset_is_for_claims_and_one_that_they_have(command: Command) -> None:
+    command("reproduce", "params", "--preset", "smoke").refused("conflict", option="--preset")
+    command("reproduce", "claims", "--preset", "paper").refused("unknown-name", option="preset", value="paper")
+    command("reproduce", "claims", "--study", "s").refused("missing-value", option="--preset")
 
 
 def test_claims_train_once_and_are_known_afterwards(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, command: Command, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(SEEDS, "smoke", 1)
-    monkeypatch.setitem(DigitsViT.presets, "smoke", replace(DigitsViT.presets["smoke"], epochs=1))
-    asked = ("claims", "--paper", "ancre", "--preset", "smoke", "--storage", f"sqlite:///{tmp_path}/s.db")
-    for _ in range(2):
-        assert run(monkeypatch, *asked, "--workers", "1", "--format", "json") == 0
-    first, second = capsys.readouterr().out.strip().split("]\n[")
-    assert first.lstrip("[").strip() == second.rstrip("]").strip()
-    assert '"not distinguishable"' in first
+    monkeypatch.setitem(DigitsViT.presets, "smoke", replace(DigitsViT.presets["smoke"], epochs=1, batch=512))
+    asked = ("reproduce", "claims", "--paper", "ancre", "--preset", "smoke", "--storage", f"sqlite:///{tmp_path}/s.db")
+    first, second = (command(*asked, "--workers", "1", "--format", "json") for _ in range(2))
+    assert first.returncode == second.returncode == 0
+    assert first.stdout == second.stdout
+    assert "not distinguishable" in {line["verdict"] for line in json.loads(first.stdout)}
 
 
-def test_every_paper_has_a_claim_that_is_trained() -> None:
+def test_every_paper_has_a_trained_claim() -> None:
     assert {one.paper for one in COMPARED} == set(papers())

@@ -11,19 +11,13 @@ from nas.claims.heads import Heads
 from search_spaces.layers.attention import Attention
 
 
-def test_the_layer_has_so_many_heads_of_so_many_features(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_claims_subtract_condition_numbers_in_decades(monkeypatch: pytest.MonkeyPatch) -> None:
     def told(network: nn.Module, inputs: Any) -> dict[str, float]:
         (layer,) = (module for module in network.modules() if isinstance(module, Attention))
-        assert layer.heads == 2
-        assert layer.project.qkv.out_features == 3 * 2 * 4
-        return {"condition_number": 1000.0, "condition_heads": 10.0}
+        head_dim = layer.project.qkv.out_features / 3 / layer.heads
+        return {"condition_number": 10.0 ** (10 * layer.heads + math.log2(head_dim)), "condition_heads": 10.0}
 
     monkeypatch.setattr(heads, "measure", told)
-    assert heads._decades((2, 4), seed=0) == pytest.approx(3.0)
-
-
-def test_a_layer_is_better_by_how_much_lower_its_number_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heads, "_decades", lambda shape, seed: 10 * shape[0] + math.log2(shape[1]) + 100 * seed)
     values = Heads(seeds=2).values()
     assert values["1 x 8 over 2 x 8"] == pytest.approx([-10, -10])
     assert values["8 x 8 over 16 x 8"] == pytest.approx([-80, -80])

@@ -7,7 +7,7 @@ from toy_rows import LITTLE, a_row
 CLAIM = Claim(name="a", source="table 1", statement="deeper is better", quantity="accuracy more")
 
 
-def test_only_trainings_that_were_completed_count_and_only_in_pairs() -> None:
+def test_complete_pairs_of_rows_alone_count() -> None:
     deep = LITTLE.changed({"depth": 2})
     rows = [
         a_row(seed=0, metrics={"accuracy": 0.25}),

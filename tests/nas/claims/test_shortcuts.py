@@ -31,15 +31,29 @@ def learnt(w: list[Tensor], c: list[Tensor]) -> Tensor:
     return w[2] @ h2 + p[2][0] * h0 + p[2][1] * h1 + p[2][2] * h2
 
 
+NETS = {
+    "none of 2": Net(2),
+    "none of 3": Net(3),
+    "cascaded": Net(3, ((0, 1), (1, 2), (2, 3))),
+    "0:1": Net(3, ((0, 1),)),
+    "0:2": Net(3, ((0, 2),)),
+    "ANCRe 0.1": Net(3, temperature=0.1),
+    "ANCRe 0.01": Net(3, temperature=0.01),
+    "0:1 of 4": Net(4, ((0, 1),)),
+    "0:3 of 4": Net(4, ((0, 3),)),
+    "1:2+2:3 of 4": Net(4, ((1, 2), (2, 3))),
+    "0:2+2:3 of 4": Net(4, ((0, 2), (2, 3))),
+}
+"""What the names in claims mean."""
+
+
 @pytest.mark.parametrize(
     ("name", "product"),
     [("cascaded", cascaded), ("0:2", around_two), ("1:2+2:3 of 4", two_in_a_row), ("ANCRe 0.1", learnt)],
 )
-def test_a_network_takes_the_steps_of_its_gradients(
-    name: str, product: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_network_takes_the_steps_of_its_gradients(name: str, product: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shortcuts, "_STEPS", 30)
-    net: Net = shortcuts._NETS[name]
+    net = NETS[name]
     generator = torch.Generator().manual_seed(0)
     target, *weights = (
         torch.randn(1, 10, 10, generator=generator, dtype=torch.float64)[0] for _ in range(net.layers + 1)
@@ -60,11 +74,11 @@ def test_a_network_takes_the_steps_of_its_gradients(
     assert losses(net, 1).item() == pytest.approx(off().item(), rel=1e-9)
 
 
-def test_faster_is_the_one_whose_loss_is_lower(monkeypatch: pytest.MonkeyPatch) -> None:
-    order = list(shortcuts._NETS.values())
+def test_network_with_the_lower_loss_is_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    order = list(NETS.values())
     monkeypatch.setattr(shortcuts, "losses", lambda net, seeds: torch.full((seeds,), 10.0 ** -order.index(net)))
     values = Shortcuts(seeds=2).values()
-    places = {name: place for place, name in enumerate(shortcuts._NETS)}
+    places = {name: place for place, name in enumerate(NETS)}
     for name, found in values.items():
         fast, slow = name.split(" below ")
         assert found == pytest.approx([places[fast] - places[slow]] * 2)

@@ -15,7 +15,7 @@ from toy_rows import a_row
 
 
 @pytest.mark.parametrize("paper", ["ancre", "dca", "leaner", "rmt"])
-def test_the_second_is_better_by_what_its_rows_say(paper: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_claim_compares_the_rows_of_its_two_networks(paper: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[EvaluationJob] = []
     order: list[object] = []
 
@@ -45,16 +45,21 @@ def test_the_second_is_better_by_what_its_rows_say(paper: str, monkeypatch: pyte
         assert found == pytest.approx([0.1 if paper == "leaner" else 1.0] * 4)
 
 
-@pytest.mark.parametrize("one", COMPARED, ids=lambda one: one.claim.name)
-def test_what_is_claimed_at_equal_parameters_has_them(one: trained.Compared, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept: list[Sequence[object]] = []
-    monkeypatch.setattr(Trained, "_rows", lambda self, task, architectures: kept.append(architectures) or [])
-    monkeypatch.setattr(trained, "by_how_much", lambda rows, better: [float(better.metric == one.metric)])
-    monkeypatch.setattr(trained, "COMPARED", (one,))
-    experiment = Trained(one.paper, "smoke", "sqlite://", None, resources_of(1, 1))
-    assert experiment.values() == {one.claim.name: [1.0]}
-    ((first, second),) = kept
-    params = [cheap_counts(DigitsViT(), each)["params"] for each in (first, second)]  # type: ignore[arg-type]
-    assert abs(params[1] / params[0] - 1) < 0.005 or not one.matched
-    assert ("equal parameters" in one.claim.statement) is one.matched
-    assert params[1] < params[0] or "fewer parameters" not in one.claim.statement
+def test_claims_at_equal_parameters_have_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[EvaluationJob] = []
+
+    def told(jobs: Sequence[EvaluationJob], *_: object) -> list[Row]:
+        kept[:] = jobs
+        return []
+
+    monkeypatch.setattr(trained, "evaluate_all", told)
+    for one in COMPARED:
+        monkeypatch.setattr(trained, "by_how_much", lambda rows, better, one=one: [float(better.metric == one.metric)])
+        monkeypatch.setattr(trained, "COMPARED", (one,))
+        experiment = Trained(one.paper, "smoke", "sqlite://", None, resources_of(1, 1))
+        assert experiment.values() == {one.claim.name: [1.0]}
+        first, second = dict.fromkeys(job.architecture for job in kept)
+        params = [cheap_counts(DigitsViT(), each)["params"] for each in (first, second)]
+        assert abs(params[1] / params[0] - 1) < 0.005 or not one.matched
+        assert ("equal parameters" in one.claim.statement) is one.matched
+        assert params[1] < params[0] or "fewer parameters" not in one.claim.statement

@@ -25,7 +25,7 @@ FORMS = {
 }
 
 
-def test_variances_are_the_closed_forms_of_table_1() -> None:
+def test_variances_agree_with_the_closed_forms_of_table_1() -> None:
     values = Variance(seeds=1).values()
     assert len(values) == 2 * len(FORMS)
     for name, forms in FORMS.items():
@@ -33,7 +33,7 @@ def test_variances_are_the_closed_forms_of_table_1() -> None:
             assert values[f"{name}, {way}"] == pytest.approx([form], rel=0.02), name
 
 
-def test_what_is_printed_is_the_closed_form_to_two_decimals_but_for_two_rows() -> None:
+def test_printed_values_are_the_closed_forms_to_two_decimals_but_for_two_rows() -> None:
     for claim in Variance.claims:
         name, way = claim.name.rsplit(", ", 1)
         form = FORMS[name][way == "backward"]

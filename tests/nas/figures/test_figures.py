@@ -25,7 +25,7 @@ def shipped(figure: str) -> dict[tuple[str, int], tuple[float, float]]:
         }
 
 
-def test_a_curve_has_means_and_standard_errors_over_seeds() -> None:
+def test_curve_has_means_and_standard_errors_over_seeds() -> None:
     one = Curve("a", [0, 10], [[1.0, 2.0, 6.0], [0.0, 0.0, 0.0]])
     assert one.means == [3.0, 0.0]
     assert one.errors == pytest.approx([sqrt((4 + 1 + 9) / 2 / 3), 0.0])
@@ -36,18 +36,19 @@ def test_a_curve_has_means_and_standard_errors_over_seeds() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "net"), [("0:2", Net(3, ((0, 2),))), ("ANCRe 0.01", Net(3, temperature=0.01))])
-def test_a_point_is_the_loss_after_so_many_steps(name: str, net: Net, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shortcuts, "_STEPS", 40)
-    panel = shortcut_layouts.panels(seeds=2)[1]
-    found = next(one for one in panel.curves if one.network == name)
-    assert list(found.at) == [0, 20, 40]
-    for steps, decades in zip(found.at, found.decades, strict=True):
-        monkeypatch.setattr(shortcuts, "_STEPS", steps)
-        assert 10.0 ** torch.tensor(decades, dtype=torch.float64) == pytest.approx(curve(net, 2)[-1])
+def test_point_is_the_loss_after_so_many_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shortcuts, "_STEPS", 8)
+    monkeypatch.setattr(shortcut_layouts, "EVERY", 4)
+    curves = {one.network: one for one in shortcut_layouts.panels(seeds=2)[1].curves}
+    for name, net in (("0:2", Net(3, ((0, 2),))), ("ANCRe 0.01", Net(3, temperature=0.01))):
+        found = curves[name]
+        assert list(found.at) == [0, 4, 8]
+        for steps, decades in zip(found.at, found.decades, strict=True):
+            monkeypatch.setattr(shortcuts, "_STEPS", steps)
+            assert 10.0 ** torch.tensor(decades, dtype=torch.float64) == pytest.approx(curve(net, 2)[-1])
 
 
-def test_every_shortcut_of_three_layers_and_every_pair_of_four_is_trained(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_panels_train_every_shortcut_of_three_layers_and_every_pair_of_four(monkeypatch: pytest.MonkeyPatch) -> None:
     trained: list[Net] = []
 
     def told(net: Net, seeds: int) -> torch.Tensor:
@@ -69,11 +70,12 @@ def test_every_shortcut_of_three_layers_and_every_pair_of_four_is_trained(monkey
     assert stand_out == {"0:3 alone", "1:2+2:3", "0:2+2:3", "0:3+1:4", "ANCRe 0.1", "ANCRe 0.01"}
 
 
-def test_the_table_that_ships_is_what_is_trained() -> None:
+def test_shipped_table_agrees_with_trainings() -> None:
     """Of figure 2 (a) all of it; late points of fast networks hang on how a processor rounds."""
-    curves = [
-        shortcut_layouts._trained(f"{layers} layers", Net(layers), shortcut_layouts.SEEDS) for layers in (2, 3, 4)
-    ]
+    every, curves = shortcut_layouts.EVERY, []
+    for layers in (2, 3, 4):
+        decades = curve(Net(layers), shortcut_layouts.SEEDS).log10()[::every].tolist()
+        curves.append(Curve(f"{layers} layers", range(0, every * len(decades), every), decades))
     panel, there = Panel("ancre", "2 (a)", "", "steps", curves), shipped("2 (a)")
     assert len(there) == len(panel.records()) == 33
     for record in panel.records():
@@ -81,7 +83,7 @@ def test_the_table_that_ships_is_what_is_trained() -> None:
         assert (record["log10_loss"], record["log10_loss_se"]) == pytest.approx((mean, error), abs=1e-6)
 
 
-def test_networks_of_low_rank_have_their_best_rates_and_seeds_that_did_not_choose_them(
+def test_low_rank_networks_use_their_best_rates_and_fresh_seeds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[tuple[str, int, Sequence[int]]] = []
@@ -114,13 +116,13 @@ def test_networks_of_low_rank_have_their_best_rates_and_seeds_that_did_not_choos
     assert plain.network == f"resnet, rate {rates[0]:g}"
 
 
-def test_a_curve_of_low_rank_ends_in_the_decades_of_the_claims() -> None:
+def test_low_rank_curve_ends_where_the_claims_measure() -> None:
     losses = dilution.curve("resnet", False, 1e-3, 0, layers=2)
     assert losses[-20:].mean().log10().item() == pytest.approx(dilution.decades("resnet", False, 1e-3, 0, layers=2))
     assert len(losses) == 200
 
 
-def test_a_picture_has_a_row_a_paper_and_a_line_a_curve() -> None:
+def test_picture_has_a_row_a_paper_and_a_line_a_curve() -> None:
     curves = [Curve("a", [0, 1], [[1.0], [0.0]]), *(Curve(n, [0, 1], [[2.0], [1.0]], stands_out=False) for n in "bc")]
     panels = [Panel("ancre", "2", "said", "steps", curves), Panel("dca", "1", "said too", "layers", curves[:1])]
     figure = drawn([*panels, panels[1]])

@@ -1,4 +1,4 @@
-"""Peak memory: what a piece of work held at once, whatever it kept and whatever was there before."""
+"""Peak memory is what a piece of work holds at once, beside what was there before."""
 
 import torch
 
@@ -8,13 +8,13 @@ CPU = torch.device("cpu")
 MIB = 2**20
 
 
-def test_memory_that_was_given_back_counts_and_what_was_there_before_does_not() -> None:
+def test_peak_counts_freed_memory_and_not_what_was_held_before() -> None:
     held = torch.ones(16 * MIB)
     assert 32 * MIB <= peak_of(lambda: torch.ones(8 * MIB).sum(), CPU) < 33 * MIB
     assert held.sum() == held.numel()
 
 
-def test_what_is_held_together_adds_up_and_what_follows_does_not() -> None:
+def test_tensors_held_together_add_up_and_later_ones_do_not() -> None:
     def together() -> None:
         pair = torch.ones(MIB), torch.ones(MIB)
         assert len(pair) == 2
@@ -27,10 +27,10 @@ def test_what_is_held_together_adds_up_and_what_follows_does_not() -> None:
     assert 4 * MIB <= peak_of(one_after_the_other, CPU) < 5 * MIB
 
 
-def test_the_same_work_has_the_same_peak_each_time() -> None:
+def test_peak_is_reproducible() -> None:
     peaks = {peak_of(lambda: torch.ones(MIB).sum(), CPU) for _ in range(3)}
     assert len(peaks) == 1
 
 
-def test_work_without_tensors_has_none() -> None:
+def test_work_without_tensors_has_no_peak() -> None:
     assert peak_of(lambda: None, CPU) == 0

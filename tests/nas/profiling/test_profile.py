@@ -1,5 +1,6 @@
-"""Profiles: what is measured, what is left out and why, and networks that do not keep a limit."""
+"""Profiles: what is measured, what is left out and why, and networks over a limit."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,10 +11,11 @@ import torch
 from torch import nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
+from expect import raises
 from nas.evaluation import evaluate
+from nas.failures import OUT_OF_MEMORY
 from nas.jobs import EvaluationJob
 from nas.profiling import energy, timing
-from nas.profiling import profile as profiling
 from nas.profiling.profile import profile, profile_what_fits
 from nas.profiling.steps import generic_step, inference, with_batch
 from search_spaces.architecture import Architecture
@@ -24,6 +26,7 @@ from tasks.digits import DigitsViT
 from tasks.goal_rl.catalog import GoalPointMaze
 from tasks.recipe import Recipe
 from tasks.run import Run
+from toy_searches import TOYS
 from toy_tasks import Toy, ToyRecipe
 
 TINY = Architecture(depth=1, width=8, heads=1, head_dim=8, hidden=8)
@@ -62,6 +65,14 @@ class Own(Toy):
         return step
 
 
+def notes_of(found: Any) -> list[str]:
+    return [note for note in str(found.get("profile_note", "")).split("; ") if note]
+
+
+def numbers(note: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", note)]
+
+
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "WARM_UP_S", 0.0)
@@ -69,7 +80,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(energy, "WINDOW_S", 0.0)
 
 
-def test_a_profile_holds_times_memory_and_the_trace(tmp_path: Path) -> None:
+def test_profile_has_times_memory_and_a_trace(tmp_path: Path) -> None:
     found = profile(DigitsViT(), TINY, SMOKE, None, tmp_path / "a.b")
     assert found["batch"] == SMOKE.batch
     assert found["threads"] == 1
@@ -82,14 +93,15 @@ def test_a_profile_holds_times_memory_and_the_trace(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_what_is_not_measured_is_left_out_with_its_reason() -> None:
+def test_energy_that_was_not_measured_is_missing_with_a_reason() -> None:
     found = profile(DigitsViT(), TINY, SMOKE, 2, None)
     assert "energy_j" not in found
-    assert "energy is measured on NVIDIA GPUs" in str(found["profile_note"])
+    _, why_not = energy.energy_of(lambda: None, torch.device("cpu"))
+    assert notes_of(found)[-1] == why_not
     assert "trace" not in found
 
 
-def test_the_tasks_own_step_is_measured_by_the_recipe_it_is_given() -> None:
+def test_own_step_of_a_task_is_measured_with_its_recipe() -> None:
     task, recipe = Own(), StepRecipe()
     found = profile(task, Own.base, recipe, None, None)
     (run,) = task.runs
@@ -99,50 +111,50 @@ def test_the_tasks_own_step_is_measured_by_the_recipe_it_is_given() -> None:
     for_energy = "energy_j" in found
     assert task.steps == 2 + timing.WARM_UP_CALLS + timing.LEAST_CALLS + for_energy  # two for the memory
     assert 16 * 2**20 <= found["peak_memory_bytes"] < 17 * 2**20  # type: ignore[operator]  # a number
-    assert "loss without meaning" not in str(found.get("profile_note"))
+    assert not [note for note in notes_of(found) if "'toy'" in note]
 
 
-def test_a_task_without_a_step_of_its_own_is_measured_by_the_one_for_all_and_needs_no_data() -> None:
+def test_task_without_its_own_step_is_measured_with_a_generic_one_and_no_data() -> None:
     class Refusing(Own):
         def training_step(self, run: Run) -> Callable[[], None]:
             raise NotImplementedError
 
     class WithoutData(Toy):
         def prepare(self) -> None:
-            raise UserError("there is no data")
+            raise UserError("missing-data", "there is no data.")
 
     for task in (Refusing(), WithoutData()):
         found = profile(task, task.base, StepRecipe(), None, None)
         assert found["batch"] == 48
-        assert "task 'toy' gives no training step" in str(found["profile_note"])
+        assert "'toy'" in notes_of(found)[0]
 
 
-def test_data_that_is_missing_is_the_tasks_to_say() -> None:
+def test_missing_data_of_a_task_is_a_user_error() -> None:
     class WithoutData(Own):
         def prepare(self) -> None:
-            raise UserError("there is no data")
+            raise UserError("missing-data", "there is no data.", task="toy")
 
-    with pytest.raises(UserError, match="no data"):
+    with raises("missing-data", task="toy"):
         profile(WithoutData(), Own.base, StepRecipe(), None, None)
 
 
-def test_threads_are_set_while_it_is_measured_and_said() -> None:
+def test_threads_are_set_during_the_measurement_and_recorded() -> None:
     task, before = Own(), torch.get_num_threads()
     assert profile(task, Own.base, StepRecipe(), None, None, threads=2)["threads"] == 2
     assert task.threads == {2}
     assert task.runs[0].threads == 2
     assert torch.get_num_threads() == before
-    with pytest.raises(UserError, match="at least 1, got 0"):
+    with raises("out-of-range", option="threads", value=0):
         profile(task, Own.base, StepRecipe(), None, None, threads=0)
 
 
-@pytest.mark.parametrize(("batch", "most", "accumulate"), [(48, None, 3), (16, None, 1), (32, None, 2), (17, None, 17),
-                                                           (24, 8, 3), (24, 7, 4), (1, 1, 1)])  # fmt: skip
-def test_another_batch_keeps_the_pass_no_larger_than_it_was(batch: int, most: int | None, accumulate: int) -> None:
-    assert with_batch(StepRecipe(), batch, most) == StepRecipe(batch=batch, accumulate=accumulate)
+def test_another_batch_keeps_passes_no_larger_than_before() -> None:
+    expected = [(48, None, 3), (16, None, 1), (32, None, 2), (17, None, 17), (24, 8, 3), (24, 7, 4), (1, 1, 1)]
+    found = [with_batch(StepRecipe(), batch, most) for batch, most, _ in expected]
+    assert found == [StepRecipe(batch=batch, accumulate=accumulate) for batch, _, accumulate in expected]
 
 
-def test_a_recipe_without_passes_or_batch_takes_what_it_can() -> None:
+def test_batch_of_a_recipe_without_passes_or_without_a_batch() -> None:
     assert with_batch(GoalPointMaze.presets["smoke"], 7).batch == 7
     assert with_batch(ToyRecipe(), 7) == ToyRecipe()
     growing = Recipe(hours=1.0, batch=64, accumulate=4, batch_ramp=0.6, lr=1.0)
@@ -150,17 +162,17 @@ def test_a_recipe_without_passes_or_batch_takes_what_it_can() -> None:
     assert profile(Toy(), Toy.base, ToyRecipe(), 7, None)["batch"] == 7
 
 
-def test_a_batch_that_cannot_be_set_is_refused() -> None:
+def test_batch_of_a_step_without_one_is_refused() -> None:
     class Batchless(Own):
         def training_step(self, run: Run) -> Callable[[], None]:
             return lambda: None
 
     assert "batch" not in profile(Batchless(), Own.base, ToyRecipe(), None, None)
-    with pytest.raises(UserError, match="has no batch that could be set"):
+    with raises("unsupported", option="--batch", value=7, task="toy"):
         profile(Batchless(), Own.base, ToyRecipe(), 7, None)
 
 
-def test_the_step_for_all_takes_a_batch_in_the_recipes_passes() -> None:
+def test_generic_step_takes_its_batch_in_the_recipes_passes() -> None:
     sizes: list[int] = []
 
     class Noting(Toy):
@@ -173,7 +185,7 @@ def test_the_step_for_all_takes_a_batch_in_the_recipes_passes() -> None:
     assert sizes == [16, 16, 16]
 
 
-def test_the_step_for_all_is_of_the_recipes_optimiser(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_generic_step_uses_the_recipes_optimizer(monkeypatch: pytest.MonkeyPatch) -> None:
     class WithoutStep(DigitsViT):
         def training_step(self, run: Run) -> Callable[[], None]:
             raise NotImplementedError
@@ -188,11 +200,13 @@ def test_the_step_for_all_is_of_the_recipes_optimiser(monkeypatch: pytest.Monkey
         assert stepped == ["AdamW"]
     finally:
         hook.remove()
-    assert "one of muon on a loss without meaning was measured" in str(found["profile_note"])
+    assert "muon" in notes_of(found)[0]
 
 
-def test_memory_shows_what_an_optimiser_keeps() -> None:
-    wide = Architecture(depth=2, width=256, heads=1, head_dim=256, hidden=256)
+def test_peak_memory_includes_the_state_of_the_optimizer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "WARM_UP_CALLS", 1)  # memory is measured before
+    monkeypatch.setattr(timing, "LEAST_CALLS", 2)
+    wide = Architecture(depth=2, width=64, heads=1, head_dim=64, hidden=64)
 
     def peak(optimizer: str) -> int:
         found = profile(DigitsViT(), wide, replace(SMOKE, optimizer=optimizer), 1, None)["peak_memory_bytes"]
@@ -207,16 +221,19 @@ def test_memory_shows_what_an_optimiser_keeps() -> None:
     assert plain < muon < twice
 
 
-@pytest.mark.parametrize("example", [torch.zeros(1, 8), {"input": torch.zeros(1, 8)}, (torch.zeros(1, 8),)])
-def test_the_step_for_all_takes_any_kind_of_inputs(example: Inputs) -> None:
+def test_generic_step_takes_any_kind_of_inputs() -> None:
+    examples: list[Inputs] = [torch.zeros(1, 8), {"input": torch.zeros(1, 8)}, (torch.zeros(1, 8),)]
+
     class Other(Toy):
         def example(self) -> Any:
-            return example
+            return examples[-1]
 
-    assert profile(Other(), Toy.base, ToyRecipe(), 4, None)["batch"] == 4
+    while examples:
+        assert profile(Other(), Toy.base, ToyRecipe(), 4, None)["batch"] == 4
+        examples.pop()
 
 
-def test_an_example_that_a_task_keeps_goes_where_the_network_is() -> None:
+def test_cached_example_moves_to_the_device_of_the_network() -> None:
     class Keeps(Toy):
         kept = torch.zeros(1, 8)
 
@@ -226,92 +243,95 @@ def test_an_example_that_a_task_keeps_goes_where_the_network_is() -> None:
     inference(Keeps(), Toy.base, ToyRecipe(), torch.device("meta"))()
 
 
-def test_few_steps_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_note_tells_how_few_steps_were_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "PATIENCE_S", 0.0)
-    assert "quartiles are of 3 steps" in str(profile(Own(), Own.base, StepRecipe(), None, None)["profile_note"])
+    assert numbers(notes_of(profile(Own(), Own.base, StepRecipe(), None, None))[0]) == [3]
 
 
-def test_what_takes_long_is_said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_profile_is_announced(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     profile_what_fits(Own(), Own.base, StepRecipe(), None, None)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr("tasks.silence.SILENCE_S", 0.0)
     profile_what_fits(Own(), Own.base, StepRecipe(), None, None)
-    assert capsys.readouterr().err == f"profiling toy, {Own.base} ...\n"
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f" toy, {Own.base} " in line
 
 
-def without_memory_for(examples: int) -> Callable[..., object]:
-    measured = profiling._measured
+def short_of_memory(kind: type[Task], examples: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have no memory for steps of a kind of task with so many examples or more."""
+    step = kind.training_step
 
-    def fail(task: Task, run: Run, batch: int | None, kept: Path | None) -> object:
-        if (batch or run.recipe.batch) >= examples:
+    def training_step(task: Task, run: Run) -> Callable[[], None]:
+        if run.recipe.batch >= examples:
             raise torch.OutOfMemoryError("no memory")
-        return measured(task, run, batch, kept)
+        return step(task, run)
 
-    return fail
+    monkeypatch.setattr(kind, "training_step", training_step)
 
 
-def test_where_memory_runs_out_the_batch_is_halved_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(profiling, "_measured", without_memory_for(3))
+def test_batch_is_halved_until_there_is_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    short_of_memory(DigitsViT, 3, monkeypatch)
     found = profile_what_fits(DigitsViT(), TINY, SMOKE, 8, None)
     assert found["batch"] == 2
-    assert "batch 2 instead of 8 for lack of memory" in str(found["profile_note"])
+    assert numbers(notes_of(found)[0]) == [2, 8]
 
 
-def test_the_recipes_passes_shrink_with_its_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(profiling, "_measured", without_memory_for(40))
+def test_passes_shrink_with_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    short_of_memory(Own, 40, monkeypatch)
     task = Own()
     assert profile_what_fits(task, Own.base, StepRecipe(), None, None)["batch"] == 24
     assert task.runs[0].recipe == StepRecipe(batch=24, accumulate=3)
 
 
-def test_no_memory_for_a_batch_that_cannot_be_set_is_a_mistake() -> None:
+def test_no_memory_for_a_fixed_batch_is_a_user_error() -> None:
     class Large(Own):
         def training_step(self, run: Run) -> Callable[[], None]:
             raise torch.OutOfMemoryError("no memory")
 
-    with pytest.raises(UserError, match="which cannot be set"):
+    with raises("too-large", task="toy", batch=None):
         profile_what_fits(Large(), Own.base, ToyRecipe(), None, None)
 
 
 def job(**changes: object) -> EvaluationJob:
-    return EvaluationJob(**{"task": "digits-vit", "architecture": TINY, "preset": "smoke", "seed": 0, **changes})  # type: ignore[arg-type]
+    asked = {"task": f"{TOYS}:Toy", "architecture": Toy.base, "preset": "smoke", "seed": 0, **changes}
+    return EvaluationJob(**asked)  # type: ignore[arg-type]
 
 
-def test_a_network_over_a_limit_is_not_trained() -> None:
+def test_network_over_a_limit_is_not_trained() -> None:
     row = evaluate(job(limits="latency_ms<=0.0001"))
     assert row.status == "over-budget"
     assert row.steps == 0
     assert row.profile["latency_ms"] > 0.0001  # type: ignore[operator]  # a number
-    assert "is not within latency_ms<=0.0001" in str(row.error)
+    assert "latency_ms<=0.0001" in str(row.error)
 
 
-def test_a_network_within_a_limit_is_trained_and_keeps_its_profile() -> None:
+def test_network_within_a_limit_is_trained_and_keeps_its_profile() -> None:
     row = evaluate(job(limits="latency_ms<=10000"))
     assert row.status == "complete"
     assert row.columns()["latency_ms"] == row.profile["latency_ms"]
 
 
-def test_no_memory_for_the_presets_batch_is_a_failure_that_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(profiling, "_measured", without_memory_for(SMOKE.batch))
-    row = evaluate(job(profiled=True))
+def test_no_memory_for_the_presets_batch_fails_the_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
+    short_of_memory(DigitsViT, SMOKE.batch, monkeypatch)
+    row = evaluate(job(task="digits-vit", architecture=TINY, profiled=True))
     assert row.status == "failed"
-    assert str(row.error).startswith("out-of-memory: OutOfMemoryError")
+    assert str(row.error).startswith(f"{OUT_OF_MEMORY}: OutOfMemoryError")
 
 
-def test_no_memory_for_one_example_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(profiling, "_measured", without_memory_for(1))
-    with pytest.raises(UserError, match="one example"):
+def test_no_memory_for_one_example_is_a_user_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    short_of_memory(DigitsViT, 1, monkeypatch)
+    with raises("too-large", task="digits-vit", batch=1):
         profile_what_fits(DigitsViT(), TINY, SMOKE, 4, None)
 
 
-def test_a_folder_of_traces_that_cannot_be_made_is_a_mistake(tmp_path: Path) -> None:
+def test_unwritable_folder_of_traces_is_a_user_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(UserError, match="cannot be made"):
+    with raises("unwritable", path=str(tmp_path / "file")):
         profile(DigitsViT(), TINY, SMOKE, 2, tmp_path / "file" / "trace")
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_a_limit_on_what_cannot_be_measured_fails_the_evaluation() -> None:
+def test_limit_on_energy_without_a_gpu_fails_the_evaluation() -> None:
     row = evaluate(job(limits="energy_j<=1"))
     assert row.status == "failed"
-    assert "energy_j is bounded and was not measured" in str(row.error)
+    assert "energy_j" in str(row.error)

@@ -1,4 +1,4 @@
-"""Timing: warmed up first, and the quartiles of what came after."""
+"""Timing warms up first, then gives quartiles."""
 
 import time
 
@@ -17,12 +17,12 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "MEASURED_S", 0.0)
 
 
-def test_quartiles_are_in_order_and_no_less_than_what_a_call_sleeps() -> None:
+def test_quartiles_are_ordered_and_at_least_the_sleep_of_a_call() -> None:
     times = timed(lambda: time.sleep(0.002), CPU)
     assert 2.0 <= times.q1 <= times.median <= times.q3
 
 
-def test_what_is_slow_at_first_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_first_calls_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, calls = [0.0], [0]
     monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
 
@@ -35,7 +35,7 @@ def test_what_is_slow_at_first_is_not_measured(monkeypatch: pytest.MonkeyPatch) 
     assert times.q3 == pytest.approx(1.0)
 
 
-def test_steps_that_are_seconds_long_are_taken_three_times(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_steps_are_measured_three_times(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, calls = [0.0], [0]
     monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
 

@@ -1,4 +1,4 @@
-"""What a report says in numbers, each beside a naive account of it."""
+"""The numbers of a report, each compared with a naive calculation."""
 
 from statistics import fmean, stdev
 from typing import Any
@@ -12,7 +12,7 @@ from results import table
 OBJECTIVES: dict[str, Any] = {"accuracy": "max", "flops": "min"}
 
 
-def test_the_hypervolume_grows_with_every_architecture_that_adds_to_it_and_ends_whole(study: Study) -> None:
+def test_hypervolume_grows_with_each_new_front_and_ends_at_one(study: Study) -> None:
     reached = findings.hypervolumes(study.rows(), study.standings(), OBJECTIVES)
     shares = [one["share"] for one in reached]
     assert [one["trainings"] for one in reached] == [*range(1, 18, 2), 19]  # second seeds add nothing, nor a failure
@@ -21,7 +21,7 @@ def test_the_hypervolume_grows_with_every_architecture_that_adds_to_it_and_ends_
     assert shares[-1] == 1
 
 
-def test_the_hypervolume_is_that_of_the_union_of_boxes(study: Study) -> None:
+def test_hypervolume_is_that_of_the_union_of_boxes(study: Study) -> None:
     found = [one for one in study.standings() if one.record["topology"] == "resnet"]
     values = [(-one.expected["accuracy"], one.expected["flops"]) for one in found]
     lows, highs = zip(*[(min(column), max(column)) for column in zip(*values, strict=True)], strict=True)
@@ -38,7 +38,7 @@ def test_the_hypervolume_is_that_of_the_union_of_boxes(study: Study) -> None:
     assert [one["share"] for one in reached[:3]] == pytest.approx([area / areas[-1] for area in areas])
 
 
-def test_what_no_row_is_known_of_has_no_place_in_the_order(study: Study) -> None:
+def test_architectures_without_rows_are_not_part_of_the_order(study: Study) -> None:
     known = findings.hypervolumes(study.rows(), study.standings(), OBJECTIVES)
     flat = table.from_records([{"accuracy": 1.0, "flops": 10, "params": 5}])
     found = Study("both", "", study.rows(), flat=[flat]).standings()
@@ -47,14 +47,14 @@ def test_what_no_row_is_known_of_has_no_place_in_the_order(study: Study) -> None
     assert findings.hypervolumes([], found, OBJECTIVES) == []
 
 
-def test_curves_are_of_every_training_that_has_one(study: Study) -> None:
+def test_every_training_with_a_curve_has_points(study: Study) -> None:
     points = findings.curves(study.rows(), "accuracy")
     assert len(points) == 18 * 2  # one on the way, and the end
     assert {point["step"] for point in points} == {5, 10}
     assert findings.curves(study.rows(), "nothing") == []
 
 
-def test_parts_sum_up_to_the_whole(study: Study) -> None:
+def test_costs_of_parts_sum_up_to_the_whole(study: Study) -> None:
     found = study.standings()
     for whole, column in (("parameters", "params"), ("operations", "flops")):
         sums: dict[str, int] = {}
@@ -64,7 +64,7 @@ def test_parts_sum_up_to_the_whole(study: Study) -> None:
         assert sums == {one.record["key"]: one.record[column] + more for one in found}
 
 
-def test_axes_are_what_differs_and_their_means_are_of_who_has_that_value(study: Study) -> None:
+def test_axes_with_their_means_and_spreads(study: Study) -> None:
     found = study.standings()
     assert findings.axes_of(found) == ["depth", "topology"]
     means = findings.along(found, "depth", "accuracy")
@@ -74,7 +74,7 @@ def test_axes_are_what_differs_and_their_means_are_of_who_has_that_value(study: 
         assert (one["number"], one["mean"], one["spread"]) == (3, fmean(values), stdev(values))
 
 
-def test_values_of_an_axis_are_in_the_order_of_numbers_and_alone_have_no_spread(study: Study) -> None:
+def test_values_of_an_axis_are_in_numeric_order_and_single_ones_have_no_spread(study: Study) -> None:
     (one, *_) = study.standings()
     ten = type(one)(**{**vars(one), "record": {**one.record, "depth": 10}})
     two = type(one)(**{**vars(one), "record": {**one.record, "depth": 2}})
@@ -82,7 +82,7 @@ def test_values_of_an_axis_are_in_the_order_of_numbers_and_alone_have_no_spread(
     assert [(mean["at"], mean["spread"]) for mean in means] == [("2", None), ("10", None)]
 
 
-def test_what_costs_the_same_is_held_against_each_other_and_nothing_else(study: Study) -> None:
+def test_only_architectures_of_equal_cost_are_compared(study: Study) -> None:
     differences = findings.at_equal_cost(study.standings(), "flops", "accuracy")
     assert {one["neighbours"] for one in differences} == {2}  # depth 2 costs twice what depth 1 does
     for one in findings.by_topology(differences):
@@ -93,7 +93,7 @@ def test_what_costs_the_same_is_held_against_each_other_and_nothing_else(study: 
     assert findings.at_equal_cost(study.standings()[:1], "flops", "accuracy") == []
 
 
-def test_papers_stand_beside_their_own_task_alone() -> None:
+def test_published_points_are_only_of_the_same_task() -> None:
     points = findings.printed({"imagenet-vit"}, "params", "accuracy")
     (point,) = (one for one in points if one["model"] == "ViT-B, original")
     assert point == {"model": "ViT-B, original", "paper": "leaner, table 4", "x": 86.6e6, "y": pytest.approx(0.801)}
@@ -103,7 +103,7 @@ def test_papers_stand_beside_their_own_task_alone() -> None:
         assert findings.printed(tasks, cost, "accuracy") == []
 
 
-def test_origins_say_every_value_once(study: Study) -> None:
+def test_origins_list_every_value_once(study: Study) -> None:
     origins = dict(findings.origins(study.rows()))
     assert origins["command"] == "nas search any --seed 0"
     assert origins["seeds"] == "0, 1, 7"

@@ -1,4 +1,4 @@
-"""Which networks of a study are measured for its report, with what numbers, and what is said of the others."""
+"""Which networks of a study are measured for its report, with what numbers, and which are left out."""
 
 import shutil
 import subprocess
@@ -7,22 +7,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import nas
 import nas.jobs
+from expect import raises, warns
 from nas.cli import app
 from nas.reporting import wirings
 from nas.reporting.page import page_of
 from nas.reporting.wirings import Wirings, wirings_of
+from nas.retrofitting import origin_of
+from nas.showing.stacks import coefficient_records
 from nas.storage.store import Store
 from nas.study import Study
 from results import lines
 from results.standing import Standing
 from search_spaces.checkpoint import RECORD, WEIGHTS
-from search_spaces.errors import Notice
 from toy_searches import TOYS
 
 OBJECTIVES: dict[str, Any] = {"accuracy": "max", "flops": "min"}
@@ -42,6 +43,11 @@ def network_of(study: Study, topology: str) -> Path:
     return Store(study.storage).network(row.identity())
 
 
+@pytest.fixture(scope="module")
+def measured(wired: Study) -> Wirings:
+    return found_in(wired)
+
+
 @pytest.fixture
 def copied(wired: Study, tmp_path: Path) -> Study:
     """The study in a store of its own, which may be broken."""
@@ -49,13 +55,13 @@ def copied(wired: Study, tmp_path: Path) -> Study:
     return nas.load("wired", storage=f"sqlite:///{tmp_path}/copied/studies.db")
 
 
-def test_the_numbers_are_those_of_nas_show(wired: Study) -> None:
-    found = found_in(wired)
+def test_numbers_are_those_of_nas_show(wired: Study, measured: Wirings) -> None:
+    found = measured
     assert not found.notes
     assert [one.topology for one in found.shown] == [one.record["topology"] for one in on_the_front(wired)]
     for one in found.shown:
         shown = nas.show("digits-vit", checkpoint=network_of(wired, one.topology))
-        assert one.says == shown.title
+        assert one.says.startswith(shown.title)
         assert one.title == f"{one.topology} {shown_key(wired, one.topology)}, seed 0"
         assert [(pair["reads"], pair["of"]) for pair in one.pairs] == [(r["reader"], r["of"]) for r in shown.records]
         for name in ("weight", "gain", "share"):
@@ -68,30 +74,27 @@ def test_the_numbers_are_those_of_nas_show(wired: Study) -> None:
         assert [depth["made"] for depth in one.depths[:-1]] == pytest.approx(list(stack.influence.made), 1e-3)
         assert stack.influence.gradient is not None
         assert [depth["gradient"] for depth in one.depths[:-1]] == pytest.approx(list(stack.influence.gradient), 1e-3)
-
-
-def test_a_topologys_own_weights_are_records_of_those_that_there_are() -> None:
-    records = wirings._coefficients(np.array([[1.0, np.nan], [0.123456, -2.0]]))
-    assert records == [
-        {"row": 1, "column": "1", "weight": 1.0},
-        {"row": 2, "column": "1", "weight": 0.1235},
-        {"row": 2, "column": "2", "weight": -2.0},
-    ]
-
-
-def test_a_topologys_own_weights_reach_the_page(wired: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    first, *_ = found_in(wired).shown
-    for weights, charts in (({}, 0), ({"A_m": [{"row": 1, "column": "1", "weight": 1.0}]}, 1)):
-        one = replace(first, coefficients=weights)
-        monkeypatch.setattr(wirings, "wirings_of", lambda *_, one=one: Wirings((one,), ()))
-        assert page_of(wired, OBJECTIVES, wirings=True).count('id="weights-0-') == charts
+        assert one.coefficients.keys() == stack.coefficients.keys()
+        for name, known in stack.coefficients.items():
+            there = {
+                (record["row"], column): pytest.approx(weight, rel=1e-3)
+                for record in coefficient_records(known)
+                for column, weight in record.items()
+                if column != "row" and weight is not None
+            }
+            records = one.coefficients[name]
+            assert {(record["row"], record["column"]): record["weight"] for record in records} == there
+            assert len(records) == len(there)
+            assert max(len(f"{record['weight']:.9f}".strip("-0.")) for record in records) <= 4  # digits
+    weights = {one.topology: [*one.coefficients] for one in found.shown if one.coefficients}
+    assert weights == {"ancre": ["p"]}  # of which block 1 has no second one
 
 
 def shown_key(study: Study, topology: str) -> str:
     return next(row.architecture.key[:6] for row in study.rows() if row.architecture.topology == topology)
 
 
-def test_the_data_is_read_once(wired: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_is_read_once(wired: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     fresh, asked = nas.jobs.fresh_task, list[Any]()
 
     def noting(*of: Any) -> Any:
@@ -103,7 +106,7 @@ def test_the_data_is_read_once(wired: Study, monkeypatch: pytest.MonkeyPatch) ->
     assert asked == [("digits-vit", None)]
 
 
-def test_the_best_are_shown_and_the_others_named(wired: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_likeliest_are_shown_and_the_others_named(wired: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wirings, "MOST_SHOWN", 1)
     found = on_the_front(wired)
     for best in range(3):
@@ -111,89 +114,118 @@ def test_the_best_are_shown_and_the_others_named(wired: Study, monkeypatch: pyte
         measured = wirings_of(wired, chances, OBJECTIVES)
         assert [one.topology for one in measured.shown] == [found[best].record["topology"]]
         (note,) = measured.notes
-        assert "left out, the 1 that" in note
+        assert " 1 " in note
         assert all((str(one.record["topology"]) in note) is (i != best) for i, one in enumerate(found))
 
 
-@pytest.mark.parametrize(("way", "best"), [("max", 2), ("min", 1)])
-def test_where_nobody_knows_the_chance_it_is_the_metric(
-    wired: Study, monkeypatch: pytest.MonkeyPatch, way: str, best: int
-) -> None:
+def test_best_by_metric_are_shown_if_chances_are_unknown(wired: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wirings, "MOST_SHOWN", 1)
     unknown = [
         replace(one, chance=float("nan"), expected={"accuracy": accuracy, "flops": 1})
         for one, accuracy in zip(on_the_front(wired), (0.5, 0.4, 0.6), strict=True)
     ]
-    objectives: dict[str, Any] = {"accuracy": way, "flops": "min"}
-    assert wirings_of(wired, unknown, objectives).shown[0].topology == unknown[best].record["topology"]
+    for way, best in (("max", 2), ("min", 1)):
+        objectives: dict[str, Any] = {"accuracy": way, "flops": "min"}
+        assert wirings_of(wired, unknown, objectives).shown[0].topology == unknown[best].record["topology"]
 
 
-def test_what_is_not_on_the_front_is_not_looked_at(wired: Study) -> None:
+def test_networks_behind_the_front_are_not_measured(wired: Study) -> None:
     first, *others = on_the_front(wired)
     behind = [replace(one, chance=0.01, stands=False) for one in others]
     measured = wirings_of(wired, [first, *behind], OBJECTIVES)
     assert (len(measured.shown), measured.notes) == (1, ())
 
 
-def test_what_was_not_kept_or_is_damaged_is_named(copied: Study) -> None:
-    shutil.rmtree(network_of(copied, "resnet"))
+def test_lost_and_damaged_networks_are_named(copied: Study) -> None:
+    shutil.rmtree(network_of(copied, "ancre"))
     (network_of(copied, "dca(k=2)") / WEIGHTS).write_bytes(b"no weights")
     found = found_in(copied)
     assert [one.topology for one in found.shown] == ["rmt(keys=4)"]
     damaged, lost = found.notes
-    assert damaged.startswith(f"dca(k=2) {shown_key(copied, 'dca(k=2)')}: ")
-    assert "cannot be read" in damaged
-    assert lost.startswith(f"resnet {shown_key(copied, 'resnet')}: no network is kept")
+    with raises("bad-file") as told:
+        nas.show("digits-vit", checkpoint=network_of(copied, "dca(k=2)"))
+    assert damaged == f"dca(k=2) {shown_key(copied, 'dca(k=2)')}: {told.value}"
+    assert lost.startswith(f"ancre {shown_key(copied, 'ancre')}: ")
+    assert "`nas search --keep all`" in lost
 
 
-def test_what_a_checkpoint_says_of_itself_runs_no_code(copied: Study, tmp_path: Path) -> None:
+def test_record_of_a_checkpoint_runs_no_code(copied: Study, tmp_path: Path) -> None:
     (tmp_path / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
-    record = network_of(copied, "resnet") / RECORD
+    record = network_of(copied, "ancre") / RECORD
     record.write_text(record.read_text().replace("digits-vit", f"{tmp_path}/evil.py:Evil"))
     found = found_in(copied)
     assert len(found.shown) == 2
-    assert "is not installed" in found.notes[0]
+    with raises("missing-value", option="--task", task=f"{tmp_path}/evil.py:Evil") as told:
+        origin_of(record.parent, load=nas.jobs.fresh_task)
+    assert found.notes[0].endswith(f": {told.value}")
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_task_in_a_file_is_named_with_who_shows_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_task_in_a_file_is_not_run_and_its_command_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     storage = f"sqlite:///{tmp_path}/toys.db"
     for topology in ("resnet", "grn-v1"):
         nas.evaluate(f"{TOYS}:Showing", preset="smoke", topology=topology, study="toys", storage=storage)
     study = nas.load("toys", storage=storage)
-    both = r"shows no wirings. \S+ \w{6}, \S+ \w{6}: a report runs no file of code; `nas show FILE"
-    with pytest.warns(Notice, match=both):
+    with warns("skipped", option="--wirings", study="toys") as notices:
         study.report("toys.html", wirings=True)
-    page = Path("toys.html").read_text()
-    assert page.count("runs no file of code") == 1
-    assert f"{network_of(study, 'resnet').parent}/..." in page
+    assert len(notices) == 1
+    both, page = [f"{name} {shown_key(study, name)}" for name in ("resnet", "grn-v1")], Path("toys.html").read_text()
+    assert all(name in str(notices[0]) for name in both)
+    assert page.count(f"{network_of(study, 'resnet').parent}/...") == 1
+    assert page.count(", ".join(both)) + page.count(", ".join(both[::-1])) == 1
 
 
-def test_rows_of_files_have_no_networks_and_a_report(
-    wired: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_report_of_rows_in_a_file_has_no_wirings(wired: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     lines.write(wired.rows(), tmp_path / "rows.jsonl")
-    with pytest.warns(Notice, match="the report shows no wirings.*rows of files have no networks"):
+    with warns("skipped", option="--wirings"):
         done = CliRunner().invoke(app, ["report", "--from", "rows.jsonl", "-o", "rows.html", "--wirings"])
     assert done.exit_code == 0, done.output
-    page = Path("rows.html").read_text()
-    assert "<h2>Wirings</h2>" in page
-    assert "rows of files have no networks" in page
+    page, read = Path("rows.html").read_text(), nas.load(source="rows.jsonl")
+    (note,) = wirings_of(read, read.standings(), OBJECTIVES).notes
+    assert note in page
     assert 'id="wiring-0"' not in page
 
 
-def test_either_door_writes_the_same_and_without_the_option_torch_is_not_loaded(wired: Study, tmp_path: Path) -> None:
-    words = ["report", "wired", "--storage", wired.storage, "-o"]
-    done = CliRunner().invoke(app, [*words, str(tmp_path / "typed.html"), "--wirings"])
+def test_wirings_are_on_the_page_with_own_weights(
+    wired: Study, measured: Wirings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without, own = (one for name in ("rmt(keys=4)", "ancre") for one in measured.shown if one.topology == name)
+    monkeypatch.setattr(wirings, "wirings_of", lambda *_: Wirings((without, own), ()))
+    page = page_of(wired, OBJECTIVES, wirings=True)
+    parts = {name: page.count(f'id="{name}') for name in ("wiring-0", "wiring-1", "weights-0", "weights-1")}
+    assert parts == {"wiring-0": 1, "wiring-1": 1, "weights-0": 0, "weights-1": 1}  # which one topology has
+
+
+def test_command_and_function_ask_for_the_same_wirings(
+    wired: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    def noted(study: Study, *of: Any, **how: Any) -> str:
+        asked.append((study.name, study.rows(), of, how))
+        return "a page"
+
+    monkeypatch.setattr("nas.reporting.page.page_of", noted)
+    words = ["report", "wired", "--storage", wired.storage, "-o", str(tmp_path / "typed.html"), "--wirings"]
+    done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
     wired.report(tmp_path / "called.html", wirings=True)
-    assert (tmp_path / "typed.html").read_text() == (tmp_path / "called.html").read_text()
+    typed, called = asked
+    assert typed == called
+    assert called[-1] == {"wirings": True}
+    assert [(tmp_path / name).read_text() for name in ("typed.html", "called.html")] == ["a page"] * 2
+
+
+def test_report_without_wirings_loads_no_torch(wired: Study, tmp_path: Path) -> None:
     program = (
-        "import sys; from nas.cli import main\ntry: main()\nexcept SystemExit: pass\n"
+        "import sys, types; from nas.cli import main\n"
+        "sys.modules['vl_convert'] = types.SimpleNamespace(javascript_bundle=str)\n"  # which takes seconds
+        "try: main()\nexcept SystemExit: pass\n"
         "sys.exit('torch' in sys.modules or 'nas.reporting.wirings' in sys.modules)"
     )
     plain = tmp_path / "plain.html"
-    subprocess.run([sys.executable, "-c", program, *words, str(plain)], check=True, capture_output=True)
-    assert "Wirings" not in plain.read_text()
+    words = ["report", "wired", "--storage", wired.storage, "-o", str(plain)]
+    subprocess.run([sys.executable, "-c", program, *words], check=True, capture_output=True)
+    assert 'id="wiring-0"' not in plain.read_text()

@@ -1,4 +1,4 @@
-"""Derivatives in which weights are numbers."""
+"""Derivatives in which weights that depend on the input are constants."""
 
 import torch
 import torch.nn.functional as F
@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from nas.showing.fixed_weights import FixedWeights
 
 
-def test_a_function_that_bends_is_a_number() -> None:
+def test_nonlinear_functions_are_constants() -> None:
     x = torch.randn(4, 8).double().requires_grad_()
     for function in (torch.tanh, torch.sigmoid, F.gelu, F.softplus, torch.exp, lambda x: x.softmax(-1), lambda x: x**2):
         expected = function(x).detach()
@@ -15,14 +15,14 @@ def test_a_function_that_bends_is_a_number() -> None:
         torch.testing.assert_close(back, expected)
 
 
-def test_what_is_linear_is_followed() -> None:
+def test_linear_functions_are_differentiated() -> None:
     x, weight = torch.randn(4, 8).double().requires_grad_(), torch.randn(8, 8).double()
     with FixedWeights():
         (back,) = torch.autograd.grad((F.linear(x, weight) + torch.stack((x, x)).mean(0)).sum(), x)
     torch.testing.assert_close(back, (weight.sum(0) + 1).expand(4, 8))
 
 
-def test_norms_are_what_they_were_and_followed_at_their_scale() -> None:
+def test_norms_are_differentiated_at_their_scale() -> None:
     x, gain, shift = torch.randn(3, 4, 8).double().requires_grad_(), torch.randn(8).double(), torch.randn(8).double()
     signs = torch.randn(3, 4, 8).double()
     pulled = signs * gain
@@ -42,7 +42,7 @@ def test_norms_are_what_they_were_and_followed_at_their_scale() -> None:
         torch.testing.assert_close(back, expected * scale, rtol=1e-3, atol=1e-3)  # the norms' epsilon
 
 
-def test_products_and_unknown_functions_are_followed_whole() -> None:
+def test_products_and_unknown_functions_are_differentiated_fully() -> None:
     x = torch.randn(5).double().requires_grad_()
     with FixedWeights():
         (back,) = torch.autograd.grad((x * x).sum(), x)

@@ -34,7 +34,7 @@ def two(store: Store, monkeypatch: pytest.MonkeyPatch) -> tuple[Leases, Leases]:
         return Leases(store.engine), Leases(store.engine)
 
 
-def test_a_lease_has_one_holder_until_it_is_given_back(two: tuple[Leases, Leases]) -> None:
+def test_lease_has_one_holder_until_released(two: tuple[Leases, Leases]) -> None:
     one, other = two
     assert one.claim("a")
     assert not other.claim("a")
@@ -49,7 +49,7 @@ def test_a_lease_has_one_holder_until_it_is_given_back(two: tuple[Leases, Leases
     assert one.claim("b")
 
 
-def test_a_lease_that_nobody_prolongs_is_taken_over_and_stays_so(two: tuple[Leases, Leases]) -> None:
+def test_expired_lease_is_taken_over(two: tuple[Leases, Leases]) -> None:
     one, other = two
     assert one.claim("a")
     until(lambda: other.claim("a"), "the lease ended")
@@ -57,7 +57,7 @@ def test_a_lease_that_nobody_prolongs_is_taken_over_and_stays_so(two: tuple[Leas
     assert not one.claim("a")
 
 
-def test_of_many_claims_at_once_one_is_granted(store: Store) -> None:
+def test_one_of_many_claims_at_once_is_granted(store: Store) -> None:
     with claims_in(store):
         granted: list[bool] = []
         threads = [Thread(target=lambda: granted.append(Leases(store.engine).claim("a"))) for _ in range(12)]
@@ -68,32 +68,33 @@ def test_of_many_claims_at_once_one_is_granted(store: Store) -> None:
     assert sorted(granted) == [False] * 11 + [True]
 
 
-def test_a_heart_prolongs_leases_and_the_end_gives_them_back(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nas.storage.leases, "LEASE_S", 0.8)
-    monkeypatch.setattr(nas.storage.leases, "BEAT_S", 0.1)
+def test_heartbeat_prolongs_leases_and_the_end_releases_them(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nas.storage.leases, "LEASE_S", 1.0)
+    monkeypatch.setattr(nas.storage.leases, "BEAT_S", 0.05)
     other = Leases(store.engine)
     with claims_in(store) as claims:
         assert claims.claim("a")
-        for _ in range(4):
-            time.sleep(0.4)  # twice its time in all
+        for _ in range(3):
+            time.sleep(0.4)  # longer than its time in all
             assert not other.claim("a")
     assert other.claim("a")
 
 
-def test_a_server_that_was_away_leaves_leases_their_whole_time(
+def test_leases_outlive_a_restart_of_the_server(
     postgres: Server, two: tuple[Leases, Leases], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nas.storage.leases, "LEASE_S", 1.0)
     one, other = two
     assert one.claim("a")
     postgres.stop()
-    time.sleep(1.1)  # longer than the lease
+    time.sleep(0.3)  # as long as the lease
     postgres.start()
+    monkeypatch.setattr(nas.storage.leases, "LEASE_S", 30.0)
     assert not other.claim("a")
+    monkeypatch.setattr(nas.storage.leases, "LEASE_S", 0.1)
     until(lambda: other.claim("a"), "the lease ended")
 
 
-def test_a_file_and_processes_that_train_together_have_no_leases(
+def test_files_and_distributed_processes_have_no_leases(
     store: Store, tmp_path: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with claims_in(Store(f"sqlite:///{tmp_path}/studies.db", make=True)) as claims:
@@ -104,7 +105,7 @@ def test_a_file_and_processes_that_train_together_have_no_leases(
         assert isinstance(claims, Alone)
 
 
-def test_turns_at_a_study_are_taken_one_after_the_other(store: Store) -> None:
+def test_turns_are_taken_one_at_a_time(store: Store) -> None:
     at_once: list[int] = []
     inside: list[int] = []
 
@@ -125,7 +126,7 @@ def test_turns_at_a_study_are_taken_one_after_the_other(store: Store) -> None:
     assert at_once == [1, 1, 1, 1]
 
 
-def test_who_loses_the_connection_loses_the_turn_and_can_write_nothing(postgres: Server, store: Store) -> None:
+def test_lost_connection_loses_the_turn_and_cannot_write(postgres: Server, store: Store) -> None:
     engine = open_storage(store.url).engine
 
     def ask() -> object:
@@ -149,7 +150,7 @@ def test_who_loses_the_connection_loses_the_turn_and_can_write_nothing(postgres:
     engine.dispose()
 
 
-def test_who_says_nothing_in_a_turn_loses_it(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silent_coordinator_loses_its_turn(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nas.storage.locks, "TURN_S", 0.3)
     patience = sql.make_url(store.url).update_query_dict({"options": "-c lock_timeout=20s"})
     halted, other = open_storage(store.url).engine, open_engine(patience)

@@ -1,5 +1,6 @@
 """Rows are stored once, whoever else has stored them."""
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,12 +10,12 @@ import pytest
 
 from nas.storage.store import Store
 from results.row import Row
-from toy_searches import Search
+from toy_rows import a_row
 
 
 @pytest.fixture
-def row(search: Search) -> Row:
-    return search(trials=1).rows()[0]
+def row() -> Row:
+    return a_row()
 
 
 @pytest.fixture(params=["file", "server"])
@@ -25,7 +26,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     store.engine.dispose()
 
 
-def test_of_a_trial_the_first_row_counts(store: Store, row: Row) -> None:
+def test_first_row_of_a_trial_counts(store: Store, row: Row) -> None:
     later = replace(row, metrics={**row.metrics, "accuracy": 0.25})
     assert store.add(row, "s", 0) == row
     assert store.add(later, "s", 0) == row
@@ -34,7 +35,7 @@ def test_of_a_trial_the_first_row_counts(store: Store, row: Row) -> None:
     assert store.add(later, "other", 0) == later, "of another study"
 
 
-def test_a_complete_row_is_lost_in_no_case(store: Store, row: Row) -> None:
+def test_complete_row_is_never_lost(store: Store, row: Row) -> None:
     failed = replace(row, status="failed", error="its process died", metrics={}, test={})
     assert store.add(failed, "s", 0) == failed
     assert store.add(row, "s", 0) == row
@@ -45,13 +46,13 @@ def test_a_complete_row_is_lost_in_no_case(store: Store, row: Row) -> None:
     assert len(store.read(["s"]).rows) == 1
 
 
-def test_rows_that_are_no_trials_may_be_many(store: Store, row: Row) -> None:
+def test_rows_without_a_trial_may_repeat(store: Store, row: Row) -> None:
     for _ in range(2):
         store.add(row, "evaluations")
     assert store.read(["evaluations"]).rows == (row,)
 
 
-def test_rows_are_asked_for_by_the_numbers_of_their_trials(store: Store, row: Row) -> None:
+def test_rows_are_found_by_trial_numbers(store: Store, row: Row) -> None:
     for number in range(3):
         store.add(row, "s", number)
     assert set(store.numbered("s")) == {0, 1, 2}
@@ -59,12 +60,17 @@ def test_rows_are_asked_for_by_the_numbers_of_their_trials(store: Store, row: Ro
     assert store.numbered("s", []) == {}
 
 
-@pytest.mark.parametrize(
-    ("status", "stays"), [("complete", False), ("over-budget", False), ("failed", True), ("pruned", True)]
-)
-def test_what_another_may_go_on_from_stays(store: Store, row: Row, status: Any, stays: bool) -> None:
-    ended = replace(row, status=status)
-    folder = store.unfinished(ended.identity())
-    folder.mkdir(parents=True)
-    store.clear(ended)
-    assert folder.exists() == stays
+def test_unfinished_folder_stays_where_a_trial_can_be_resumed(store: Store, row: Row) -> None:
+    outcomes: tuple[tuple[Any, bool], ...] = (
+        ("complete", False),
+        ("over-budget", False),
+        ("failed", True),
+        ("pruned", True),
+    )
+    for status, stays in outcomes:
+        ended = replace(row, status=status)
+        folder = store.unfinished(ended.identity())
+        folder.mkdir(parents=True, exist_ok=True)
+        store.clear(ended)
+        assert folder.exists() == stays, status
+        shutil.rmtree(folder, ignore_errors=True)

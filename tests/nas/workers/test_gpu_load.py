@@ -1,4 +1,4 @@
-"""Whether one evaluation more finds room on a GPU, and what is said where that cannot be known."""
+"""Whether one more evaluation fits on a GPU, and the errors where its load is unknown."""
 
 import sys
 from types import SimpleNamespace
@@ -6,35 +6,37 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from expect import raises
 from nas.workers.gpu_load import ENOUGH_LOADS, GpuLoad, has_room_for_one_more, read_load
-from search_spaces.errors import UserError
+
+ROOM = [  # busy, memory, running evaluations, room
+    (0.3, 0.1, 1, True),
+    (0.45, 0.1, 1, True),
+    (0.46, 0.1, 1, False),  # two would be busy for 0.92 of the time
+    (0.1, 0.5, 1, False),  # and would take all the memory
+    (0.6, 0.2, 2, True),
+    (0.62, 0.2, 2, False),
+    (0.0, 0.8, 8, True),
+    (0.0, 0.81, 8, False),
+    (1.0, 0.1, 4, False),
+]
 
 
-@pytest.mark.parametrize(
-    ("busy", "memory", "running", "room"),
-    [
-        (0.3, 0.1, 1, True),
-        (0.45, 0.1, 1, True),
-        (0.46, 0.1, 1, False),  # two would be busy for 0.92 of the time
-        (0.1, 0.5, 1, False),  # and would take all the memory
-        (0.6, 0.2, 2, True),
-        (0.62, 0.2, 2, False),
-        (0.0, 0.8, 8, True),
-        (0.0, 0.81, 8, False),
-        (1.0, 0.1, 4, False),
-    ],
-)
-def test_one_more_needs_as_much_as_each_of_those_there(busy: float, memory: float, running: int, room: bool) -> None:
-    assert has_room_for_one_more([GpuLoad(busy, memory)] * ENOUGH_LOADS, running) is room
+def test_one_more_evaluation_needs_as_much_as_each_running_one() -> None:
+    found = [
+        (busy, memory, running, has_room_for_one_more([GpuLoad(busy, memory)] * ENOUGH_LOADS, running))
+        for busy, memory, running, _ in ROOM
+    ]
+    assert found == ROOM
 
 
-def test_time_is_taken_on_average_and_memory_at_its_worst_moment() -> None:
+def test_time_counts_on_average_and_memory_at_its_peak() -> None:
     idle, full = [GpuLoad(0.0, 0.1)] * ENOUGH_LOADS, [GpuLoad(1.0, 0.1)]
     assert has_room_for_one_more([*idle, *full], 1)
     assert not has_room_for_one_more([*idle, GpuLoad(0.0, 0.6)], 1)
 
 
-def test_nothing_follows_from_few_measurements() -> None:
+def test_too_few_measurements_give_no_room() -> None:
     assert not has_room_for_one_more([GpuLoad(0.0, 0.0)] * (ENOUGH_LOADS - 1), 1)
 
 
@@ -53,20 +55,21 @@ def nvml(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 
 @pytest.mark.usefixtures("nvml")
-def test_a_load_is_of_the_gpu_with_that_number() -> None:
+def test_load_is_read_of_the_gpu_with_that_number() -> None:
     assert [read_load(gpu) for gpu in range(3)] == [GpuLoad(0.0, 0.0), GpuLoad(0.3, 0.25), GpuLoad(0.6, 0.5)]
 
 
-def test_a_gpu_that_does_not_say_is_a_line(nvml: SimpleNamespace) -> None:
+def test_gpu_without_a_load_is_a_user_error(nvml: SimpleNamespace) -> None:
     def refuse(gpu: int) -> None:
         raise RuntimeError("Not Supported")
 
     nvml.nvmlDeviceGetUtilizationRates = refuse
-    with pytest.raises(UserError, match=r"^--trial-gpus auto needs how busy GPU 0 is, .*Not Supported.* a share: 0\.5"):
+    with raises("needs-system", option="--trial-gpus", value="auto", gpu=0) as told:
         read_load(0)
+    assert "Not Supported" in told.value.fields["reason"]
 
 
-def test_without_nvml_a_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_nvml_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    with pytest.raises(UserError, match=r'^--trial-gpus auto measures by NVML: pip install "\.\[gpu\]"$'):
+    with raises("needs-extra", option="--trial-gpus", value="auto", extra="gpu"):
         read_load(0)

@@ -1,145 +1,165 @@
-"""What is said of a process that died, and of an evaluation that could not begin to train."""
+"""What becomes of an evaluation whose process dies, and which process an evaluation is given."""
 
+import itertools
+from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
+from expect import raises
+from nas.failures import OUT_OF_MEMORY
 from nas.jobs import EvaluationJob
 from nas.workers import local_processes
+from nas.workers.attempts import MOST_DEATHS
+from nas.workers.local_processes import LocalProcesses
 from results.row import Row
 from search_spaces.errors import UserError
 from toy_rows import LITTLE, a_row
 from toy_searches import TOYS
 
-JOB = EvaluationJob(
-    task=f"{TOYS}:Toy",
-    architecture=LITTLE,
-    preset="smoke",
-)
+JOB = EvaluationJob(task=f"{TOYS}:Toy", architecture=LITTLE, preset="smoke")
 
 
-@dataclass
-class Attempt:
-    """An evaluation under way, as far as it is looked at here."""
+@dataclass(eq=False)
+class Scripted:
+    """Stands for a process: its evaluations end as a test says, or at once with `error`."""
 
-    job: EvaluationJob = JOB
+    place: int
+    error: BaseException | None = None
+    replaced: int = 0
+    ended: bool = False
+    futures: "list[Future[Row]]" = field(default_factory=list)
 
-
-def failed(error: BaseException) -> "Future[Row]":
-    future: Future[Row] = Future()
-    future.set_exception(error)
-    return future
-
-
-@pytest.mark.parametrize(
-    ("ended", "kills", "said"),
-    [
-        ("SIGKILL(-9)", 3, "out-of-memory: its process died (SIGKILL(-9)), and the kernel ended 1 for lack of memory"),
-        ("SIGKILL(-9)", 2, "its process died (SIGKILL(-9))"),
-        ("SIGKILL(-9)", None, "its process died (SIGKILL(-9))"),
-        ("SIGSEGV(-11)", 3, "its process died (SIGSEGV(-11))"),
-    ],
-)
-def test_only_a_kill_that_the_kernel_counted_is_blamed_on_memory(
-    ended: str, kills: int | None, said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(local_processes, "kills_for_memory", lambda: kills)
-    error = BrokenProcessPool(f"A worker died.\nThe exit codes of the workers are {{{ended}}}")
-    cause = local_processes._cause(error, 2)
-    assert cause.startswith(said)
-    assert ("out-of-memory" in cause) == ("out-of-memory" in said)
-
-
-def test_a_task_may_have_its_data_loaded_by_processes_of_its_own() -> None:
-    with local_processes.LocalProcesses(1) as processes:
-        processes.submit(replace(JOB, task=f"{TOYS}:Loading"))
-        ((_, row),) = processes.collect()
-    assert (row.status, row.error) == ("complete", None)
-
-
-def test_a_place_has_processes_of_its_own() -> None:
-    with local_processes.LocalProcesses(0) as processes:
-        for place in (0, 1, 0, 1):
-            processes.submit(JOB, place)
-            ((_, row),) = processes.collect()
-            assert (row.status, row.error) == ("complete", None)
-        assert [process.place for process in processes._processes] == [0, 1]
-        first, second = (process.pool for process in processes._processes)
-        processes.end_idle(1)
-        assert processes._processes[0].pool is first
-        assert processes._processes[1].pool is not second
-
-
-def test_the_process_that_was_busy_last_is_begun_with_first() -> None:
-    processes = local_processes.LocalProcesses(0)
-    first, second = processes._idle_at(0), local_processes.OneProcess(0, None, None)
-    processes._idle.append(second)  # so that those whose turn has not come need not be there
-    assert processes._idle_at(0) is second
-    processes._idle.remove(second)
-    assert processes._idle_at(0) is first
-
-
-def test_data_that_do_not_fit_fail_their_trial_and_not_the_search() -> None:
-    attempt: Any = Attempt()
-    row, same = local_processes._outcome(failed(MemoryError()), attempt)
-    assert row is not None
-    assert (row.status, row.error) == ("failed", "out-of-memory: MemoryError")
-    assert same is attempt
-
-
-def test_what_is_the_users_to_mend_ends_the_search() -> None:
-    attempt: Any = Attempt()
-    with pytest.raises(UserError, match="no data"):
-        local_processes._outcome(failed(UserError("there is no data.")), attempt)
-
-
-class Interrupted:
-    """A process that is being begun as Ctrl-C comes."""
-
-    def __init__(self, *place: Any) -> None:
-        self.pool, self.ended = self, False
+    @property
+    def pool(self) -> "Scripted":
+        return self
 
     def submit(self, job: EvaluationJob) -> "Future[Row]":
-        raise KeyboardInterrupt
+        if isinstance(self.error, KeyboardInterrupt):
+            raise self.error
+        self.futures.append(Future())
+        if self.error:
+            self.futures[-1].set_exception(self.error)
+        return self.futures[-1]
+
+    def replace(self) -> None:
+        self.replaced += 1
 
     def shutdown(self, *, wait: bool, kill_workers: bool) -> None:
         self.ended = kill_workers
 
 
-def test_a_search_that_has_ended_waits_for_no_process_to_unload(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_processes, "OneProcess", Interrupted)
-    with local_processes.LocalProcesses(2) as workers:
-        processes: Any = workers._processes
-    assert [process.ended for process in processes] == [True, True]
+Script = Callable[..., list[Scripted]]
 
 
-def test_a_process_that_was_being_begun_is_ended_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_processes, "OneProcess", Interrupted)
-    workers = local_processes.LocalProcesses(2)
-    with pytest.raises(KeyboardInterrupt), workers:
-        workers.submit(JOB)
-    processes: Any = workers._processes
-    assert [process.ended for process in processes] == [True, True]
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch) -> Script:
+    """Replace real processes by scripted ones; returns the list of those that are begun from then on."""
+
+    def replaced(error: BaseException | None = None) -> list[Scripted]:
+        begun: list[Scripted] = []
+
+        def begin(place: int, memory: int | None, gpus: float | None) -> Scripted:
+            begun.append(Scripted(place, error))
+            return begun[-1]
+
+        monkeypatch.setattr(local_processes, "OneProcess", begin)
+        return begun
+
+    return replaced
 
 
-@pytest.mark.parametrize(
-    ("error", "memory", "says"),
-    [
-        ("out-of-memory: MemoryError", 10**9, "out-of-memory: MemoryError (--trial-memory)"),
-        ("out-of-memory: MemoryError", None, "out-of-memory: MemoryError"),
-        ("out-of-memory: CUDA out of memory", 10**9, "out-of-memory: CUDA out of memory"),
-        ("ValueError: no", 10**9, "ValueError: no"),
-        (None, 10**9, None),
-    ],
-)
-def test_memory_that_was_bounded_is_named_where_it_did_not_do(
-    monkeypatch: pytest.MonkeyPatch, error: str | None, memory: int | None, says: str | None
-) -> None:
-    row = a_row(error=error, status="failed", metrics={}) if error else a_row()
+def test_task_may_load_its_data_by_further_processes() -> None:
+    with LocalProcesses(1) as processes:  # a real one
+        processes.submit(replace(JOB, task=f"{TOYS}:Loading"))
+        ((_, row),) = processes.collect()
+    assert (row.status, row.error) == ("complete", None)
+
+
+def row_of(script: Script, error: BaseException) -> tuple[Row, int]:
+    """The Row of an evaluation that always ends with this error, and how often its process was replaced."""
+    (begun, pool) = (script(error), LocalProcesses(1))
+    pool.submit(JOB)
+    ((job, row),) = pool.collect()
+    assert job is JOB
+    return row, begun[0].replaced
+
+
+def test_only_kills_that_the_kernel_counted_are_out_of_memory(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
+    for ended, kills, for_memory in (
+        ("SIGKILL(-9)", 3, True),
+        ("SIGKILL(-9)", 2, False),
+        ("SIGKILL(-9)", None, False),
+        ("SIGSEGV(-11)", 3, False),
+    ):
+        counted = itertools.cycle([2, kills])  # before and after each death
+        monkeypatch.setattr(local_processes, "kills_for_memory", lambda counted=counted: next(counted))
+        died = BrokenProcessPool(f"A worker died.\nThe exit codes of the workers are {{{ended}}}")
+        row, replaced = row_of(script, died)
+        assert (row.status, replaced) == ("failed", MOST_DEATHS)
+        assert row.error is not None
+        assert f"({ended})" in row.error
+        assert row.error.startswith(OUT_OF_MEMORY) is for_memory
+
+
+def test_data_that_does_not_fit_into_memory_fails_its_trial_alone(script: Script) -> None:
+    row, replaced = row_of(script, MemoryError())
+    assert (row.status, row.error, replaced) == ("failed", f"{OUT_OF_MEMORY}: MemoryError", 0)
+
+
+def test_user_error_of_an_evaluation_ends_the_search(script: Script) -> None:
+    with raises("missing-data", option="--data"):
+        row_of(script, UserError("missing-data", "there is no data.", option="--data"))
+
+
+def test_each_place_has_its_own_processes_and_the_last_busy_one_is_used_first(script: Script) -> None:
+    begun, pool = script(), LocalProcesses(0)
+    for place in (0, 1, 0):
+        pool.submit(JOB, place)
+    first, other, second = begun
+    assert [process.place for process in begun] == [0, 1, 0]
+    for process in (first, second, other):
+        process.futures[-1].set_result(a_row())
+        assert len(pool.collect()) == 1
+    pool.end_idle(1)
+    assert [process.replaced for process in begun] == [0, 1, 0]
+    pool.submit(JOB, 0)
+    assert (len(first.futures), len(second.futures)) == (1, 2)
+    pool.submit(JOB, 0)
+    assert (len(first.futures), len(second.futures)) == (2, 2)
+    assert pool.capacity == len(begun) == 3
+
+
+def test_processes_are_killed_at_the_end_even_where_one_was_just_begun(script: Script) -> None:
+    begun = script()
+    with LocalProcesses(2):
+        pass
+    assert [process.ended for process in begun] == [True, True]
+    begun = script(KeyboardInterrupt())
+    pool = LocalProcesses(2)
+    with pytest.raises(KeyboardInterrupt), pool:
+        pool.submit(JOB)
+    assert [process.ended for process in begun] == [True, True]
+
+
+def test_failure_for_bounded_memory_names_the_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows: list[Row] = []
     monkeypatch.setattr(local_processes, "task_of", lambda task, data: None)
     monkeypatch.setattr(local_processes, "keep_memory_within", lambda memory: None)
-    monkeypatch.setattr(local_processes, "evaluate_together", lambda job, processes: row)
-    assert local_processes.evaluate_within(JOB, 1, memory).error == says
+    monkeypatch.setattr(local_processes, "evaluate_together", lambda job, processes: rows[-1])
+    out = f"{OUT_OF_MEMORY}: MemoryError"
+    cases: list[tuple[str | None, int | None, str | None]] = [
+        (out, 10**9, f"{out} (--trial-memory)"),
+        (out, None, out),
+        (f"{OUT_OF_MEMORY}: CUDA out of memory", 10**9, f"{OUT_OF_MEMORY}: CUDA out of memory"),
+        ("ValueError: no", 10**9, "ValueError: no"),
+        (None, 10**9, None),
+    ]
+    found: list[Any] = []
+    for error, memory, _ in cases:
+        rows.append(a_row(error=error, status="failed", metrics={}) if error else a_row())
+        found.append((error, memory, local_processes.evaluate_within(JOB, 1, memory).error))
+    assert found == cases

@@ -1,20 +1,23 @@
-"""The process that we begin, and those that train together."""
+"""Processes end with the one that began them, and several can train one network together."""
 
+import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from subprocess import PIPE
 from typing import Any
 
 import pytest
 
+from expect import raises
 from nas.evaluation import evaluate, kept_row
 from nas.jobs import EvaluationJob, fresh_task
 from nas.storage.locks import held
 from nas.workers import together
+from nas.workers.processes import end_with_parent, prepare_process
 from nas.workers.together import evaluate_together
 from results.row import Row
-from search_spaces.errors import UserError
 from toy_searches import TOYS
 
 
@@ -23,16 +26,14 @@ def smoke(folder: Path, task: str = f"{TOYS}:Toy") -> EvaluationJob:
     return EvaluationJob(task=task, architecture=base, preset="smoke", folder=str(folder))
 
 
-def test_one_process_is_this_one(tmp_path: Path) -> None:
+def test_one_process_evaluates_in_this_one(tmp_path: Path) -> None:
     assert evaluate_together(smoke(tmp_path / "a"), 1).metrics == evaluate(smoke(tmp_path / "b")).metrics
 
 
-def test_those_that_train_together_hold_their_folder_all_the_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folder_is_locked_while_several_processes_train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def launched(config: Any, function: Any) -> Any:
         def call(job: EvaluationJob, parent: int) -> dict[int, Row]:
-            with pytest.raises(UserError, match="another process does this very"), held(job.folder, waits=False):
+            with raises("in-use"), held(job.folder, waits=False):
                 raise AssertionError("somebody else could have trained it at the same time")
             return {0: evaluate(job)}
 
@@ -43,7 +44,7 @@ def test_those_that_train_together_hold_their_folder_all_the_time(
 
 
 @pytest.mark.slow
-def test_two_processes_find_one_row_and_a_users_error_is_told_once(tmp_path: Path) -> None:
+def test_two_processes_give_one_row_and_one_error(tmp_path: Path) -> None:
     job = smoke(tmp_path / "a", "digits-vit")
     row = evaluate_together(job, 2)
     assert row.status == "complete"
@@ -52,12 +53,12 @@ def test_two_processes_find_one_row_and_a_users_error_is_told_once(tmp_path: Pat
     assert kept_row(job, job.folder) == row
     task = fresh_task("imagenet-vit", str(tmp_path))
     lacking = EvaluationJob(task="imagenet-vit", architecture=task.base, preset="smoke", data=str(tmp_path))
-    with pytest.raises(UserError, match="data"):
+    with raises("missing-data"):
         evaluate_together(lacking, 2)
 
 
 @pytest.mark.slow
-def test_where_one_of_two_dies_so_do_both_and_their_process(tmp_path: Path) -> None:
+def test_death_of_one_of_two_ends_both_and_their_parent(tmp_path: Path) -> None:
     program = (
         "from nas.jobs import EvaluationJob, fresh_task\nfrom nas.workers.together import evaluate_together\n"
         f"task = fresh_task('{TOYS}:Deadly', None)\n"
@@ -87,18 +88,24 @@ sys.stdin.read()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel's word is Linux's")
-def test_forks_and_their_forks_live_as_long_as_who_forked_them() -> None:
+def test_forks_and_their_forks_die_with_the_first_process() -> None:
     with subprocess.Popen([sys.executable, "-c", FORKS], stdin=PIPE, stdout=PIPE, text=True) as process:
+        assert process.stdout is not None
         assert process.stdout.readline() == "it lives\n"
         process.kill()
         assert process.communicate(timeout=60)[0] == ""  # which ends once nobody is left that could write
 
 
+def long_orphaned() -> None:
+    """Prepare this process as one whose parent had ended before it could listen."""
+    os.getppid = lambda: 1
+    prepare_process(2)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel's word is Linux's")
-@pytest.mark.parametrize("program", ["end_with_parent(os.getppid() + 1)", "os.getppid = lambda: 1; prepare_process(2)"])
-def test_a_process_whose_parent_has_ended_before_it_listened_ends(program: str) -> None:
-    program = (
-        f"import os\nfrom nas.workers.processes import end_with_parent, prepare_process\n{program}\nprint('it lives')"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (1, "")
+def test_process_ends_if_its_parent_has_ended_before(
+    status_of_fork: Callable[[Callable[[], object]], int | None],
+) -> None:
+    assert status_of_fork(lambda: end_with_parent(os.getppid())) == 0
+    assert status_of_fork(lambda: (end_with_parent(os.getppid() + 1), os._exit(7))) == 1
+    assert status_of_fork(lambda: (long_orphaned(), os._exit(7))) == 1

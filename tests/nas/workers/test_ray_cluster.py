@@ -1,4 +1,4 @@
-"""What is made of a head that answers late, never, or is gone; real ones are in tests/chaos."""
+"""A Ray head that answers late, never, or is gone, and how much room nodes have; real clusters are in tests/chaos."""
 
 import atexit
 import socket
@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
-from search_spaces.errors import UserError
+from expect import raises
 
 ray: Any = pytest.importorskip("ray")
 grpc: Any = pytest.importorskip("grpc")
 ray_cluster: Any = pytest.importorskip("nas.workers.ray_cluster")
 
 BROKEN = [grpc.RpcError("unavailable"), ValueError("Cannot invoke RPC on closed channel!")]
-NODE = {"Alive": True, "Resources": {"CPU": 2.0}}
+NODE = {"Alive": True, "Resources": {"CPU": 8.0, "GPU": 3.0, "memory": 32e9}}
+CLIENT = "ray://one:10001"
 
 
 @pytest.fixture
@@ -23,15 +24,28 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The caller's, of one node."""
     monkeypatch.setattr(ray, "is_initialized", lambda: True)
     monkeypatch.setattr(ray, "nodes", lambda: [NODE])
-    monkeypatch.setattr(ray_cluster, "HEAD_PATIENCE_S", 0.5)
-    monkeypatch.setattr(ray_cluster, "LEAVE_PATIENCE_S", 0.5)
     monkeypatch.setattr(ray_cluster, "_AGAIN_S", 0.01)
     monkeypatch.setattr(ray_cluster, "LEFT_BEHIND", [])
     monkeypatch.setattr(sys, "stdout", sys.stdout)  # given back in any case
-    return ray_cluster.RayCluster("ray://one:10001")
+    return ray_cluster.RayCluster(CLIENT)
 
 
-def test_a_client_whose_connection_breaks_is_asked_again(cluster: Any) -> None:
+def test_room_of_living_nodes_by_cpus_gpus_and_memory(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    room: list[tuple[dict[str, float], int]] = [
+        ({"CPU": 1}, 8),
+        ({"CPU": 3}, 2),
+        ({"CPU": 1, "GPU": 1}, 3),
+        ({"CPU": 1, "GPU": 0.4}, 6),
+        ({"CPU": 1, "GPU": 2}, 1),
+        ({"CPU": 1, "GPU": 4}, 0),
+        ({"CPU": 1, "memory": 6e9}, 5),
+    ]
+    assert [(request, cluster.room(request)) for request, _ in room] == room
+    monkeypatch.setattr(ray, "nodes", lambda: [NODE, NODE, {**NODE, "Alive": False}])
+    assert [(request, cluster.room(request) // 2) for request, _ in room] == room
+
+
+def test_broken_connection_of_a_client_is_tried_again(cluster: Any) -> None:
     errors = list(BROKEN)
 
     def ask() -> str:
@@ -42,45 +56,49 @@ def test_a_client_whose_connection_breaks_is_asked_again(cluster: Any) -> None:
     assert cluster.answer(ask) == "here"
 
 
-@pytest.mark.parametrize("error", [*BROKEN, ConnectionError("it is over"), None])
-def test_a_head_that_is_gone_or_silent_is_told_in_a_line(
-    cluster: Any, error: Exception | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def ask() -> None:
+def test_lost_or_silent_head_is_a_user_error(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def asking(error: Exception | None) -> None:
         if error is None:
             time.sleep(60)
         else:
             raise error
 
     monkeypatch.setattr(atexit, "unregister", lambda function: None)
-    with pytest.raises(UserError, match=r"^the head of the Ray cluster ray://one:10001 (has not|is gone: it)"):
-        cluster.answer(ask)
+    with raises("unavailable", cluster=CLIENT, seconds=None):
+        cluster.answer(lambda: asking(ConnectionError("it is over")))
+    monkeypatch.setattr(ray_cluster, "HEAD_PATIENCE_S", 0.1)
+    for error in (*BROKEN, None):
+        with raises("unavailable", cluster=CLIENT, seconds=0.1):
+            cluster.answer(lambda error=error: asking(error))
 
 
-def test_what_is_no_matter_of_the_head_is_raised_as_it_is(cluster: Any) -> None:
-    with pytest.raises(ValueError, match=r"^what is this$"):
-        cluster.answer(lambda: (_ for _ in ()).throw(ValueError("what is this")))
+def test_other_errors_of_ray_are_raised_as_they_are(cluster: Any) -> None:
+    wrong = ValueError("what is this")
+    with pytest.raises(ValueError) as told:  # noqa: PT011  # it is the very same
+        cluster.answer(lambda: (_ for _ in ()).throw(wrong))
+    assert told.value is wrong
 
 
-@pytest.mark.parametrize("error", [None, ConnectionError("it is over")])
-def test_a_cluster_that_cannot_be_left_does_not_hold_up_the_end(
-    cluster: Any, error: Exception | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def cancel(task: str, force: bool) -> None:
-        if error is None:
-            time.sleep(60)
-        else:
-            raise error
-
+def test_hanging_cluster_does_not_delay_the_end(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     skipped: list[Any] = []
+    errors = [None, ConnectionError("it is over")]
+
+    def cancel(task: str, force: bool) -> None:
+        if error := errors.pop():
+            raise error
+        time.sleep(60)
+
     monkeypatch.setattr(ray, "cancel", cancel)
     monkeypatch.setattr(atexit, "unregister", skipped.append)
     cluster.close(["a task"])
-    assert skipped == ([ray.shutdown] if error is None else [])
-    assert len(ray_cluster.LEFT_BEHIND) == len(skipped)
+    assert (skipped, ray_cluster.LEFT_BEHIND) == ([], [])
+    monkeypatch.setattr(ray_cluster, "LEAVE_PATIENCE_S", 0.1)
+    cluster = ray_cluster.RayCluster(CLIENT)
+    cluster.close(["a task"])
+    assert (skipped, len(ray_cluster.LEFT_BEHIND)) == ([ray.shutdown], 1)
 
 
-def test_a_cluster_that_is_left_is_left_to_ray(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evaluations_are_cancelled_as_a_cluster_is_left(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     skipped: list[Any] = []
     cancelled: list[Any] = []
     monkeypatch.setattr(ray, "cancel", lambda task, force: cancelled.append((task, force)))
@@ -89,24 +107,21 @@ def test_a_cluster_that_is_left_is_left_to_ray(cluster: Any, monkeypatch: pytest
     assert (cancelled, skipped) == ([("a task", True)], [])
 
 
-def test_a_head_that_is_lost_while_it_is_joined_gives_standard_output_back(
-    cluster: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_standard_output_is_restored_if_joining_fails(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def gone() -> None:
         raise ConnectionError("it is over")
 
     monkeypatch.setattr(ray, "nodes", gone)
     before = sys.stdout
-    with pytest.raises(UserError, match="it is over"):
+    with raises("unavailable", seconds=None):
         ray_cluster.RayCluster("ray")
     assert sys.stdout is before
 
 
-@pytest.mark.parametrize(("failures", "joined"), [(1, True), (4, True), (5, False)])
-def test_a_server_for_a_client_that_dies_as_it_is_forked_is_asked_for_again(
-    cluster: Any, monkeypatch: pytest.MonkeyPatch, failures: int, joined: bool
-) -> None:
-    asked = []
+@pytest.mark.usefixtures("cluster")
+def test_failed_start_of_a_client_server_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    failures = 0
 
     def init(address: str, **options: Any) -> None:
         asked.append(address)
@@ -116,15 +131,19 @@ def test_a_server_for_a_client_that_dies_as_it_is_forked_is_asked_for_again(
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     monkeypatch.setattr(ray, "init", init)
     monkeypatch.setattr(socket, "create_connection", lambda *where, timeout: socket.socket())
-    if joined:
-        ray_cluster.RayCluster("ray://one:10001")
-    else:
-        with pytest.raises(UserError, match="client server failed"):
-            ray_cluster.RayCluster("ray://one:10001")
-    assert asked == ["ray://one:10001"] * min(failures + 1, 5)
+    for failures in (1, 4):
+        asked.clear()
+        ray_cluster.RayCluster(CLIENT)
+        assert asked == [CLIENT] * (failures + 1)
+    failures = 5
+    asked.clear()
+    with raises("unavailable", option="--workers", cluster=CLIENT):
+        ray_cluster.RayCluster(CLIENT)
+    assert asked == [CLIENT] * 5
 
 
-def test_what_else_keeps_from_joining_is_told_at_once(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("cluster")
+def test_other_failures_to_join_are_raised_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
     def init(address: str, **options: Any) -> None:
@@ -133,6 +152,14 @@ def test_what_else_keeps_from_joining_is_told_at_once(cluster: Any, monkeypatch:
 
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     monkeypatch.setattr(ray, "init", init)
-    with pytest.raises(UserError, match="could not be joined: no"):
+    with raises("unavailable", option="--workers", cluster="auto"):
         ray_cluster.RayCluster("auto")
     assert asked == ["auto"]
+
+
+def test_cluster_that_is_not_there_is_a_user_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
+    for address, cluster in (("ray://127.0.0.1:1", "ray://127.0.0.1:1"), ("ray", "127.0.0.1:1")):
+        with raises("unavailable", option="--workers", cluster=cluster) as told:
+            ray_cluster.RayCluster(address)
+        assert isinstance(told.value.__cause__, ConnectionRefusedError)

@@ -1,55 +1,111 @@
-"""What evaluations may use, as it is asked for, and what the kernel says of memory."""
+"""How times, memory, workers and GPUs are read, and what the kernel says of memory."""
 
-import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from nas.workers.memory import kills_for_memory
-from nas.workers.resources import resources_of, seconds_of
+from expect import check, raises
+from nas.workers.memory import keep_memory_within, kills_for_memory
+from nas.workers.resources import MOST_WORKERS, fitting, resources_of, seconds_of
 from search_spaces.errors import UserError
 
 
-@pytest.mark.parametrize(
-    ("asked", "seconds"),
-    [("90", 90), (90, 90), (1.5, 1.5), ("30m", 1800), ("1.5h", 5400), ("2 d", 172800)],
-)
-def test_times_are_read(asked: str | float, seconds: float) -> None:
-    assert seconds_of("timeout", asked) == seconds
+def refused(read: Callable[[Any], object], texts: list[Any], kind: Any, option: str) -> None:
+    """Assert that each of these is refused by this kind of error, which names the option and the value."""
+
+    def error_of(text: Any) -> tuple[str, str, Any] | None:
+        try:
+            read(text)
+        except UserError as error:
+            check(error, error.kind)
+            return error.kind, error.fields["option"], error.fields["value"]
+        return None
+
+    assert [error_of(text) for text in texts] == [(kind, option, text) for text in texts]
 
 
-@pytest.mark.parametrize("asked", ["", "0", "-1", "1w", "1e3", "nan", "inf", "1h30m", "h", 0, -2.0, "99999999999999d"])
-def test_what_is_no_time_is_refused_in_a_line(asked: str | float) -> None:
-    with pytest.raises(UserError, match=r"^--trial-timeout must be a positive number such as 90s, 30m, 2h or 1d"):
-        resources_of(None, 1, trial_timeout=asked)
+def test_times_are_read_in_seconds_minutes_hours_and_days() -> None:
+    times = {"90": 90, 90: 90, 1.5: 1.5, "30m": 1800, "1.5h": 5400, "2 d": 172800}
+    assert {asked: seconds_of("timeout", asked) for asked in times} == times
+    assert seconds_of("timeout", None) is None
 
 
-@pytest.mark.parametrize(
-    ("asked", "bytes_"),
-    [("4G", 4 * 10**9), ("512M", 512 * 10**6), (10**9, 10**9), ("1 GB", 10**9), ("2GiB", 2**31), ("8kB", 8000)],
-)
-def test_memory_is_read(asked: str | int, bytes_: int) -> None:
-    assert resources_of(None, 1, trial_memory=asked).memory == bytes_
+def test_invalid_times_are_refused() -> None:
+    def read(asked: Any) -> float | None:
+        return resources_of(None, 1, trial_timeout=asked).seconds
+
+    refused(read, ["", "-1", "1w", "1e3", "nan", "inf", "1h30m", "h", -2.0], "bad-syntax", "--trial-timeout")
+    refused(read, ["0", 0, "99999999999999d"], "out-of-range", "--trial-timeout")
 
 
-@pytest.mark.parametrize("asked", ["4Gb", "4iB", "G", "0", "-1G", "4g", "9999999T", "0.5", "0.4B"])
-def test_what_is_no_memory_is_refused_in_a_line(asked: str) -> None:
-    with pytest.raises(UserError, match=r"^--trial-memory must be a positive number such as 4G"):
-        resources_of(None, 1, trial_memory=asked)
+def test_memory_is_read_in_decimal_and_binary_units() -> None:
+    sizes = {"4G": 4 * 10**9, "512M": 512 * 10**6, 10**9: 10**9, "1 GB": 10**9, "2GiB": 2**31, "8kB": 8000}
+    assert {asked: resources_of(None, 1, trial_memory=asked).memory for asked in sizes} == sizes
+
+
+def test_invalid_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(asked: Any) -> int | None:
+        return resources_of(None, 1, trial_memory=asked).memory
+
+    refused(read, ["4Gb", "4iB", "G", "-1G", "4g"], "bad-syntax", "--trial-memory")
+    refused(read, ["0", "9999999T", "0.5", "0.4B"], "out-of-range", "--trial-memory")
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with raises("needs-system", option="--trial-memory", value="4G", needs="linux"):
+        read("4G")
+
+
+def test_workers_are_a_number_or_a_cluster() -> None:
+    cluster = "ray://10.0.0.1:10001"
+    workers = {None: None, 3: 3, "3": 3, "ray": "ray", cluster: cluster}
+    assert {asked: resources_of(asked, 1).workers for asked in workers} == workers
+
+
+def test_invalid_workers_are_refused() -> None:
+    def read(asked: Any) -> Any:
+        return resources_of(asked, 1).workers
+
+    texts = [0, -1, "0", 1.5, True, "two", "rays", "ray:", "ray://", "ray://host", "ray:10001"]
+    refused(read, texts, "bad-syntax", "--workers")
+    refused(read, [MOST_WORKERS + 1, "1234567890123"], "out-of-range", "--workers")
+    assert read(MOST_WORKERS) == MOST_WORKERS
+
+
+def test_gpus_are_whole_numbers_shares_or_auto() -> None:
+    gpus = {None: None, 0: 0.0, 2: 2.0, "2": 2.0, 0.5: 0.5, " .25": 0.25, " auto": "auto"}
+    assert {asked: resources_of(1, 1, trial_gpus=asked).gpus for asked in gpus} == gpus
+
+
+def test_invalid_gpus_are_refused() -> None:
+    texts = [-1, 1.5, True, float("nan"), float("inf"), "", "all", "1e3", "1_0", "Auto"]
+    refused(lambda asked: resources_of(1, 1, trial_gpus=asked).gpus, texts, "bad-syntax", "--trial-gpus")
+
+
+def test_share_of_a_gpu_is_of_one_gpu() -> None:
+    fits = [(4, 1, 4), (4, 3, 1), (4, 0.5, 8), (3, 0.4, 6), (2, 1 / 3, 6), (1, 2, 0), (2, 0.1, 20)]
+    assert [(there, each, fitting(there, each)) for there, each, _ in fits] == fits
+
+
+def enough_and_again() -> None:
+    """Reach the bound of this process's memory, and find room again below it.
+
+    Amounts are larger than what a process that ran many tests has free in its heap, which no bound sees.
+    """
+    keep_memory_within(2_000_000_000)
+    held = bytearray(1_200_000_000)
+    with pytest.raises(MemoryError):
+        bytearray(1_200_000_000)
+    del held
+    bytearray(1_200_000_000)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
-def test_a_process_may_allocate_so_much_more_and_no_more() -> None:
-    program = (
-        "from nas.workers.memory import keep_memory_within\n"
-        "keep_memory_within(100_000_000)\n"
-        "held = bytearray(60_000_000)\n"
-        "try:\n    bytearray(60_000_000)\nexcept MemoryError:\n    print('enough')\n"
-        "del held\nbytearray(60_000_000)\nprint('again')"
-    )
-    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert said.split() == ["enough", "again"]
+def test_process_allocates_up_to_its_bound_and_no_more(
+    status_of_fork: Callable[[Callable[[], object]], int | None],
+) -> None:
+    assert status_of_fork(enough_and_again) == 0
 
 
 def written(root: Path, file: str, text: str) -> None:
@@ -57,7 +113,7 @@ def written(root: Path, file: str, text: str) -> None:
     (root / file).write_text(text)
 
 
-def test_the_control_groups_own_kills_are_counted(tmp_path: Path) -> None:
+def test_kills_of_the_own_control_group_are_counted(tmp_path: Path) -> None:
     assert kills_for_memory(tmp_path) is None
     written(tmp_path, "sys/fs/cgroup/memory.events", "low 0\noom 9\noom_kill 1\n")
     assert kills_for_memory(tmp_path) == 1  # in a container
@@ -66,7 +122,7 @@ def test_the_control_groups_own_kills_are_counted(tmp_path: Path) -> None:
     assert kills_for_memory(tmp_path) == 0
 
 
-def test_the_older_control_groups_are_read_too(tmp_path: Path) -> None:
+def test_kills_are_read_from_version_1_of_control_groups(tmp_path: Path) -> None:
     written(tmp_path, "proc/self/cgroup", "8:pids:/\n4:memory:/job\n")
     written(tmp_path, "sys/fs/cgroup/memory/job/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n")
     assert kills_for_memory(tmp_path) == 3

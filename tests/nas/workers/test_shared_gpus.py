@@ -1,5 +1,6 @@
-"""Evaluations that share GPUs: how many, where, and that what is found does not depend on what runs beside it."""
+"""Evaluations that share GPUs: how many run on which, and that results do not depend on what else runs there."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,8 +10,10 @@ import pytest
 import torch
 
 import nas
+from expect import raises
+from nas.failures import OUT_OF_MEMORY, TIMED_OUT
 from nas.jobs import EvaluationJob, blank_row
-from nas.workers import gpu_load, shared_gpus
+from nas.workers import gpu_load, local_processes, shared_gpus
 from nas.workers.gpu_load import GpuLoad
 from nas.workers.shared_gpus import SharedGpus
 from nas.workers.workers import ThisProcess
@@ -91,7 +94,7 @@ def all_of(pool: SharedGpus, waiting: list[EvaluationJob]) -> tuple[list[tuple[s
     return ended, at_once
 
 
-def test_each_gpu_has_one_at_first_and_as_many_as_find_room(scripted: Scripted) -> None:
+def test_each_gpu_starts_with_one_evaluation_and_fills_up(scripted: Scripted) -> None:
     busy = 0.2  # of its time, for each evaluation that runs there
     pool = SharedGpus(2, 100, read=lambda gpu: GpuLoad(busy * scripted.lately.count(gpu), 0.0))
     ended, at_once = all_of(pool, jobs(60))
@@ -101,12 +104,12 @@ def test_each_gpu_has_one_at_first_and_as_many_as_find_room(scripted: Scripted) 
     assert max(at_once) == 8  # four on each take 0.8 of its time, five would take all
 
 
-def test_a_gpu_that_is_busy_is_not_shared(scripted: Scripted) -> None:
+def test_busy_gpu_is_not_shared(scripted: Scripted) -> None:
     _, at_once = all_of(SharedGpus(1, 100, read=lambda gpu: GpuLoad(0.8, 0.0)), jobs(10))
     assert set(at_once) == {1}
 
 
-def test_room_that_has_come_up_is_said_before_anything_ends(scripted: Scripted) -> None:
+def test_new_room_is_used_before_anything_ends(scripted: Scripted) -> None:
     pool, (first, second, third, fourth, fifth) = SharedGpus(2, 4, read=idle), jobs(5)
     for job in (first, second):
         pool.submit(job)
@@ -124,17 +127,15 @@ def test_room_that_has_come_up_is_said_before_anything_ends(scripted: Scripted) 
     assert scripted.begun[-1] == ("4", 1)  # on the one that has the least to do
 
 
-def test_there_are_never_more_than_asked_for(scripted: Scripted) -> None:
+def test_number_of_workers_is_never_exceeded(scripted: Scripted) -> None:
     _, at_once = all_of(SharedGpus(2, 3, read=idle), jobs(30))
     assert max(at_once) == 3
 
 
-CROWDED = "out-of-memory: OutOfMemoryError: CUDA out of memory."
+CROWDED = f"{OUT_OF_MEMORY}: OutOfMemoryError: CUDA out of memory."
 
 
-def test_what_runs_out_of_memory_beside_others_goes_again_by_itself(
-    scripted: Scripted, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_out_of_memory_beside_others_is_retried_alone(scripted: Scripted, capsys: pytest.CaptureFixture[str]) -> None:
     scripted.outcome = lambda job, beside: CROWDED if job.identity == "20" and beside else None
     ended, at_once = all_of(SharedGpus(1, 4, read=idle), jobs(40))
     assert sorted(ended) == sorted((job.identity, None) for job in jobs(40))
@@ -144,12 +145,14 @@ def test_what_runs_out_of_memory_beside_others_goes_again_by_itself(
     assert scripted.emptied == [0]
     assert max(at_once) == 4
     assert max(at_once[-12:]) == 3  # and never again as many as did not find room together
-    said = capsys.readouterr().err
-    assert f"failed beside others on GPU 0, and goes again there by itself ({CROWDED})" in said
-    assert said.count("GPU 0 has 3 at once from now on") == 1
+    said = capsys.readouterr().err.splitlines()
+    (retried,) = (line for line in said if CROWDED in line)
+    assert retried.startswith(f"{LITTLE}: ")
+    limits = [re.findall(r"\d+", line) for line in said if line is not retried]
+    assert limits == [["0", "2"], ["0", "3"], ["0", "4"], ["0", "3"]]  # of GPU 0
 
 
-def test_several_of_one_crowd_are_one_lesson(scripted: Scripted) -> None:
+def test_several_failures_at_once_lower_the_limit_once(scripted: Scripted) -> None:
     scripted.outcome = lambda job, beside: CROWDED if job.identity in {"20", "21", "22"} and beside else None
     ended, at_once = all_of(SharedGpus(1, 4, read=idle), jobs(40))
     assert sorted(ended) == sorted((job.identity, None) for job in jobs(40))
@@ -158,7 +161,7 @@ def test_several_of_one_crowd_are_one_lesson(scripted: Scripted) -> None:
     assert max(at_once[-12:]) == 3
 
 
-def test_what_fails_by_itself_for_another_reason_says_nothing_of_the_crowd(scripted: Scripted) -> None:
+def test_other_failure_of_a_retry_keeps_the_limit(scripted: Scripted) -> None:
     scripted.outcome = lambda job, beside: (CROWDED if beside else "ValueError: no") if job.identity == "20" else None
     ended, at_once = all_of(SharedGpus(1, 4, read=idle), jobs(40))
     assert ("20", "ValueError: no") in ended
@@ -166,7 +169,7 @@ def test_what_fails_by_itself_for_another_reason_says_nothing_of_the_crowd(scrip
 
 
 @pytest.mark.parametrize(("fails", "order"), [("0", ["1", "2", "0"]), ("2", ["0", "1", "2"])])
-def test_a_crowd_is_what_ran_beside_it_at_any_time(fails: str, order: list[str], scripted: Scripted) -> None:
+def test_every_evaluation_that_ran_beside_a_failed_one_counts(fails: str, order: list[str], scripted: Scripted) -> None:
     pool = SharedGpus(1, 3, read=idle)
     scripted.quiet = 3
     for job in jobs(3):
@@ -180,7 +183,7 @@ def test_a_crowd_is_what_ran_beside_it_at_any_time(fails: str, order: list[str],
     assert pool.capacity == 2
 
 
-def test_what_does_not_fit_by_itself_has_failed_and_says_nothing_of_the_crowd(scripted: Scripted) -> None:
+def test_out_of_memory_alone_fails_and_keeps_the_limit(scripted: Scripted) -> None:
     scripted.outcome = lambda job, beside: CROWDED if job.identity in {"3", "7"} else None
     ended, at_once = all_of(SharedGpus(1, 2, read=idle), jobs(20))
     assert {identity for identity, error in ended if error} == {"3", "7"}
@@ -188,14 +191,14 @@ def test_what_does_not_fit_by_itself_has_failed_and_says_nothing_of_the_crowd(sc
     assert at_once[-5] == 2
 
 
-def test_where_nothing_was_shared_nothing_goes_again(scripted: Scripted) -> None:
+def test_nothing_is_retried_if_nothing_was_shared(scripted: Scripted) -> None:
     scripted.outcome = lambda job, beside: CROWDED if job.identity == "3" else None
     ended, _ = all_of(SharedGpus(1, 1, read=idle), jobs(10))
     assert ("3", CROWDED) in ended
     assert len(scripted.begun) == 10
 
 
-def test_one_gpu_empties_for_what_it_had_no_room_for_and_the_other_goes_on(scripted: Scripted) -> None:
+def test_retry_empties_one_gpu_while_the_other_goes_on(scripted: Scripted) -> None:
     scripted.outcome = lambda job, beside: CROWDED if job.identity == "10" and beside else None
     ended, _ = all_of(SharedGpus(2, 4, read=idle), jobs(30))
     assert len(ended) == len({identity for identity, error in ended if not error}) == 30
@@ -206,32 +209,32 @@ def test_one_gpu_empties_for_what_it_had_no_room_for_and_the_other_goes_on(scrip
     assert max(sum(place != there for place in places) for places in scripted.looks[-12:]) == 3
 
 
-@pytest.mark.parametrize("error", ["out-of-memory: MemoryError", "ValueError: no", "timed-out: it was not done"])
-def test_another_failure_counts_as_it_is(error: str, scripted: Scripted) -> None:
-    scripted.outcome = lambda job, beside: error if job.identity == "5" else None
+def test_failures_that_are_not_of_cuda_are_not_retried(scripted: Scripted) -> None:
+    errors = {"5": f"{OUT_OF_MEMORY}: MemoryError", "6": "ValueError: no", "7": f"{TIMED_OUT}: too late"}
+    scripted.outcome = lambda job, beside: errors.get(job.identity)
     ended, _ = all_of(SharedGpus(1, 4, read=idle), jobs(10))
-    assert ("5", error) in ended
+    assert {identity: error for identity, error in ended if error} == errors
     assert len(scripted.begun) == 10
 
 
-def test_a_gpu_that_says_nothing_any_more_stays_as_it_is(
-    scripted: Scripted, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_limit_stays_if_a_gpu_stops_telling_its_load(scripted: Scripted, capsys: pytest.CaptureFixture[str]) -> None:
     looks = []
 
     def read(gpu: int) -> GpuLoad:
         looks.append(gpu)
         if len(looks) == 4:
-            raise UserError("NVML is gone.")
+            raise UserError("needs-system", "NVML is gone.")
         return idle(gpu)
 
     ended, at_once = all_of(SharedGpus(1, 8, read=read), jobs(30))
     assert len(ended) == 30
     assert (max(at_once), len(looks)) == (3, 4)
-    assert "NVML is gone. Until the end it has 3 at once, as now." in capsys.readouterr().err
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith("NVML is gone. ")
+    assert re.findall(r"\d+", last) == ["3"]
 
 
-def test_fewer_than_there_may_be_tell_nothing_of_room(scripted: Scripted) -> None:
+def test_load_is_measured_only_at_full_occupancy(scripted: Scripted) -> None:
     pool, (first, second) = SharedGpus(1, 8, read=idle), jobs(2)
     pool.submit(first)
     scripted.quiet = 10
@@ -241,7 +244,7 @@ def test_fewer_than_there_may_be_tell_nothing_of_room(scripted: Scripted) -> Non
     assert (pool.collect(), pool.capacity) == ([], 3)
 
 
-def test_what_has_not_begun_to_train_tells_nothing_of_room(
+def test_load_is_measured_only_once_training_has_begun(
     scripted: Scripted, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(shared_gpus, "STARTING_S", 1000.0)
@@ -253,34 +256,34 @@ def test_what_has_not_begun_to_train_tells_nothing_of_room(
     assert (pool.collect(patience=0.0), pool.capacity) == ([], 2)
 
 
-@pytest.mark.parametrize(
-    ("asked", "named"),
-    [
+def searched(tmp_path: Path, **asked: Any) -> None:
+    """Begin a search with shared GPUs, which is refused and leaves nothing."""
+    nas.search(f"{TOYS}:Toy", preset="smoke", storage=f"sqlite:///{tmp_path}/s.db", **asked)
+
+
+def test_shared_gpus_refuse_measurements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    wanting: list[tuple[dict[str, Any], str]] = [
         ({"objectives": "accuracy,latency_ms"}, "latency_ms"),
         ({"budget": "step_ms<=5"}, "step_ms"),
         ({"profile": True}, "--profile"),
-    ],
-)
-def test_nothing_is_measured_beside_others(
-    asked: Any, named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    with pytest.raises(UserError, match=rf"^--trial-gpus auto has evaluations share .* no figure: {named}\. Leave one"):
-        nas.search(f"{TOYS}:Toy", preset="smoke", trial_gpus="auto", storage=f"sqlite:///{tmp_path}/s.db", **asked)
+    ]
+    for asked, named in wanting:
+        with raises("conflict", option="--trial-gpus", value="auto", excludes=(named,)):
+            searched(tmp_path, trial_gpus="auto", **asked)
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("gpus", ["auto", 0.5, 2])
-def test_gpus_that_are_not_there_are_refused_before_a_study_is_begun(
-    gpus: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_gpus_are_refused_before_a_study_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
-    with pytest.raises(UserError, match=r"is for GPUs, and this machine has none\. Leave it out\.$"):
-        nas.search(f"{TOYS}:Toy", preset="smoke", trial_gpus=gpus, storage=f"sqlite:///{tmp_path}/s.db")
+    for gpus in ("auto", 0.5, 2):
+        with raises("needs-system", option="--trial-gpus", value=gpus):
+            searched(tmp_path, trial_gpus=gpus)
     assert not list(tmp_path.iterdir())
 
 
-def test_what_is_found_is_what_one_process_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shared_gpus_give_the_same_rows_as_one_process(forks: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_processes, "ProcessPoolExecutor", forks)
     at_every_look(monkeypatch)
     wanted, found = jobs(4), {}
     with ThisProcess() as alone:
@@ -288,7 +291,7 @@ def test_what_is_found_is_what_one_process_finds(monkeypatch: pytest.MonkeyPatch
             alone.submit(job)
             ((_, row),) = alone.collect()
             found[job.identity] = row
-    shared = {}
+    shared: dict[str, Row] = {}
     with SharedGpus(1, 2, read=lambda gpu: GpuLoad(0.1, 0.1)) as pool:
         waiting, most = list(wanted), 0
         while len(shared) < len(wanted):

@@ -1,11 +1,13 @@
 """Softmax attention against its formula."""
 
 import math
+from itertools import product
 
 import pytest
 import torch
 from torch import Tensor
 
+from grouped import grouped
 from search_spaces.layers.attention import SoftmaxAttention
 
 
@@ -15,13 +17,14 @@ def naive(q: Tensor, k: Tensor, v: Tensor, temperature: float, causal: bool) -> 
     return torch.softmax(logits.masked_fill(later, -math.inf) if causal else logits, dim=-1) @ v
 
 
-@pytest.mark.parametrize("causal", [True, False])
-@pytest.mark.parametrize("temperature", [1.0, 3.0])
-def test_softmax_attention_is_its_formula(temperature: float, causal: bool) -> None:
+def test_softmax_attention_equals_its_formula() -> None:
     torch.manual_seed(0)
     q, k, v = torch.randn(3, 2, 3, 7, 4).unbind()
-    actual = SoftmaxAttention(causal=causal, temperature=temperature)(q, k, v)
-    torch.testing.assert_close(actual, naive(q, k, v, temperature, causal))
+    with grouped() as case:
+        for temperature, causal in product((1.0, 3.0), (True, False)):
+            with case(f"temperature {temperature}, causal {causal}"):
+                actual = SoftmaxAttention(causal=causal, temperature=temperature)(q, k, v)
+                torch.testing.assert_close(actual, naive(q, k, v, temperature, causal))
 
 
 def test_attention_logits_stay_in_fp32_when_inputs_are_bf16() -> None:

@@ -1,9 +1,10 @@
-"""A layer may take a condition: what a diffusion's time and class are to its network."""
+"""Layers that take a condition, such as the time and the class of a diffusion."""
 
 import pytest
 import torch
 from torch import Tensor, nn
 
+from grouped import grouped
 from search_spaces.architecture import Architecture
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import Stack, build_stack
@@ -36,11 +37,8 @@ def stack(topology: str) -> Stack:
     return build_stack(architecture, layers, Norm("layer", 1e-6), parts=1)
 
 
-@pytest.mark.parametrize("recompute", [False, True], ids=["kept", "recomputed"])
-@pytest.mark.parametrize("topology", TOPOLOGIES.names())
-def test_only_the_layers_that_say_so_are_given_the_condition(topology: str, recompute: bool) -> None:
-    network = perturbed(stack(topology))  # ReZero starts without its layers
-    network.recompute = recompute
+def check_condition(network: Stack) -> None:
+    """Assert that conditioned layers alone are given the condition, and that each example has its own."""
     x = torch.randn(B, N, D, generator=torch.Generator().manual_seed(1))
     condition = torch.randn(B, C, generator=torch.Generator().manual_seed(2), requires_grad=True)
     y = network(x, condition=condition)
@@ -59,8 +57,20 @@ def test_only_the_layers_that_say_so_are_given_the_condition(topology: str, reco
     torch.testing.assert_close(other[1], y[1])
 
 
-@pytest.mark.parametrize("topology", TOPOLOGIES.names())
-def test_without_a_condition_no_layer_hears_of_one(topology: str) -> None:
-    network = stack(topology)
-    network(torch.zeros(B, N, D))
-    assert all(layer.seen == [None] for layer in network.layers)
+@pytest.mark.parametrize("recompute", [False, True], ids=["kept", "recomputed"])
+def test_only_conditioned_layers_are_given_the_condition(recompute: bool) -> None:
+    with grouped() as case:
+        for topology in TOPOLOGIES.names():
+            with case(topology):
+                network = perturbed(stack(topology))  # ReZero starts without its layers
+                network.recompute = recompute
+                check_condition(network)
+
+
+def test_without_a_condition_no_layer_is_given_one() -> None:
+    with grouped() as case:
+        for topology in TOPOLOGIES.names():
+            with case(topology):
+                network = stack(topology)
+                network(torch.zeros(B, N, D))
+                assert all(layer.seen == [None] for layer in network.layers)

@@ -9,7 +9,7 @@ from search_spaces.layers.distance import DistanceAttention, DistanceBias
 
 
 @pytest.mark.parametrize("masked", [False, True])
-def test_each_query_sees_what_is_near(masked: bool) -> None:
+def test_attention_over_distances_equals_its_formula(masked: bool) -> None:
     heads, tokens, length, temperature = 3, 6, 4, 2.0
     q, k, v = torch.randn(3, 2, heads, tokens, length)
     mask = torch.ones(2, tokens, dtype=torch.bool)
@@ -36,5 +36,5 @@ def test_slopes_are_evenly_spaced_in_their_logarithm() -> None:
         torch.testing.assert_close(slopes, torch.logspace(-8 / heads, -8, heads, base=2))
 
 
-def test_a_bias_is_no_weight_and_in_no_file() -> None:
+def test_the_bias_is_not_saved() -> None:
     assert not DistanceBias(2, 4).state_dict()

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from expect import raises
 from search_spaces.layers.attention import SoftmaxAttention
 from search_spaces.layers.nystrom import Nystrom, pseudo_inverse
 
@@ -40,7 +41,7 @@ def inputs(batch: int = 2, heads: int = 3, tokens: int = 24, size: int = 4) -> t
 
 @pytest.mark.parametrize("scaling", ["matrix", "batch"])
 @pytest.mark.parametrize("padded", [False, True])
-def test_nystrom_attention_is_its_definition(scaling: str, padded: bool) -> None:
+def test_nystrom_attention_equals_its_definition(scaling: str, padded: bool) -> None:
     q, k, v = inputs()
     mask = torch.arange(24) < torch.tensor([[24], [17 if padded else 24]])
     actual = Nystrom(6, scaling=scaling).build(3)(q, k, v, mask)
@@ -48,14 +49,14 @@ def test_nystrom_attention_is_its_definition(scaling: str, padded: bool) -> None
 
 
 @pytest.mark.parametrize("tokens", [24, 9])
-def test_it_is_exact_where_landmarks_are_as_many_as_tokens_or_more(tokens: int) -> None:
+def test_attention_is_exact_with_as_many_landmarks_as_tokens(tokens: int) -> None:
     q, k, v = inputs(tokens=tokens)
     mask = torch.arange(tokens).expand(2, -1) < 7
     exact = SoftmaxAttention(causal=False)(q, k, v, mask)
     torch.testing.assert_close(Nystrom(24).build(3)(q, k, v, mask)[:, :, :7], exact[:, :, :7])
 
 
-def test_its_error_falls_as_landmarks_grow() -> None:
+def test_the_error_falls_as_landmarks_grow() -> None:
     q, k, v = inputs(tokens=64)
     q, k = (x.cumsum(-2) / 8 for x in (q, k))  # neighbours are alike, which is what means of segments count on
     exact = SoftmaxAttention(causal=False)(q, k, v)
@@ -70,7 +71,7 @@ def test_the_iteration_ends_near_the_inverse() -> None:
         torch.testing.assert_close(pseudo_inverse(a, scaling), torch.linalg.inv(a), rtol=0, atol=1e-3)
 
 
-def test_scaling_by_the_batch_lets_examples_meet_and_by_the_matrix_does_not() -> None:
+def test_examples_depend_on_each_other_with_scaling_by_the_batch_alone() -> None:
     q, k, v = inputs()
     meet = {}
     for scaling in ("matrix", "batch"):
@@ -79,7 +80,7 @@ def test_scaling_by_the_batch_lets_examples_meet_and_by_the_matrix_does_not() ->
     assert meet == {"matrix": False, "batch": True}
 
 
-def test_landmarks_that_do_not_divide_the_tokens_see_masked_positions_behind_them() -> None:
+def test_landmarks_that_do_not_divide_the_tokens_pad_them_with_masked_positions() -> None:
     q, k, v = inputs(tokens=22)
     padded = [F.pad(x, (0, 0, 0, 2), value=9.0) for x in (q, k, v)]
     mask = torch.arange(24).expand(2, -1) < 22
@@ -87,7 +88,7 @@ def test_landmarks_that_do_not_divide_the_tokens_see_masked_positions_behind_the
     torch.testing.assert_close(actual(q, k, v), actual(*padded, mask)[:, :, :22])
 
 
-def test_what_padding_holds_is_not_seen() -> None:
+def test_the_contents_of_padding_change_nothing() -> None:
     q, k, v = inputs()
     mask = torch.arange(24).expand(2, -1) < 15
     attend = Nystrom(6, kernel=5).build(3).double()
@@ -109,7 +110,7 @@ def test_the_skip_convolves_each_heads_masked_values_with_its_own_taps(tokens: i
     torch.testing.assert_close(with_skip(q, k, v, mask), expected)
 
 
-def test_it_is_in_fp32_under_autocast() -> None:
+def test_attention_is_in_fp32_under_autocast() -> None:
     q, k, v = (x.float() for x in inputs(size=32))
     attend = Nystrom(6, kernel=3).build(3)
     with torch.autocast("cpu", torch.bfloat16):
@@ -117,6 +118,8 @@ def test_it_is_in_fp32_under_autocast() -> None:
     assert torch.equal(inside, attend(q, k, v))
 
 
-def test_a_kernel_without_a_middle_is_refused() -> None:
-    with pytest.raises(ValueError, match="odd"):
+def test_no_landmarks_or_an_even_kernel_are_refused() -> None:
+    with raises("out-of-range", option="landmarks", value=0, least=1):
+        Nystrom(0)
+    with raises("out-of-range", option="kernel", value=4):
         Nystrom(8, kernel=4)

@@ -1,12 +1,12 @@
-"""The loop over layers, and what it saves when layers, or what topologies make of their states, are computed twice."""
+"""The loop over layers, and the memory that it saves by computing layers or mixing twice."""
 
 from dataclasses import replace
 
-import pytest
 import torch
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
+from grouped import grouped
 from nas.profiling.memory import peak_of
 from search_spaces.architecture import Architecture
 from search_spaces.models.decoder import Decoder, build_decoder
@@ -37,25 +37,33 @@ def gradients(model: Decoder) -> tuple[dict[str, Tensor], int]:
     return {name: parameter.grad for name, parameter in model.named_parameters()}, sum(saved.values())
 
 
-@pytest.mark.parametrize("topology", TOPOLOGIES.names())
-def test_layers_that_are_computed_twice_give_the_same_gradients_from_less_memory(topology: str) -> None:
-    expected, much = gradients(decoder(topology, recompute=False))
-    actual, less = gradients(decoder(topology, recompute=True))
-    torch.testing.assert_close(actual, expected)
-    assert less < much
+def test_recomputed_layers_give_the_same_gradients_from_less_memory() -> None:
+    with grouped() as case:
+        for topology in TOPOLOGIES.names():
+            with case(topology):
+                expected, much = gradients(decoder(topology, recompute=False))
+                actual, less = gradients(decoder(topology, recompute=True))
+                torch.testing.assert_close(actual, expected)
+                assert less < much
 
 
-@pytest.mark.parametrize(
-    "topology",
-    "hyper mhc rmt(keys=32) frac dca(k=1) grn-v3 highway depth-lstm aggregation resnet[0:1]+highway[1:4]".split(),
-)
-def test_mixing_that_is_computed_twice_holds_less(topology: str) -> None:
-    wide = replace(ARCHITECTURE, depth=4, width=64, heads=4, head_dim=16)
-    x = torch.randn(8, 32, 64)
+MIXING = {
+    **dict.fromkeys(("hyper", "mhc", "rmt(keys=32)", "frac", "dca(k=1)", "grn-v3", "highway", "depth-lstm"), 2),
+    **dict.fromkeys(("aggregation", "resnet[0:1]+highway[1:3]"), 3),
+}
+"""Topologies, and the blocks from which on they hold less."""
 
-    def held(recompute_mixing: bool) -> int:
-        stack = build_decoder(replace(wide, topology=topology), "llama", 30, 32).stack
+
+def test_recomputed_mixing_holds_less_memory() -> None:
+    wide = replace(ARCHITECTURE, width=64, heads=4, head_dim=16)
+    x = torch.randn(4, 32, 64)
+
+    def held(topology: str, depth: int, recompute_mixing: bool) -> int:
+        stack = build_decoder(replace(wide, topology=topology, depth=depth), "llama", 30, 32).stack
         stack.recompute_mixing = recompute_mixing
         return peak_of(lambda: stack(x).square().mean().backward(), torch.device("cpu"))
 
-    assert held(True) < 0.95 * held(False)
+    with grouped() as case:
+        for topology, depth in MIXING.items():
+            with case(topology):
+                assert held(topology, depth, True) < 0.95 * held(topology, depth, False)

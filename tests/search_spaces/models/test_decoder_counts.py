@@ -1,11 +1,12 @@
 """What decoders cost: the closed form against the model, two counters and a paper's formula."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pytest
 import torch
 from torch import Tensor, nn
 
+from grouped import grouped
 from nas.counting import meta_device
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count
@@ -16,17 +17,38 @@ VOCABULARY = 97
 Agree = Callable[[nn.Module, tuple[Tensor, ...], Count | None], None]
 
 
-@pytest.mark.parametrize(("tokens", "tied"), [(128, True), (4096, False)])
-@pytest.mark.parametrize("topology", [*TOPOLOGIES.names(), "rezero(norms=false)"])
+FORMS = ["resnet", "dca", "deepnorm", "rezero(norms=false)", "rmt", "depth-lstm", "svformer"]
+"""Of each way in which a topology changes layers one: what they read, norm, project and leave to it."""
+EVERY = [*TOPOLOGIES.names(), "rezero(norms=false)"]
+
+
+def counted(style: str, topologies: Iterable[str], tokens: int, tied: bool, agree: Agree) -> None:
+    """Assert that counters and closed form agree on decoders with these topologies."""
+    with grouped() as case:
+        for topology in topologies:
+            architecture = Architecture(depth=2, width=24, heads=5, head_dim=8, hidden=20, topology=topology)
+            with case(f"{style}, {topology}, {tokens} tokens"):
+                with meta_device():
+                    model = build_decoder(architecture, style, VOCABULARY, tokens, tied=tied)
+                    example = torch.zeros(1, tokens, dtype=torch.long)
+                agree(model, (example,), count_decoder(architecture, style, VOCABULARY, tokens, tied=tied))
+
+
+def test_closed_form_and_both_counters_agree_on_a_decoder_of_each_topology(agree: Agree) -> None:
+    counted("gpt2", EVERY, 128, True, agree)
+
+
+def test_closed_form_and_both_counters_agree_on_a_decoder_of_each_style(agree: Agree) -> None:
+    counted("llama", FORMS, 4096, False, agree)
+    for style in DECODER_STYLES:
+        counted(style, ("resnet", "dca"), 4096, False, agree)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("style", DECODER_STYLES)
-def test_closed_form_and_both_counters_agree_on_a_decoder(
-    style: str, topology: str, tokens: int, tied: bool, agree: Agree
-) -> None:
-    architecture = Architecture(depth=2, width=24, heads=5, head_dim=8, hidden=20, topology=topology)
-    with meta_device():
-        model = build_decoder(architecture, style, VOCABULARY, tokens, tied=tied)
-        example = torch.zeros(1, tokens, dtype=torch.long)
-    agree(model, (example,), count_decoder(architecture, style, VOCABULARY, tokens, tied=tied))
+def test_closed_form_and_both_counters_agree_on_every_decoder(style: str, agree: Agree) -> None:
+    counted(style, EVERY, 128, True, agree)
+    counted(style, EVERY, 4096, False, agree)
 
 
 def shape(
@@ -39,7 +61,7 @@ def shape(
     ("layers", "keys", "values", "rank", "hidden"),
     [(6, 32, 32, 12, 1536), (12, 32, 64, 12, 3072), (18, 48, 64, 14, 3584), (24, 64, 64, 16, 4096)],
 )
-def test_a_residual_matrix_decoder_has_the_papers_parameters_and_the_gains_of_its_norms(
+def test_a_residual_matrix_decoder_has_the_parameters_of_the_paper_and_its_norms(
     layers: int, keys: int, values: int, rank: int, hidden: int
 ) -> None:
     vocabulary, context, width = 50257, 512, rank * values

@@ -1,7 +1,7 @@
 """With topology resnet the DiT is its authors': the same weights give the same noise."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import pytest
@@ -9,10 +9,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from expect import raises
+from grouped import grouped
 from nas.counting import meta_device
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count
-from search_spaces.errors import UserError
 from search_spaces.models.dit import DiT, Pictures, build_dit, count_dit, grid_positions
 from search_spaces.small_networks import perturbed
 from search_spaces.topologies.registry import TOPOLOGIES
@@ -33,7 +34,7 @@ def drawn(architecture: Architecture = SMALL) -> DiT:
     return perturbed(build_dit(architecture, PICTURES)).eval()
 
 
-def test_the_resnet_dit_is_the_one_of_diffusers() -> None:
+def test_the_resnet_dit_has_the_outputs_of_diffusers() -> None:
     transformer = pytest.importorskip("diffusers.models.transformers.dit_transformer_2d")
     ours = drawn()
     theirs = transformer.DiTTransformer2DModel(
@@ -122,7 +123,7 @@ def naive(net: DiT, picture: Tensor, time: int, label: int) -> Tensor:
     return outputs
 
 
-def test_the_resnet_dit_is_the_papers_equations() -> None:
+def test_the_resnet_dit_equals_the_equations_of_the_paper() -> None:
     network = drawn().double()
     pictures, _, classes = inputs()
     pictures, times = (
@@ -137,7 +138,7 @@ def test_the_resnet_dit_is_the_papers_equations() -> None:
 @pytest.mark.parametrize(
     ("depth", "width", "heads", "params", "gigaflops"), [(12, 384, 6, 32.87, 6.06), (12, 768, 12, 130.32, 23.01)]
 )
-def test_parameters_and_work_are_those_that_are_printed(
+def test_parameters_and_macs_are_those_of_the_paper(
     depth: int, width: int, heads: int, params: float, gigaflops: float
 ) -> None:
     count = count_dit(
@@ -148,13 +149,13 @@ def test_parameters_and_work_are_those_that_are_printed(
     assert round(count.macs / 1e9, 2) == gigaflops  # the paper's Gflops are multiply-accumulates
 
 
-@pytest.mark.parametrize("topology", ["resnet", "hyper", "attnres", "ancre"])
-def test_before_training_no_layer_says_a_thing_and_the_output_is_0(topology: str) -> None:
-    network = build_dit(replace(SMALL, topology=topology), PICTURES)
-    assert not network(*inputs()).any()
-    for layer in network.stack.layers:
-        assert not layer.gate.map.weight.any()
-        assert not layer.modulation.map.weight.any()
+def test_modulations_and_outputs_start_at_0() -> None:
+    for topology in ("resnet", "hyper", "attnres", "ancre"):
+        network = build_dit(replace(SMALL, topology=topology), PICTURES)
+        assert not network(*inputs()).any(), topology
+        for layer in network.stack.layers:
+            assert not layer.gate.map.weight.any()
+            assert not layer.modulation.map.weight.any()
 
 
 def test_weights_start_as_the_authors_draw_them() -> None:
@@ -188,30 +189,50 @@ def test_positions_of_a_width_that_4_does_not_divide_end_in_zeros() -> None:
     assert grid_positions(2, 2, 3).tolist() == [[0, 0, 0]] * 4
 
 
-@pytest.mark.parametrize("topology", [*TOPOLOGIES.names(), "rezero(norms=false)"])
-def test_every_topology_wires_a_dit_and_the_condition_reaches_it(topology: str) -> None:
-    network = drawn(Architecture(depth=3, width=24, heads=5, head_dim=8, hidden=20, topology=topology))
+OBLONG = Architecture(depth=3, width=24, heads=5, head_dim=8, hidden=20)
+EVERY = [*TOPOLOGIES.names(), "rezero(norms=false)"]
+
+
+def test_every_topology_wires_a_dit_that_depends_on_the_condition() -> None:
     pictures, times, classes = inputs()
-    outputs = network(pictures, times, classes)
-    assert outputs.shape == (2, 6, 8, 8)
-    other = network(pictures, times, torch.tensor([4, 10]))
-    assert not torch.allclose(other[0], outputs[0])
-    torch.testing.assert_close(other[1], outputs[1])
-    outputs.square().mean().backward()
-    still = [name for name, p in network.named_parameters() if p.grad is None and not name.startswith("stack.topology")]
-    assert not still
+    with grouped() as case:
+        for topology in EVERY:
+            with case(topology):
+                network = drawn(replace(OBLONG, topology=topology))
+                outputs = network(pictures, times, classes)
+                assert outputs.shape == (2, 6, 8, 8)
+                other = network(pictures, times, torch.tensor([4, 10]))
+                assert not torch.allclose(other[0], outputs[0])
+                torch.testing.assert_close(other[1], outputs[1])
+                outputs.square().mean().backward()
+                still = [name for name, p in network.named_parameters() if p.grad is None]
+                assert [name for name in still if not name.startswith("stack.topology")] == []
 
 
-@pytest.mark.parametrize("topology", [*TOPOLOGIES.names(), "rezero(norms=false)"])
-@pytest.mark.parametrize("shape", [SMALL, Architecture(depth=3, width=24, heads=5, head_dim=8, hidden=20)])
-def test_closed_form_and_both_counters_agree_on_a_dit(topology: str, shape: Architecture, agree: Agree) -> None:
-    architecture = replace(shape, topology=topology)
-    with meta_device():
-        model = build_dit(architecture, PICTURES)
-        example = torch.zeros(1, *PICTURES.shape), torch.zeros(1, dtype=torch.long), torch.zeros(1, dtype=torch.long)
-    agree(model, example, count_dit(architecture, PICTURES))
+def counted(topologies: Iterable[str], shape: Architecture, agree: Agree) -> None:
+    """Assert that counters and closed form agree on DiTs with these topologies."""
+    with grouped() as case:
+        for topology in topologies:
+            with case(f"{topology}, depth {shape.depth}"):
+                architecture = replace(shape, topology=topology)
+                with meta_device():
+                    model = build_dit(architecture, PICTURES)
+                    one = torch.zeros(1, dtype=torch.long)
+                    example = torch.zeros(1, *PICTURES.shape), one, one.clone()
+                agree(model, example, count_dit(architecture, PICTURES))
 
 
-def test_a_dit_without_heads_is_refused_with_its_reason() -> None:
-    with pytest.raises(UserError, match="needs heads"):
+def test_closed_form_and_both_counters_agree_on_a_dit(agree: Agree) -> None:
+    counted(("deepnorm", "rezero(norms=false)", "depth-lstm", "svformer"), OBLONG, agree)
+    counted(("resnet", "dca", "rmt"), SMALL, agree)
+
+
+@pytest.mark.slow
+def test_closed_form_and_both_counters_agree_on_every_dit(agree: Agree) -> None:
+    for shape in (SMALL, OBLONG):
+        counted(EVERY, shape, agree)
+
+
+def test_a_dit_without_heads_is_refused() -> None:
+    with raises("out-of-range", option="heads", value=0, least=1):
         build_dit(Architecture(depth=2, width=24, hidden=20), PICTURES)

@@ -3,15 +3,18 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 
 import pytest
 import torch
 from torch import Tensor, nn
 
+from expect import raises, warns
+from grouped import grouped
 from nas.counting import meta_device
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count
-from search_spaces.errors import Notice, UserError
+from search_spaces.errors import Notice
 from search_spaces.layers.nystrom import Nystrom
 from search_spaces.models.encoder import Encoder, EncoderSizes, build_encoder, count_encoder
 from search_spaces.topologies.registry import TOPOLOGIES
@@ -49,18 +52,39 @@ def texts(real: int, tokens: int = 32) -> Tensor:
     return ids
 
 
-@pytest.mark.parametrize(("texts_each", "tokens"), [(1, 4096), (2, 128), (1, 32)])
-@pytest.mark.parametrize(("attention", "topology"), CASES)
-def test_closed_form_and_both_counters_agree_on_an_encoder(
-    attention: str, topology: str, texts_each: int, tokens: int, agree: Agree
-) -> None:
-    architecture = replace(ARCHITECTURE, topology=topology)
+def counted(attention: str, topology: str, texts_each: int, tokens: int, agree: Agree, depth: int = 2) -> None:
+    """Assert that counters and closed form agree on an encoder."""
+    architecture = replace(ARCHITECTURE, topology=topology, depth=depth)
     sizes = replace(SIZES, context=tokens, texts=texts_each, attention=ATTENTION[attention], dropout=0.1)
     with meta_device(), warnings.catch_warnings():
         warnings.simplefilter("ignore", Notice)  # landmarks that do not divide the tokens
         model = build_encoder(architecture, sizes)
         example = torch.zeros((1, tokens) if texts_each == 1 else (1, 2, tokens), dtype=torch.long)
     agree(model, (example,), count_encoder(architecture, sizes, tokens))
+
+
+LENGTHS = [(1, 4096), (2, 128), (1, 32)]
+"""Texts of an example, and the tokens of each."""
+FORMS = ["resnet", "dca", "deepnorm", "rezero(norms=false)", "rmt", "depth-lstm", "svformer"]
+"""Of each way in which a topology changes layers one: what they read, norm, project and leave to it."""
+
+
+def test_closed_form_and_both_counters_agree_on_an_encoder(agree: Agree) -> None:
+    with grouped() as case:
+        for attention, (texts_each, tokens) in product(ATTENTION, LENGTHS):
+            with case(f"{attention}, {texts_each} texts of {tokens} tokens"):
+                counted(attention, "resnet", texts_each, tokens, agree, depth=1)
+        for topology in FORMS:
+            with case(topology):
+                counted("softmax", topology, 1, 128, agree)
+
+
+@pytest.mark.slow
+def test_closed_form_and_both_counters_agree_on_every_encoder(agree: Agree) -> None:
+    with grouped() as case:
+        for (attention, topology), (texts_each, tokens) in product(CASES, LENGTHS):
+            with case(f"{topology} with {attention}, {texts_each} texts of {tokens} tokens"):
+                counted(attention, topology, texts_each, tokens, agree)
 
 
 # Long Range Arena, ListOps of "Leaner Transformers" (table 6), with Nyströmformer's published configuration: stated.
@@ -71,25 +95,29 @@ def test_listops_encoders_have_the_printed_number_of_parameters(depth: int, head
     assert f"{count_encoder(architecture, sizes, 2048).params / 1e3:.1f}" == printed
 
 
-@pytest.mark.parametrize(("attention", "topology"), CASES)
-def test_every_matrix_of_an_encoder_has_a_gradient(attention: str, topology: str) -> None:
-    model = encoder(replace(SIZES, attention=ATTENTION[attention], dropout=0.1), topology)
-    with torch.no_grad():  # weights that start at a special place (dead keys, uniform sums) are moved from it
-        for parameter in model.parameters():
-            parameter.add_(0.1 * torch.randn_like(parameter))
-    model(texts(30)).square().sum().backward()
-    still = [name for name, p in model.named_parameters() if p.ndim > 1 and (p.grad is None or not p.grad.any())]
-    assert still == []
+def test_every_matrix_of_an_encoder_has_a_gradient() -> None:
+    with grouped() as case:
+        for attention, topology in CASES:
+            with case(f"{topology} with {attention}"):
+                model = encoder(replace(SIZES, attention=ATTENTION[attention], dropout=0.1), topology)
+                with torch.no_grad():  # weights that start at a special place (dead keys, uniform sums) leave it
+                    for parameter in model.parameters():
+                        parameter.add_(0.1 * torch.randn_like(parameter))
+                model(texts(30)).square().sum().backward()
+                matrices = {name: p.grad for name, p in model.named_parameters() if p.ndim > 1}
+                assert [name for name, grad in matrices.items() if grad is None or not grad.any()] == []
 
 
-@pytest.mark.parametrize("topology", TOPOLOGIES.names())
-def test_padding_behind_a_text_does_not_change_its_scores(topology: str) -> None:
-    model, ids = encoder(SIZES, topology).eval(), texts(21)
-    torch.testing.assert_close(model(ids), model(ids[:, :21]))
+def test_padding_behind_a_text_does_not_change_its_scores() -> None:
+    with grouped() as case:
+        for topology in TOPOLOGIES.names():
+            with case(topology):
+                model, ids = encoder(SIZES, topology).eval(), texts(21)
+                torch.testing.assert_close(model(ids), model(ids[:, :21]))
 
 
 @pytest.mark.parametrize("attention", ATTENTION)
-def test_what_stands_for_padding_is_not_seen(attention: str) -> None:
+def test_the_embedding_of_padding_changes_nothing(attention: str) -> None:
     model = encoder(replace(SIZES, attention=ATTENTION[attention])).eval()
     ids = texts(21)
     expected = model(ids)
@@ -99,7 +127,7 @@ def test_what_stands_for_padding_is_not_seen(attention: str) -> None:
 
 
 @pytest.mark.parametrize("attention", ATTENTION)
-def test_a_text_of_nothing_but_padding_has_finite_scores_and_gradients(attention: str) -> None:
+def test_a_text_of_padding_alone_has_finite_scores_and_gradients(attention: str) -> None:
     model, ids = encoder(replace(SIZES, attention=ATTENTION[attention])), texts(21)
     ids[0] = 0
     scores = model(ids)
@@ -134,7 +162,7 @@ def pooled(model: Encoder, ids: Tensor) -> Tensor:
     return torch.stack(means)
 
 
-def test_dropout_drops_features_of_the_embeddings_sum_and_nothing_in_use() -> None:
+def test_dropout_drops_features_of_the_sum_of_embeddings_in_training_alone() -> None:
     model = encoder(replace(SIZES, dropout=0.5))
     seen: list[tuple[Tensor, ...]] = []
     model.stack.register_forward_pre_hook(lambda module, parts: seen.append(parts))
@@ -146,7 +174,7 @@ def test_dropout_drops_features_of_the_embeddings_sum_and_nothing_in_use() -> No
     assert (seen[1][0] != 0).all()
 
 
-def test_layers_that_are_computed_twice_know_the_padding_too() -> None:
+def test_recomputed_layers_are_given_the_padding_too() -> None:
     model, ids = encoder(SIZES), texts(21)
     expected = model(ids)
     model.stack.recompute = True
@@ -154,20 +182,27 @@ def test_layers_that_are_computed_twice_know_the_padding_too() -> None:
 
 
 def test_more_tokens_than_positions_are_refused() -> None:
-    with pytest.raises(UserError, match="32 positions, got 33"):
+    with raises("too-large", option="tokens", value=33, most=32):
         encoder(SIZES)(texts(20, 33))
 
 
-def test_landmarks_that_do_not_divide_the_context_are_told_once() -> None:
+def test_more_than_two_texts_are_refused() -> None:
+    with raises("out-of-range", option="texts", value=3, choices=(1, 2)):
+        replace(SIZES, texts=3)
+
+
+def test_landmarks_that_do_not_divide_the_context_give_one_notice() -> None:
     sizes = replace(SIZES, context=29, attention=Nystrom(7))
-    with pytest.warns(Notice, match="7 landmarks do not divide 29 tokens: 6 masked positions"):
+    with warns("skipped", option="landmarks", value=7, context=29, padding=6):
         build_encoder(ARCHITECTURE, sizes)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         build_encoder(ARCHITECTURE, sizes)
 
 
-@pytest.mark.parametrize("topology", ["resnet", "dca", "rmt"])
+@pytest.mark.parametrize(
+    "topology", ["dca", pytest.param("resnet", marks=pytest.mark.slow), pytest.param("rmt", marks=pytest.mark.slow)]
+)
 def test_an_encoder_compiles_to_the_same_scores(topology: str) -> None:
     model, ids = encoder(replace(SIZES, attention=Nystrom(8, kernel=3)), topology).eval(), texts(21)
     expected = model(ids)
@@ -175,7 +210,7 @@ def test_an_encoder_compiles_to_the_same_scores(topology: str) -> None:
     torch.testing.assert_close(torch.compile(model, fullgraph=True, backend="eager")(ids), expected)
 
 
-def test_features_may_be_the_sum_over_the_padded_length() -> None:
+def test_pooling_over_positions_divides_by_the_padded_length() -> None:
     sizes = EncoderSizes(vocabulary=9, context=12, classes=3)
     shape = Architecture(depth=1, width=8, heads=2, head_dim=4, hidden=16)
     of_tokens, of_positions = (

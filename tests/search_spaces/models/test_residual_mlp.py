@@ -1,17 +1,18 @@
 """The networks of goal-conditioned reinforcement learning: sizes as published, wiring, initialisation."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import pytest
 import torch
 from torch import Tensor, nn
 
+from expect import raises
+from grouped import grouped
 from nas.counting import meta_device
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count
-from search_spaces.errors import UserError
 from search_spaces.models.residual_mlp import GoalAgent, ResidualMLP, Sizes, count_goal_agent, count_residual_mlp
 from search_spaces.topologies.registry import TOPOLOGIES, refusal
 
@@ -25,7 +26,7 @@ Agree = Callable[[nn.Module, tuple[Tensor, ...], Count | None], None]
 
 
 @pytest.mark.parametrize(("layers", "millions"), [(16, (1.140, 1.151, 1.079)), (64, (4.32, 4.33, 4.26))])
-def test_the_humanoids_networks_have_the_published_sizes(layers: int, millions: tuple[float, ...]) -> None:
+def test_the_networks_of_humanoid_have_the_published_sizes(layers: int, millions: tuple[float, ...]) -> None:
     with torch.device("meta"):
         agent = GoalAgent(replace(PUBLISHED, depth=layers // 4), HUMANOID)
     digits = 3 if layers == 16 else 2
@@ -53,7 +54,7 @@ def published(network: ResidualMLP, x: Tensor) -> Tensor:
     return x @ network.head.weight.T + network.head.bias
 
 
-def test_with_resnet_it_is_the_published_network() -> None:
+def test_the_resnet_network_equals_the_published_one() -> None:
     torch.manual_seed(0)
     network, x = ResidualMLP(SMALL, 7, 4), torch.randn(6, 7)
     torch.testing.assert_close(network(x), published(network, x))
@@ -79,38 +80,58 @@ def test_the_spread_of_actions_stays_between_its_bounds() -> None:
         torch.testing.assert_close(log_std, torch.full((4, 3), expected))
 
 
-@pytest.mark.parametrize("topology", CASES)
-def test_every_topology_without_heads_wires_it(topology: str) -> None:
-    architecture = replace(SMALL, topology=topology)
-    reason = refusal(architecture)
-    if reason is not None:
-        with pytest.raises(UserError) as caught:
-            GoalAgent(architecture, SIZES)
-        assert "\n" not in str(caught.value)
-        return
-    agent = GoalAgent(architecture, SIZES)
-    sum(part.sum() for part in agent(torch.randn(4, 5), torch.randn(4, 2), torch.randn(4, 3))).backward()
-    assert all(parameter.grad is not None for parameter in agent.phi.parameters())
+def test_every_topology_without_heads_wires_an_agent() -> None:
+    with grouped() as case:
+        for topology in CASES:
+            architecture = replace(SMALL, topology=topology)
+            with case(topology):
+                if topology not in WIRED:
+                    with raises("unsupported", option="topology", value=topology):
+                        GoalAgent(architecture, SIZES)
+                    continue
+                agent = GoalAgent(architecture, SIZES)
+                sum(part.sum() for part in agent(torch.randn(4, 5), torch.randn(4, 2), torch.randn(4, 3))).backward()
+                assert all(parameter.grad is not None for parameter in agent.phi.parameters())
 
 
-@pytest.mark.parametrize(("depth", "width", "hidden"), [(1, 12, 20), (6, 20, 12)])
-@pytest.mark.parametrize("topology", WIRED)
-def test_closed_form_and_both_counters_agree_on_an_agent(
-    topology: str, depth: int, width: int, hidden: int, agree: Agree
-) -> None:
-    architecture = Architecture(depth=depth, width=width, hidden=hidden, topology=topology)
-    with meta_device():
-        agent = GoalAgent(architecture, SIZES)
-        example = torch.zeros(1, 5), torch.zeros(1, 2), torch.zeros(1, 3)
-    agree(agent, example, count_goal_agent(architecture, SIZES))
+def counted(topologies: Iterable[str], depth: int, width: int, hidden: int, agree: Agree) -> None:
+    """Assert that counters and closed form agree on agents with these topologies."""
+    with grouped() as case:
+        for topology in topologies:
+            with case(f"{topology}, depth {depth}"):
+                architecture = Architecture(depth=depth, width=width, hidden=hidden, topology=topology)
+                with meta_device():
+                    agent = GoalAgent(architecture, SIZES)
+                    example = torch.zeros(1, 5), torch.zeros(1, 2), torch.zeros(1, 3)
+                agree(agent, example, count_goal_agent(architecture, SIZES))
 
 
-def test_some_topology_needs_heads() -> None:
+def test_closed_form_and_both_counters_agree_on_an_agent(agree: Agree) -> None:
+    counted(("resnet", "dca", "hyper"), 2, 20, 12, agree)
+
+
+def test_closed_form_and_both_counters_agree_on_a_network_of_each_topology(agree: Agree) -> None:
+    with grouped() as case:
+        for topology in WIRED:
+            with case(topology):
+                architecture = replace(SMALL, depth=2, topology=topology)
+                with meta_device():
+                    network, example = ResidualMLP(architecture, 7, 4), torch.zeros(1, 7)
+                agree(network, (example,), count_residual_mlp(architecture, 7, 4))
+
+
+@pytest.mark.slow
+def test_closed_form_and_both_counters_agree_on_every_agent(agree: Agree) -> None:
+    counted(WIRED, 1, 12, 20, agree)
+    counted(WIRED, 6, 20, 12, agree)
+
+
+def test_topologies_that_need_heads_are_these_four() -> None:
     refused = {name for name in TOPOLOGIES.names() if refusal(replace(SMALL, topology=name))}
     assert refused == {"depth-lstm", "rmt", "svformer", "value-residual"}
 
 
-def test_hidden_features_stand_between_the_four_layers() -> None:
+def test_hidden_features_are_between_the_four_layers() -> None:
     network = ResidualMLP(SMALL, 7, 4)
     block = network.stack.layers[0]
     maps = [module for module in block.modules() if isinstance(module, nn.Linear)]
@@ -119,6 +140,6 @@ def test_hidden_features_stand_between_the_four_layers() -> None:
     assert count_residual_mlp(SMALL, 7, 4).params == params
 
 
-def test_heads_are_refused_with_the_remedy() -> None:
-    with pytest.raises(UserError, match="Set heads=0,head_dim=0"):
+def test_an_agent_with_heads_is_refused() -> None:
+    with raises("unsupported", option="heads", value=2, choices=(0,)):
         GoalAgent(replace(SMALL, heads=2, head_dim=4), SIZES)

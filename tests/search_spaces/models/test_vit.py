@@ -1,6 +1,6 @@
 """With topology resnet the ViT is timm's: the same weights give the same logits."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -10,10 +10,11 @@ import torch
 from timm.layers import drop_path, trunc_normal_
 from torch import Tensor, nn
 
+from expect import raises
+from grouped import grouped
 from nas.counting import meta_device
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count
-from search_spaces.errors import UserError
 from search_spaces.models.vit import DropExamples, ViT, build_vit, count_vit, draw_as_timm
 from search_spaces.topologies.registry import TOPOLOGIES
 
@@ -54,7 +55,25 @@ def copy_from_timm(model: ViT, reference: nn.Module) -> None:
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_the_resnet_vit_is_timms(name: str) -> None:
+def test_the_resnet_vit_has_the_outputs_of_timm(name: str) -> None:
+    torch.manual_seed(0)
+    reference = timm.create_model(name, pretrained=False, depth=2).eval()
+    model = build_vit(replace(SHAPES[name], depth=2), IMAGE, PATCH, CLASSES).eval()
+    copy_from_timm(model, reference)
+    images = torch.randn(1, *IMAGE)
+    with torch.no_grad():
+        torch.testing.assert_close(model(images), reference(images), rtol=0, atol=1e-5)
+
+
+def test_the_resnet_vit_has_the_parameters_of_timm() -> None:
+    name = "vit_base_patch16_224"
+    with torch.device("meta"):
+        copy_from_timm(build_vit(SHAPES[name], IMAGE, PATCH, CLASSES), timm.create_model(name, pretrained=False))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SHAPES)
+def test_the_resnet_vit_has_the_outputs_of_timm_at_full_depth(name: str) -> None:
     torch.manual_seed(0)
     reference = timm.create_model(name, pretrained=False).eval()
     model = build_vit(SHAPES[name], IMAGE, PATCH, CLASSES).eval()
@@ -64,10 +83,10 @@ def test_the_resnet_vit_is_timms(name: str) -> None:
         torch.testing.assert_close(model(images), reference(images), rtol=0, atol=1e-5)
 
 
-def test_patches_and_class_token_start_as_timms() -> None:
+def test_weights_start_with_the_spread_of_timm() -> None:
     torch.manual_seed(0)
-    ours = build_vit(SHAPES["vit_tiny_patch16_224"], IMAGE, PATCH, CLASSES)
-    theirs = timm.create_model("vit_tiny_patch16_224", pretrained=False)
+    ours = build_vit(replace(SHAPES["vit_tiny_patch16_224"], depth=1), IMAGE, PATCH, CLASSES)
+    theirs = timm.create_model("vit_tiny_patch16_224", pretrained=False, depth=1)
     for mine, their in (
         (ours.embedding.project.weight, theirs.patch_embed.proj.weight),
         (ours.embedding.positions, theirs.pos_embed),
@@ -86,7 +105,7 @@ def shares_dropped(model: ViT) -> list[float]:
     ]
 
 
-def test_drop_path_grows_linearly_over_the_blocks_as_in_timm() -> None:
+def test_drop_path_grows_linearly_over_blocks_as_in_timm() -> None:
     architecture = Architecture(depth=3, width=8, heads=2, head_dim=4, hidden=8)
     model = build_vit(architecture, (1, 8, 8), 2, 10, drop_path=0.2)
     assert shares_dropped(model) == pytest.approx([0, 0, 0.1, 0.1, 0.2, 0.2])
@@ -94,14 +113,14 @@ def test_drop_path_grows_linearly_over_the_blocks_as_in_timm() -> None:
     assert [name for name, _ in model.named_parameters()] == names
 
 
-def test_drop_path_is_of_blocks_however_many_layers_they_have() -> None:
+def test_drop_path_grows_by_block_whatever_the_layers_of_a_block() -> None:
     architecture = Architecture(depth=4, width=8, heads=2, head_dim=4, hidden=8, topology="resnet/depth-lstm")
     model = build_vit(architecture, (1, 8, 8), 2, 10, drop_path=0.3)
     assert shares_dropped(model) == pytest.approx([0, 0, 0.1, 0.1, 0.2, 0.3])
 
 
 @pytest.mark.parametrize("layer_from_the_end", [1, 2])
-def test_a_dropped_example_gets_nothing_from_its_layer_while_training_alone(layer_from_the_end: int) -> None:
+def test_a_dropped_example_gets_nothing_from_its_layer_in_training_alone(layer_from_the_end: int) -> None:
     torch.manual_seed(0)
     model = build_vit(Architecture(depth=2, width=8, heads=2, head_dim=4, hidden=8), (1, 8, 8), 2, 10, drop_path=0.5)
     layer = model.stack.layers[-layer_from_the_end]
@@ -121,32 +140,49 @@ def test_a_layer_whose_values_come_from_elsewhere_is_dropped_too() -> None:
     assert 10 < (y == 0).all(dim=(1, 2)).sum() < 54
 
 
-@pytest.mark.parametrize("topology", TOPOLOGIES.names())
-def test_every_topology_wires_a_vit_whose_heads_do_not_divide_the_width(topology: str) -> None:
-    architecture = Architecture(depth=2, width=24, heads=5, head_dim=8, hidden=20, topology=topology)
-    assert build_vit(architecture, (1, 8, 8), 2, 10)(torch.randn(3, 1, 8, 8)).shape == (3, 10)
+def test_every_topology_wires_a_vit_whose_heads_do_not_divide_the_width() -> None:
+    with grouped() as case:
+        for topology in TOPOLOGIES.names():
+            with case(topology):
+                architecture = Architecture(depth=2, width=24, heads=5, head_dim=8, hidden=20, topology=topology)
+                assert build_vit(architecture, (1, 8, 8), 2, 10)(torch.randn(3, 1, 8, 8)).shape == (3, 10)
 
 
 SMALL = [
-    Architecture(depth=1, width=16, heads=1, head_dim=8, hidden=8),
-    Architecture(depth=3, width=24, heads=5, head_dim=8, hidden=20),
-    Architecture(depth=5, width=32, heads=2, head_dim=16, hidden=64),
+    (Architecture(depth=1, width=16, heads=1, head_dim=8, hidden=8), 8),
+    (Architecture(depth=3, width=24, heads=5, head_dim=8, hidden=20), 32),
+    (Architecture(depth=3, width=24, heads=5, head_dim=8, hidden=20), 128),
+    (Architecture(depth=5, width=32, heads=2, head_dim=16, hidden=64), 32),
 ]
+"""Shapes, and the sides of their images."""
 
 
-@pytest.mark.parametrize("topology", TOPOLOGIES.names())
-@pytest.mark.parametrize(("shape", "side"), [(SMALL[0], 8), (SMALL[1], 32), (SMALL[1], 128), (SMALL[2], 32)])
-def test_closed_form_and_both_counters_agree_on_a_vit(
-    topology: str, shape: Architecture, side: int, agree: Agree
-) -> None:
-    architecture, image = replace(shape, topology=topology), (3, side, side)
-    with meta_device():
-        model, example = build_vit(architecture, image, 2, 10), torch.zeros(1, *image)
-    agree(model, (example,), count_vit(architecture, image, 2, 10))
+def counted(topologies: Iterable[str], shape: Architecture, side: int, agree: Agree) -> None:
+    """Assert that counters and closed form agree on ViTs with these topologies."""
+    image = (3, side, side)
+    with grouped() as case:
+        for topology in topologies:
+            with case(f"{topology}, depth {shape.depth}, side {side}"):
+                architecture = replace(shape, topology=topology)
+                with meta_device():
+                    model, example = build_vit(architecture, image, 2, 10), torch.zeros(1, *image)
+                agree(model, (example,), count_vit(architecture, image, 2, 10))
 
 
-def test_a_vit_without_heads_is_refused_with_its_reason() -> None:
-    with pytest.raises(UserError, match="needs heads"):
+def test_closed_form_and_both_counters_agree_on_a_vit(agree: Agree) -> None:
+    counted(("deepnorm", "rmt", "depth-lstm", "svformer"), *SMALL[1], agree)
+    for (shape, side), topology in zip(SMALL, ("resnet", "dca", "resnet", "dca"), strict=True):
+        counted([topology], shape, side, agree)
+
+
+@pytest.mark.slow
+def test_closed_form_and_both_counters_agree_on_every_vit(agree: Agree) -> None:
+    for shape, side in SMALL:
+        counted(TOPOLOGIES.names(), shape, side, agree)
+
+
+def test_a_vit_without_heads_is_refused() -> None:
+    with raises("out-of-range", option="heads", value=0, least=1):
         build_vit(Architecture(depth=2, width=24, hidden=20), (1, 8, 8), 2, 10)
 
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
-import pytest
 import torch
 from torch import Tensor, nn
 
-from search_spaces.errors import UserError
+from expect import raises
+from grouped import grouped
 from search_spaces.layers.stack import Stack
 from search_spaces.topologies.aggregation import Node
 from search_spaces.topologies.base import Site, Wiring
@@ -30,26 +30,22 @@ def joined(node: Node, states: list[Tensor]) -> Tensor:
     return node.norm.weight * centred / (centred.square().mean(-1, keepdim=True) + 1e-6).sqrt() + node.norm.bias
 
 
-@pytest.mark.parametrize(
-    ("every", "blocks", "nodes_join"),
-    [
-        (1, 1, [[1]]),
-        (1, 4, [[1, 2], [3, 4]]),
-        (1, 5, [[1, 2], [3, 4], [5]]),
-        (2, 4, [[2, 4]]),
-        (2, 5, [[2, 4], [5]]),
-        (2, 7, [[2, 4], [6, 7]]),
-        (3, 5, [[3, 5]]),
-        (9, 2, [[2]]),
-    ],
-)
-def test_nodes_join_two_stages_and_the_node_before(
-    every: int, blocks: int, nodes_join: list[list[int]], transformer: Build, draw: Callable[[nn.Module], None]
-) -> None:
-    stack = transformer(f"aggregation(every={every},features=7)", depth=blocks)
-    draw(stack)
-    tokens, positions = torch.randn(2, 2, 5, 16).double()
-    x, layers, nodes = tokens + positions, iter(stack.layers), iter(stack.topology.nodes)
+JOINED = [
+    (1, 1, [[1]]),
+    (1, 4, [[1, 2], [3, 4]]),
+    (1, 5, [[1, 2], [3, 4], [5]]),
+    (2, 4, [[2, 4]]),
+    (2, 5, [[2, 4], [5]]),
+    (2, 7, [[2, 4], [6, 7]]),
+    (3, 5, [[3, 5]]),
+    (9, 2, [[2]]),
+]
+"""`every`, how many blocks there are, and the last block of each stage that each node joins."""
+
+
+def aggregated(stack: Stack, x: Tensor, nodes_join: list[list[int]]) -> Tensor:
+    """Blocks with their skips, and each node of its two stages and the node before."""
+    layers, nodes = iter(stack.layers), iter(stack.topology.nodes)
     before, block = list[Tensor](), 0
     for ends in nodes_join:
         states = []
@@ -62,7 +58,18 @@ def test_nodes_join_two_stages_and_the_node_before(
         x = joined(next(nodes), [*states, *before])
         before = [x]
     assert not [*layers, *nodes]
-    torch.testing.assert_close(stack(tokens, positions), x)
+    return x
+
+
+def test_nodes_join_two_stages_and_the_node_before(transformer: Build, draw: Callable[[nn.Module], None]) -> None:
+    with grouped() as case:
+        for every, blocks, nodes_join in JOINED:
+            with case(f"every={every}, {blocks} blocks"):
+                stack = transformer(f"aggregation(every={every},features=7)", depth=blocks)
+                draw(stack)
+                tokens, positions = torch.randn(2, 2, 5, 16).double()
+                expected = aggregated(stack, tokens + positions, nodes_join)
+                torch.testing.assert_close(stack(tokens, positions), expected)
 
 
 def test_a_layer_without_tokens_is_a_block_of_its_own(mlp: Build, draw: Callable[[nn.Module], None]) -> None:
@@ -87,7 +94,7 @@ def test_maps_start_by_xaviers_rule_and_are_decayed(transformer: Build) -> None:
     assert wiring == {"nodes.0.up.weight", "nodes.0.down.weight"}
 
 
-def test_a_deep_one_is_finite_in_bf16(transformer: Build) -> None:
+def test_64_blocks_are_finite_in_bf16(transformer: Build) -> None:
     stack = transformer("aggregation", depth=64).float()
     with torch.autocast("cpu", dtype=torch.bfloat16):
         features = stack(10 * torch.randn(2, 5, 16), torch.randn(5, 16))
@@ -96,14 +103,14 @@ def test_a_deep_one_is_finite_in_bf16(transformer: Build) -> None:
     assert all(parameter.grad.isfinite().all() for parameter in stack.parameters())
 
 
-def test_twelve_blocks_have_six_nodes_or_two() -> None:
+def test_parameters_of_twelve_blocks_are_those_of_their_nodes() -> None:
     wiring = Wiring((Site(("q", "k", "v"), 64, True), Site(("x",), 64, False)) * 12, 64, 16)
     for said, joins in (("", [2, 3, 3, 3, 3, 3]), ("(every=3)", [2, 3]), ("(every=5)", [2, 2]), ("(every=6)", [2])):
         inside = sum((states + 1) * 64 * 256 + 256 + 3 * 64 for states in joins)
         assert wire_count(*load(f"aggregation{said}"), wiring).params == inside
 
 
-@pytest.mark.parametrize("said", ["every=0", "features=0"])
-def test_what_cannot_be_is_refused(said: str) -> None:
-    with pytest.raises(UserError, match="must be at least 1, got 0"):
-        load(f"aggregation({said})")
+def test_options_below_one_are_refused() -> None:
+    for option in ("every", "features"):
+        with raises("out-of-range", topology="aggregation", option=option, value=0):
+            load(f"aggregation({option}=0)")

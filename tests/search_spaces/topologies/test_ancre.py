@@ -1,13 +1,16 @@
 """ANCRe against its recursion, with all weights in one matrix."""
 
 from collections.abc import Callable
+from itertools import product
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from search_spaces.errors import UserError
+from expect import raises
+from grouped import grouped
 from search_spaces.layers.stack import Stack
+from search_spaces.spec import Scalar
 from search_spaces.topologies.registry import load
 
 Build = Callable[..., Stack]
@@ -31,23 +34,22 @@ def shares(c: nn.ParameterList, direction: str, temperature: float) -> Tensor:
     return p
 
 
-@pytest.mark.parametrize("cascaded", [True, False])
-@pytest.mark.parametrize("direction", ["ingoing", "outgoing"])
-def test_matches_the_recursion(
-    direction: str, cascaded: bool, transformer: Build, draw: Callable[[nn.Module], None]
-) -> None:
-    text = f"ancre(direction={direction},cascaded={str(cascaded).lower()},temperature=0.5)"
-    stack = transformer(text, depth=DEPTH)
-    draw(stack)
-    p = shares(stack.topology.c, direction, 0.5)
-    x = torch.randn(2, 5, 16).double()
-    h = [x]
-    for j in range(1, DEPTH + 1):
-        a = stack.layers[2 * j - 2](h[-1])
-        f = a + stack.layers[2 * j - 1](a + h[-1])
-        shortcuts = sum(p[i, j] * h[i] for i in range(j))
-        h.append(f + shortcuts + (h[-1] if cascaded else 0))
-    torch.testing.assert_close(stack(x, torch.zeros_like(x)), h[-1])
+def test_matches_the_recursion(transformer: Build, draw: Callable[[nn.Module], None]) -> None:
+    with grouped() as case:
+        for direction, cascaded in product(("ingoing", "outgoing"), (True, False)):
+            text = f"ancre(direction={direction},cascaded={str(cascaded).lower()},temperature=0.5)"
+            with case(text):
+                stack = transformer(text, depth=DEPTH)
+                draw(stack)
+                p = shares(stack.topology.c, direction, 0.5)
+                x = torch.randn(2, 5, 16).double()
+                h = [x]
+                for j in range(1, DEPTH + 1):
+                    a = stack.layers[2 * j - 2](h[-1])
+                    f = a + stack.layers[2 * j - 1](a + h[-1])
+                    shortcuts = sum(p[i, j] * h[i] for i in range(j))
+                    h.append(f + shortcuts + (h[-1] if cascaded else 0))
+                torch.testing.assert_close(stack(x, torch.zeros_like(x)), h[-1])
 
 
 def test_all_shortcuts_into_a_block_begin_alike(mlp: Build) -> None:
@@ -76,28 +78,26 @@ def test_history_is_dropped_after_the_last_block(mlp: Build) -> None:
     assert held == [2, 3, 1]
 
 
-def test_temperature_must_be_positive() -> None:
-    with pytest.raises(UserError, match="temperature must be more than 0, got 0"):
+def test_a_temperature_of_zero_is_refused() -> None:
+    with raises("out-of-range", topology="ancre", option="temperature", value=0):
         load("ancre(temperature=0)")
 
 
 @pytest.mark.parametrize(
-    "said",
-    ["form=constant,direction=outgoing", "form=latest,direction=none", "form=latest,inputs=both"],
+    ("options", "option", "value", "because"),
+    [
+        ("form=constant,direction=outgoing", "direction", "outgoing", {"form": "constant"}),
+        ("form=latest,direction=none", "direction", "none", {"form": "latest"}),
+        ("form=latest,inputs=both", "inputs", "both", {"form": "latest"}),
+        ("form=latest,cascaded=false", "cascaded", False, {"form": "latest"}),
+        ("inputs=feed-forward,cascaded=false", "cascaded", False, {"inputs": "feed-forward"}),
+    ],
 )
-def test_forms_without_weights_to_normalise_take_no_direction(said: str) -> None:
-    with pytest.raises(UserError, match="form="):
-        load(f"ancre({said})")
-
-
-def test_the_latest_state_is_beside_the_skip() -> None:
-    with pytest.raises(UserError, match="form=latest leaves block 1 its own skip: it needs cascaded=true"):
-        load("ancre(form=latest,cascaded=false)")
-
-
-def test_shortcuts_of_feed_forward_layers_alone_leave_the_skips() -> None:
-    with pytest.raises(UserError, match="it needs cascaded=true"):
-        load("ancre(inputs=feed-forward,cascaded=false)")
+def test_options_that_exclude_each_other_are_refused(
+    options: str, option: str, value: Scalar, because: dict[str, str]
+) -> None:
+    with raises("conflict", option=option, value=value, **because):
+        load(f"ancre({options})")
 
 
 def weights_into_inputs(c: nn.ParameterList, direction: str, tau: float) -> dict[tuple[int, int], float]:
@@ -116,27 +116,29 @@ def weights_into_inputs(c: nn.ParameterList, direction: str, tau: float) -> dict
     return p
 
 
-@pytest.mark.parametrize("direction", ["ingoing", "outgoing"])
 @pytest.mark.parametrize(("inputs", "own"), [("feed-forward", True), ("both", True), ("both", False)])
-def test_shortcuts_between_what_feed_forward_layers_read(
-    inputs: str, own: bool, direction: str, transformer: Build, draw: Callable[[nn.Module], None]
+def test_shortcuts_between_inputs_of_feed_forward_layers_match_the_recursion(
+    inputs: str, own: bool, transformer: Build, draw: Callable[[nn.Module], None]
 ) -> None:
-    options = f"inputs={inputs},direction={direction},temperature=0.5,cascaded={str(own).lower()}"
-    stack = transformer(f"ancre({options})", depth=DEPTH)
-    draw(stack)
-    p = shares(stack.topology.c, direction, 0.5) if inputs == "both" else torch.zeros(DEPTH, DEPTH + 1)
-    inner = weights_into_inputs(stack.topology.c_inputs, direction, 0.5)
-    x = torch.randn(2, 5, 16).double()
-    h, m = [x], {}
-    for j in range(1, DEPTH + 1):
-        attended = stack.layers[2 * j - 2](h[-1])
-        m[j] = h[-1] + attended + sum(inner[i, j] * m[i] for i in range(1, j))
-        made = (m[j] if own else m[j] - h[-1]) + stack.layers[2 * j - 1](m[j])
-        h.append(made + sum(p[i, j] * h[i] for i in range(j)))
-    torch.testing.assert_close(stack(x, torch.zeros_like(x)), h[-1])
+    with grouped() as case:
+        for direction in ("ingoing", "outgoing"):
+            with case(direction):
+                options = f"inputs={inputs},direction={direction},temperature=0.5,cascaded={str(own).lower()}"
+                stack = transformer(f"ancre({options})", depth=DEPTH)
+                draw(stack)
+                p = shares(stack.topology.c, direction, 0.5) if inputs == "both" else torch.zeros(DEPTH, DEPTH + 1)
+                inner = weights_into_inputs(stack.topology.c_inputs, direction, 0.5)
+                x = torch.randn(2, 5, 16).double()
+                h, m = [x], {}
+                for j in range(1, DEPTH + 1):
+                    attended = stack.layers[2 * j - 2](h[-1])
+                    m[j] = h[-1] + attended + sum(inner[i, j] * m[i] for i in range(1, j))
+                    made = (m[j] if own else m[j] - h[-1]) + stack.layers[2 * j - 1](m[j])
+                    h.append(made + sum(p[i, j] * h[i] for i in range(j)))
+                torch.testing.assert_close(stack(x, torch.zeros_like(x)), h[-1])
 
 
-def test_free_constant_and_latest_weights(mlp: Build, draw: Callable[[nn.Module], None]) -> None:
+def test_free_constant_and_latest_weights_match_the_recursion(mlp: Build, draw: Callable[[nn.Module], None]) -> None:
     x = torch.randn(2, 16).double()
     forms = ["direction=none", "form=constant", "form=latest"]
     for form in (*forms, *(f"{form},cascaded=false" for form in forms[:2])):

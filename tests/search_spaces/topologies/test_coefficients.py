@@ -1,4 +1,4 @@
-"""A topology's own weights: networks computed anew by nothing but these are the same."""
+"""The weights that a topology reports: a network computed by nothing but these is the same."""
 
 from collections.abc import Callable
 
@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from grouped import grouped
 from search_spaces.architecture import Architecture
 from search_spaces.layers.stack import Stack
 from search_spaces.models.vit import build_vit
@@ -25,21 +26,21 @@ def weighted(row: Tensor, states: list[Tensor]) -> Tensor:
     return sum((w * state for w, state in zip(row, states, strict=False) if not w.isnan()), torch.zeros_like(states[0]))
 
 
-@pytest.mark.parametrize(
-    "options", ["", "(direction=outgoing)", "(direction=none)", "(form=constant)", "(form=latest)"]
-)
-def test_of_ancre(options: str, mlp: Build, draw: Draw, x: Tensor) -> None:
-    stack = mlp(f"ancre{options}", depth=DEPTH)
-    draw(stack)
-    ((name, p),) = stack.topology.coefficients().items()
-    assert name == ("a" if "latest" in options else "p")
-    h = [x]
-    for row, layer in zip(p, stack.layers, strict=True):
-        h.append(h[-1] + layer(h[-1]) + weighted(row, h))
-    torch.testing.assert_close(stack(x), h[-1])
+def test_ancre_computed_by_its_coefficients_is_the_same(mlp: Build, draw: Draw, x: Tensor) -> None:
+    with grouped() as case:
+        for options in ("", "(direction=outgoing)", "(direction=none)", "(form=constant)", "(form=latest)"):
+            with case(options):
+                stack = mlp(f"ancre{options}", depth=DEPTH)
+                draw(stack)
+                ((name, p),) = stack.topology.coefficients().items()
+                assert name == ("a" if "latest" in options else "p")
+                h = [x]
+                for row, layer in zip(p, stack.layers, strict=True):
+                    h.append(h[-1] + layer(h[-1]) + weighted(row, h))
+                torch.testing.assert_close(stack(x), h[-1])
 
 
-def test_of_ancre_between_feed_forward_layers(transformer: Build, draw: Draw) -> None:
+def test_ancre_of_feed_forward_inputs_computed_by_its_coefficients_is_the_same(transformer: Build, draw: Draw) -> None:
     stack = transformer("ancre(inputs=feed-forward)", depth=DEPTH)
     draw(stack)
     ((name, p),) = stack.topology.coefficients().items()
@@ -53,16 +54,18 @@ def test_of_ancre_between_feed_forward_layers(transformer: Build, draw: Draw) ->
     torch.testing.assert_close(stack(embedded, torch.zeros_like(embedded)), h)
 
 
-@pytest.mark.parametrize("options", ["", "(dilation=2)", "(period=2)", "(dilation=3,period=2)"])
-def test_of_denseformer(options: str, mlp: Build, draw: Draw, x: Tensor) -> None:
-    stack = mlp(f"denseformer{options}", depth=DEPTH)
-    draw(stack)
-    alpha = stack.topology.coefficients()["alpha"]
-    states, y = [x], x
-    for row, layer in zip(alpha, stack.layers, strict=True):
-        states.append(y + layer(y))
-        y = states[-1] if row.isnan().all() else weighted(row, states)
-    torch.testing.assert_close(stack(x), y)
+def test_denseformer_computed_by_its_coefficients_is_the_same(mlp: Build, draw: Draw, x: Tensor) -> None:
+    with grouped() as case:
+        for options in ("", "(dilation=2)", "(period=2)", "(dilation=3,period=2)"):
+            with case(options):
+                stack = mlp(f"denseformer{options}", depth=DEPTH)
+                draw(stack)
+                alpha = stack.topology.coefficients()["alpha"]
+                states, y = [x], x
+                for row, layer in zip(alpha, stack.layers, strict=True):
+                    states.append(y + layer(y))
+                    y = states[-1] if row.isnan().all() else weighted(row, states)
+                torch.testing.assert_close(stack(x), y)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +77,9 @@ def test_of_denseformer(options: str, mlp: Build, draw: Draw, x: Tensor) -> None
         ("mhc(dynamic=false,mixing=none)", ("H_pre", "", "H_post")),
     ],
 )
-def test_of_streams(topology: str, names: tuple[str, str, str], mlp: Build, draw: Draw, x: Tensor) -> None:
+def test_streams_computed_by_their_coefficients_are_the_same(
+    topology: str, names: tuple[str, str, str], mlp: Build, draw: Draw, x: Tensor
+) -> None:
     stack = mlp(topology, depth=DEPTH)
     draw(stack)
     found = stack.topology.coefficients()
@@ -92,7 +97,7 @@ def test_of_streams(topology: str, names: tuple[str, str, str], mlp: Build, draw
     torch.testing.assert_close(stack(x), streams.mean(-2))
 
 
-def test_of_parts(mlp: Build, draw: Draw, x: Tensor) -> None:
+def test_frac_computed_by_its_coefficients_is_the_same(mlp: Build, draw: Draw, x: Tensor) -> None:
     stack = mlp("frac(dynamic=false)", depth=DEPTH)
     draw(stack)
     found = stack.topology.coefficients()
@@ -103,7 +108,7 @@ def test_of_parts(mlp: Build, draw: Draw, x: Tensor) -> None:
     torch.testing.assert_close(stack(x), parts.flatten(-2))
 
 
-def test_of_muddformer(transformer: Build, draw: Draw) -> None:
+def test_muddformer_computed_by_its_coefficients_is_the_same(transformer: Build, draw: Draw) -> None:
     """With W_2 = 0, so that the input adds nothing."""
     stack = transformer("muddformer", depth=DEPTH)
     draw(stack)
@@ -122,7 +127,7 @@ def test_of_muddformer(transformer: Build, draw: Draw) -> None:
     torch.testing.assert_close(stack(x, torch.zeros_like(x)), streams[-1])
 
 
-def test_of_values(transformer: Build, draw: Draw) -> None:
+def test_coefficients_of_value_residuals_are_their_weights(transformer: Build, draw: Draw) -> None:
     learned = transformer("value-residual(learned=true,last=2)", depth=DEPTH)
     draw(learned)
     found = learned.topology.coefficients()["V_1, own"]
@@ -136,7 +141,7 @@ def test_of_values(transformer: Build, draw: Draw) -> None:
     assert shared.isnan().tolist() == [[True, False], [False, True]]
 
 
-def test_of_runs_and_of_topologies_whose_weights_are_seen(transformer: Build) -> None:
+def test_coefficients_of_runs_are_numbered_and_resnet_has_none(transformer: Build) -> None:
     shape = Architecture(depth=6, width=16, hidden=8, heads=2, head_dim=8, topology="ancre/resnet/mhc(streams=2)")
     found = build_vit(shape, (1, 4, 4), 2, 3).stack.topology.coefficients()
     assert [*found] == ["run 1: p", "run 3: H_pre", "run 3: H_post", "run 3: H_res"]

@@ -21,19 +21,17 @@ from tasks.digits import xavier
 Build = Callable[..., Stack]
 
 
-@pytest.mark.parametrize(("depth", "skip"), [(3, 6**0.25), (6, 1.8612), (12, 2.2134)])
-def test_norms_stand_behind_the_sum(
-    depth: int, skip: float, transformer: Build, draw: Callable[[nn.Module], None]
-) -> None:
-    stack = transformer("deepnorm", depth=depth)
-    draw(stack)
-    x = torch.randn(2, 5, 16).double()
-    y = x
-    for layer, norm in zip(stack.layers, stack.topology.norms, strict=True):
-        summed = skip * y + layer(y)
-        centred = summed - summed.mean(-1, keepdim=True)
-        y = centred / torch.sqrt((centred**2).mean(-1, keepdim=True) + 1e-5) * norm.weight + norm.bias
-    torch.testing.assert_close(stack(x, torch.zeros_like(x)), y, rtol=1e-3, atol=1e-3)
+def test_norms_stand_behind_the_sum(transformer: Build, draw: Callable[[nn.Module], None]) -> None:
+    for depth, skip in ((3, 6**0.25), (6, 1.8612), (12, 2.2134)):
+        stack = transformer("deepnorm", depth=depth)
+        draw(stack)
+        x = torch.randn(2, 5, 16).double()
+        y = x
+        for layer, norm in zip(stack.layers, stack.topology.norms, strict=True):
+            summed = skip * y + layer(y)
+            centred = summed - summed.mean(-1, keepdim=True)
+            y = centred / torch.sqrt((centred**2).mean(-1, keepdim=True) + 1e-5) * norm.weight + norm.bias
+        torch.testing.assert_close(stack(x, torch.zeros_like(x)), y, rtol=1e-3, atol=1e-3)
 
 
 def test_layers_norm_nothing_themselves(transformer: Build) -> None:
@@ -41,16 +39,17 @@ def test_layers_norm_nothing_themselves(transformer: Build) -> None:
 
 
 @pytest.mark.parametrize(("depth", "gain"), [(6, 0.3799), (12, 0.3195), (24, 0.2686)])
-def test_values_and_what_follows_start_smaller(depth: int, gain: float) -> None:
+def test_maps_of_values_and_later_ones_start_smaller(depth: int, gain: float) -> None:
     shape = Architecture(depth=depth, width=16, hidden=32, heads=2, head_dim=8)
     first, last = slice(32), slice(32, None)  # what multiplies silu's half, and gelu's
-    for build, linear in (
+    models = [
         (lambda one: build_vit(one, (1, 4, 4), 2, 3).stack, None),
         (lambda one: build_decoder(one, "llama", 11, 8).stack, last),
         (lambda one: xavier(build_vit(one, (1, 4, 4), 2, 3)).stack, None),
         (lambda one: build_encoder(one, EncoderSizes(vocabulary=9, context=8, classes=2)).stack, None),
         (lambda one: build_masked(one, "crammed-bert", 11, 8).stack, first),
-    ):
+    ]
+    for build, linear in models if depth == 6 else models[:2]:
         stacks = []
         for topology in ("resnet", "deepnorm"):
             torch.manual_seed(0)
@@ -68,7 +67,7 @@ def test_values_and_what_follows_start_smaller(depth: int, gain: float) -> None:
 
 
 @pytest.mark.parametrize("style", ["gpt2", "rmt", "rmt-code"])
-def test_depth_scales_its_maps_once(style: str) -> None:
+def test_depth_scales_maps_once_in_every_style(style: str) -> None:
     torch.manual_seed(0)
     shape = Architecture(depth=6, width=64, hidden=128, heads=2, head_dim=32, topology="deepnorm")
     for name, weight in build_decoder(shape, style, 11, 8).stack.layers.named_parameters():
@@ -77,7 +76,7 @@ def test_depth_scales_its_maps_once(style: str) -> None:
             assert abs(rows.std().item() / (0.3799 * 0.02) - 1) < 0.05, name
 
 
-def test_its_count_has_no_norms_but_its_own() -> None:
+def test_count_has_no_norms_but_its_own() -> None:
     style = TransformerStyle(Norm("rms", 1e-6), GELU, attention_bias=True, feed_forward_bias=True, parts=1)
     shape = Architecture(depth=3, width=16, hidden=24, heads=2, head_dim=8, topology="deepnorm")
     stack = build_transformer(shape, style, lambda block: SoftmaxAttention(causal=True))

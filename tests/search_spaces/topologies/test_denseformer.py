@@ -1,36 +1,36 @@
 """DenseFormer against sums over the whole history."""
 
 from collections.abc import Callable
+from itertools import product
 
-import pytest
 import torch
 from torch import nn
 
-from search_spaces.errors import UserError
+from expect import raises
+from grouped import grouped
 from search_spaces.layers.stack import Stack
 from search_spaces.topologies.registry import load
 
 Build = Callable[..., Stack]
 
 
-@pytest.mark.parametrize("dilation", [1, 2, 3])
-@pytest.mark.parametrize("period", [1, 2, 3])
-def test_matches_sums_over_the_history(
-    dilation: int, period: int, transformer: Build, draw: Callable[[nn.Module], None]
-) -> None:
-    stack = transformer(f"denseformer(dilation={dilation},period={period})", depth=6)
-    draw(stack)
-    averages = iter(stack.topology.inner.alpha)
-    x = torch.randn(2, 5, 16).double()
-    states, y = [x], x
-    for i in range(6):
-        a = stack.layers[2 * i](y)
-        states.append(y + a + stack.layers[2 * i + 1](y + a))
-        y = states[-1]
-        if (i + 1) % period == 0:
-            taken = [j for j in range(i + 2) if j % dilation == (i + 1) % dilation]
-            y = sum(alpha * states[j] for alpha, j in zip(next(averages).flip(0), taken, strict=True))
-    torch.testing.assert_close(stack(x, torch.zeros_like(x)), y)
+def test_matches_sums_over_the_history(transformer: Build, draw: Callable[[nn.Module], None]) -> None:
+    with grouped() as case:
+        for dilation, period in product((1, 2, 3), (1, 2, 3)):
+            with case(f"dilation={dilation},period={period}"):
+                stack = transformer(f"denseformer(dilation={dilation},period={period})", depth=6)
+                draw(stack)
+                averages = iter(stack.topology.inner.alpha)
+                x = torch.randn(2, 5, 16).double()
+                states, y = [x], x
+                for i in range(6):
+                    a = stack.layers[2 * i](y)
+                    states.append(y + a + stack.layers[2 * i + 1](y + a))
+                    y = states[-1]
+                    if (i + 1) % period == 0:
+                        taken = [j for j in range(i + 2) if j % dilation == (i + 1) % dilation]
+                        y = sum(alpha * states[j] for alpha, j in zip(next(averages).flip(0), taken, strict=True))
+                torch.testing.assert_close(stack(x, torch.zeros_like(x)), y)
 
 
 def test_states_that_no_later_average_takes_are_dropped(mlp: Build) -> None:
@@ -43,7 +43,7 @@ def test_states_that_no_later_average_takes_are_dropped(mlp: Build) -> None:
     assert held == [[0], [0, 2], [0, 2], [], []]
 
 
-@pytest.mark.parametrize("option", ["dilation", "period"])
-def test_steps_must_be_positive(option: str) -> None:
-    with pytest.raises(UserError, match=f"{option} must be at least 1, got 0"):
-        load(f"denseformer({option}=0)")
+def test_options_below_one_are_refused() -> None:
+    for option in ("dilation", "period"):
+        with raises("out-of-range", topology="denseformer", option=option, value=0):
+            load(f"denseformer({option}=0)")

@@ -1,15 +1,17 @@
-"""Elementwise work: the closed form against the papers' equations, done on vectors that tally what is done to them."""
+"""Elementwise work: the closed form against the papers' equations, run on vectors that count their operations."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import reduce
+from itertools import product
 from math import factorial
 from operator import add
 from typing import Any
 
 import pytest
 
+from grouped import grouped
 from search_spaces.architecture import Architecture
 from search_spaces.small_networks import wiring_of
 from search_spaces.topologies.base import Site, Wiring
@@ -339,17 +341,29 @@ def tallied(case: str, wiring: Wiring, layers: int) -> int:
     return sum(done)
 
 
-@pytest.mark.parametrize("depth", [1, 2, 7])
-@pytest.mark.parametrize("case", CASES)
-def test_a_transformers_mixing_is_what_the_equation_does(case: str, depth: int) -> None:
-    wiring = wiring_of(load(case)[0], depth, width=12, heads=5, head_dim=4)
-    assert wire_count(*load(case), wiring).elementwise == tallied(case, wiring, layers=len(wiring.sites) // depth)
+def with_options(name: str) -> list[str]:
+    """The topology by its name alone and with each of its options here."""
+    return [case for case in CASES if case.partition("(")[0] == name]
 
 
-@pytest.mark.parametrize("depth", [1, 6])
-@pytest.mark.parametrize("case", [*CASES, "rmt(values=3)"])
-def test_the_mixing_of_blocks_of_one_layer_is_what_the_equation_does(case: str, depth: int) -> None:
-    if refusal(Architecture(depth=depth, width=12, hidden=12, topology=case)) is not None:
-        pytest.skip("needs heads")
-    wiring = Wiring((Site(("x",), 12, True),) * depth, width=12, head_dim=0)
-    assert wire_count(*load(case), wiring).elementwise == tallied(case, wiring, layers=1)
+@pytest.mark.parametrize("name", TOPOLOGIES.names())
+def test_mixing_work_in_a_transformer_equals_the_equations_tally(name: str) -> None:
+    with grouped() as case:
+        for text, depth in product(with_options(name), (1, 2, 7)):
+            with case(f"{text} at depth {depth}"):
+                wiring = wiring_of(load(text)[0], depth, width=12, heads=5, head_dim=4)
+                done = tallied(text, wiring, layers=len(wiring.sites) // depth)
+                assert wire_count(*load(text), wiring).elementwise == done
+
+
+def test_mixing_work_around_dense_layers_equals_the_equations_tally() -> None:
+    refused = set()
+    with grouped() as case:
+        for text, depth in product((*CASES, "rmt(values=3)"), (1, 6)):
+            if refusal(Architecture(depth=depth, width=12, hidden=12, topology=text)) is not None:
+                refused.add(text.partition("(")[0])
+                continue
+            with case(f"{text} at depth {depth}"):
+                wiring = Wiring((Site(("x",), 12, True),) * depth, width=12, head_dim=0)
+                assert wire_count(*load(text), wiring).elementwise == tallied(text, wiring, layers=1)
+    assert refused == {"ancre", "depth-lstm", "rmt", "svformer", "value-residual"}

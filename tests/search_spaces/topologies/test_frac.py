@@ -1,16 +1,20 @@
 """Frac-connections, part by part."""
 
+import re
 from collections.abc import Callable
+from itertools import product
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from search_spaces.errors import UserError
+from expect import raises
+from grouped import grouped
+from search_spaces.architecture import Architecture
 from search_spaces.layers.stack import Stack
 from search_spaces.topologies.base import Site, Wiring
 from search_spaces.topologies.build import wire_count
-from search_spaces.topologies.registry import load
+from search_spaces.topologies.registry import load, refusal
 
 Build = Callable[..., Stack]
 
@@ -35,16 +39,17 @@ def published(stack: Stack, x: Tensor, m: int) -> Tensor:
     return torch.cat(parts, dim=-1)
 
 
-@pytest.mark.parametrize("m", [1, 2, 4])
-@pytest.mark.parametrize("dynamic", ["true", "false"])
-def test_is_the_equation(dynamic: str, m: int, transformer: Build, draw: Callable[[nn.Module], None]) -> None:
-    stack = transformer(f"frac(parts={m},dynamic={dynamic})")
-    draw(stack)
-    x = torch.randn(2, 5, 16).double()
-    torch.testing.assert_close(stack(x, torch.zeros_like(x)), published(stack, x, m))
+def test_matches_the_equation(transformer: Build, draw: Callable[[nn.Module], None]) -> None:
+    with grouped() as case:
+        for m, dynamic in product((1, 2, 4), ("true", "false")):
+            with case(f"parts={m},dynamic={dynamic}"):
+                stack = transformer(f"frac(parts={m},dynamic={dynamic})")
+                draw(stack)
+                x = torch.randn(2, 5, 16).double()
+                torch.testing.assert_close(stack(x, torch.zeros_like(x)), published(stack, x, m))
 
 
-def test_what_the_input_adds_starts_at_nothing_and_learns_slowly(transformer: Build) -> None:
+def test_dynamic_weights_start_at_zero_with_small_scales(transformer: Build) -> None:
     for connection in transformer("frac").topology.connections:
         assert connection.static.tolist() == torch.cat((torch.eye(4), torch.eye(4), torch.ones(4, 1)), 1).tolist()
         dynamic = connection.dynamic
@@ -52,14 +57,16 @@ def test_what_the_input_adds_starts_at_nothing_and_learns_slowly(transformer: Bu
         assert dynamic.scale_mix.item() == dynamic.scale_write.item() == pytest.approx(0.01)
 
 
-@pytest.mark.parametrize(("said", "printed"), [("parts=4", 165_056), ("parts=4,dynamic=false", 1_152)])
-def test_counts_are_the_published_ones(said: str, printed: int) -> None:
+def test_counts_are_the_published_ones() -> None:
     wiring = Wiring((Site(("q", "k", "v"), 2048, True), Site(("x",), 2048, False)) * 16, 2048, 128)
-    assert wire_count(*load(f"frac({said})"), wiring).params == printed
+    for options, printed in {"parts=4": 165_056, "parts=4,dynamic=false": 1_152}.items():
+        assert wire_count(*load(f"frac({options})"), wiring).params == printed
 
 
-def test_parts_divide_the_width(transformer: Build) -> None:
-    with pytest.raises(UserError, match="parts must be at least 1, got 0"):
+def test_parts_that_do_not_divide_the_width_are_refused(transformer: Build) -> None:
+    with raises("out-of-range", option="parts", value=0):
         load("frac(parts=0)")
-    with pytest.raises(UserError, match=r"frac's parts must divide the width, got parts=3 and width=16\. Take parts=2"):
+    with raises("unsupported", option="parts", value=3, width=16):
         transformer("frac(parts=3)")
+    reason = refusal(Architecture(depth=2, width=16, hidden=8, topology="frac(parts=3)")) or ""
+    assert re.findall(r"\w+=\w+", reason) == ["parts=3", "width=16", "parts=2"]

@@ -1,13 +1,15 @@
 """Generalised residual networks and DeepCrossAttention against the paper's matrix formulas."""
 
 from collections.abc import Callable
+from itertools import product
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from search_spaces.errors import UserError
+from expect import raises
+from grouped import grouped
 from search_spaces.layers.attention import PortProjection
 from search_spaces.layers.stack import Stack
 from search_spaces.topologies.base import Site, Wiring
@@ -37,7 +39,6 @@ def first_and_last(outputs: list[Tensor], k: int | None) -> list[Tensor]:
     return [outputs[0], torch.stack(outputs[1:-k]).sum(0), *outputs[-k:]]
 
 
-@pytest.mark.parametrize("k", [None, 1, 2, 4])
 @pytest.mark.parametrize(
     ("name", "extra", "form"),
     [
@@ -50,29 +51,28 @@ def first_and_last(outputs: list[Tensor], k: int | None) -> list[Tensor]:
     ],
 )
 def test_grn_matches_the_matrix_formula(
-    name: str, extra: dict[str, str], form: str, k: int | None, transformer: Build, draw: Draw
+    name: str, extra: dict[str, str], form: str, transformer: Build, draw: Draw
 ) -> None:
-    options = extra | ({"k": str(k)} if k else {})
-    stack = transformer(f"{name}({','.join(f'{key}={value}' for key, value in options.items())})", depth=5)
-    draw(stack)
-    x = torch.randn(2, 5, 16).double()
-    sums, outputs = stack.topology.inner.sums, [x]
-    for block in range(5):
-        g = weighted(sums[block], 0, first_and_last(outputs, k), form)
-        a = stack.layers[2 * block](g)
-        outputs.append(a + stack.layers[2 * block + 1](a + g))
-    y = weighted(sums[5], 0, first_and_last(outputs, k), form)
-    torch.testing.assert_close(stack(x, torch.zeros_like(x)), y)
+    with grouped() as case:
+        for k in (None, 1, 2, 4):
+            options = extra | ({"k": str(k)} if k else {})
+            text = f"{name}({','.join(f'{key}={value}' for key, value in options.items())})"
+            with case(text):
+                stack = transformer(text, depth=5)
+                draw(stack)
+                x = torch.randn(2, 5, 16).double()
+                sums, outputs = stack.topology.inner.sums, [x]
+                for block in range(5):
+                    g = weighted(sums[block], 0, first_and_last(outputs, k), form)
+                    a = stack.layers[2 * block](g)
+                    outputs.append(a + stack.layers[2 * block + 1](a + g))
+                y = weighted(sums[5], 0, first_and_last(outputs, k), form)
+                torch.testing.assert_close(stack(x, torch.zeros_like(x)), y)
 
 
-@pytest.mark.parametrize("k", [None, 1, 2])
-@pytest.mark.parametrize("per_entry", ["true", "false"])
-def test_dca_matches_figure_four_by_hand(per_entry: str, k: int | None, transformer: Build, draw: Draw) -> None:
-    depth, heads, tokens = 4, 6, 5
-    cut = f",k={k}" if k else ""
-    stack = transformer(f"dca(per_entry={per_entry}{cut})", depth=depth, heads=heads, head_dim=4)
-    draw(stack)
-    x = torch.randn(2, tokens, 16).double()
+def figure_four(stack: Stack, x: Tensor, k: int | None) -> Tensor:
+    """Three mixes for each attention layer, one of them the skip inside the block."""
+    depth, heads, tokens = len(stack.layers) // 2, 6, x.shape[1]
     sums, outputs = stack.topology.inner.sums, [x]
     for block in range(depth):
         attention, feed_forward = stack.layers[2 * block : 2 * block + 2]
@@ -90,22 +90,32 @@ def test_dca_matches_figure_four_by_hand(per_entry: str, k: int | None, transfor
         a = attention.out(torch.einsum("bhnm,bmhd->bnhd", scores.softmax(-1), v).reshape(2, tokens, heads * 4))
         u = feed_forward.norm(a + g_q)
         outputs.append(a + feed_forward.down(F.gelu(feed_forward.up(u))))
-    y = weighted(sums[depth], 0, first_and_last(outputs, k), "inside")
-    torch.testing.assert_close(stack(x, torch.zeros_like(x)), y)
+    return weighted(sums[depth], 0, first_and_last(outputs, k), "inside")
 
 
-@pytest.mark.parametrize("k", [1, 2, 3, 6, 9])
-def test_stack_holds_the_input_the_sum_of_the_middle_and_the_last_k(k: int) -> None:
-    topology = GRNv1(Wiring((Site(("x",), 1, True),) * 6, 1, 0), GRNOptions(k))
-    state = topology.open(torch.tensor([1.0]))
-    outputs = [torch.tensor([10.0**t]) for t in range(7)]
-    for t in range(6):
-        assert [e.item() for e in state] == [e.item() for e in first_and_last(outputs[: t + 1], k)]
-        state = topology.write(t, topology.read(t, state)[1], outputs[t + 1])
-    assert len(state) == min(7, k + 2)
+def test_dca_matches_figure_four_by_hand(transformer: Build, draw: Draw) -> None:
+    with grouped() as case:
+        for per_entry, k in product(("true", "false"), (None, 1, 2)):
+            text = f"dca(per_entry={per_entry}{f',k={k}' if k else ''})"
+            with case(text):
+                stack = transformer(text, depth=4, heads=6, head_dim=4)
+                draw(stack)
+                x = torch.randn(2, 5, 16).double()
+                torch.testing.assert_close(stack(x, torch.zeros_like(x)), figure_four(stack, x, k))
 
 
-def test_k_of_the_depth_reads_the_whole_stack(transformer: Build, draw: Draw) -> None:
+def test_stack_holds_the_input_the_sum_of_the_middle_and_the_last_k() -> None:
+    for k in (1, 2, 3, 6, 9):
+        topology = GRNv1(Wiring((Site(("x",), 1, True),) * 6, 1, 0), GRNOptions(k))
+        state = topology.open(torch.tensor([1.0]))
+        outputs = [torch.tensor([10.0**t]) for t in range(7)]
+        for t in range(6):
+            assert [e.item() for e in state] == [e.item() for e in first_and_last(outputs[: t + 1], k)], (k, t)
+            state = topology.write(t, topology.read(t, state)[1], outputs[t + 1])
+        assert len(state) == min(7, k + 2)
+
+
+def test_k_equal_to_the_depth_reads_the_whole_stack(transformer: Build, draw: Draw) -> None:
     whole, cut = transformer("dca", depth=4), transformer("dca(k=4)", depth=4)
     draw(whole)
     cut.load_state_dict(whole.state_dict())
@@ -113,23 +123,23 @@ def test_k_of_the_depth_reads_the_whole_stack(transformer: Build, draw: Draw) ->
     assert torch.equal(cut(x, x), whole(x, x))
 
 
-@pytest.mark.parametrize("name", ["grn-v3", "dca"])
-def test_w_of_the_printed_form_has_no_gradient_and_ours_has(name: str, transformer: Build) -> None:
-    def gradients(form: str) -> list[bool]:
-        stack = transformer(f"{name}(form={form})")
+def test_w_of_the_printed_form_has_no_gradient_and_ours_has(transformer: Build) -> None:
+    def gradients(text: str) -> list[bool]:
+        stack = transformer(text)
         x = torch.randn(2, 5, 16).double()
         stack(x, x).square().sum().backward()
         return [bool(mix.w.grad.any()) for mix in stack.topology.inner.sums]
 
-    assert not any(gradients("printed"))
-    assert all(gradients("inside"))
+    for name in ("grn-v3", "dca"):
+        assert not any(gradients(f"{name}(form=printed)")), name
+        assert all(gradients(f"{name}(form=inside)")), name
 
 
-def test_stack_without_a_last_output_is_refused() -> None:
-    with pytest.raises(UserError, match="k must be at least 1, got 0"):
+def test_k_below_one_is_refused() -> None:
+    with raises("out-of-range", topology="dca", option="k", value=0):
         load("dca(k=0)")
 
 
-def test_form_must_be_one_of_two() -> None:
-    with pytest.raises(UserError, match="must be inside or printed, got outside"):
+def test_unknown_forms_are_refused() -> None:
+    with raises("unknown-name", topology="grn-v3", option="form", value="outside", choices=("inside", "printed")):
         load("grn-v3(form=outside)")

@@ -1,13 +1,15 @@
 """Hyper-connections against algorithm 2, stream by stream."""
 
 from collections.abc import Callable
+from itertools import product
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from search_spaces.errors import UserError
+from expect import raises
+from grouped import grouped
 from search_spaces.layers.stack import Stack
 from search_spaces.topologies.base import Site, Wiring
 from search_spaces.topologies.build import wire_count
@@ -45,15 +47,14 @@ def algorithm_two(stack: Stack, x: Tensor, n: int) -> Tensor:
     return sum(h)
 
 
-@pytest.mark.parametrize("n", [1, 2, 4])
-@pytest.mark.parametrize("dynamic", ["true", "false"])
-def test_is_algorithm_two_over_the_number_of_streams(
-    dynamic: str, n: int, transformer: Build, draw: Callable[[nn.Module], None]
-) -> None:
-    stack = transformer(f"hyper(streams={n},dynamic={dynamic})")
-    draw(stack)
-    x = torch.randn(2, 5, 16).double()
-    torch.testing.assert_close(stack(x, torch.zeros_like(x)), algorithm_two(stack, x, n) / n)
+def test_is_algorithm_two_over_the_number_of_streams(transformer: Build, draw: Callable[[nn.Module], None]) -> None:
+    with grouped() as case:
+        for n, dynamic in product((1, 2, 4), ("true", "false")):
+            with case(f"streams={n},dynamic={dynamic}"):
+                stack = transformer(f"hyper(streams={n},dynamic={dynamic})")
+                draw(stack)
+                x = torch.randn(2, 5, 16).double()
+                torch.testing.assert_close(stack(x, torch.zeros_like(x)), algorithm_two(stack, x, n) / n)
 
 
 def test_behind_a_norm_value_and_gradients_are_those_of_algorithm_two(
@@ -72,7 +73,7 @@ def test_behind_a_norm_value_and_gradients_are_those_of_algorithm_two(
     torch.testing.assert_close(found[0], found[1])
 
 
-def test_starts_as_equation_14_says_with_the_streams_read_in_turn() -> None:
+def test_starts_by_equation_14_and_reads_streams_in_turn() -> None:
     connections = [Connection(t, 8, load("hyper(streams=3)")[1]) for t in range(5)]
     assert [connection.static[:, 0].tolist().index(1) for connection in connections] == [0, 1, 2, 0, 1]
     for connection in connections:
@@ -85,23 +86,20 @@ def test_starts_as_equation_14_says_with_the_streams_read_in_turn() -> None:
         assert connection.dynamic.scale_a.item() == connection.dynamic.scale_b.item() == pytest.approx(0.01)
 
 
-@pytest.mark.parametrize(
-    ("topology", "printed"),
-    [("hyper(streams=4)", 394_048), ("hyper(streams=4,dynamic=false)", 768), ("hyper(streams=2)", 262_464)],
-)
-def test_counts_are_the_published_ones_of_olmo_1b(topology: str, printed: int) -> None:
+def test_counts_are_the_published_ones_of_olmo_1b() -> None:
     """Stated: 16 blocks of width 2048, equation 26 and its example, and table 7 (0.0002625 billion for 2 streams)."""
+    published = {"streams=4": 394_048, "streams=4,dynamic=false": 768, "streams=2": 262_464}
     wiring = Wiring((Site(("q", "k", "v"), 2048, True), Site(("x",), 2048, False)) * 16, 2048, 128)
-    assert wire_count(*load(topology), wiring).params == printed
+    assert {options: wire_count(*load(f"hyper({options})"), wiring).params for options in published} == published
 
 
-def test_no_stream_is_refused() -> None:
+def test_streams_out_of_range_are_refused() -> None:
     for number in (0, 65):
-        with pytest.raises(UserError, match=f"streams must be from 1 to 64, got {number}"):
+        with raises("out-of-range", topology="hyper", option="streams", value=number, most=64):
             load(f"hyper(streams={number})")
 
 
-def test_a_layer_that_keeps_its_input_keeps_no_streams(transformer: Build) -> None:
+def test_the_input_of_a_layer_does_not_share_the_streams_memory(transformer: Build) -> None:
     topology = transformer("hyper(streams=4)").topology
     (x,), _ = topology.read(0, topology.open(torch.randn(2, 5, 16).double()))
     assert x.untyped_storage().nbytes() == x.nbytes

@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import nn
 
-from search_spaces.errors import UserError
+from expect import raises
+from grouped import grouped
 from search_spaces.layers.stack import Stack
 from search_spaces.topologies.base import Site, Wiring
 from search_spaces.topologies.build import wire_count
@@ -22,42 +23,44 @@ def mapped(module: LowRank, x: torch.Tensor) -> torch.Tensor:
     return torch.einsum("ij,bnj->bni", module.up.weight @ module.down.weight, x)
 
 
-@pytest.mark.parametrize("rank", [0, 3])
-def test_weights_of_output_and_skip(rank: int, transformer: Build, draw: Callable[[nn.Module], None]) -> None:
-    stack = transformer(f"laurel-rw(rank={rank})")
-    draw(stack)
-    x = torch.randn(2, 5, 16).double()
-    y = x
-    for t, layer in enumerate(stack.layers):
-        first, second = (math.exp(float(logit)) for logit in stack.topology.logits[t].detach())
-        skip = y + mapped(stack.topology.maps[t], y) if rank else y
-        y = 2 * first / (first + second) * layer(y) + 2 * second / (first + second) * skip
-    torch.testing.assert_close(stack(x, torch.zeros_like(x)), y)
+def test_rw_weighs_output_and_skip(transformer: Build, draw: Callable[[nn.Module], None]) -> None:
+    for rank in (0, 3):
+        stack = transformer(f"laurel-rw(rank={rank})")
+        draw(stack)
+        x = torch.randn(2, 5, 16).double()
+        y = x
+        for t, layer in enumerate(stack.layers):
+            first, second = (math.exp(float(logit)) for logit in stack.topology.logits[t].detach())
+            skip = y + mapped(stack.topology.maps[t], y) if rank else y
+            y = 2 * first / (first + second) * layer(y) + 2 * second / (first + second) * skip
+        torch.testing.assert_close(stack(x, torch.zeros_like(x)), y)
 
 
-@pytest.mark.parametrize("reach", [1, 2, 3, 20])
-def test_the_map_reaches_back(reach: int, transformer: Build, draw: Callable[[nn.Module], None]) -> None:
-    stack = transformer(f"laurel(rank=3,reach={reach})")
-    draw(stack)
-    topology = stack.topology
-    x = torch.randn(2, 5, 16).double()
-    states = [x]
-    for t, layer in enumerate(stack.layers):
-        new = states[t] + layer(states[t])
-        for j in range(min(reach, t + 1)):
-            new = new + (topology.g[t][j] if reach > 1 else 1) * mapped(topology.maps[t], states[t - j])
-        states.append(new)
-    torch.testing.assert_close(stack(x, torch.zeros_like(x)), states[-1])
+def test_low_rank_maps_read_the_latest_states(transformer: Build, draw: Callable[[nn.Module], None]) -> None:
+    with grouped() as case:
+        for reach in (1, 2, 3, 20):
+            with case(f"reach={reach}"):
+                stack = transformer(f"laurel(rank=3,reach={reach})")
+                draw(stack)
+                topology = stack.topology
+                x = torch.randn(2, 5, 16).double()
+                states = [x]
+                for t, layer in enumerate(stack.layers):
+                    new = states[t] + layer(states[t])
+                    for j in range(min(reach, t + 1)):
+                        new = new + (topology.g[t][j] if reach > 1 else 1) * mapped(topology.maps[t], states[t - j])
+                    states.append(new)
+                torch.testing.assert_close(stack(x, torch.zeros_like(x)), states[-1])
 
 
-def test_the_paper_counts_two_maps_and_a_number_for_each_state() -> None:
+def test_parameters_are_two_maps_and_a_number_for_each_state() -> None:
     wiring = Wiring((Site(("q", "k", "v"), 64, True), Site(("x",), 64, False)) * 12, 64, 16)
     assert wire_count(*load("laurel(rank=8,reach=3)"), wiring).params == 24 * (2 * 8 * 64 + 3) - 3
     assert wire_count(*load("laurel(rank=8)"), wiring).params == 24 * 2 * 8 * 64
     assert wire_count(*load("laurel-rw"), wiring).params == 24 * 2
 
 
-def test_maps_start_by_xaviers_rule_and_at_nothing() -> None:
+def test_maps_start_by_xaviers_rule_and_at_zero() -> None:
     options = load("laurel")[1]
     assert (options.rank, options.reach) == (16, 1)
     low_rank = LowRank(300, 100)
@@ -66,7 +69,7 @@ def test_maps_start_by_xaviers_rule_and_at_nothing() -> None:
     assert not low_rank.up.weight.any()
 
 
-@pytest.mark.parametrize("said", ["laurel(rank=0)", "laurel(reach=0)", "laurel-rw(rank=-1)"])
-def test_what_cannot_be_is_refused(said: str) -> None:
-    with pytest.raises(UserError, match="must be at least"):
-        load(said)
+def test_options_out_of_range_are_refused() -> None:
+    for topology, option, value in (("laurel", "rank", 0), ("laurel", "reach", 0), ("laurel-rw", "rank", -1)):
+        with raises("out-of-range", topology=topology, option=option, value=value):
+            load(f"{topology}({option}={value})")

@@ -2,18 +2,19 @@
 
 from dataclasses import dataclass
 
-import pytest
-
+from grouped import grouped
 from search_spaces.topologies.chain import Chain
 from search_spaces.topologies.meanings import meanings
 from search_spaces.topologies.registry import TOPOLOGIES, load
 
 
-@pytest.mark.parametrize("name", TOPOLOGIES.names())
-def test_every_option_says_what_it_means(name: str) -> None:
-    kind, _ = load(name)
-    assert all(meanings(kind).values()), meanings(kind)
-    assert set(kind.axes) <= meanings(kind).keys()
+def test_every_option_of_every_topology_has_a_meaning() -> None:
+    with grouped() as case:
+        for name in TOPOLOGIES.names():
+            with case(name):
+                kind, _ = load(name)
+                assert all(meanings(kind).values()), meanings(kind)
+                assert set(kind.axes) <= meanings(kind).keys()
 
 
 def test_a_meaning_is_one_line_of_the_nearest_docstring() -> None:

@@ -28,7 +28,9 @@ def weights(module: nn.Module, x: Tensor, stream: int, source: int) -> Tensor:
 
 
 @pytest.mark.parametrize("norm", ["none", "pre-post"])
-def test_four_streams_of_all_states(norm: str, transformer: Build, draw: Callable[[nn.Module], None]) -> None:
+def test_each_of_four_streams_is_a_mix_of_all_states(
+    norm: str, transformer: Build, draw: Callable[[nn.Module], None]
+) -> None:
     stack = transformer(f"muddformer(norm={norm})")
     draw(stack)
     topology = stack.topology
@@ -52,7 +54,7 @@ def test_four_streams_of_all_states(norm: str, transformer: Build, draw: Callabl
     torch.testing.assert_close(stack(x, torch.zeros_like(x)), r)
 
 
-def test_a_block_of_one_layer_reads_the_skips_stream(mlp: Build, draw: Callable[[nn.Module], None]) -> None:
+def test_blocks_of_one_layer_have_one_stream(mlp: Build, draw: Callable[[nn.Module], None]) -> None:
     stack = mlp("muddformer", depth=2)
     draw(stack)
     f, g = stack.layers
@@ -65,21 +67,18 @@ def test_a_block_of_one_layer_reads_the_skips_stream(mlp: Build, draw: Callable[
     torch.testing.assert_close(stack(x), expected)
 
 
-@pytest.mark.parametrize(
-    ("width", "blocks", "options", "params"),
-    [
+def test_counts_are_those_of_the_papers_formula() -> None:
+    for width, blocks, options, params in (
         (512, 6, "", 57_019),
         (512, 6, "(rounded=true)", 202_263),
         (768, 12, "", 287_861),
         (768, 12, "(rounded=true)", 610_689),
-    ],
-)
-def test_the_counts_that_the_papers_formula_gives(width: int, blocks: int, options: str, params: int) -> None:
-    sites = (Site(("q", "k", "v"), width, True), Site(("x",), width, False)) * blocks
-    assert wire_count(*load(f"muddformer{options}"), Wiring(sites, width, 64)).params == params
+    ):
+        sites = (Site(("q", "k", "v"), width, True), Site(("x",), width, False)) * blocks
+        assert wire_count(*load(f"muddformer{options}"), Wiring(sites, width, 64)).params == params
 
 
-def test_it_starts_small(transformer: Build) -> None:
+def test_weights_start_at_the_newest_state_and_gains_small(transformer: Build) -> None:
     """W_1 from N(0, 1 / D), W_2 zeros, a the newest state's; of pre-post all zeros, and gains behind of 1e-3."""
     for norm, newest in (("none", 1.0), ("pre-post", 0.0)):
         topology = transformer(f"muddformer(norm={norm})", depth=6).topology

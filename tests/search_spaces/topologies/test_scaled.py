@@ -8,8 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from expect import raises
+from grouped import grouped
 from search_spaces.architecture import Architecture
-from search_spaces.errors import UserError
 from search_spaces.layers.stack import Stack
 from search_spaces.models.decoder import build_decoder, count_decoder
 from search_spaces.topologies.registry import load
@@ -29,29 +30,23 @@ def test_layerscale_is_a_gain_of_each_feature(transformer: Build, draw: Callable
     torch.testing.assert_close(stack(tokens, positions), x)
 
 
-@pytest.mark.parametrize(
-    ("said", "of_layer"),
-    [
-        ("", [0, 0, 1, 1, 2, 2]),
-        ("(shared=false)", [0, 1, 2, 3, 4, 5]),
-        ("(norms=false)", [0, 0, 1, 1, 2, 2]),
-        ("(norms=false,shared=false)", [0, 1, 2, 3, 4, 5]),
-    ],
-)
-def test_rezero_is_a_number_of_each_block_or_layer(
-    said: str, of_layer: list[int], transformer: Build, draw: Callable[[nn.Module], None]
-) -> None:
-    stack = transformer(f"rezero{said}")
-    x = torch.randn(2, 5, 16).double()
-    torch.testing.assert_close(stack(x, torch.zeros_like(x)), x)  # the identity at the start
-    draw(stack)
-    y = x
-    for layer, number in zip(stack.layers, of_layer, strict=True):
-        y = y + float(stack.topology.a[number].detach()) * layer(y)
-    torch.testing.assert_close(stack(x, torch.zeros_like(x)), y)
+def test_rezero_has_a_weight_for_each_block_or_layer(transformer: Build, draw: Callable[[nn.Module], None]) -> None:
+    of_blocks, of_layers = [0, 0, 1, 1, 2, 2], [0, 1, 2, 3, 4, 5]
+    weights = {"": of_blocks, "(shared=false)": of_layers, "(norms=false)": of_blocks}
+    with grouped() as case:
+        for options, of_layer in (weights | {"(norms=false,shared=false)": of_layers}).items():
+            with case(f"rezero{options}"):
+                stack = transformer(f"rezero{options}")
+                x = torch.randn(2, 5, 16).double()
+                torch.testing.assert_close(stack(x, torch.zeros_like(x)), x)  # the identity at the start
+                draw(stack)
+                y = x
+                for layer, number in zip(stack.layers, of_layer, strict=True):
+                    y = y + float(stack.topology.a[number].detach()) * layer(y)
+                torch.testing.assert_close(stack(x, torch.zeros_like(x)), y)
 
 
-def test_rezeros_own_transformer_norms_nothing(draw: Callable[[nn.Module], None]) -> None:
+def test_rezero_without_norms_builds_no_norm(draw: Callable[[nn.Module], None]) -> None:
     shape = Architecture(depth=2, width=16, hidden=24, heads=2, head_dim=8, topology="rezero(norms=false)")
     models = [
         build_decoder(replace(shape, topology=topology), "gpt2", 11, 7) for topology in ("rezero", shape.topology)
@@ -87,12 +82,12 @@ def test_a_layer_without_tokens_is_a_block_of_its_own(mlp: Build) -> None:
     assert len(mlp("rezero", depth=3).topology.a) == 3
 
 
-def test_gains_may_start_at_a_whole_number(transformer: Build) -> None:
+def test_layerscale_started_at_one_is_the_residual_network(transformer: Build) -> None:
     x = torch.randn(2, 5, 16).double()
     resnet, ours = (transformer(name)(x, torch.zeros_like(x)) for name in ("resnet", "layerscale(start=1)"))
     torch.testing.assert_close(ours, resnet)
 
 
-def test_gains_start_above_nothing() -> None:
-    with pytest.raises(UserError, match="start must be more than 0, got 0"):
+def test_a_start_of_zero_is_refused() -> None:
+    with raises("out-of-range", topology="layerscale", option="start", value=0):
         load("layerscale(start=0)")

@@ -7,8 +7,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from expect import raises
+from grouped import grouped
 from search_spaces.architecture import Architecture
-from search_spaces.errors import UserError
 from search_spaces.layers.attention import SoftmaxAttention
 from search_spaces.layers.feed_forward import GELU
 from search_spaces.layers.norm import Norm
@@ -43,23 +44,8 @@ def attended(layer: nn.Module, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return layer.out(torch.cat(outputs, dim=-1))
 
 
-@pytest.mark.parametrize(
-    ("said", "fixed"),
-    [
-        ("", (0.5, 0.5)),
-        ("(learned=true)", None),
-        ("(first=2,own=1)", (2, 1)),
-        ("(first=5,own=1,last=2)", (5, 1)),
-        ("(last=9)", (0.5, 0.5)),
-    ],
-)
-def test_later_values_have_the_first_in_them(
-    said: str, fixed: tuple[float, float] | None, transformer: Build, draw: Callable[[nn.Module], None]
-) -> None:
-    stack = transformer(f"value-residual{said}", depth=4)
-    draw(stack)
-    topology = stack.topology
-    x = torch.randn(2, 5, 16).double()
+def by_hand(stack: Stack, x: Tensor, fixed: tuple[float, float] | None, mixed_from: int) -> Tensor:
+    """Values of layers from one on are mixed with the first, by fixed weights or the topology's own."""
     y, first = x, None
     for t, layer in enumerate(stack.layers):
         if t % 2:
@@ -68,14 +54,32 @@ def test_later_values_have_the_first_in_them(
         q, k, v = projected(layer, y)
         if first is None:
             first = v
-        elif "last=2" not in said or t >= 4:
-            weights = fixed or topology.weights[str(t)]
+        elif t >= mixed_from:
+            weights = fixed or stack.topology.weights[str(t)]
             v = weights[0] * first + weights[1] * v
         y = y + attended(layer, q, k, v)
-    torch.testing.assert_close(stack(x, torch.zeros_like(x)), y)
+    return y
 
 
-def test_one_projection_to_values_serves_all(transformer: Build, draw: Callable[[nn.Module], None]) -> None:
+def test_later_values_are_mixed_with_the_first(transformer: Build, draw: Callable[[nn.Module], None]) -> None:
+    with grouped() as case:
+        for options, fixed, mixed_from in (
+            ("", (0.5, 0.5), 1),
+            ("(learned=true)", None, 1),
+            ("(first=2,own=1)", (2, 1), 1),
+            ("(first=5,own=1,last=2)", (5, 1), 4),
+            ("(last=9)", (0.5, 0.5), 1),
+        ):
+            with case(f"value-residual{options}"):
+                stack = transformer(f"value-residual{options}", depth=4)
+                draw(stack)
+                x = torch.randn(2, 5, 16).double()
+                torch.testing.assert_close(stack(x, torch.zeros_like(x)), by_hand(stack, x, fixed, mixed_from))
+
+
+def test_svformer_attends_over_the_first_values_everywhere(
+    transformer: Build, draw: Callable[[nn.Module], None]
+) -> None:
     stack = transformer("svformer")
     draw(stack)
     x = torch.randn(2, 5, 16).double()
@@ -91,7 +95,7 @@ def test_one_projection_to_values_serves_all(transformer: Build, draw: Callable[
     torch.testing.assert_close(stack(x, torch.zeros_like(x)), y)
 
 
-def test_all_weight_on_its_own_values_is_the_residual_network(transformer: Build) -> None:
+def test_with_all_weight_on_own_values_it_is_the_residual_network(transformer: Build) -> None:
     x = torch.randn(2, 5, 16).double()
     stack, resnet = transformer("value-residual(first=0,own=1,learned=true)"), transformer("resnet")
     stack.layers.load_state_dict(resnet.layers.state_dict())
@@ -99,17 +103,16 @@ def test_all_weight_on_its_own_values_is_the_residual_network(transformer: Build
 
 
 @pytest.mark.parametrize("topology", ["value-residual(learned=true)", "svformer", "resnet/svformer"])
-@pytest.mark.parametrize("changes", [{}, {"heads": (2, 2, 4, 2)}])
-def test_networks_of_different_blocks_are_counted(topology: str, changes: dict[str, tuple[int, ...]]) -> None:
-    shape = Architecture(depth=4, width=16, hidden=24, heads=2, head_dim=8, topology=topology).changed(changes)
-    with torch.device("meta"):
+def test_networks_of_different_blocks_are_counted_and_run(topology: str) -> None:
+    base = Architecture(depth=4, width=16, hidden=24, heads=2, head_dim=8, topology=topology)
+    for shape in (base, base.changed({"heads": (2, 2, 4, 2)})):
         stack = build_transformer(shape, STYLE, lambda block: SoftmaxAttention(causal=True))
-    assert sum(p.numel() for p in stack.parameters()) == count_transformer(shape, STYLE, 5).params
-    stack = build_transformer(shape, STYLE, lambda block: SoftmaxAttention(causal=True))
-    features = stack(torch.randn(2, 5, 16))
-    stack.recompute = True
-    torch.testing.assert_close(stack(torch.zeros(2, 5, 16)), stack(torch.zeros(2, 5, 16)))
-    assert features.isfinite().all()
+        assert sum(p.numel() for p in stack.parameters()) == count_transformer(shape, STYLE, 5).params
+        x = torch.randn(2, 5, 16)
+        features = stack(x)
+        assert features.isfinite().all()
+        stack.recompute = True
+        torch.testing.assert_close(stack(x), features)
 
 
 def fewer(shape: Architecture) -> int:
@@ -118,7 +121,7 @@ def fewer(shape: Architecture) -> int:
     return residual.params - this.params
 
 
-def test_what_attends_with_other_features_keeps_its_own_values() -> None:
+def test_layers_of_another_head_count_keep_their_own_values() -> None:
     shape = Architecture(depth=4, width=16, hidden=24, heads=2, head_dim=8, topology="svformer")
     assert fewer(shape) == 3 * (16 * 16 + 16)
     assert fewer(shape.changed({"heads": (2, 2, 4, 2)})) == 2 * (16 * 16 + 16)
@@ -137,7 +140,13 @@ def test_recomputing_layers_changes_no_gradient() -> None:
     torch.testing.assert_close(*gradients)
 
 
-def test_what_cannot_be_is_refused() -> None:
-    assert "without heads" in (refusal(Architecture(depth=2, width=8, hidden=8, topology="value-residual")) or "")
-    with pytest.raises(UserError, match="last must be at least 1"):
+def test_networks_without_heads_are_refused() -> None:
+    for topology in ("value-residual", "svformer"):
+        network = Architecture(depth=2, width=8, hidden=8, topology=topology)
+        assert refusal(network) is not None
+        assert refusal(network.changed({"heads": 2, "head_dim": 4})) is None
+
+
+def test_last_below_one_is_refused() -> None:
+    with raises("out-of-range", topology="value-residual", option="last", value=0):
         load("value-residual(last=0)")

@@ -3,15 +3,14 @@
 from pathlib import Path
 
 import numpy as np
-import pytest
 import torch
 from PIL import Image
 
-from search_spaces.errors import UserError
+from expect import raises
 from tasks.diffusion.autoencoder import autoencoder, cropped, decoded, encoded
 
 
-def test_latents_are_draws_of_the_model_times_its_scale(tiny_vae: Path) -> None:
+def test_latents_are_samples_times_the_models_scale(tiny_vae: Path) -> None:
     model = autoencoder(tiny_vae)
     pictures = torch.rand(2, 3, 32, 32) * 2 - 1
     found = encoded(model, pictures, torch.Generator().manual_seed(3))
@@ -21,7 +20,7 @@ def test_latents_are_draws_of_the_model_times_its_scale(tiny_vae: Path) -> None:
     assert found.shape == (2, 4, 4, 4)
 
 
-def test_decoded_pictures_are_bytes_around_the_middle(tiny_vae: Path) -> None:
+def test_decoded_pictures_are_bytes(tiny_vae: Path) -> None:
     model = autoencoder(tiny_vae)
     latents = torch.randn(11, 4, 4, 4)
     expected = (model.decode(latents / 0.18215).sample * 127.5 + 128).clamp(0, 255)
@@ -30,17 +29,18 @@ def test_decoded_pictures_are_bytes_around_the_middle(tiny_vae: Path) -> None:
     torch.testing.assert_close(found.float(), expected.floor(), atol=1, rtol=0)
 
 
-def test_no_autoencoder_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no autoencoder can be loaded from"):
+def test_refuses_a_folder_without_an_autoencoder(tmp_path: Path) -> None:
+    with raises("bad-file", path=str(tmp_path)):
         autoencoder(tmp_path)
 
 
-@pytest.mark.parametrize(("width", "height"), [(70, 90), (64, 64), (300, 129), (20, 31)])
-def test_the_middle_is_cut_from_an_image_of_any_size(width: int, height: int) -> None:
-    assert cropped(Image.new("L", (width, height)), 32).size == (32, 32)
+def test_crops_an_image_of_any_size() -> None:
+    sizes = (70, 90), (64, 64), (300, 129), (20, 31)
+    found = {size: cropped(Image.new("L", size), 32).size for size in sizes}
+    assert found == dict.fromkeys(sizes, (32, 32))
 
 
-def test_large_images_are_halved_by_boxes_first() -> None:
+def test_large_images_are_halved_by_box_filters_first() -> None:
     pixels = np.random.RandomState(0).randint(0, 256, (128, 256, 3), dtype=np.uint8)
     boxes = pixels.reshape(32, 4, 64, 4, 3).mean((1, 3))
     found = np.asarray(cropped(Image.fromarray(pixels), 32)).astype(float)

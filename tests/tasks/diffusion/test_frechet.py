@@ -11,7 +11,7 @@ SOME = RANDOM.randn(40, 5) @ RANDOM.randn(5, 5)
 OTHERS = RANDOM.randn(30, 5) + 1
 
 
-def test_the_distance_is_its_formula() -> None:
+def test_distance_matches_the_formula() -> None:
     first, second = np.cov(SOME.T), np.cov(OTHERS.T)
     off = SOME.mean(0) - OTHERS.mean(0)
     expected = off @ off + np.trace(first + second - 2 * np.real(sqrtm(first @ second)))
@@ -19,13 +19,13 @@ def test_the_distance_is_its_formula() -> None:
     assert frechet(normal(SOME), normal(SOME)) == pytest.approx(0, abs=1e-9)
 
 
-def test_features_that_never_move_are_no_trouble() -> None:
+def test_constant_features_do_not_change_the_distance() -> None:
     flat = np.concatenate((SOME, np.zeros((40, 2))), axis=1)
     other = np.concatenate((OTHERS, np.zeros((30, 2))), axis=1)
     assert frechet(normal(flat), normal(other)) == pytest.approx(frechet(normal(SOME), normal(OTHERS)), rel=1e-6)
 
 
-def test_inside_is_as_near_as_the_third_neighbour() -> None:
+def test_inside_means_within_the_third_neighbours_distance() -> None:
     reach = [sorted(np.linalg.norm(OTHERS - one, axis=1))[3] for one in OTHERS]
     expected = [
         any(np.linalg.norm(one - other) <= far for other, far in zip(OTHERS, reach, strict=True)) for one in SOME
@@ -34,7 +34,7 @@ def test_inside_is_as_near_as_the_third_neighbour() -> None:
     assert inside(SOME, OTHERS).tolist() == expected
 
 
-def test_precision_is_of_what_is_drawn_and_recall_of_what_is_real() -> None:
+def test_precision_counts_samples_and_recall_counts_data() -> None:
     found = distances(SOME, OTHERS)
     assert found["precision"] == inside(SOME, OTHERS).mean()
     assert found["recall"] == inside(OTHERS, SOME).mean()
@@ -42,16 +42,16 @@ def test_precision_is_of_what_is_drawn_and_recall_of_what_is_real() -> None:
     assert found == distances(SOME, OTHERS), "errors are resampled with a seed of their own"
 
 
-def test_errors_are_what_other_sets_would_give() -> None:
+def test_standard_error_matches_repeated_sampling() -> None:
     """Of normal features, the deviation over sets drawn anew."""
     random = np.random.RandomState(1)
-    sets = [(random.randn(200, 4), random.randn(200, 4) + 0.5) for _ in range(60)]
+    sets = [(random.randn(200, 4), random.randn(200, 4) + 0.5) for _ in range(20)]
     drawn = [distances(*each) for each in sets]
     deviation = np.std([each["frechet"] for each in drawn])
     assert np.mean([each["frechet_se"] for each in drawn]) == pytest.approx(deviation, rel=0.25)
 
 
-def test_both_are_what_torch_fidelity_makes_of_the_same_features() -> None:
+def test_agrees_with_torch_fidelity() -> None:
     import torch
     from torch_fidelity.metric_fid import fid_features_to_statistics, fid_statistics_to_metric
     from torch_fidelity.metric_prc import calculate_precision_recall_part
@@ -64,7 +64,7 @@ def test_both_are_what_torch_fidelity_makes_of_the_same_features() -> None:
     assert (found["precision"], found["recall"]) == pytest.approx(shares)
 
 
-def test_neighbours_are_found_in_parts_as_in_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_neighbours_found_in_parts_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = inside(SOME, OTHERS).tolist()
     monkeypatch.setattr("tasks.diffusion.frechet._AT_ONCE", 7)
     assert inside(SOME, OTHERS).tolist() == whole

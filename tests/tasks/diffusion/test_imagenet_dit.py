@@ -7,12 +7,13 @@ import pytest
 import torch
 from PIL import Image
 
-from search_spaces.errors import UserError
+from expect import raises
 from search_spaces.models.dit import Pictures
+from tasks.diffusion import imagenet_dit
 from tasks.diffusion.autoencoder import autoencoder, decoded
 from tasks.diffusion.frechet import frechet, normal
 from tasks.diffusion.imagenet_dit import ImageNetDiT
-from tasks.diffusion.inception import see
+from tasks.diffusion.inception import real_pictures, see
 from tasks.diffusion.sampling import draw, evenly
 from tasks.run import Run
 from tasks.splits import derived_seed
@@ -21,12 +22,12 @@ SMOKE = replace(ImageNetDiT.presets["smoke"], samples=12)
 TINY = replace(ImageNetDiT.base, depth=1, width=16, heads=2, head_dim=8, hidden=16)
 
 
-def test_its_data_say_what_pictures_it_draws(latent_folder: Path) -> None:
+def test_data_set_the_shape_and_number_of_classes(latent_folder: Path) -> None:
     assert ImageNetDiT().pictures == Pictures((4, 32, 32), 2, 1000)
     assert ImageNetDiT(latent_folder).pictures == Pictures((4, 4, 4), 2, 3)
 
 
-def test_what_is_drawn_is_decoded_and_compared_with_the_reference(latent_folder: Path) -> None:
+def test_samples_are_decoded_and_compared_with_the_reference(latent_folder: Path) -> None:
     task = ImageNetDiT(latent_folder)
     task.splits_for(SMOKE)
     torch.manual_seed(0)
@@ -44,8 +45,9 @@ def test_what_is_drawn_is_decoded_and_compared_with_the_reference(latent_folder:
     )
     pictures = decoded(autoencoder(latent_folder / "vae"), latents)
     assert pictures.shape == (12, 3, 32, 32)
-    seen = see(task._inception, [pictures], torch.device("cpu"))
-    real = task._real(torch.device("cpu"))
+    inception = imagenet_dit.inception(None)  # the tiny one
+    seen = see(inception, [pictures], torch.device("cpu"))
+    real = real_pictures(latent_folder / "reference.npz", inception, torch.device("cpu"))
     assert found["fid"] == pytest.approx(frechet(normal(seen.pooled), normal(real.pooled)), rel=1e-6)
     assert found["sfid"] == pytest.approx(frechet(normal(seen.spatial), real.sfid), rel=1e-6)
     assert set(found) == {
@@ -53,37 +55,37 @@ def test_what_is_drawn_is_decoded_and_compared_with_the_reference(latent_folder:
     }  # fmt: skip
 
 
-def test_it_trains_and_measures_every_metric(latent_folder: Path) -> None:
+def test_training_measures_every_metric(latent_folder: Path) -> None:
     fitted = ImageNetDiT(latent_folder).fit(Run(architecture=TINY, recipe=SMOKE, seed=0))
     assert {metric.name for metric in ImageNetDiT.metrics} <= set(fitted.metrics)
     assert fitted.metrics["fid"] > 0
 
 
 @pytest.mark.parametrize("name", ["vae", "reference.npz"])
-def test_what_is_needed_to_measure_is_missed_before_training(name: str, latent_folder: Path) -> None:
+def test_refuses_data_without_what_measures_samples(name: str, latent_folder: Path) -> None:
     (latent_folder / name).rename(latent_folder / "elsewhere")
     task = ImageNetDiT(latent_folder)
-    with pytest.raises(UserError, match=rf"with {name} beside the latents, .*--set samples=0"):
+    with raises("missing-data", path=str(latent_folder), value=name):
         task.fingerprint(SMOKE)
     found = task.fit(Run(architecture=TINY, recipe=replace(SMOKE, samples=0), seed=0))
     assert set(found.metrics) == {"loss", "loss_se"}
 
 
-def test_without_data_it_says_how_to_have_some() -> None:
-    with pytest.raises(UserError, match="nas encode"):
+def test_asks_for_data() -> None:
+    with raises("missing-data", option="--data", task="imagenet-dit"):
         ImageNetDiT().load()
 
 
-def test_latents_that_no_patches_fit_are_refused(latent_folder: Path) -> None:
+def test_refuses_latents_that_do_not_divide_into_patches(latent_folder: Path) -> None:
     import numpy as np
 
     for file in (latent_folder / "imagenet32_features").iterdir():
         np.save(file, np.zeros((1, 4, 5, 4), np.float32))
-    with pytest.raises(UserError, match="multiples of 2"):
+    with raises("bad-data", path=str(latent_folder), value=(4, 5, 4), step=2):
         ImageNetDiT(latent_folder).example()
 
 
-def test_a_grid_of_pictures_is_drawn(latent_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_renders_a_grid_of_pictures(latent_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     task, file = ImageNetDiT(latent_folder), tmp_path_factory.mktemp("drawn") / "grid.png"
     task.render(None, file)
     assert not file.exists()

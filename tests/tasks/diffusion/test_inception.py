@@ -7,13 +7,14 @@ import pytest
 import torch
 from torch import nn
 
-from search_spaces.errors import UserError
+from expect import raises
+from search_spaces.errors import Kind
 from tasks.diffusion.frechet import frechet, normal
 from tasks.diffusion.inception import Seen, compared, inception, real_pictures, see
 
 fidelity = pytest.importorskip("torch_fidelity.feature_extractor_inceptionv3")
 CPU = torch.device("cpu")
-PICTURES = torch.randint(0, 256, (5, 3, 40, 40), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+PICTURES = torch.randint(0, 256, (2, 3, 40, 40), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
 
 
 @pytest.fixture(scope="module")
@@ -31,34 +32,35 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-def test_features_are_those_of_torch_fidelity_and_of_one_layers_places(weights: Path) -> None:
+def test_features_match_torch_fidelity(weights: Path) -> None:
     network = inception(weights)
-    seen = see(network, [PICTURES[:2], PICTURES[2:]], CPU)
-    assert [each.shape for each in seen] == [(5, 2048), (5, 7 * 17 * 17), (5, 1008)]
-    pooled, logits = network(PICTURES)
-    np.testing.assert_allclose(seen.pooled, pooled.numpy(), rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(seen.logits, logits.numpy(), rtol=1e-4, atol=1e-6)
+    seen = see(network, [PICTURES[:1], PICTURES[1:]], CPU)
+    assert [each.shape for each in seen] == [(2, 2048), (2, 7 * 17 * 17), (2, 1008)]
+    pooled, logits = network(PICTURES[1:])
+    np.testing.assert_allclose(seen.pooled[1:], pooled.numpy(), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(seen.logits[1:], logits.numpy(), rtol=1e-4, atol=1e-6)
     assert (seen.spatial >= 0).all(), "behind the rectifier"
     assert not network.get_submodule("Mixed_6d.branch1x1")._forward_hooks
 
 
-def test_weights_that_would_run_something_are_refused(tmp_path: Path) -> None:
+def test_refuses_weights_that_would_run_code(tmp_path: Path) -> None:
     class Runs:
         def __reduce__(self) -> tuple[object, ...]:
             return print, ("it ran",)
 
     torch.save({"a": Runs()}, tmp_path / "inception.pth")
-    with pytest.raises(UserError, match="Inception's weights cannot be had"):
+    with raises("bad-file", path=str(tmp_path / "inception.pth")):
         inception(tmp_path / "inception.pth")
 
 
-def test_weights_that_cannot_be_fetched_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_that_cannot_be_downloaded_are_a_user_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def fetch(*_: object, **__: object) -> dict[str, object]:
         raise OSError("no network")
 
     monkeypatch.setattr(fidelity, "load_state_dict_from_url", fetch)
-    with pytest.raises(UserError, match=r"no network. Put torch-fidelity's .* as inception.pth"):
+    with raises("missing-data", path=None) as raised:
         inception(None)
+    assert isinstance(raised.value.__cause__, OSError)
 
 
 class Tiny(nn.Module):
@@ -79,7 +81,7 @@ def a_reference(file: Path, **more: np.ndarray) -> Path:
     return file
 
 
-def test_a_reference_batch_is_seen_once_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_features_of_a_reference_batch_are_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NAS_CACHE", str(tmp_path / "cache"))
     file, network = a_reference(tmp_path / "reference.npz"), Tiny()
     real = real_pictures(file, network, CPU)
@@ -91,7 +93,7 @@ def test_a_reference_batch_is_seen_once_and_kept(tmp_path: Path, monkeypatch: py
     assert np.array_equal(real_pictures(file, network, CPU).pooled, real.pooled)
 
 
-def test_statistics_of_more_pictures_are_taken_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_given_statistics_are_used_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NAS_CACHE", str(tmp_path / "cache"))
     given = {"mu": np.full(3, 5.0), "sigma": np.eye(3), "mu_s": np.zeros(28), "sigma_s": 2 * np.eye(28)}
     real = real_pictures(a_reference(tmp_path / "reference.npz", **given), Tiny(), CPU)
@@ -100,19 +102,24 @@ def test_statistics_of_more_pictures_are_taken_as_they_are(tmp_path: Path, monke
 
 
 @pytest.mark.parametrize(
-    ("arrays", "problem"),
-    [({"arr_1": np.zeros(1)}, "arr_0"), ({"arr_0": np.zeros((2, 3, 4, 4))}, "bytes"), (None, "reference batch")],
+    ("arrays", "kind", "cause"),
+    [
+        ({"arr_1": np.zeros(1)}, "bad-file", KeyError),
+        ({"arr_0": np.zeros((2, 3, 4, 4))}, "bad-data", type(None)),
+        (None, "bad-file", ValueError),
+    ],
 )
-def test_what_is_no_reference_batch_is_refused(
-    arrays: dict[str, np.ndarray] | None, problem: str, tmp_path: Path
+def test_refuses_a_file_without_reference_pictures(
+    arrays: dict[str, np.ndarray] | None, kind: Kind, cause: type, tmp_path: Path
 ) -> None:
     file = tmp_path / "reference.npz"
     file.write_text("no arrays") if arrays is None else np.savez(file, **arrays)
-    with pytest.raises(UserError, match=problem):
+    with raises(kind, path=str(file)) as raised:
         real_pictures(file, Tiny(), CPU)
+    assert isinstance(raised.value.__cause__, cause)
 
 
-def test_what_is_drawn_is_compared_in_its_own_features(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_samples_are_compared_by_the_formulas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NAS_CACHE", str(tmp_path / "cache"))
     real = real_pictures(a_reference(tmp_path / "reference.npz"), Tiny(), CPU)
     random = np.random.RandomState(1)

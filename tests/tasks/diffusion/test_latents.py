@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from search_spaces.errors import UserError
+from expect import raises
+from search_spaces.errors import Kind
 from tasks.batches import Batch
 from tasks.diffusion.imagenet_dit import ImageNetDiT
 from tasks.diffusion.latents import LatentSplits, latent_splits
@@ -34,7 +35,7 @@ def started(batches: Iterator[Batch]) -> list[bytes]:
     return found
 
 
-def test_every_picture_is_in_one_part_with_its_own_label(latent_folder: Path) -> None:
+def test_every_picture_is_in_one_split_with_its_label(latent_folder: Path) -> None:
     made = {np.load(latent_folder / "imagenet32_features" / f"{n}.npy")[0].round(2).tobytes(): n % 3 for n in range(24)}
     found = splits(latent_folder)
     assert (found.examples, found.held_out, len(found.test.images)) == (20, 2, 2)
@@ -50,7 +51,7 @@ def test_every_picture_is_in_one_part_with_its_own_label(latent_folder: Path) ->
     assert len(labels) == 2
 
 
-def test_what_is_measured_has_always_the_same_noise(latent_folder: Path) -> None:
+def test_held_out_pictures_always_get_the_same_noise(latent_folder: Path) -> None:
     for part in ("validation", "test"):
         one, two = (next(splits(latent_folder).measured(part, RECIPE, CPU)) for _ in range(2))
         for left, right in zip((*one[0], *one[1].values()), (*two[0], *two[1].values()), strict=True):
@@ -59,7 +60,7 @@ def test_what_is_measured_has_always_the_same_noise(latent_folder: Path) -> None
         assert one[0][1].unique().numel() == 2
 
 
-def test_processes_measure_together_what_one_would(latent_folder: Path) -> None:
+def test_processes_share_the_measurement(latent_folder: Path) -> None:
     for number in range(24, 90):
         for kind in ("features", "labels"):
             folder = latent_folder / f"imagenet32_{kind}"
@@ -74,7 +75,7 @@ def test_processes_measure_together_what_one_would(latent_folder: Path) -> None:
     assert torch.cat([targets["picture"] for _, targets in alone]).tolist() == [*range(5)]
 
 
-def test_of_several_views_one_is_drawn_and_the_first_is_measured(latent_folder: Path) -> None:
+def test_trains_on_any_view_and_measures_the_first(latent_folder: Path) -> None:
     for number in range(24):
         views = np.stack([np.full((4, 4, 4), float(view), np.float32) for view in range(3)])
         np.save(latent_folder / "imagenet32_features" / f"{number}.npy", views)
@@ -85,7 +86,7 @@ def test_of_several_views_one_is_drawn_and_the_first_is_measured(latent_folder: 
     assert {one for one, _ in started(found.measured("test", RECIPE, CPU))} == {np.zeros((4, 4, 4), "f4").tobytes()}
 
 
-def test_other_files_are_other_data(latent_folder: Path) -> None:
+def test_fingerprint_depends_on_the_files(latent_folder: Path) -> None:
     before = splits(latent_folder).fingerprint
     beside = latent_splits(latent_folder, with_noise, [latent_folder / "reference.npz"]).fingerprint
     np.save(latent_folder / "imagenet32_labels" / "5.npy", np.array([0]))
@@ -93,50 +94,47 @@ def test_other_files_are_other_data(latent_folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "array", "problem"),
+    ("file", "array", "kind", "fields"),
     [
-        (
-            "features/3.npy",
-            np.zeros((4, 4, 4), np.float32),
-            r"floats \[views, channels, height, breadth\], got float32",
-        ),
-        ("features/3.npy", np.zeros((1, 4, 4, 4), np.int64), "got int64"),
-        ("labels/3.npy", np.array([1.5]), "one whole number"),
-        ("labels/3.npy", np.array([-1]), "one whole number"),
-        ("labels/3.npy", np.array([1, 2]), "one whole number"),
-        ("labels/3.npy", np.array([{}], dtype=object), "without running"),
-        ("features/x.npy", np.zeros(1), "numbered"),
-        ("features/99.npy", np.zeros(1), "got none for '99.npy'"),
+        ("features/3.npy", np.zeros((4, 4, 4), np.float32), "bad-data", {"dtype": "float32", "shape": (4, 4, 4)}),
+        ("features/3.npy", np.zeros((1, 4, 4, 4), np.int64), "bad-data", {"dtype": "int64", "shape": (1, 4, 4, 4)}),
+        ("labels/3.npy", np.array([1.5]), "bad-data", {}),
+        ("labels/3.npy", np.array([-1]), "bad-data", {}),
+        ("labels/3.npy", np.array([1, 2]), "bad-data", {}),
+        ("labels/3.npy", np.array([{}], dtype=object), "bad-file", {}),
+        ("features/x.npy", np.zeros(1), "bad-data", {}),
+        ("features/99.npy", np.zeros(1), "missing-data", {"value": "99.npy"}),
     ],
 )
-def test_what_is_no_latent_or_no_label_is_refused_with_its_name(
-    file: str, array: np.ndarray, problem: str, latent_folder: Path
+def test_refuses_a_bad_file_by_name(
+    file: str, array: np.ndarray, kind: Kind, fields: dict[str, object], latent_folder: Path
 ) -> None:
-    np.save(latent_folder / f"imagenet32_{file}", array, allow_pickle=True)
+    path = latent_folder / f"imagenet32_{file}"
+    np.save(path, array, allow_pickle=True)
+    missing = latent_folder / "imagenet32_labels"
 
     def read() -> None:
         learnt = splits(latent_folder).train.images
         for index in range(len(learnt)):
             _ = learnt[index]
 
-    with pytest.raises(UserError, match=problem):
+    with raises(kind, path=str(missing if kind == "missing-data" else path), **fields):
         read()
 
 
-def test_a_folder_without_latents_or_with_two_sets_is_refused(latent_folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="got 0 of these"):
+def test_refuses_a_folder_with_none_or_two_sets_of_latents(latent_folder: Path, tmp_path: Path) -> None:
+    with raises("missing-data", path=str(tmp_path / "nowhere"), found=0):
         splits(tmp_path / "nowhere")
     (latent_folder / "features").mkdir()
-    with pytest.raises(UserError, match="got 2 of these"):
+    with raises("conflict", path=str(latent_folder), found=2):
         splits(latent_folder)
 
 
-@pytest.mark.parametrize("pictures", [0, 2])
-def test_two_pictures_are_too_few(pictures: int, tmp_path: Path) -> None:
+def test_refuses_fewer_than_three_pictures(tmp_path: Path) -> None:
     for kind in ("features", "labels"):
         (tmp_path / kind).mkdir()
-    for number in range(pictures):
-        np.save(tmp_path / "features" / f"{number}.npy", np.zeros((1, 4, 4, 4), np.float32))
-        np.save(tmp_path / "labels" / f"{number}.npy", np.array([0]))
-    with pytest.raises(UserError, match="3 pictures or more"):
-        splits(tmp_path)
+    for pictures in range(3):
+        with raises("missing-data", path=str(tmp_path / "features"), found=pictures, least=3):
+            splits(tmp_path)
+        np.save(tmp_path / "features" / f"{pictures}.npy", np.zeros((1, 4, 4, 4), np.float32))
+        np.save(tmp_path / "labels" / f"{pictures}.npy", np.array([0]))

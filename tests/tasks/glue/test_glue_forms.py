@@ -5,7 +5,6 @@ from typing import Any
 
 import pyarrow
 import pyarrow.parquet
-import pytest
 
 from tasks.glue.files import GLUE, read_set
 
@@ -52,38 +51,34 @@ SCORED = {
 }
 
 
-def test_the_sets_are_those_that_glue_averages_over() -> None:
-    assert {*GLUE} == {*TSV} == {*HUB} == {*SCORED}
+def test_every_set_has_glues_scores_and_development_sets() -> None:
+    found = {name: ({*of.scores}, [*of.dev], [*of.dev.values()]) for name, of in GLUE.items()}
+    assert found == SCORED
 
 
-@pytest.mark.parametrize("name", SCORED)
-def test_a_set_is_scored_as_glue_scores_it(name: str) -> None:
-    scores, dev, on_the_hub = SCORED[name]
-    assert {*GLUE[name].scores} == scores
-    assert [*GLUE[name].dev] == dev
-    assert [*GLUE[name].dev.values()] == on_the_hub
+def test_reads_glues_own_files(tmp_path: Path) -> None:
+    assert {*GLUE} == {*TSV}
+    found, expected = {}, {}
+    for name, (folder, header, line, texts, answer) in TSV.items():
+        (tmp_path / folder).mkdir()
+        for part in ("train", *SCORED[name][1]):
+            lines = [line] if header is None else [header, line]
+            (tmp_path / folder / f"{part}.tsv").write_text("".join(one.replace("|", "\t") + "\n" for one in lines))
+        read = read_set(GLUE[name], tmp_path)
+        found[name] = [(part.texts, part.answers) for part in (read.train, *read.dev)]
+        expected[name] = [([texts], [answer])] * (1 + len(SCORED[name][1]))
+    assert found == expected
 
 
-@pytest.mark.parametrize("name", TSV)
-def test_glues_own_file_is_read(name: str, tmp_path: Path) -> None:
-    folder, header, line, texts, answer = TSV[name]
-    (tmp_path / folder).mkdir()
-    for part in ("train", *SCORED[name][1]):
-        lines = [line] if header is None else [header, line]
-        (tmp_path / folder / f"{part}.tsv").write_text("".join(one.replace("|", "\t") + "\n" for one in lines))
-    found = read_set(GLUE[name], tmp_path)
-    for one in (found.train, *found.dev):
-        assert (one.texts, one.answers) == ([texts], [answer])
-
-
-@pytest.mark.parametrize("name", HUB)
-def test_the_hubs_file_is_read(name: str, tmp_path: Path) -> None:
-    columns, label, answer = HUB[name]
-    (tmp_path / name).mkdir()
-    table: dict[str, list[Any]] = {**{column: [text] for column, text in columns.items()}, "label": [label]}
-    for split in ("train", *SCORED[name][2]):
-        pyarrow.parquet.write_table(pyarrow.table(table), tmp_path / name / f"{split}-00000-of-00001.parquet")
-    found = read_set(GLUE[name], tmp_path)
-    assert found.train.texts == [tuple(columns.values())]
-    labels = GLUE[name].labels
-    assert (labels[int(found.train.answers[0])] if labels else str(found.train.answers[0])) == answer
+def test_reads_the_hubs_files(tmp_path: Path) -> None:
+    assert {*GLUE} == {*HUB}
+    found, expected = {}, {}
+    for name, (columns, label, answer) in HUB.items():
+        (tmp_path / name).mkdir()
+        table: dict[str, list[Any]] = {**{column: [text] for column, text in columns.items()}, "label": [label]}
+        for split in ("train", *SCORED[name][2]):
+            pyarrow.parquet.write_table(pyarrow.table(table), tmp_path / name / f"{split}-00000-of-00001.parquet")
+        read, labels = read_set(GLUE[name], tmp_path), GLUE[name].labels
+        told = labels[int(read.train.answers[0])] if labels else str(read.train.answers[0])
+        found[name], expected[name] = (read.train.texts, told), ([tuple(columns.values())], answer)
+    assert found == expected

@@ -1,7 +1,8 @@
-"""GLUE as a task: what it begins with, goes on from and refuses."""
+"""GLUE as a task: how it starts, resumes, and what it refuses."""
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from itertools import count
 from pathlib import Path
 
@@ -10,19 +11,30 @@ import pytest
 import torch
 
 import tasks.clock
+from expect import raises
 from search_spaces.checkpoint import weights_of
-from search_spaces.errors import UserError
+from tasks.base import Fitted
+from tasks.glue import glue
 from tasks.glue.files import GLUE
 from tasks.glue.fine_tuning import FineTuning
 from tasks.glue.glue import Glue
 from tasks.glue.recipe import GlueRecipe
 from tasks.glue.rows import row_of
+from tasks.glue.sets import Labelled, SetTexts
 from tasks.glue.stdlib_glue import StdlibGlue
+from tasks.language import hub
 from tasks.run import Run
 
 TASK = StdlibGlue()
-SMOKE = TASK.presets["smoke"]
+SMOKE = replace(TASK.presets["smoke"], measured=32)
+BEFORE = replace(TASK.pretraining.presets["smoke"], steps=4, measured=32)
 TINY = replace(TASK.base, depth=1, width=16, hidden=16, heads=2, head_dim=8)
+
+
+@pytest.fixture(autouse=True)
+def short_pretraining(monkeypatch: pytest.MonkeyPatch) -> None:
+    pretraining = type(TASK.pretraining)
+    monkeypatch.setattr(pretraining, "presets", {**pretraining.presets, "smoke": BEFORE})
 
 
 def weights() -> dict[str, torch.Tensor]:
@@ -30,10 +42,15 @@ def weights() -> dict[str, torch.Tensor]:
     return weights_of(TASK.build(TINY))
 
 
-def test_given_weights_take_the_place_of_the_pre_training() -> None:
-    own = TASK.fit(Run(architecture=TINY, recipe=SMOKE, seed=0))
-    assert own.steps == 24
-    assert "pretraining_loss" in own.measures
+@cache
+def whole() -> Fitted:
+    """A training that nothing interrupts."""
+    return TASK.fit(Run(architecture=TINY, recipe=SMOKE, seed=0))
+
+
+def test_given_weights_replace_the_pretraining() -> None:
+    assert whole().steps == 4 + 2 * 2
+    assert "pretraining_loss" in whole().measures
     given = weights()
     began = TASK.fit(Run(architecture=TINY, recipe=SMOKE, seed=0, start=given))
     assert began.steps == 4
@@ -41,40 +58,39 @@ def test_given_weights_take_the_place_of_the_pre_training() -> None:
     assert began.network is not None
     kept = weights_of(began.network)
     assert all(torch.equal(kept[name], tensor) for name, tensor in given.items())
-    with pytest.raises(UserError, match="the checkpoint"):
+    with raises("mismatch", source="the checkpoint", has=None):
         TASK.fit(Run(architecture=replace(TINY, depth=2), recipe=SMOKE, seed=0, start=given))
 
 
-def test_one_that_was_interrupted_between_sets_ends_with_the_same_numbers(tmp_path: Path) -> None:
+def test_resume_between_sets_gives_the_same_numbers(tmp_path: Path) -> None:
     class Enough(Exception):
         pass
 
     def until(step: int) -> Callable[[int, int], None]:
         def advanced(number: int, steps: int) -> None:
-            assert steps == 24
+            assert steps == 8
             if number == step:
                 raise Enough
 
         return advanced
 
-    whole = TASK.fit(Run(architecture=TINY, recipe=SMOKE, seed=0))
-    for step in (23, 24):  # in the second set, twice
+    for step in (7, 8):  # in the second set, twice
         with pytest.raises(Enough):
             TASK.fit(Run(architecture=TINY, recipe=SMOKE, seed=0, folder=tmp_path, advanced=until(step)))
     steps: list[int] = []
     again = TASK.fit(
         Run(architecture=TINY, recipe=SMOKE, seed=0, folder=tmp_path, advanced=lambda step, _: steps.append(step))
     )
-    assert again == whole
-    assert min(steps) >= 23
+    assert again == whole()
+    assert min(steps) >= 7
     assert not list(tmp_path.iterdir())
 
 
-def test_a_pre_training_in_hours_tells_how_far_it_is_with_the_sets_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_of_a_pretraining_in_hours_includes_the_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = count(0, 0.25)  # seconds: a step takes as much, and 12 of them are the three seconds
     monkeypatch.setattr(tasks.clock, "perf_counter", lambda: next(clock))
     recipe = replace(TASK.presets["smoke"], pretraining="hours")
-    short = replace(TASK.pretraining.presets["smoke"], steps=0, hours=3 / 3600, reports=1)
+    short = replace(BEFORE, steps=0, hours=3 / 3600, reports=1)
     monkeypatch.setattr(type(TASK.pretraining), "presets", {"hours": short})
     told: list[tuple[int, int]] = []
     fitted = TASK.fit(Run(architecture=TINY, recipe=recipe, seed=0, advanced=lambda *at: told.append(at)))
@@ -83,7 +99,7 @@ def test_a_pre_training_in_hours_tells_how_far_it_is_with_the_sets_behind_it(mon
     assert {whole for _, whole in told} == {16}
 
 
-def test_a_set_begins_with_the_encoders_weights_and_drops_only_while_training() -> None:
+def test_fine_tuning_starts_from_the_encoder_and_drops_out_in_training_only() -> None:
     given, one = weights(), TASK.sets["reference"]
     tuning = FineTuning(TASK.pretraining, given, one, TASK.splits_of("reference"))
     judge = tuning.training_form(TINY, SMOKE)
@@ -103,7 +119,7 @@ def test_a_set_begins_with_the_encoders_weights_and_drops_only_while_training() 
     assert of_others.fingerprint(SMOKE) != tuning.fingerprint(SMOKE)
 
 
-def test_an_answer_that_is_a_number_is_learnt_by_its_square() -> None:
+def test_regression_loss_is_the_mean_square() -> None:
     tuning = FineTuning(TASK.pretraining, weights(), GLUE["stsb"], TASK.splits_of("reference"))
     said, answers = [0.5, 3.0, -1.0], [1.0, 4.5, 0.0]
     loss = tuning.loss(torch.tensor(said)[:, None], {"answer": torch.tensor(answers, dtype=torch.float64)}, SMOKE)
@@ -111,18 +127,18 @@ def test_an_answer_that_is_a_number_is_learnt_by_its_square() -> None:
     assert loss.item() == pytest.approx(sum(squares) / 3)
 
 
-def test_how_the_network_was_trained_before_is_part_of_what_a_run_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fingerprint_depends_on_the_pretraining(monkeypatch: pytest.MonkeyPatch) -> None:
     own, before = TASK.fingerprint(SMOKE), type(TASK.pretraining)
-    longer = replace(before.presets["smoke"], steps=21)
+    longer = replace(BEFORE, steps=5)
     monkeypatch.setattr(before, "presets", {**before.presets, "smoke": longer})
     assert TASK.fingerprint(SMOKE) != own
-    monkeypatch.undo()
+    monkeypatch.setattr(before, "presets", {**before.presets, "smoke": BEFORE})
     assert TASK.fingerprint(SMOKE) == own
     monkeypatch.setattr(before, "version", before.version + 1)
     assert TASK.fingerprint(SMOKE) != own
 
 
-def test_what_answers_alike_whatever_it_reads_is_the_baseline() -> None:
+def test_baseline_is_the_majority_class() -> None:
     found = TASK.baselines(SMOKE)["majority"]
     whole = TASK.baselines(replace(SMOKE, measured=0))["majority"]
     for name, splits in ((name, TASK.splits_of(name)) for name in TASK.sets):
@@ -136,69 +152,75 @@ def test_what_answers_alike_whatever_it_reads_is_the_baseline() -> None:
     assert found["test_reference_se"] > whole["test_reference_se"] > 0
 
 
-def test_of_numbers_the_baseline_is_their_mean(glue_data: Path) -> None:
+def test_baseline_of_a_regression_set_is_the_mean(glue_data: Path) -> None:
     task = Glue(glue_data)
     recipe = replace(task.presets["smoke"], sets=("stsb",))
     assert task.baselines(recipe)["majority"]["test_stsb"] == 0
 
 
-def test_without_a_network_a_text_to_train_on_before_is_asked_for(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"pre-training that is --data FOLDER,pretraining=PLACE"):
+def test_asks_for_a_text_to_pretrain_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub, "reachable", lambda: False)
+    with raises("unavailable", part="pretraining"):
         Glue(tmp_path).prepare()
 
 
-def test_the_longest_sentence_is_cut_first() -> None:
+def test_truncates_the_longest_sentence_first() -> None:
     short, long = np.full(3, 7, dtype=np.int32), np.full(20, 8, dtype=np.int32)
     assert row_of([short], 0, 10).tolist() == [7, 7, 7, 0]
     assert row_of([short, long], 0, 12).tolist() == [7, 7, 7, 0, *[8] * 7, 0]
     assert row_of([long, long], 0, 12).tolist() == [*[8] * 5, 0, *[8] * 5, 0]
 
 
-def test_a_recipe_may_ask_for_some_of_the_sets() -> None:
+def test_a_recipe_can_select_sets() -> None:
     one = replace(SMOKE, sets=("word_order",))
     assert [metric.name for metric in TASK.metrics_for(one)] == ["score", "word_order"]
     assert TASK.fingerprint(one) != TASK.fingerprint(SMOKE)
     fitted = TASK.fit(Run(architecture=TINY, recipe=one, seed=0, start=weights()))
     assert set(fitted.test) == {"score", "score_se", "word_order", "word_order_se"}
-    with pytest.raises(UserError, match="Did you mean 'word_order'"):
+    with raises("unknown-name", option="set", value="wordorder", nearest="word_order"):
         TASK.fingerprint(replace(SMOKE, sets=("wordorder",)))
-    with pytest.raises(UserError, match="Did you mean 'proxy'"):
+    with raises("unknown-name", option="preset", value="prox", nearest="proxy"):
         TASK.fingerprint(replace(SMOKE, pretraining="prox"))
-    with pytest.raises(UserError, match="parametrization must be standard"):
+    with raises("unsupported", option="parametrization", value="mup(base=64)"):
         GlueRecipe(epochs=1, batch=2, lr=1e-3, pretraining="proxy", parametrization="mup(base=64)")
-    with pytest.raises(UserError, match=r"sets are fine-tuned in epochs or steps, got 0\.5 hours\. Set epochs"):
+    with raises("unsupported", option="hours", value=0.5):
         GlueRecipe(hours=0.5, batch=2, lr=1e-3, pretraining="proxy")
 
 
-@pytest.mark.parametrize(
-    ("data", "sets", "text"),
-    [
-        ("a", "a", None),
-        ("a,pretraining=b", "a", "b"),
-        ("a,pretraining=b,tokenizer=c", "a", "b,tokenizer=c"),
-        ("a,tokenizer=c", "a", "tokenizer=c"),
-        ("a,tokenizer=c,pretraining=b", "a", "b,tokenizer=c"),
-        ("pretraining=b", "", "b"),
-        ("tokenizer=c", "", "tokenizer=c"),
-    ],
-)
-def test_data_names_the_sets_and_the_text(data: str, sets: str, text: str | None) -> None:
-    task = Glue(Path(data))
-    assert task._place()[0] == sets
-    assert task.pretraining.data == (None if text is None else Path(text))
+def test_data_names_the_folder_of_sets_and_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    from_hub = SetTexts(Labelled([], []), ())
+    monkeypatch.setattr(glue, "hub_set", lambda of: from_hub)
+    read = {
+        "a": (Path("a"), None),
+        "a,pretraining=b": (Path("a"), "b"),
+        "a,pretraining=b,tokenizer=c": (Path("a"), "b,tokenizer=c"),
+        "a,tokenizer=c": (Path("a"), "tokenizer=c"),
+        "a,tokenizer=c,pretraining=b": (Path("a"), "b,tokenizer=c"),
+        "pretraining=b": (None, "b"),
+        "tokenizer=c": (None, "tokenizer=c"),
+    }
+    for data, (sets, text) in read.items():
+        task = Glue(Path(data))
+        assert task.pretraining.data == (None if text is None else Path(text)), data
+        if sets is None:
+            assert task.texts_of("cola") is from_hub, data
+        else:
+            with raises("missing-file", option="--data", value=str(sets)):
+                task.texts_of("cola")
 
 
-def test_a_misspelt_part_of_data_is_told() -> None:
-    with pytest.raises(UserError, match=r"unknown part .* 'pretrainin'. Did you mean 'pretraining'"):
-        Glue(Path("a,pretrainin=b,tokenizer=c"))._place()
+def test_refuses_a_misspelt_part_of_data() -> None:
+    with raises("unknown-name", value="pretrainin", nearest="pretraining"):
+        Glue(Path("a,pretrainin=b,tokenizer=c")).texts_of("cola")
 
 
-def test_all_sets_are_asked_for_by_none() -> None:
+def test_no_selection_means_all_sets() -> None:
     assert {*TASK.asked(SMOKE)} == {"word_order", "reference"}
-    with pytest.raises(UserError, match="sets names all of them, which is what none means"):
-        TASK.asked(replace(SMOKE, sets=("reference", "word_order")))
+    both = ("reference", "word_order")
+    with raises("conflict", option="sets", value=both):
+        TASK.asked(replace(SMOKE, sets=both))
 
 
-def test_it_begins_with_its_own_networks_and_with_those_of_its_pre_training() -> None:
+def test_starts_from_its_own_checkpoints_and_those_of_its_pretraining() -> None:
     assert TASK.starts() == {"stdlib-glue": 2, "stdlib-mlm": 1}
     assert Glue().starts() == {"glue": 1, "pile-mlm": 1}

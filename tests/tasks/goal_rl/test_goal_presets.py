@@ -2,9 +2,7 @@
 
 from dataclasses import replace
 
-import pytest
-
-from results.published import Line, lines_of
+from results.published import lines_of
 from tasks.load import load_task
 
 NAMES = {
@@ -15,12 +13,14 @@ NAMES = {
 }
 
 
-@pytest.mark.parametrize(
-    "printed", [row for row in lines_of("ancre") if row["table"] == "8"], ids=lambda row: row["data"]
-)
-def test_presets_have_the_temperatures_of_table_8(printed: Line) -> None:
-    task = load_task(NAMES[printed["data"]])
-    base = task.bases[f"ancre-{printed['depth']}"]
-    assert base.depth * 4 == int(printed["depth"])  # a block is four layers
-    assert base == replace(base, topology=f"ancre(temperature={printed['temperature']})")
-    assert task.presets[f"ancre-{printed['depth']}"] == task.presets["paper"]
+def test_presets_have_the_temperatures_of_table_8() -> None:
+    lines = [row for row in lines_of("ancre") if row["table"] == "8"]
+    found, expected = {}, {}
+    for name, depth, temperature in ((NAMES[row["data"]], row["depth"], row["temperature"]) for row in lines):
+        task = load_task(name)
+        base = task.bases[f"ancre-{depth}"]
+        found[name, depth] = base.depth * 4, base.topology  # a block is four layers
+        expected[name, depth] = int(depth), replace(base, topology=f"ancre(temperature={temperature})").topology
+        assert task.presets[f"ancre-{depth}"] == task.presets["paper"], name
+    assert found == expected
+    assert len(found) == 8

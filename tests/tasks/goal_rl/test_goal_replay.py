@@ -1,4 +1,6 @@
-"""Goals in hindsight: their distribution, and that they never leave the episode."""
+"""Hindsight goals: their distribution, and that they never leave the episode."""
+
+from itertools import product
 
 import pytest
 import torch
@@ -36,18 +38,18 @@ def replay(environments: int, capacity: int, discount: float = 0.9) -> Replay:
     return Replay((environments, capacity), (3, 1), slice(0, 3), discount, torch.device("cpu"))
 
 
-@pytest.mark.parametrize("capacity", [200, 37, 23])
-def test_a_goal_is_a_later_state_of_the_same_episode(capacity: int) -> None:
-    past, kept = Past([[5, 9, 1], [7], [22]]), replay(3, capacity, discount=0.99)
-    for steps in (4, 13, 3, 20, 1, 9):
-        kept.extend(past.roll(steps))
-        states, actions, goals = kept.sample(2000, Generator().manual_seed(steps))
-        assert (states[:, :2] == goals[:, :2]).all()
-        assert (goals[:, 2] > states[:, 2]).all()
-        assert (actions == states[:, 2:]).all()
+def test_a_goal_is_a_later_state_of_the_same_episode() -> None:
+    for capacity in (200, 37, 23):
+        past, kept = Past([[5, 9, 1], [7], [22]]), replay(3, capacity, discount=0.99)
+        for steps in (4, 13, 3, 20, 1, 9):
+            kept.extend(past.roll(steps))
+            states, actions, goals = kept.sample(2000, Generator().manual_seed(steps))
+            assert (states[:, :2] == goals[:, :2]).all()
+            assert (goals[:, 2] > states[:, 2]).all()
+            assert (actions == states[:, 2:]).all()
 
 
-def test_the_last_state_of_an_episode_is_a_goal_and_never_a_start() -> None:
+def test_the_last_state_of_an_episode_is_a_goal_only() -> None:
     past, kept = Past([[5]]), replay(1, 100)
     kept.extend(past.roll(15))
     states, _, goals = kept.sample(3000, Generator().manual_seed(0))
@@ -56,7 +58,7 @@ def test_the_last_state_of_an_episode_is_a_goal_and_never_a_start() -> None:
     assert set(goals[:, 2].tolist()) == {1.0, 2.0, 3.0, 4.0, 5.0}
 
 
-def test_transitions_are_drawn_alike_and_goals_by_the_truncated_geometric_distribution() -> None:
+def test_goals_follow_the_truncated_geometric_distribution() -> None:
     past, kept, gamma = Past([[6]]), replay(1, 100, discount=0.7), 0.7
     kept.extend(past.roll(6))
     states, _, goals = kept.sample(60_000, Generator().manual_seed(0))
@@ -68,11 +70,11 @@ def test_transitions_are_drawn_alike_and_goals_by_the_truncated_geometric_distri
             assert (ahead == k).float().mean().item() == pytest.approx(weight / sum(weights), abs=0.02)
 
 
-def test_windows_are_drawn_once_and_goals_stay_in_them() -> None:
+def test_goals_stay_within_the_window() -> None:
     past, kept, gamma = Past([[9], [5, 7]]), replay(2, 64, discount=0.8), 0.8
     kept.extend(past.roll(25))
     seen: list[Tensor] = []
-    for seed in range(400):
+    for seed in range(200):
         batches = kept.shuffled(10, 4, Generator().manual_seed(seed))
         states, _, goals = (torch.cat(one) for one in zip(*(next(batches) for _ in range(3)), strict=True))
         assert len({tuple(row) for row in states.tolist()}) == 12  # without replacement
@@ -84,7 +86,7 @@ def test_windows_are_drawn_once_and_goals_stay_in_them() -> None:
     assert steps.mean() < whole  # cut by windows and episodes
 
 
-def test_a_window_of_more_than_is_kept_is_all_of_it() -> None:
+def test_a_window_longer_than_the_replay_covers_all_of_it() -> None:
     past, kept = Past([[6]]), replay(1, 100, discount=0.7)
     kept.extend(past.roll(9))
     states, _, _ = next(kept.shuffled(1000, 8, Generator().manual_seed(0)))
@@ -103,24 +105,23 @@ def naive_windows(ahead: list[int], window: int, gamma: float) -> list[float]:
     return [one / sum(found) for one in found]
 
 
-def test_steps_to_goals_are_distributed_as_in_a_naive_loop_over_windows() -> None:
+def test_goals_in_windows_match_a_naive_loop() -> None:
     past, kept, gamma = Past([[12]]), replay(1, 100, discount=0.8), 0.8
     kept.extend(past.roll(40))
     ahead = [13 - 1 - i % 13 for i in range(39)] + [3 - i for i in range(4)]
-    assert kept._ahead[0, :43].tolist() == ahead
+    assert kept.state_dict()["ahead"][0, :43].tolist() == ahead
     expected, counts = naive_windows(ahead, 8, gamma), torch.zeros(9)
     drawn = 0
-    for seed in range(3000):
-        rows, following = kept._windows(8, Generator().manual_seed(seed))
-        states, _, goals = kept._transitions(rows, following, Generator().manual_seed(seed + 10**6))
+    for seed in range(1000):
+        states, _, goals = next(kept.shuffled(8, 1000, Generator().manual_seed(seed)))  # every transition of a window
         counts += torch.bincount((goals[:, 2] - states[:, 2]).long(), minlength=9)
-        drawn += len(rows)
+        drawn += len(states)
     assert counts[0] == 0
     for k in range(1, 9):
         assert counts[k].item() / drawn == pytest.approx(expected[k], abs=0.01)
 
 
-def test_the_inverse_is_exact_at_its_steps() -> None:
+def test_truncated_geometric_inverse_is_exact() -> None:
     gamma, most = 0.99, 1000
     below = torch.tensor([sum(gamma**j for j in range(k)) for k in range(most + 1)], dtype=torch.float64)
     below = below / below[-1]  # P(steps <= k)
@@ -140,7 +141,7 @@ def test_the_newest_states_are_kept() -> None:
     assert goals[:, 1].max() == 4.0
 
 
-def test_a_roll_longer_than_the_ring_leaves_its_end() -> None:
+def test_of_a_roll_longer_than_the_ring_the_end_is_kept() -> None:
     past, kept = Past([[50]]), replay(1, 20)
     kept.extend(past.roll(45))
     states, _, goals = kept.sample(3000, Generator().manual_seed(0))
@@ -148,7 +149,7 @@ def test_a_roll_longer_than_the_ring_leaves_its_end() -> None:
     assert goals[:, 2].max() == 44.0
 
 
-def test_the_actions_under_way_are_those_since_each_episode_began() -> None:
+def test_actions_under_way_are_those_since_the_episode_began() -> None:
     past, kept = Past([[6, 11], [9]]), replay(2, 40)
     rolls = [past.roll(5), past.roll(3)]
     for roll in rolls:
@@ -160,7 +161,7 @@ def test_the_actions_under_way_are_those_since_each_episode_began() -> None:
         assert torch.equal(under_way, actions[last:, e])
 
 
-def test_an_episode_of_which_not_all_is_kept_is_over() -> None:
+def test_an_episode_longer_than_the_ring_is_closed() -> None:
     past, kept = Past([[100]]), replay(1, 10)
     kept.extend(past.roll(20))
     assert [len(taken) for taken in kept.under_way()] == [0]
@@ -197,24 +198,29 @@ class Rings:
         return found
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_rings_hold_what_a_loop_over_environments_and_states_puts_there(seed: int) -> None:
-    draws = Generator().manual_seed(seed)
-    environments, capacity = [(1, 3), (2, 20), (5, 60), (3, 7)][seed % 4]
-    kept, naive = replay(environments, capacity), Rings(environments)
-    for steps in (4, 17, 1, 9, 30):
-        size, often = (steps, environments), [0, 0.05, 0.4, 1][seed // 4 % 4]
-        ended = torch.rand(size, generator=draws) < often
-        states, actions = torch.rand(*size, 3, generator=draws), torch.rand(*size, 1, generator=draws)
-        roll = Roll(states, actions, ended, torch.rand(int(ended.sum()), 3, generator=draws))
-        kept.extend(roll)
-        naive.extend(roll)
-        rows = kept._usable
-        held = kept._states.flatten(0, 1)[rows], kept._actions.flatten(0, 1)[rows], kept._ahead.view(-1, 1)[rows]
-        assert sorted(map(tuple, torch.cat(held, dim=1).tolist())) == sorted(naive.transitions(capacity))
+@pytest.mark.parametrize(("environments", "capacity"), [(1, 3), (2, 20), (5, 60), (3, 7)])
+def test_rings_match_a_naive_loop(environments: int, capacity: int) -> None:
+    wrong = []
+    for seed, often in product(range(3), (0, 0.05, 0.4, 1)):
+        draws = Generator().manual_seed(seed)
+        kept, naive = replay(environments, capacity), Rings(environments)
+        for steps in (4, 17, 1, 9, 30):
+            size = steps, environments
+            ended = torch.rand(size, generator=draws) < often
+            states, actions = torch.rand(*size, 3, generator=draws), torch.rand(*size, 1, generator=draws)
+            roll = Roll(states, actions, ended, torch.rand(int(ended.sum()), 3, generator=draws))
+            kept.extend(roll)
+            naive.extend(roll)
+            held = kept.state_dict()
+            parts = held["states"].flatten(0, 1), held["actions"].flatten(0, 1), held["ahead"].view(-1, 1)
+            usable = torch.cat(parts, dim=1)[held["ahead"].flatten() > 0]
+            expected = sorted(naive.transitions(capacity))
+            if sorted(map(tuple, usable.tolist())) != expected or len(kept) != len(expected):
+                wrong.append((seed, often, steps))
+    assert not wrong
 
 
-def test_a_kept_replay_draws_the_same() -> None:
+def test_a_restored_replay_draws_the_same() -> None:
     past, first, second = Past([[6, 11], [9]]), replay(2, 40), replay(2, 40)
     first.extend(past.roll(25))
     second.load_state_dict(first.state_dict())
@@ -224,7 +230,7 @@ def test_a_kept_replay_draws_the_same() -> None:
     assert all(torch.equal(a, b) for a, b in zip(drawn, again, strict=True))
 
 
-def test_what_was_loaded_is_not_changed_by_what_goes_on_from_it() -> None:
+def test_a_restored_replay_leaves_its_source_unchanged() -> None:
     first, second = replay(1, 10), replay(1, 10)
     first.extend(Past([[100]]).roll(20))
     loaded = first.state_dict()

@@ -1,30 +1,30 @@
-"""A run that was interrupted goes on where it can."""
+"""Interrupted runs resume."""
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
 import torch
 
+from expect import warns
 from search_spaces.architecture import Architecture
 from tasks import checkpoint
 from tasks.base import Fitted
 from tasks.goal_rl import training
-from tasks.goal_rl.recipe import GoalRecipe, smoke
+from tasks.goal_rl.catalog import GoalAntMaze
+from tasks.goal_rl.recipe import GoalRecipe
 from tasks.goal_rl.task import GoalTask
-from tasks.load import load_task
 from tasks.run import CONTINUE, STOP, Decision, Run
 
 pytest.importorskip("gymnasium_robotics")
+sys.path.insert(0, str(Path(__file__).parent))
+from reach_task import SHORT, ReachTask
 
 TINY = Architecture(depth=1, width=8, hidden=8)
-
-
-def task(name: str) -> GoalTask:
-    found = load_task(name)
-    assert isinstance(found, GoalTask)
-    return found
+Reported = tuple[int, dict[str, float]]
 
 
 class Interrupted(Exception):
@@ -38,10 +38,9 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoint, "_SHARE", 1e9)
 
 
-Reported = tuple[int, dict[str, float]]
-
-
-def fit(recipe: GoalRecipe, folder: Path | None, stop: int = 10**9) -> tuple[Fitted, list[Reported]]:
+def fit(
+    recipe: GoalRecipe, folder: Path | None, stop: int = 10**9, kind: type[GoalTask] = ReachTask
+) -> tuple[Fitted, list[Reported]]:
     curve: list[Reported] = []
 
     def report(step: int, metrics: Mapping[str, float]) -> Decision:
@@ -49,7 +48,13 @@ def fit(recipe: GoalRecipe, folder: Path | None, stop: int = 10**9) -> tuple[Fit
         return STOP if step >= stop else CONTINUE
 
     run = Run(architecture=TINY, recipe=recipe, seed=0, folder=folder, report=report)
-    return task("goal-point-maze").fit(run), curve
+    return kind().fit(run), curve
+
+
+@cache
+def whole(recipe: GoalRecipe, kind: type[GoalTask] = ReachTask) -> tuple[Fitted, list[Reported]]:
+    """A run that nothing interrupts."""
+    return fit(recipe, None, kind=kind)
 
 
 def weights(fitted: Fitted) -> list[torch.Tensor]:
@@ -57,69 +62,80 @@ def weights(fitted: Fitted) -> list[torch.Tensor]:
     return [parameter.detach() for parameter in fitted.network.parameters()]
 
 
-# Episodes of 30 steps, 2 environments: rounds that end with episodes, that end within them, and a replay that forgets.
-WITHIN = replace(smoke(), unroll=12, rounds=4, reports=2)
-RECIPES = {"with episodes": smoke(), "within": WITHIN, "long": replace(WITHIN, unroll=7, rounds=6, reports=3)}
+def check_resume(recipe: GoalRecipe, rounds: Sequence[int], folder: Path, kind: type[GoalTask]) -> None:
+    """Interrupt a run after each of these rounds, and compare its end with that of one that ran through."""
+    collect = training.GoalTraining.collect
+    for last in rounds:
+
+        def die(self: training.GoalTraining, last: int = last) -> None:
+            if self.round == last:
+                raise Interrupted
+            collect(self)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(training.GoalTraining, "collect", die)
+            with pytest.raises(Interrupted):
+                fit(recipe, folder, kind=kind)
+        assert list(folder.glob("*.ckpt"))
+    resumed, expected = fit(recipe, folder, kind=kind), whole(recipe, kind)
+    assert resumed == expected
+    assert all(map(torch.equal, weights(resumed[0]), weights(expected[0])))
+    assert not list(folder.iterdir())
+
+
+# Episodes of 10 steps, 2 environments: rounds that end with episodes, and that end within them.
+WITHIN = replace(SHORT, unroll=4, rounds=4, reports=2)
+RECIPES = {"with episodes": SHORT, "within": WITHIN, "long": replace(WITHIN, unroll=3, rounds=6, reports=3)}
 
 
 @pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
-@pytest.mark.parametrize("rounds", [1, 2, 3])
-def test_a_run_that_was_interrupted_ends_with_the_same_numbers(
-    recipe: GoalRecipe, rounds: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = fit(recipe, None)
-    collect = training.GoalTraining.collect
-
-    def die(self: training.GoalTraining) -> None:
-        if self.round == min(rounds, recipe.rounds):
-            raise Interrupted
-        collect(self)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(training.GoalTraining, "collect", die)
-        with pytest.raises(Interrupted):
-            fit(recipe, tmp_path)
-    assert list(tmp_path.glob("*.ckpt"))
-    resumed = fit(recipe, tmp_path)
-    assert resumed == whole
-    assert all(map(torch.equal, weights(resumed[0]), weights(whole[0])))
-    assert not list(tmp_path.iterdir())
+def test_resume_gives_the_same_numbers(recipe: GoalRecipe, tmp_path: Path) -> None:
+    check_resume(recipe, (1, 2, 3)[: recipe.rounds], tmp_path, ReachTask)
 
 
-def test_a_stopped_run_goes_on_to_the_same_numbers(tmp_path: Path) -> None:
-    whole, curve = fit(WITHIN, None)
-    stopped, seen = fit(WITHIN, tmp_path, stop=8)
+@pytest.mark.usefixtures("eager")
+def test_resume_late_in_a_run_gives_the_same_numbers(tmp_path: Path) -> None:
+    check_resume(WITHIN, (3,), tmp_path, ReachTask)
+
+
+@pytest.mark.usefixtures("eager")
+def test_resume_in_a_simulator_gives_the_same_numbers(tmp_path: Path) -> None:
+    check_resume(replace(WITHIN, episodes=1, environments=1), (3,), tmp_path, GoalAntMaze)
+
+
+def test_resume_of_a_stopped_run_gives_the_same_numbers(tmp_path: Path) -> None:
+    fitted, curve = whole(WITHIN)
+    stopped, seen = fit(WITHIN, tmp_path, stop=4)
     assert (stopped.steps, stopped.metrics) == seen[-1] == curve[0]
-    assert stopped.steps == 8
+    assert stopped.steps == 4
     assert stopped.test == {}
-    assert stopped.measures == {"env_steps": 3 * 12 * 2}
+    assert stopped.measures == {"env_steps": 3 * 4 * 2}
     resumed = fit(WITHIN, tmp_path)
-    assert resumed == (whole, curve)
-    assert all(map(torch.equal, weights(resumed[0]), weights(whole)))
+    assert resumed == (fitted, curve)
+    assert all(map(torch.equal, weights(resumed[0]), weights(fitted)))
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.usefixtures("eager")
-def test_an_episode_longer_than_what_is_kept_is_given_up(tmp_path: Path) -> None:
-    recipe = replace(WITHIN, capacity=14, length=0)  # the environment's own is 300
-    fit(recipe, tmp_path, stop=8)
+def test_an_episode_longer_than_the_replay_is_abandoned(tmp_path: Path) -> None:
+    recipe = replace(WITHIN, capacity=9, length=0)  # the environment's own is 20
+    fit(recipe, tmp_path, stop=4)
     fitted, _ = fit(recipe, tmp_path)
-    assert fitted.steps == 16
-    assert fitted.measures["env_steps"] == 5 * 12 * 2
+    assert fitted.steps == 8
+    assert fitted.measures["env_steps"] == 5 * 4 * 2
 
 
-def test_a_broken_checkpoint_is_not_continued(tmp_path: Path) -> None:
-    whole, _ = fit(WITHIN, None)
-    fit(WITHIN, tmp_path, stop=8)
-    for path in tmp_path.iterdir():
-        path.write_bytes(b"no checkpoint")
-    with pytest.warns(UserWarning, match="is set aside, .*: its bytes are not those that were written"):
-        assert fit(WITHIN, tmp_path)[0] == whole
+def test_a_damaged_checkpoint_is_not_resumed(tmp_path: Path) -> None:
+    fit(WITHIN, tmp_path, stop=4)
+    (kept,) = tmp_path.iterdir()
+    kept.write_bytes(b"no checkpoint")
+    with warns("bad-file", path=str(kept)):
+        assert fit(WITHIN, tmp_path) == whole(WITHIN)
 
 
-def test_the_training_step_updates_the_agent(monkeypatch: pytest.MonkeyPatch) -> None:
-    step = task("goal-point-maze").training_step(Run(architecture=TINY, recipe=smoke(), seed=0))
+def test_the_training_step_updates_the_agent() -> None:
+    step = ReachTask().training_step(Run(architecture=TINY, recipe=SHORT, seed=0))
     agent = step.__self__.network  # type: ignore[attr-defined]
     before = [parameter.clone() for parameter in agent.parameters()]
     step()

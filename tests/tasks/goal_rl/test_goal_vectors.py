@@ -1,17 +1,23 @@
 """Environments in other processes: the same episodes, and their errors."""
 
+import multiprocessing
+import pickle
 from collections.abc import Iterator
+from contextlib import closing
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
 
-from search_spaces.errors import UserError
+from expect import raises
+from tasks.goal_rl import vectors
 from tasks.goal_rl.episodes import Collector, at_random
 from tasks.goal_rl.task import GoalTask
 from tasks.goal_rl.vectors import AsyncVectorEnv, Environments, SyncVectorEnv, environments
 from tasks.load import load_task
 
+gymnasium = pytest.importorskip("gymnasium")
 pytest.importorskip("gymnasium_robotics")
 
 
@@ -24,13 +30,34 @@ def task() -> GoalTask:
 
 @pytest.fixture(scope="module")
 def apart(task: GoalTask) -> Iterator[Environments]:
-    vector = environments(partial(task.environment, 6), 3, task.goal_at, processes=2)
+    """In two processes, which are forked rather than spawned: they need not load everything."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vectors, "get_context", lambda method: multiprocessing.get_context("fork"))
+        vector = environments(partial(task.environment, 6), 3, task.goal_at, processes=2)
     assert isinstance(vector, AsyncVectorEnv)
     yield vector
     vector.close()
 
 
-def test_episodes_are_the_same_in_any_number_of_processes(task: GoalTask, apart: Environments) -> None:
+def test_a_task_can_be_sent_to_other_processes(task: GoalTask) -> None:
+    there = pickle.loads(pickle.dumps(partial(task.environment, 6)))
+    assert there.func.__self__.name == task.name
+    with closing(there()) as one:
+        assert one.spec.id == "FetchReach-v4"
+
+
+@pytest.mark.slow
+def test_episodes_of_spawned_processes_are_the_same(task: GoalTask) -> None:
+    with closing(environments(partial(task.environment, 6), 3, task.goal_at, processes=2)) as vector:
+        compare(task, vector)
+
+
+def test_episodes_do_not_depend_on_the_number_of_processes(task: GoalTask, apart: Environments) -> None:
+    compare(task, apart)
+
+
+def compare(task: GoalTask, apart: Environments) -> None:
+    """Assert that environments in other processes go through the same episodes as those in this one."""
     here = SyncVectorEnv(partial(task.environment, 6), 3, task.goal_at)
     mine, theirs = (Collector(vector, seed=5).roll(15, at_random(4, 0)) for vector in (here, apart))
     for name in ("states", "actions", "ended", "final"):
@@ -40,7 +67,7 @@ def test_episodes_are_the_same_in_any_number_of_processes(task: GoalTask, apart:
     here.close()
 
 
-def test_some_may_begin_while_others_go_on(apart: Environments) -> None:
+def test_some_episodes_restart_while_others_continue(apart: Environments) -> None:
     apart.reset([True] * 3, [1, 2, 3])
     begun = apart.states
     apart.step(torch.ones(3, 4))
@@ -50,24 +77,29 @@ def test_some_may_begin_while_others_go_on(apart: Environments) -> None:
     assert torch.equal(apart.states[:2], gone_on[:2])
 
 
-def test_an_error_there_is_raised_here(apart: Environments) -> None:
+def test_an_error_of_another_process_is_raised_here(apart: Environments) -> None:
     apart.reset([True] * 3, [1, 2, 3])
-    with pytest.raises(RuntimeError, match="Error: "):
+    with pytest.raises(RuntimeError, match="Error: "):  # the class of the error there
         apart.step(torch.zeros(3, 9))
 
 
-def test_one_process_is_this_one(task: GoalTask) -> None:
+def test_a_single_environment_runs_in_this_process(task: GoalTask) -> None:
     vector = environments(partial(task.environment, 6), 1, task.goal_at, processes=0)
     assert isinstance(vector, SyncVectorEnv)
     vector.close()
 
 
-def test_an_environment_that_says_nothing_of_success_is_a_mistake(
-    task: GoalTask, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    vector = SyncVectorEnv(partial(task.environment, 6), 1, task.goal_at)
-    monkeypatch.setattr("tasks.goal_rl.vectors._SUCCESS", ("arrived",))
+class Silent(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """An environment that does not tell whether the goal is reached."""
+
+    def step(self, action: Any) -> Any:
+        *seen, _ = super().step(action)
+        return *seen, {"score": 1.0}
+
+
+def test_refuses_an_environment_that_does_not_report_success(task: GoalTask) -> None:
+    vector = SyncVectorEnv(lambda: Silent(task.environment(6)), 1, task.goal_at)
     vector.reset([True], [0])
-    with pytest.raises(UserError, match="info must say arrived"):
+    with raises("unsupported", needs="success", choices=("success", "is_success"), value=("score", "_score")):
         vector.step(torch.zeros(1, 4))
     vector.close()

@@ -1,8 +1,8 @@
-"""Files in C4's own schema, a small tokenizer, and a cache of the session's own."""
+"""Files in C4's own schema, and a small tokenizer."""
 
 import gzip
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -35,16 +35,9 @@ def write_gz(path: Path, texts: Sequence[str]) -> None:
     path.write_bytes(gzip.compress(b"".join(map(line, texts))))
 
 
-@pytest.fixture(autouse=True, scope="session")
-def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("NAS_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
 @pytest.fixture(autouse=True)
 def nothing_told_before() -> None:
-    shards._tell.cache_clear()
+    shards.tell_once.cache_clear()
 
 
 @pytest.fixture(scope="session")
@@ -53,14 +46,25 @@ def tokenizer() -> Tokenizer:
     return trained_tokenizer([story(number) for number in range(20)], 300)
 
 
-@pytest.fixture
-def c4(tmp_path: Path, tokenizer: Tokenizer) -> Path:
+def write_c4(folder: Path, tokenizer: Tokenizer) -> Path:
     """A small C4 with a corrupt line in its first file and a second one cut in half, and a tokenizer.json."""
-    write_gz(tmp_path / "c4-validation.00000-of-00001.json.gz", [story(number) for number in range(1000, 1040)])
+    write_gz(folder / "c4-validation.00000-of-00001.json.gz", [story(number) for number in range(1000, 1040)])
     lines = [line(story(number)) for number in range(30)]
     lines[4] = b'{"text": "this line ends in the midd\n'
-    (tmp_path / "c4-train.00000-of-00002.json.gz").write_bytes(gzip.compress(b"".join(lines)))
+    (folder / "c4-train.00000-of-00002.json.gz").write_bytes(gzip.compress(b"".join(lines)))
     whole = gzip.compress(b"".join(line(story(number, 40)) for number in range(30, 200)))
-    (tmp_path / "c4-train.00001-of-00002.json.gz").write_bytes(whole[: len(whole) // 2])
-    (tmp_path / "tokenizer.json").write_text(tokenizer.text)
-    return tmp_path
+    (folder / "c4-train.00001-of-00002.json.gz").write_bytes(whole[: len(whole) // 2])
+    (folder / "tokenizer.json").write_text(tokenizer.text)
+    return folder
+
+
+@pytest.fixture
+def c4(tmp_path: Path, tokenizer: Tokenizer) -> Path:
+    """A small C4, which a test may change."""
+    return write_c4(tmp_path, tokenizer)
+
+
+@pytest.fixture(scope="session")
+def shared_c4(tmp_path_factory: pytest.TempPathFactory, tokenizer: Tokenizer) -> Path:
+    """The same, which no test changes."""
+    return write_c4(tmp_path_factory.mktemp("c4"), tokenizer)

@@ -1,7 +1,7 @@
 """A training of several processes, run by test_shared_training.py: python or torchrun, with WHAT-SHARING-OPTIMIZER
 and a folder.
 
-Each process prints a line of JSON: what it has found, and which examples it has read.
+Each process prints a line of JSON: its results, and which examples it has read.
 """
 
 import json

@@ -26,7 +26,7 @@ def splits() -> MaskedSplits:
     return found
 
 
-def test_a_quarter_is_asked_for_and_four_in_five_of_these_are_hidden() -> None:
+def test_a_quarter_is_predicted_and_four_fifths_of_it_masked() -> None:
     draws = torch.Generator().manual_seed(0)
     ids = torch.randint(MASK, (100, 128), generator=draws)
     real = torch.arange(128).expand(100, -1) < 100
@@ -43,7 +43,7 @@ def test_a_quarter_is_asked_for_and_four_in_five_of_these_are_hidden() -> None:
     assert hidden.max() == MASK
 
 
-def test_what_is_hidden_in_training_is_drawn_by_seed_and_place(splits: MaskedSplits) -> None:
+def test_training_masks_depend_on_seed_and_position(splits: MaskedSplits) -> None:
     def first(seed: int, rank: int = 0) -> torch.Tensor:
         return next(splits.training(RECIPE, seed, (), CPU, Share(rank, 2)))[0][0][0]
 
@@ -56,7 +56,7 @@ def test_what_is_hidden_in_training_is_drawn_by_seed_and_place(splits: MaskedSpl
     assert third != second
 
 
-def test_other_tokens_are_hidden_in_each_batch_with_each_seed_and_in_each_process(splits: MaskedSplits) -> None:
+def test_training_masks_differ_between_batches_seeds_and_processes(splits: MaskedSplits) -> None:
     one = replace(RECIPE, batch=2)
     places = []
     for seed, rank in ((0, 0), (1, 0), (0, 1)):
@@ -65,7 +65,7 @@ def test_other_tokens_are_hidden_in_each_batch_with_each_seed_and_in_each_proces
     assert len(set(places)) == len(places) == 6
 
 
-def test_what_is_measured_is_hidden_as_always_whatever_the_batch(splits: MaskedSplits) -> None:
+def test_held_out_masks_do_not_depend_on_the_batch_size(splits: MaskedSplits) -> None:
     def all_of(batch: int) -> torch.Tensor:
         recipe = replace(RECIPE, batch=batch, measured=20)
         return torch.cat([inputs[0] for inputs, _ in splits.measured("validation", recipe, CPU)])
@@ -75,7 +75,7 @@ def test_what_is_measured_is_hidden_as_always_whatever_the_batch(splits: MaskedS
     assert len({tuple(row.tolist()) for row in places}) > 0.9 * len(places), "rows are hidden each in its own way"
 
 
-def test_padding_is_neither_read_nor_asked_for(splits: MaskedSplits) -> None:
+def test_padding_is_neither_read_nor_predicted(splits: MaskedSplits) -> None:
     padded = 0
     for (ids, real), targets in splits.measured("test", RECIPE, CPU):
         assert real[:, 0].all()
@@ -86,7 +86,7 @@ def test_padding_is_neither_read_nor_asked_for(splits: MaskedSplits) -> None:
     assert padded > 0
 
 
-def test_the_loss_is_over_what_is_asked_for() -> None:
+def test_loss_is_the_mean_over_predicted_tokens() -> None:
     logits = torch.randn(2, 3, 7, generator=torch.Generator().manual_seed(0))
     asked = torch.tensor([[3, IGNORED, 1], [IGNORED, IGNORED, 6]])
     nats = [
@@ -104,7 +104,7 @@ def test_the_loss_is_over_what_is_asked_for() -> None:
     assert measured["right"].tolist() == [right[0] + right[1], right[2]]
 
 
-def test_errors_are_over_documents() -> None:
+def test_standard_errors_are_over_documents() -> None:
     found = TASK.summary(
         {
             "nats": torch.tensor([4.0, 2.0, 9.0]),
@@ -120,22 +120,22 @@ def test_errors_are_over_documents() -> None:
     assert found["accuracy_se"] == pytest.approx(math.sqrt(2 * (1**2 + 1**2)) / 8)
 
 
-def test_one_document_has_no_errors() -> None:
+def test_one_document_has_no_standard_errors() -> None:
     one = {"nats": [4.0, 2.0], "right": [1, 1], "tokens": [2, 2], "document": [3, 3]}
     found = TASK.summary({name: torch.tensor(values) for name, values in one.items()})
     assert found == {"loss": 1.5, "accuracy": 0.5}
 
 
-def test_a_tokenizer_leaves_room_for_the_mask(splits: MaskedSplits) -> None:
+def test_the_tokenizer_leaves_room_for_the_mask(splits: MaskedSplits) -> None:
     assert splits.rows.tokenizer.size == 2048
     assert splits.mask == 2048
 
 
-def test_layers_may_be_computed_again() -> None:
+def test_layers_can_be_recomputed() -> None:
     assert TASK.training_form(TASK.base, replace(RECIPE, recompute=True)).stack.recompute
 
 
-def test_presets_of_the_pile_are_crammed_bert_and_its_leaner_form() -> None:
+def test_presets_of_the_pile_match_crammed_bert() -> None:
     task = PileMLM()
     assert task.closed_form(task.base_for("proxy")).params == 119_589_889
     assert task.closed_form(task.base_for("leaner")).params == 84_182_017
@@ -147,7 +147,7 @@ def test_presets_of_the_pile_are_crammed_bert_and_its_leaner_form() -> None:
     assert day.index(8192) == 851  # the last micro-batch begins 13.5 minutes before six tenths of the day are over
 
 
-def test_rows_are_those_of_the_text_with_their_documents(splits: MaskedSplits) -> None:
+def test_rows_keep_their_text_and_documents(splits: MaskedSplits) -> None:
     recipe = replace(RECIPE, measured=20)
     for ((_, real), ours), (_, answers) in zip(
         splits.measured("test", recipe, CPU), splits.rows.measured("test", recipe, CPU), strict=True
@@ -159,7 +159,7 @@ def test_rows_are_those_of_the_text_with_their_documents(splits: MaskedSplits) -
     assert splits.fingerprint != MaskedSplits(splits.rows, MASK + 1).fingerprint
 
 
-def test_simple_methods_are_told_by_hand() -> None:
+def test_baselines_match_hand_computed_values() -> None:
     hidden = torch.tensor([[0, 3, 1], [3, 2, 3]])
     asked = torch.tensor([[IGNORED, 2, 1], [0, IGNORED, 1]])
     batches = [((hidden, hidden > -1), {"asked": asked, "document": torch.tensor([0, 1])})]
@@ -173,7 +173,7 @@ def test_simple_methods_are_told_by_hand() -> None:
     assert found["tokens"].tolist() == [2, 2]
 
 
-def test_what_stands_before_helps_to_tell_what_is_hidden() -> None:
+def test_the_bigram_baseline_beats_the_unigram() -> None:
     found = TASK.baselines(RECIPE)
     assert found["bigram"]["loss"] < found["unigram"]["loss"] < math.log(2048)
     assert found["bigram"]["test_accuracy"] > found["unigram"]["test_accuracy"] > 0.02

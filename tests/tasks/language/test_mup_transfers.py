@@ -17,7 +17,7 @@ def losses(arch: str, parametrization: str, storage: str) -> dict[float, float]:
 
 
 @pytest.mark.slow
-def test_the_best_rate_of_a_narrow_network_holds_at_four_times_its_width(tmp_path: object) -> None:
+def test_the_best_rate_transfers_to_four_times_the_width(tmp_path: object) -> None:
     storage = f"sqlite:///{tmp_path}/studies.db"
     narrow = losses(NARROW, "standard", storage)
     best = min(narrow, key=narrow.__getitem__)

@@ -4,6 +4,7 @@ import threading
 import numpy as np
 import pytest
 
+from expect import raises, warns
 from search_spaces.errors import UserError
 from tasks.language import encoded
 from tasks.language.rows import IGNORED, Layout, Packed, Padded
@@ -25,7 +26,7 @@ def make(tokenizer: Tokenizer, layout: Layout, seed: int = 0) -> Stream:
 
 
 @pytest.mark.parametrize("layout", [Packed(), Padded()], ids=str)
-def test_a_stream_goes_on_from_every_position_as_if_never_stopped(tokenizer: Tokenizer, layout: Layout) -> None:
+def test_a_stream_resumes_at_any_position(tokenizer: Tokenizer, layout: Layout) -> None:
     whole = list(itertools.islice(make(tokenizer, layout).rows(Position()), 200))
     assert whole[-1][1].epoch > 0
     for at in range(0, 150, 7):
@@ -35,7 +36,7 @@ def test_a_stream_goes_on_from_every_position_as_if_never_stopped(tokenizer: Tok
             assert row.tolist() == expected.tolist()
 
 
-def test_each_epoch_predicts_every_token_once_in_another_order(tokenizer: Tokenizer) -> None:
+def test_every_epoch_predicts_every_token_once_in_another_order(tokenizer: Tokenizer) -> None:
     rows = itertools.takewhile(lambda item: item[1].epoch < 2, make(tokenizer, Packed()).rows(Position()))
     epochs = [[row[1:] for row, _ in group] for _, group in itertools.groupby(rows, lambda item: item[1].epoch)]
     tokens = [sorted(token for row in rows for token in row if token != IGNORED) for rows in epochs]
@@ -51,17 +52,17 @@ def test_another_seed_is_another_order(tokenizer: Tokenizer) -> None:
     assert not np.array_equal(rows[0], rows[1])
 
 
-def test_shards_without_any_text_are_a_mistake(tokenizer: Tokenizer) -> None:
+def test_refuses_shards_without_text(tokenizer: Tokenizer) -> None:
     empty = Stream((MemoryShard(("", "")),), tokenizer, Packed(), 8, 0)
-    with pytest.raises(UserError, match="no text in memory"):
+    with raises("missing-data", option="--data", shards=("memory",)):
         next(empty.rows(Position()))
 
 
 @pytest.mark.filterwarnings("ignore:memory:UserWarning")
-def test_what_cannot_be_read_is_counted_once_an_epoch_wherever_the_stream_was_stopped(tokenizer: Tokenizer) -> None:
+def test_unreadable_documents_are_counted_once_an_epoch(tokenizer: Tokenizer) -> None:
     texts: tuple[object, ...] = (*TEXTS[:3], None, *TEXTS[3:9], None, *TEXTS[9:])
     broken = Stream((MemoryShard(texts),), tokenizer, Padded(), 8, 0)  # type: ignore[arg-type]
-    with pytest.warns(UserWarning, match="has no text"):
+    with warns("skipped", shard="memory", line=4):
         whole = list(itertools.islice(broken.rows(Position()), 3 * 37))
     assert [position.skipped for _, position in whole[36::37]] == [2, 4, 6]
     for _, stop in whole[:70]:
@@ -69,7 +70,7 @@ def test_what_cannot_be_read_is_counted_once_an_epoch_wherever_the_stream_was_st
         assert end in [position for _, position in whole]
 
 
-def test_items_made_ahead_come_in_order_and_no_further_than_there_is_room() -> None:
+def test_prefetch_keeps_the_order_and_stays_within_its_room() -> None:
     made: list[int] = []
 
     def items() -> itertools.chain[int]:
@@ -82,14 +83,14 @@ def test_items_made_ahead_come_in_order_and_no_further_than_there_is_room() -> N
     assert list(prefetch(range(7), 3)) == list(range(7))
 
 
-def test_what_goes_wrong_ahead_is_raised_where_it_is_awaited_and_leaves_no_thread() -> None:
+def test_prefetch_raises_where_the_item_is_awaited_and_leaves_no_thread() -> None:
     def failing() -> itertools.chain[int]:
         yield 1  # type: ignore[misc]
-        raise UserError("no more")
+        raise UserError("missing-data", "no more")
 
     before = threading.active_count()
     waiting = prefetch(failing(), 4)
     assert next(waiting) == 1
-    with pytest.raises(UserError, match="no more"):
+    with raises("missing-data"):
         next(waiting)
     assert threading.active_count() == before

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from search_spaces.errors import UserError
+from expect import raises
 from tasks.language.stdlib_lm import StdlibLM
 
 pytest.importorskip("lm_eval")
@@ -50,7 +50,7 @@ def naive(decoder: nn.Module, before: list[int], after: list[int]) -> tuple[floa
     return total, greedy
 
 
-def test_a_text_after_another_is_scored_token_by_token(model: ScoredDecoder, decoder: nn.Module) -> None:
+def test_a_continuation_is_scored_token_by_token(model: ScoredDecoder, decoder: nn.Module) -> None:
     pairs = [("The module", " os"), ("a", " deprecated function of the library"), ("", "Return"), ("Return the", " x")]
     found = model.loglikelihood([asked(*pair) for pair in pairs])
     for (before, after), (likelihood, greedy) in zip(pairs, found, strict=True):
@@ -62,7 +62,7 @@ def test_a_text_after_another_is_scored_token_by_token(model: ScoredDecoder, dec
         assert greedy == expected[1]
 
 
-def test_of_a_text_that_is_too_long_the_end_is_read(model: ScoredDecoder, decoder: nn.Module) -> None:
+def test_of_a_text_longer_than_the_context_the_end_is_read(model: ScoredDecoder, decoder: nn.Module) -> None:
     before, after = " ".join(["The module returns"] * 10), " a list of names"
     ((likelihood, _),) = model.loglikelihood([asked(before, after)])
     first = model.tok_encode(before)
@@ -70,20 +70,19 @@ def test_of_a_text_that_is_too_long_the_end_is_read(model: ScoredDecoder, decode
     assert likelihood == pytest.approx(naive(decoder, first, rest)[0], rel=1e-5)
 
 
-def test_what_is_most_likely_is_greedy(model: ScoredDecoder, decoder: nn.Module) -> None:
+def test_the_most_likely_continuation_is_greedy(model: ScoredDecoder, decoder: nn.Module) -> None:
     before = model.tok_encode("The module")
     with torch.no_grad():
         likely = int(decoder(torch.tensor([before]))[0, -1].argmax())
-    assert model._scored([(before, [likely]), (before, [likely - 1])])[0][1]
-    assert not model._scored([(before, [likely]), (before, [likely - 1])])[1][1]
+    assert [greedy for _, greedy in model.scored([(before, [likely]), (before, [likely - 1])])] == [True, False]
     with torch.no_grad():
         second = int(decoder(torch.tensor([[*before, likely]]))[0, -1].argmax())
-    found = model._scored([(before, [likely, second]), (before, [likely, second - 1]), (before, [likely - 1, second])])
+    found = model.scored([(before, [likely, second]), (before, [likely, second - 1]), (before, [likely - 1, second])])
     assert [greedy for _, greedy in found] == [True, False, False]
 
 
 @torch.no_grad()
-def test_of_a_whole_text_every_token_counts_once(model: ScoredDecoder, decoder: nn.Module) -> None:
+def test_every_token_of_a_whole_text_counts_once(model: ScoredDecoder, decoder: nn.Module) -> None:
     text = "Return the names of all modules that were imported by the program, in the order of their names. "
     texts = [2 * text, "A", ""]
     found = model.loglikelihood_rolling([asked(text) for text in texts])
@@ -100,12 +99,12 @@ def test_of_a_whole_text_every_token_counts_once(model: ScoredDecoder, decoder: 
     assert math.exp(found[1]) < 1
 
 
-def test_nothing_is_written(model: ScoredDecoder) -> None:
-    with pytest.raises(UserError, match="only likelihoods"):
+def test_refuses_to_generate(model: ScoredDecoder) -> None:
+    with raises("unsupported", option="--tasks"):
         model.generate_until([asked("a", "b")])
 
 
-def test_a_network_that_was_training_drops_nothing(task: StdlibLM, decoder: nn.Module) -> None:
+def test_scoring_switches_dropout_off(task: StdlibLM, decoder: nn.Module) -> None:
     decoder.train()
     ScoredDecoder(decoder, task.splits.tokenizer, CONTEXT, batch=3)
     assert not decoder.training

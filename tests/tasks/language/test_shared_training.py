@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from expect import raises
 from tasks.recipe import Recipe
 
 BESIDE = Path(__file__).with_name("shared_runs.py")
@@ -17,7 +18,7 @@ TWO = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-p
 
 @cache
 def trained(what: str, processes: int, folder: str = "") -> list[dict[str, Any]]:
-    """What each process of a training in shared_runs.py has to tell."""
+    """What each process of a training in shared_runs.py prints."""
     start = [sys.executable] if processes == 1 else TWO
     done = subprocess.run([*start, str(BESIDE), what, folder], capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
@@ -32,7 +33,7 @@ def trained(what: str, processes: int, folder: str = "") -> list[dict[str, Any]]
         *[("fsdp", name) for name in ("adamw", "adam", "sgd", "sgd(momentum=0.9)")],
     ],
 )
-def test_two_processes_get_the_numbers_of_one_where_they_see_the_same_batches(sharing: str, optimizer: str) -> None:
+def test_two_processes_give_the_numbers_of_one_on_the_same_batches(sharing: str, optimizer: str) -> None:
     (alone,), together = trained(f"points-ddp-{optimizer}", 1), trained(f"points-{sharing}-{optimizer}", 2)
     for told in together:
         for name, value in alone["metrics"].items():
@@ -53,7 +54,7 @@ def test_each_process_loads_its_own_share_of_every_batch() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sharing", ["ddp", "fsdp"])
-def test_each_process_tokenises_its_own_documents_and_all_have_the_metrics_of_the_whole(sharing: str) -> None:
+def test_each_process_tokenises_its_documents_and_has_the_metrics_of_all(sharing: str) -> None:
     (alone,), together = trained("stories-ddp", 1), trained(f"stories-{sharing}", 2)
     for part in ("trained", "measured"):
         shares = [set(told[part]) for told in together]
@@ -78,7 +79,7 @@ def test_each_process_tokenises_its_own_documents_and_all_have_the_metrics_of_th
         ("stories-fsdp", 2),
     ],
 )
-def test_a_shared_training_that_was_stopped_goes_on(what: str, report: int, tmp_path: Path) -> None:
+def test_resume_of_a_shared_training_gives_the_same_numbers(what: str, report: int, tmp_path: Path) -> None:
     whole = trained(what, 2)
     (tmp_path / "stop").write_text(str(report))
     stopped = trained(what, 2, str(tmp_path))
@@ -93,7 +94,7 @@ def test_a_shared_training_that_was_stopped_goes_on(what: str, report: int, tmp_
 
 
 @pytest.mark.slow
-def test_processes_with_other_clocks_end_together(tmp_path: Path) -> None:
+def test_processes_with_different_clocks_stop_together(tmp_path: Path) -> None:
     first, second = trained("hours-ddp", 2)
     assert first["steps"] == second["steps"] > 40
     assert first["metrics"] == second["metrics"]
@@ -108,11 +109,11 @@ def test_processes_with_other_clocks_end_together(tmp_path: Path) -> None:
     assert [told["curve"][:3] for told in resumed] == [pytest.approx(first["curve"][:3])] * 2
 
 
-def test_devices_that_share_a_batch_take_as_much_at_once_as_one_alone() -> None:
+def test_devices_share_the_batch_and_keep_the_micro_batch() -> None:
     recipe = Recipe(steps=1, batch=512, lr=1.0, accumulate=8)
     assert [recipe.shared_by(devices).accumulate for devices in (1, 2, 8, 16)] == [8, 4, 1, 1]
 
 
-def test_a_batch_that_cannot_be_dealt_out_evenly_is_a_mistake() -> None:
-    with pytest.raises(ValueError, match="3 devices cannot share a batch of 512"):
+def test_refuses_a_batch_that_cannot_be_shared_evenly() -> None:
+    with raises("mismatch", option="batch", value=512, devices=3):
         Recipe(steps=1, batch=512, lr=1.0).shared_by(3)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from search_spaces.errors import UserError
+from expect import raises
 from tasks.language import stdlib as module
 from tasks.language.corpus import Corpus, stdlib_corpus
 from tasks.language.shards import TextShard, read
@@ -25,14 +25,14 @@ def texts(shards: tuple[TextShard, ...]) -> list[str]:
     return [text for shard in shards for _, text in read(shard) if text]
 
 
-def test_topics_and_docstrings_are_there(corpus: Corpus) -> None:
+def test_has_topics_and_docstrings(corpus: Corpus) -> None:
     documents = stdlib_documents()
     assert "topic for" in documents
     assert inspect.cleandoc(string.__doc__ or "").splitlines()[0] in documents["string.py"]
     assert sum(map(len, documents.values())) > 1_500_000
 
 
-def test_tests_and_what_others_installed_are_not() -> None:
+def test_has_no_tests_and_no_installed_packages() -> None:
     parts = {part for name in stdlib_documents() for part in Path(name).parts}
     assert not parts & {"site-packages", "dist-packages", "test", "tests", "lib2to3", "idlelib"}
 
@@ -45,7 +45,7 @@ def test_every_document_is_in_one_split(corpus: Corpus) -> None:
     assert min(sizes) > 0.01 * sum(sizes)
 
 
-def test_no_paragraph_that_is_held_out_is_trained_on(corpus: Corpus) -> None:
+def test_no_held_out_paragraph_is_in_training(corpus: Corpus) -> None:
     def paragraphs(shards: tuple[TextShard, ...]) -> set[str]:
         found = {" ".join(part.split()) for text in texts(shards) for part in re.split(r"\n\s*\n", text)}
         return {paragraph for paragraph in found if len(paragraph) >= 40}
@@ -53,7 +53,7 @@ def test_no_paragraph_that_is_held_out_is_trained_on(corpus: Corpus) -> None:
     assert not paragraphs(corpus.train) & (paragraphs(corpus.validation) | paragraphs(corpus.test))
 
 
-def test_nothing_is_imported_to_read_it() -> None:
+def test_reading_imports_none_of_the_modules() -> None:
     imported = {name for node in ast.walk(ast.parse(inspect.getsource(module))) for name in _imports(node)}
     assert imported <= {"search_spaces.errors", "tasks.cache", *sys.stdlib_module_names}
     assert "pydoc_data" not in imported
@@ -65,12 +65,12 @@ def _imports(node: ast.AST) -> list[str]:
     return [str(node.module).removesuffix(".abc")] if isinstance(node, ast.ImportFrom) else []
 
 
-def test_the_fingerprint_is_the_same_each_time(corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fingerprint_is_reproducible(corpus: Corpus) -> None:
     assert stdlib_corpus().fingerprint == corpus.fingerprint
     assert re.fullmatch("[0-9a-f]{64}", corpus.fingerprint)
 
 
-def test_a_python_without_its_library_is_a_mistake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_refuses_a_python_without_its_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(sysconfig, "get_paths", lambda: {"stdlib": str(tmp_path)})
-    with pytest.raises(UserError, match="lacks the standard library's sources"):
+    with raises("missing-data", path=str(tmp_path), sources=0):
         stdlib_documents()

@@ -20,7 +20,7 @@ def counts() -> torch.Tensor:
     return pair_counts(((torch.tensor([a]), torch.tensor([b])) for a, b in ROWS), 4)
 
 
-def test_pairs_are_counted_where_they_are_not_ignored(counts: torch.Tensor) -> None:
+def test_counts_pairs_that_are_not_ignored(counts: torch.Tensor) -> None:
     by_hand = torch.zeros(4, 4, dtype=torch.float64)
     for inputs, following in ROWS:
         for before, after in zip(inputs, following, strict=True):
@@ -29,7 +29,7 @@ def test_pairs_are_counted_where_they_are_not_ignored(counts: torch.Tensor) -> N
     assert torch.equal(counts, by_hand)
 
 
-def test_both_tables_are_probabilities_after_any_token(counts: torch.Tensor) -> None:
+def test_both_tables_are_probabilities(counts: torch.Tensor) -> None:
     for table in (unigram(counts), bigram(counts)):
         torch.testing.assert_close((-table).exp().sum(dim=1), torch.ones(4, dtype=torch.float64))
 
@@ -39,13 +39,13 @@ def test_a_bigram_matches_the_formula(counts: torch.Tensor) -> None:
     assert bigram(counts)[1, 2].item() == pytest.approx(-math.log((2 - 0.75) / 2 + 0.75 / 2 * 0.4))
 
 
-def test_xz_pays_little_for_what_it_knows() -> None:
+def test_xz_compresses_known_text_well() -> None:
     text = "".join(chr(97 + (i * i + i // 7) % 26) for i in range(4000))
     assert compressed(text, text) < 0.2 < compressed("nothing of the kind", text)
     assert 0.2 < compressed("", text) < 8
 
 
-def test_what_comes_before_helps_to_tell_what_follows() -> None:
+def test_the_bigram_beats_the_unigram() -> None:
     task = StoriesLM()
     assert isinstance(task.splits, LanguageSplits)
     found = simple_methods(task.splits, task.presets["smoke"], task.vocabulary)

@@ -54,7 +54,7 @@ def test_standard_errors_match_the_formula_over_documents(batch: tuple[torch.Ten
     assert found["perplexity_se"] == pytest.approx(expected * found["perplexity"], rel=1e-4)
 
 
-def test_standard_errors_cover_the_truth_as_often_as_they_promise() -> None:
+def test_standard_errors_cover_the_truth_at_the_nominal_rate() -> None:
     draw = torch.Generator().manual_seed(1)
     inside = 0
     for _ in range(400):
@@ -71,7 +71,7 @@ def test_one_document_has_no_standard_error(batch: tuple[torch.Tensor, torch.Ten
     assert set(found) == {"loss", "perplexity", "bits_per_byte"}
 
 
-def test_bits_per_byte_does_not_change_with_how_a_text_is_cut_into_tokens() -> None:
+def test_bits_per_byte_does_not_depend_on_the_tokenizer() -> None:
     # A uniform model of bytes, and of pairs of bytes: log 256 nats a byte either way.
     single = {"nats": math.log(256) * torch.ones(10), "tokens": torch.ones(10), "bytes": torch.ones(10)}
     pairs = {"nats": math.log(256**2) * torch.ones(5), "tokens": torch.ones(5), "bytes": 2 * torch.ones(5)}

@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 
 from tasks.language.rows import IGNORED, Packed, Padded
 
@@ -15,31 +14,30 @@ def padded_by_hand(documents: list[list[int]], context: int) -> list[list[int]]:
     return rows
 
 
-@pytest.mark.parametrize("context", [2, 4, 5, 8])
-def test_padded_rows_hold_a_document_each_cut_with_its_end_in_place(context: int) -> None:
-    by_hand = padded_by_hand([document.tolist() for document in DOCUMENTS], context)
-    assert Padded().grid(DOCUMENTS, context).tolist() == by_hand
+def test_padded_rows_hold_one_document_each() -> None:
+    documents, contexts = [document.tolist() for document in DOCUMENTS], (2, 4, 5, 8)
+    found = {context: Padded().grid(DOCUMENTS, context).tolist() for context in contexts}
+    assert found == {context: padded_by_hand(documents, context) for context in contexts}
 
 
 def test_padded_rows_predict_nothing_from_the_last_position() -> None:
     assert (Padded().grid(DOCUMENTS, 4)[:, -1] == IGNORED).all()
 
 
-@pytest.mark.parametrize("context", [1, 3, 4, 7, 16, 50])
-def test_packed_rows_predict_every_token_of_every_document_once(context: int) -> None:
-    grid = Packed().grid(DOCUMENTS, context)
-    following = grid[:, 1:].ravel()
-    assert following[following != IGNORED].tolist() == np.concatenate(DOCUMENTS).tolist()
-    assert (following[len(np.concatenate(DOCUMENTS)) :] == IGNORED).all()
+def test_packed_rows_predict_every_token_once() -> None:
+    for context in (1, 3, 4, 7, 16, 50):
+        following = Packed().grid(DOCUMENTS, context)[:, 1:].ravel()
+        assert following[following != IGNORED].tolist() == np.concatenate(DOCUMENTS).tolist(), context
+        assert (following[len(np.concatenate(DOCUMENTS)) :] == IGNORED).all(), context
 
 
-@pytest.mark.parametrize("context", [1, 3, 7])
-def test_packed_rows_read_what_the_row_before_predicted_last(context: int) -> None:
-    grid = Packed().grid(DOCUMENTS, context)
-    assert grid[0, 0] == END
-    assert grid[1:, 0].tolist() == grid[:-1, -1].tolist()
+def test_packed_rows_begin_with_the_last_token_of_the_row_before() -> None:
+    for context in (1, 3, 7):
+        grid = Packed().grid(DOCUMENTS, context)
+        assert grid[0, 0] == END, context
+        assert grid[1:, 0].tolist() == grid[:-1, -1].tolist(), context
 
 
-@pytest.mark.parametrize("layout", [Packed(), Padded()])
-def test_no_documents_are_no_rows(layout: Packed | Padded) -> None:
-    assert layout.grid([], 4).shape == (0, 5)
+def test_no_documents_give_no_rows() -> None:
+    for layout in (Packed(), Padded()):
+        assert layout.grid([], 4).shape == (0, 5), layout

@@ -1,4 +1,5 @@
 import json
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -6,7 +7,7 @@ import pytest
 from tokenizers import Tokenizer as HuggingFace
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
-from search_spaces.errors import UserError
+from expect import raises, warns
 from tasks.language import hub
 from tasks.language import tokenizer as module
 from tasks.language.tokenizer import Tokenizer, tokenizer_at, tokenizer_named, trained_tokenizer
@@ -41,7 +42,7 @@ def either(request: pytest.FixtureRequest, tokenizer: Tokenizer, t5_like: Tokeni
     return tokenizer if request.param == "bytes" else t5_like
 
 
-def test_byte_pairs_count_every_byte_of_a_text_once(tokenizer: Tokenizer) -> None:
+def test_byte_pairs_count_every_byte_once(tokenizer: Tokenizer) -> None:
     for text, (ids, sizes) in zip(TEXTS, tokenizer.encode_measured(TEXTS), strict=True):
         assert len(ids) == len(sizes)
         assert sizes.sum() == len(text.encode())
@@ -59,28 +60,28 @@ def test_byte_pairs_of_ascii_have_as_many_bytes_as_characters(tokenizer: Tokeniz
     assert sizes.tolist() == [len(inner.decode([token])) for token in ids]
 
 
-def test_measured_tokens_are_those_that_are_trained_on(either: Tokenizer) -> None:
+def test_measured_tokens_equal_training_tokens(either: Tokenizer) -> None:
     for ids, (measured, _) in zip(either.encode(TEXTS), either.encode_measured(TEXTS), strict=True):
         assert np.array_equal(ids, measured)
 
 
-def test_a_text_that_spells_a_special_token_does_not_end_there(either: Tokenizer) -> None:
+def test_text_that_spells_a_special_token_stays_text(either: Tokenizer) -> None:
     [ids] = either.encode(["it says </s> and <|endoftext|> and <extra_id_3>"])
     assert either.boundary not in ids
     assert ids.max() < either.size
 
 
-def test_special_tokens_that_no_text_holds_take_no_room_in_a_vocabulary(t5_like: Tokenizer) -> None:
+def test_unused_special_tokens_do_not_count_as_vocabulary(t5_like: Tokenizer) -> None:
     assert t5_like.size == len(HuggingFace.from_str(t5_like.text).get_vocab()) - 100
 
 
-def test_a_tokenizer_too_large_for_a_task_is_a_mistake_that_names_both(tokenizer: Tokenizer) -> None:
+def test_refuses_a_tokenizer_too_large_for_a_task(tokenizer: Tokenizer) -> None:
     tokenizer.check(300, "c4-lm")
-    with pytest.raises(UserError, match=r"tokens up to 299, and task 'c4-lm' is of 299"):
+    with raises("mismatch", task="c4-lm", value=300, most=299):
         tokenizer.check(299, "c4-lm")
 
 
-def test_training_is_the_same_each_time_and_happens_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_training_is_reproducible_and_cached(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("NAS_CACHE", str(tmp_path))
     first = trained_tokenizer(TEXTS, 280)
     monkeypatch.setattr(module, "_train", lambda documents, vocabulary: pytest.fail("trained twice"))
@@ -91,32 +92,45 @@ def test_training_is_the_same_each_time_and_happens_once(monkeypatch: pytest.Mon
     assert trained_tokenizer(TEXTS, 270) != first
 
 
-def test_a_cache_that_cannot_be_written_costs_a_warning_only(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_cache_that_cannot_be_written_is_a_notice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("NAS_CACHE", str(tmp_path / "file"))
-    with pytest.warns(UserWarning, match="could not be kept"):
+    with warns("unwritable"):
         assert trained_tokenizer(TEXTS, 280).size == 280
 
 
-def test_what_is_no_tokenizer_is_a_mistake_that_names_the_file(tmp_path: Path) -> None:
+def test_refuses_a_file_that_is_no_tokenizer(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text("{}")
-    with pytest.raises(UserError, match=r"tokenizer.json is no tokenizer.json"):
+    with raises("bad-file", path=str(tmp_path / "tokenizer.json")):
         tokenizer_at(tmp_path)
-    with pytest.raises(UserError, match="cannot be read"):
+    with raises("missing-file", path=str(tmp_path / "missing.json")):
         tokenizer_at(tmp_path / "missing.json")
 
 
-def test_a_tokenizer_without_a_boundary_is_a_mistake(tokenizer: Tokenizer) -> None:
+def test_refuses_a_tokenizer_without_a_boundary_token(tokenizer: Tokenizer) -> None:
     record = json.loads(tokenizer.text)
     record["added_tokens"] = []
     record["model"]["vocab"] = {token: i for token, i in record["model"]["vocab"].items() if token != "<|endoftext|>"}
-    with pytest.raises(UserError, match="has none of"):
+    with raises("bad-data", path="a test"):
         Tokenizer(json.dumps(record), "a test")
 
 
-def test_a_tokenizer_by_name_without_a_network_says_what_to_do_instead(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_hub_is_reachable_by_a_proxy_or_by_its_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_: object) -> None:
+        raise OSError("no such host")
+
+    found = {}
+    for offline, proxies, address in product((True, False), ({}, {"https": "proxy"}), (unknown, lambda *_: None)):
+        monkeypatch.setattr(hub.constants, "HF_HUB_OFFLINE", offline)
+        monkeypatch.setattr(hub, "getproxies", lambda proxies=proxies: proxies)
+        monkeypatch.setattr(hub.socket, "getaddrinfo", address)
+        hub.reachable.cache_clear()
+        found[offline, bool(proxies), address is not unknown] = hub.reachable()
+    hub.reachable.cache_clear()
+    assert found == {case: not case[0] and any(case[1:]) for case in product((True, False), repeat=3)}
+
+
+def test_a_tokenizer_of_the_hub_needs_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hub, "reachable", lambda: False)
-    with pytest.raises(UserError, match=r"'nobody/nothing'.*out of reach.*--data"):
+    with raises("unavailable", value="nobody/nothing", file="tokenizer.json"):
         tokenizer_named("nobody/nothing")

@@ -5,6 +5,7 @@ import statistics
 
 import pytest
 
+from expect import raises
 from tasks.lra import blocks
 from tasks.lra.lists import IDS, OPERATORS, Grammar, applied, block_of, generated, ids_of
 
@@ -62,14 +63,14 @@ def literal(draw: random.Random, level: int, grammar: Grammar) -> tuple[Tree, in
 
 @pytest.fixture(scope="module")
 def lists() -> list[tuple[bytes, int]]:
-    return block_of(SHORT, 0, 2000, 0)
+    return block_of(SHORT, 0, 1000, 0)
 
 
-def test_a_list_comes_to_what_its_words_say(lists: list[tuple[bytes, int]]) -> None:
+def test_answers_match_a_naive_evaluation(lists: list[tuple[bytes, int]]) -> None:
     assert all(naive(parsed(ids)) == answer for ids, answer in lists)
 
 
-def test_a_list_keeps_its_grammar(lists: list[tuple[bytes, int]]) -> None:
+def test_lists_stay_within_the_grammar(lists: list[tuple[bytes, int]]) -> None:
     assert all(19 < len(ids) < 65 for ids, _ in lists)
     assert min(len(ids) for ids, _ in lists) == 20
     assert max(len(ids) for ids, _ in lists) > 50
@@ -77,7 +78,7 @@ def test_a_list_keeps_its_grammar(lists: list[tuple[bytes, int]]) -> None:
     assert {number for ids, _ in lists for _, number in operators(parsed(ids))} == {2, 3, 4, 5}
 
 
-def test_operators_and_numbers_of_arguments_are_as_frequent_as_in_the_literal_recursion(
+def test_frequencies_match_the_published_recursion(
     lists: list[tuple[bytes, int]],
 ) -> None:
     draw, known = random.Random(0), []
@@ -98,19 +99,19 @@ def test_operators_and_numbers_of_arguments_are_as_frequent_as_in_the_literal_re
         assert abs(statistics.mean(one) - statistics.mean(other)) < 4 * error
 
 
-def test_published_lists_have_501_to_1999_tokens() -> None:
+def test_lists_of_the_published_grammar_have_501_to_1999_tokens() -> None:
     lists = block_of(PAPER, 0, 40, 0)
     assert all(500 < len(ids) < 2000 for ids, _ in lists)
     assert all(naive(parsed(ids)) == answer for ids, answer in lists)
     assert 9 <= max(depth(parsed(ids)) for ids, _ in lists) <= 10
 
 
-def test_the_median_of_an_even_number_of_digits_is_cut_off() -> None:
+def test_the_median_of_an_even_number_of_digits_is_rounded_down() -> None:
     assert applied(OPERATORS.index("MED"), [9, 4, 5, 0]) == 4
     assert applied(OPERATORS.index("MED"), [9, 4, 1]) == 4
 
 
-def test_no_two_lists_are_the_same_and_how_many_processes_made_them_changes_nothing(
+def test_lists_are_unique_and_do_not_depend_on_the_number_of_processes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("tasks.lra.lists._BLOCK", 200)
@@ -119,25 +120,31 @@ def test_no_two_lists_are_the_same_and_how_many_processes_made_them_changes_noth
     for cores in (1, 2):
         monkeypatch.setattr(blocks, "_cores", lambda cores=cores: cores)
         made.append(generated(few, 500, seed=3))
+    monkeypatch.undo()
+    monkeypatch.setattr("tasks.lra.lists._BLOCK", 200)
+    monkeypatch.setattr(blocks, "_cores", lambda: 1)
     assert made[0] == made[1]
     assert len({ids for ids, _ in made[0]}) == 500
     assert made[0] != generated(few, 500, seed=4)
     assert made[0][:100] == generated(few, 100, seed=3)
 
 
-def test_a_grammar_with_too_few_lists_is_refused_rather_than_searched_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tasks.lra.lists._BLOCK", 5000)
-    with pytest.raises(ValueError, match="hardly more than"):
-        generated(Grammar(3, 5, 2, 2), 10_000, seed=0)
+def test_refuses_more_lists_than_the_grammar_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    grammar = Grammar(3, 5, 2, 2)
+    few = block_of(grammar, 0, 5, 0)
+    monkeypatch.setattr("tasks.lra.lists.block_of", lambda *_: few)  # as if there were no others
+    monkeypatch.setattr(blocks, "_cores", lambda: 1)
+    with raises("too-large", value=10_000, most=5):
+        generated(grammar, 10_000, seed=0)
 
 
-@pytest.mark.parametrize("wrong", [(0, 10, 3, 3), (10, 11, 3, 3), (1, 10, 1, 3), (1, 10, 3, 1)])
-def test_a_grammar_without_lists_is_refused(wrong: tuple[int, int, int, int]) -> None:
-    with pytest.raises(ValueError, match="there are none"):
-        Grammar(*wrong)
+def test_refuses_a_grammar_without_lists() -> None:
+    for wrong in ((0, 10, 3, 3), (10, 11, 3, 3), (1, 10, 1, 3), (1, 10, 3, 1)):
+        with raises("infeasible"):
+            Grammar(*wrong)
 
 
-def test_a_list_is_read_as_the_release_writes_it() -> None:
+def test_reads_lists_in_the_releases_notation() -> None:
     written = "( ( ( ( [MED 3 ) ( ( ( [SM 9 ) 0 ) ] ) ) 7 ) ] )"
     assert [WORDS[number] for number in ids_of(written) or b""] == "[MED 3 [SM 9 0 ] 7 ]".split()
     assert ids_of(written.replace("]", "X")) == ids_of(written)

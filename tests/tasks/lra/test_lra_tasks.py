@@ -4,14 +4,17 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from nas.budget import parse_budget
 from nas.counting import cheap_counts
 from nas.unlisted.programme import Programme
 from search_spaces.catalog import SPACES
 from search_spaces.layers.nystrom import Nystrom, NystromAttention
+from tasks.lra import contours
 from tasks.lra.listops import LRAListOps
 from tasks.lra.pathfinder import LRAPathfinder
 from tasks.lra.task import LongRangeTask, by_group, splits_of
@@ -20,7 +23,6 @@ from tasks.registry import TASKS
 from tasks.run import Run
 
 KINDS = [kind for kind in map(TASKS.load, TASKS.names()) if issubclass(kind, LongRangeTask)]
-PRESETS = [(kind, preset) for kind in KINDS for preset in kind.presets]
 
 # Steps, batch, learning rate, share that warms up, steps between measurements, tokens: Nyströmformer's table.
 PUBLISHED = {
@@ -32,7 +34,7 @@ PUBLISHED = {
 }
 
 
-def test_all_five_are_installed_each_with_its_published_recipe() -> None:
+def test_all_five_tasks_have_their_published_recipe() -> None:
     assert {kind.name for kind in KINDS} == set(PUBLISHED)
     for kind in KINDS:
         recipe = kind.presets["paper"]
@@ -41,19 +43,24 @@ def test_all_five_are_installed_each_with_its_published_recipe() -> None:
         assert (recipe.weight_decay, recipe.schedule, recipe.dropout) == (0, "linear", 0.1)
 
 
-@pytest.mark.parametrize(("kind", "preset"), PRESETS, ids=lambda value: getattr(value, "name", value))
-def test_a_preset_trains_the_network_that_is_counted(kind: type[LongRangeTask], preset: str) -> None:
-    task = kind()
-    recipe = task.presets[preset]
-    with torch.device("meta"):
-        built, trained = task.build(task.base), task.training_form(task.base, recipe)
-    shapes = [{name: weights.shape for name, weights in model.named_parameters()} for model in (built, trained)]
-    assert shapes[0] == shapes[1]
-    assert recipe.tokens <= task.context
-    assert recipe.tokens % recipe.landmarks == 0
+def shapes(model: nn.Module) -> dict[str, torch.Size]:
+    return {name: weights.shape for name, weights in model.named_parameters()}
 
 
-def test_the_published_listops_networks_have_their_counts() -> None:
+def test_presets_train_the_network_that_is_counted() -> None:
+    counted, trained = {}, {}
+    for kind in KINDS:
+        task = kind()
+        for preset, recipe in task.presets.items():
+            with torch.device("meta"):
+                counted[kind.name, preset] = shapes(task.build(task.base))
+                trained[kind.name, preset] = shapes(task.training_form(task.base, recipe))
+            assert recipe.tokens <= task.context, (kind.name, preset)
+            assert recipe.tokens % recipe.landmarks == 0, (kind.name, preset)
+    assert trained == counted
+
+
+def test_parameter_counts_match_the_published_ones() -> None:
     task = LRAListOps()
     two = task.closed_form(task.base).params
     one = task.closed_form(replace(task.base, depth=1, heads=4)).params
@@ -61,14 +68,14 @@ def test_the_published_listops_networks_have_their_counts() -> None:
     assert ((two - taps) / 1e3, (one - taps) / 1e3) == pytest.approx((209.8, 192.9), abs=0.05)
 
 
-@pytest.mark.parametrize("name", sorted(SPACES.names()))
-def test_every_space_has_listops_networks_within_200_thousand_parameters(name: str) -> None:
-    task = LRAListOps()
-    space = SPACES.load(name)(task.base)
-    assert Programme(space, partial(cheap_counts, task), parse_budget(["params<=200k"])).number > 0
+def test_every_space_has_networks_within_200_thousand_parameters() -> None:
+    task, budget = LRAListOps(), parse_budget(["params<=200k"])
+    spaces = {name: SPACES.load(name)(task.base) for name in SPACES.names()}
+    fitting = {name: Programme(space, partial(cheap_counts, task), budget).number for name, space in spaces.items()}
+    assert all(fitting.values()), fitting
 
 
-def test_what_is_padded_does_not_change_the_answer() -> None:
+def test_padding_does_not_change_the_output() -> None:
     task = LRAListOps()
     recipe = task.presets["proxy"]
     torch.manual_seed(0)
@@ -82,7 +89,7 @@ def test_what_is_padded_does_not_change_the_answer() -> None:
         torch.testing.assert_close(network(ids[5:6]), together[5:6], atol=1e-5, rtol=1e-4)
 
 
-def test_lists_are_made_for_their_preset_and_read_from_the_cache_afterwards() -> None:
+def test_lists_are_generated_for_the_preset() -> None:
     task = LRAListOps()
     task.prepare()
     inputs = task.inputs(task.presets["smoke"])
@@ -98,12 +105,12 @@ def test_lists_are_made_for_their_preset_and_read_from_the_cache_afterwards() ->
     assert len(rows.unique(dim=0)) == 1000
 
 
-def test_the_lists_are_for_ever() -> None:
+def test_the_generated_lists_never_change() -> None:
     task = LRAListOps()
     assert task.splits_for(task.presets["smoke"]).fingerprint == "91afcfd608ac"
 
 
-def test_simple_methods_are_measured_on_both_parts() -> None:
+def test_baselines_are_measured_on_both_splits() -> None:
     columns = LRAListOps().baselines(LRAListOps.presets["smoke"])
     majority, first = columns["majority class"], columns["most frequent by first operator"]
     assert set(majority) == {"accuracy", "accuracy_se", "test_accuracy", "test_accuracy_se"}
@@ -113,7 +120,7 @@ def test_simple_methods_are_measured_on_both_parts() -> None:
         assert majority[f"{prefix}accuracy_se"] == pytest.approx((share * (1 - share) / 250) ** 0.5)
 
 
-def test_the_most_frequent_answer_of_a_group_is_learnt_in_training_alone() -> None:
+def test_majority_by_group_is_learnt_from_training_alone() -> None:
     train = torch.tensor([[1, 5], [1, 6], [1, 7], [2, 5], [2, 6]]), torch.tensor([0, 0, 1, 1, 1])
     validation = torch.tensor([[1, 9], [2, 9], [2, 9], [2, 9]]), torch.tensor([0, 1, 1, 0])
     test = torch.tensor([[1, 9], [2, 9]]), torch.tensor([1, 1])
@@ -121,7 +128,7 @@ def test_the_most_frequent_answer_of_a_group_is_learnt_in_training_alone() -> No
     assert (columns["accuracy"], columns["test_accuracy"]) == (0.75, 0.5)
 
 
-def test_texts_are_cut_to_the_tokens_of_the_recipe(imdb_folder: Path) -> None:
+def test_texts_are_cut_to_the_recipes_tokens(imdb_folder: Path) -> None:
     task = LRAText(imdb_folder)
     splits = task.splits_for(task.presets["smoke"])
     assert splits.train[0].shape == (36, 64)
@@ -129,15 +136,18 @@ def test_texts_are_cut_to_the_tokens_of_the_recipe(imdb_folder: Path) -> None:
     assert splits is task.splits_for(task.presets["smoke"])
 
 
-def test_pathfinder_makes_its_images_where_none_are_given() -> None:
+def test_pathfinder_generates_images_without_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    def block(seed: int, size: int, number: int, *, single_dashes: bool) -> list[tuple[np.ndarray, int]]:
+        return [(np.full((32, 32), made, np.uint8), made % 2) for made in range(size)]
+
+    monkeypatch.setattr(contours, "block_of", block)
     task = LRAPathfinder()
     splits = task.splits_for(task.presets["smoke"])
-    assert [part[0].shape for part in (splits.train, splits.validation, splits.test)] == [
-        (32, 1024),
-        (4, 1024),
-        (4, 1024),
-    ]
+    parts = (splits.train, splits.validation, splits.test)
+    assert [part[0].shape for part in parts] == [(32, 1024), (4, 1024), (4, 1024)]
     assert splits.train[0].dtype == torch.uint8
+    assert all(torch.equal(ids[:, 5] % 2, answers) for ids, answers in parts)
+    assert sorted(torch.cat([ids[:, 0] for ids, _ in parts]).tolist()) == [*range(40)]
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""What is kept of a training, and what it goes on from."""
+"""What a training saves, and how it resumes."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import tasks.checkpoint
+from expect import warns
 from search_spaces.architecture import Architecture
-from search_spaces.errors import Notice
 from tasks.base import Diverged
 from tasks.classification import ClassificationTask
 from tasks.recipe import Recipe
@@ -64,7 +64,7 @@ def run(folder: Path | None, decision: Decision = CONTINUE) -> Run:
     return Run(architecture=SHAPE, recipe=RECIPE, seed=0, folder=folder, report=lambda *_: decision)
 
 
-def test_metrics_that_are_numpys_are_kept_and_read_again(tmp_path: Path) -> None:
+def test_numpy_metrics_are_saved_and_read_back(tmp_path: Path) -> None:
     whole = Sides().fit(run(None))
     stopped = Sides().fit(run(tmp_path, STOP))
     task = Sides()
@@ -72,10 +72,11 @@ def test_metrics_that_are_numpys_are_kept_and_read_again(tmp_path: Path) -> None
     assert task.passes == whole.steps - stopped.steps
 
 
-def test_a_state_that_does_not_fit_any_more_is_set_aside_and_the_training_begins_anew(tmp_path: Path) -> None:
+def test_a_checkpoint_of_another_network_is_set_aside_and_the_training_restarts(tmp_path: Path) -> None:
     Sides().fit(run(tmp_path, STOP))
     task = Sides(hidden=9)  # somebody has changed build
-    with pytest.warns(Notice, match=r"is set aside, and made again: it does not fit: RuntimeError: "):
+    (checkpoint,) = tmp_path.iterdir()
+    with warns("bad-file", path=str(checkpoint)):
         found = task.fit(run(tmp_path))
     assert found == Sides(hidden=9).fit(run(None))
     assert task.passes == found.steps
@@ -90,7 +91,7 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("eager")
-def test_a_training_that_diverges_keeps_no_such_state_and_leaves_no_files(
+def test_a_diverging_training_saves_only_finite_states_and_leaves_no_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept: list[dict[str, Tensor]] = []

@@ -1,0 +1,41 @@
+"""Expect a UserError or a Notice by kind and fields; the snapshot of messages holds how its sentence reads."""
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from search_spaces.errors import Kind, Notice, UserError
+
+
+@contextmanager
+def raises(kind: Kind, /, **fields: Any) -> Iterator[pytest.ExceptionInfo[UserError]]:
+    """Expect a UserError of this kind, whose fields include these, and whose message is one line."""
+    with pytest.raises(UserError) as info:
+        yield info
+    check(info.value, kind, **fields)
+
+
+@contextmanager
+def warns(kind: Kind, /, **fields: Any) -> Iterator[list[Notice]]:
+    """Expect at least one Notice, of this kind, whose fields include these. Yields all, filled when the block ends."""
+    notices: list[Notice] = []
+    with pytest.warns(Notice) as record:
+        yield notices
+    notices += [warning.message for warning in record if isinstance(warning.message, Notice)]
+    for other in record:
+        if not isinstance(other.message, Notice):
+            warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
+    assert any(_agrees(notice, kind, fields) for notice in notices), [(one.kind, one.fields) for one in notices]
+
+
+def check(error: UserError | Notice, kind: Kind, /, **fields: Any) -> None:
+    """Assert that an error or notice has this kind and these fields."""
+    assert _agrees(error, kind, fields), (error.kind, error.fields, str(error))
+    assert "\n" not in str(error).strip()
+
+
+def _agrees(error: UserError | Notice, kind: Kind, fields: dict[str, Any]) -> bool:
+    return error.kind == kind and all(name in error.fields and error.fields[name] == fields[name] for name in fields)

@@ -1,0 +1,34 @@
+"""Many small checks in one test: all of them run, and every one that fails is named."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+import pytest
+
+Case = Callable[[str], AbstractContextManager[None]]
+
+
+@contextmanager
+def grouped() -> Iterator[Case]:
+    """Collect the failures of the cases inside, and raise them together at the end.
+
+    with grouped() as case:
+        for name in names:
+            with case(name):
+                assert ...
+    """
+    names: list[str] = []
+    failures: list[BaseException] = []
+
+    @contextmanager
+    def case(name: str) -> Iterator[None]:
+        try:
+            yield
+        except (Exception, pytest.fail.Exception) as error:
+            error.add_note(f"case: {name}")
+            names.append(name)
+            failures.append(error)
+
+    yield case
+    if failures:
+        raise BaseExceptionGroup(f"failed: {', '.join(names)}", failures)

@@ -1,0 +1,154 @@
+"""How sentences read: every message of a UserError or Notice that the default suite provokes, in tests/messages.txt.
+
+Tests elsewhere assert kinds and fields (`expect`). A run of the default suite, or of a part of it, fails once where it
+provokes a message that the snapshot does not have. After a change of texts:
+
+    python -m tests.messages --update              # the whole suite: the snapshot is written anew
+    python -m tests.messages --update tests/nas    # a part of it: what it provokes is added
+
+and read the diff. In place of the values that a message is made of stand the names of its fields, as in "got <value>",
+and so do other words that differ between two runs or machines: each sentence stands once.
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from search_spaces.errors import Notice, UserError
+
+SNAPSHOT = Path(__file__).with_suffix(".txt")
+_ROOT = SNAPSHOT.parents[1]
+_KEY = "nas_messages"
+_MARGIN = 20
+"""Columns of a kind in the snapshot."""
+
+_VARYING = (
+    (re.compile(r"(?<![\w])/[^\s'\",;]*?/pytest-of-[^/]+/pytest-\d+/(?:popen-gw\d+/)?[^/\s'\",:;.]+"), "<tmp>"),
+    (re.compile(re.escape(tempfile.gettempdir()) + r"/[^\s'\",;:]+"), "<tmp>"),
+    (re.compile(re.escape(str(_ROOT))), "<root>"),
+    (re.compile(re.escape(sys.prefix)), "<environment>"),
+    (re.compile(r"\b(process|pid) \d+"), r"\1 <number>"),
+    (re.compile(r"\b(127\.0\.0\.1|localhost):\d+"), r"\1:<port>"),
+    (re.compile(r"\b[0-9a-f]{8,}\b"), "<hex>"),
+    (re.compile(r"its first \d+ documents"), "its first <number> documents"),
+    (re.compile(r"(?<=it is not JSON: ).*"), "<reason>"),
+)
+_CUTS = (None, 80, 60, 40)
+"""At how many characters messages cut long values off."""
+
+
+class Messages:
+    """The plug-in: records what is provoked in this process, and compares at the end of the session."""
+
+    def __init__(self, update: bool) -> None:
+        self.update = update
+        self.seen: set[str] = set()
+
+    def record(self, kind: str, message: str, fields: Mapping[str, Any]) -> None:
+        """Remember one message as a line of the snapshot."""
+        self.seen.add(line_of(kind, message, fields, _foreign_texts()))
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """A worker of pytest-xdist sends what it saw; the process that has the terminal compares."""
+        config = session.config
+        if hasattr(config, "workeroutput"):
+            config.workeroutput[_KEY] = sorted(self.seen)
+        elif self.update:
+            SNAPSHOT.write_text("".join(f"{line}\n" for line in sorted(self.seen | _held(config))))
+        elif new := sorted(self.seen - set(SNAPSHOT.read_text().splitlines())):
+            lines = "\n".join(("Messages that tests/messages.txt does not have:", *new, "", "See tests/messages.py."))
+            place = (str(SNAPSHOT.relative_to(_ROOT)), 0, "messages")
+            report = pytest.TestReport(f"{place[0]}::messages", place, {}, "failed", lines, "call")
+            config.hook.pytest_runtest_logreport(report=report)
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """A worker of pytest-xdist has ended."""
+        self.seen.update(getattr(node, "workeroutput", {}).get(_KEY, ()))
+
+
+def line_of(kind: str, message: str, fields: Mapping[str, Any], foreign: Iterable[str] = ()) -> str:
+    """A message as a line of the snapshot: its kind and its sentence, names of fields in place of their values."""
+    for text in foreign:
+        message = message.replace(text, "<reason>")
+    values = [(text, name) for name, value in fields.items() for text in _texts(value)]
+    for text, name in sorted(values, key=lambda one: -len(one[0])):
+        message = re.sub(rf"(?<![\w<]){re.escape(text)}(?![\w>])", f"<{name}>", message)
+    for pattern, name in _VARYING:
+        message = pattern.sub(name, message)
+    return f"{kind:{_MARGIN}}{message!r}"
+
+
+def _texts(value: Any) -> set[str]:
+    """How a field's value may stand in a message: as it is, quoted, cut off, or its elements with commas."""
+    if isinstance(value, tuple | list):
+        lists = {join.join(map(form, value)) for join in (", ", " or ") for form in (str, repr)}
+        return {text for text in lists if text}.union(*(_texts(one) for one in value))
+    forms = {repr(value)[:cut] for cut in _CUTS}
+    if not isinstance(value, str) or len(value) > 2:  # a letter by itself stands in many words
+        forms |= {str(value)[:cut] for cut in _CUTS}
+    return {form for form in forms if form and form not in ("None", "True", "False")}
+
+
+def install(config: pytest.Config) -> None:
+    """Record from now on, in runs of the default selection."""
+    update = config.getoption("--update-messages")
+    if config.getoption("markexpr") != _default_selection(config):
+        return
+    plugin = Messages(update)
+    config.pluginmanager.register(plugin, "messages")
+    for cls in (UserError, Notice):
+        _record_all(cls, plugin)
+
+
+def _record_all(cls: type[Any], plugin: Messages) -> None:
+    construct = cls.__init__
+
+    def recording(self: Any, kind: str, message: str, **fields: Any) -> None:
+        construct(self, kind, message, **fields)
+        plugin.record(kind, message, fields)
+
+    cls.__init__ = recording
+
+
+def _foreign_texts() -> list[str]:
+    """What libraries say of the errors in hand, which changes with their versions."""
+    texts, error = [], sys.exc_info()[1]
+    while error is not None:
+        if not isinstance(error, UserError):
+            texts += [text for text in (str(error), *str(error).strip().splitlines()[:1]) if len(text) > 3]
+        error = error.__cause__ or error.__context__
+    return texts
+
+
+def _default_selection(config: pytest.Config) -> str:
+    words = config.getini("addopts")
+    return str(words[words.index("-m") + 1])
+
+
+def _held(config: pytest.Config) -> set[str]:
+    """What stays in the snapshot: all of it where only a part of the suite runs."""
+    whole = config.args_source is not pytest.Config.ArgsSource.ARGS and not config.getoption("keyword")
+    return set() if whole or not SNAPSHOT.exists() else set(SNAPSHOT.read_text().splitlines())
+
+
+def main() -> int:
+    """Run the suite, or the tests named, and write the snapshot."""
+    parser = argparse.ArgumentParser(prog="python -m tests.messages", description="The snapshot of all messages.")
+    parser.add_argument("--update", action="store_true", help="Write the snapshot, rather than compare with it.")
+    parser.add_argument("tests", nargs="*", help="A part of the suite; the whole of it where none is named.")
+    options = parser.parse_args()
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "auto", *options.tests]
+    return subprocess.run([*command, *(["--update-messages"] if options.update else [])], cwd=_ROOT).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

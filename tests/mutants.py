@@ -1,0 +1,109 @@
+"""Mutation check: each change of tests/mutants.toml is made to a copy of the project, whose tests must notice it.
+
+    python -m tests.mutants                          # all of them: about half an hour on two cores
+    python -m tests.mutants --area budgets           # a part
+    python -m tests.mutants --root OLD -o old.json   # another checkout, for a comparison
+
+A mutant names the text that it replaces, which must stand once in the packages: whoever changes that text changes the
+mutant. Exit status 1 where a mutant goes unnoticed, 2 where one no longer applies or the tests fail without any.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_HERE = Path(__file__).parent
+_PACKAGES = ("nas", "results", "search_spaces", "tasks")
+_NOTICED = {0: "unnoticed", 1: "noticed"}
+"""pytest's exit status -> what it says of a mutant; any other means that the tests could not run."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change to the product.
+
+    Attributes:
+        area: What it belongs to: equations, budgets, fronts, resume, sampler or counting.
+        what: What is wrong with the product then.
+        old: The text that is replaced.
+        new: What stands in its place.
+        tests: The files and folders whose tests must notice.
+    """
+
+    area: str
+    what: str
+    old: str
+    new: str
+    tests: Sequence[str]
+
+
+def file_of(mutant: Mutant, root: Path) -> Path:
+    """The one file that has the text. Raises LookupError where it stands nowhere, or more than once."""
+    files = (file for package in _PACKAGES for file in sorted((root / package).rglob("*.py")))
+    places = [(file, file.read_text().count(mutant.old)) for file in files]
+    found = [(file, number) for file, number in places if number]
+    if [number for _, number in found] != [1]:
+        raise LookupError(f"{mutant.what}: its text stands {sum(number for _, number in found)} times in the packages")
+    return found[0][0].relative_to(root)
+
+
+def run(tests: Iterable[str], root: Path, mutant: Mutant | None = None) -> str:
+    """Run tests in a copy of a checkout with a mutant's change: "noticed" (one failed), "unnoticed" or "broken"."""
+    with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
+        copy = Path(folder, "project")
+        shutil.copytree(root, copy, ignore=shutil.ignore_patterns(".git", ".venv", "__pycache__", "site", "nas-runs"))
+        if mutant is not None:
+            file = copy / file_of(mutant, root)
+            file.write_text(file.read_text().replace(mutant.old, mutant.new))
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
+        environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+        done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True)
+    if done.returncode not in _NOTICED:
+        print(done.stdout[-2000:], done.stderr[-2000:], file=sys.stderr)
+    return _NOTICED.get(done.returncode, "broken")
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run the mutants, print a line each, and write what came of them where that is asked for."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description="Changes that the tests must notice.")
+    parser.add_argument("--area", help="Only mutants of this area.")
+    parser.add_argument("--root", type=Path, default=_HERE.parent, help="The checkout whose tests are tried.")
+    parser.add_argument("--jobs", type=int, default=2, help="Mutants at once.")
+    parser.add_argument("-o", "--output", type=Path, help="Write a JSON file: mutant -> noticed, unnoticed or broken.")
+    options = parser.parse_args(words)
+    every: Mapping[str, Any] = tomllib.loads((_HERE / "mutants.toml").read_text())
+    mutants = [Mutant(**one) for one in every["mutant"] if options.area in (None, one["area"])]
+    try:
+        for mutant in mutants:
+            file_of(mutant, options.root)
+    except LookupError as error:
+        print(error, file=sys.stderr)
+        return 2
+    if run(sorted({test for mutant in mutants for test in mutant.tests}), options.root) != "unnoticed":
+        print("these tests fail without any change", file=sys.stderr)
+        return 2
+    found = {}
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for mutant, outcome in zip(
+            mutants, pool.map(lambda one: run(one.tests, options.root, one), mutants), strict=True
+        ):
+            found[mutant.what] = outcome
+            print(f"{outcome:10} {mutant.area:10} {mutant.what}", flush=True)
+    if options.output:
+        options.output.write_text(json.dumps(found, indent=1) + "\n")
+    print(f"{sum(one == 'noticed' for one in found.values())} of {len(found)} mutants were noticed")
+    return int(any(outcome != "noticed" for outcome in found.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""Run `nas` in the test's own process. A command that has ended also gives back the UserError that ended it."""
+
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from subprocess import CompletedProcess
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from search_spaces.errors import Kind, UserError
+
+
+class Finished(CompletedProcess[str]):
+    """A command that has ended, and the UserError that ended it, if one did."""
+
+    error: UserError | None = None
+
+    def refused(self, kind: Kind, **fields: Any) -> UserError:
+        """Assert that it ended with status 2 and the one line of a UserError of this kind, with these fields."""
+        from expect import check
+        from search_spaces.errors import printable
+
+        assert self.error is not None, self.stderr or self.stdout
+        check(self.error, kind, **fields)
+        assert (self.returncode, self.stderr) == (2, f"nas: {printable(str(self.error))}\n")
+        return self.error
+
+
+Command = Callable[..., Finished]
+"""`nas` with these words."""
+
+
+@contextmanager
+def user_errors(tell: Callable[[UserError], None]) -> Iterator[None]:
+    """Meanwhile, `tell` is called with each UserError that `nas` prints."""
+    import nas.cli
+
+    show = nas.cli.show_traceback
+
+    def told(error: BaseException) -> None:
+        if isinstance(error, UserError):
+            tell(error)
+        show(error)
+
+    with patch.object(nas.cli, "show_traceback", told):
+        yield
+
+
+def run_nas(capsys: pytest.CaptureFixture[str], *words: str) -> Finished:
+    """Run `nas` with these words in this process, whose environment and warnings stay as they are."""
+    from nas.cli import main
+
+    errors = list[UserError]()
+    environment = patch.dict(os.environ)
+    shown = patch.object(warnings, "showwarning", warnings.showwarning)
+    with user_errors(errors.append), environment, shown, patch.object(sys, "argv", ["nas", *words]):
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as end:
+            main()
+    finished = Finished(words, int(end.value.code or 0), *capsys.readouterr())
+    finished.error = errors[-1] if errors else None
+    return finished

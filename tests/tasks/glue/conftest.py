@@ -1,0 +1,22 @@
+"""The sets of stdlib-glue are made once for all tests."""
+
+from collections.abc import Iterator
+from functools import cache
+
+import pytest
+
+from tasks.glue.sets import SetTexts
+from tasks.glue.stdlib_glue import StdlibGlue
+
+
+@pytest.fixture(autouse=True, scope="package")
+def sets_made_once() -> Iterator[None]:
+    """A set of stdlib-glue is the same whichever task asks for it."""
+    make = cache(StdlibGlue().texts_of)
+
+    def texts_of(self: StdlibGlue, name: str) -> SetTexts:
+        return make(name)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(StdlibGlue, "texts_of", texts_of)
+        yield
