@@ -1,8 +1,9 @@
 """How sentences read: every message of a UserError or Notice that the default suite provokes, in tests/messages.txt.
 
-Tests elsewhere assert kinds and fields (`expect`). A run of the default suite, or of a part of it, fails once where it
-provokes a message that the snapshot does not have. After a change of texts:
+Tests elsewhere assert kinds and fields (`expect`). A run of the default suite, or of a part of it, that is begun by this
+module fails once where it provokes a message that the snapshot does not have:
 
+    python -m tests.messages                       # compare
     python -m tests.messages --update              # the whole suite: the snapshot is written anew
     python -m tests.messages --update tests/nas    # a part of it: what it provokes is added
 
@@ -36,7 +37,7 @@ _VARYING = (
     (re.compile(re.escape(sys.prefix)), "<environment>"),
     (re.compile(r"\b(process|pid) \d+"), r"\1 <number>"),
     (re.compile(r"\b(127\.0\.0\.1|localhost):\d+"), r"\1:<port>"),
-    (re.compile(r"\b[0-9a-f]{8,}\b"), "<hex>"),
+    (re.compile(r"\b(0x[0-9a-f]+|[0-9a-f]{8,})\b"), "<hex>"),
     (re.compile(r"its first \d+ documents"), "its first <number> documents"),
     (re.compile(r"(?<=it is not JSON: ).*"), "<reason>"),
 )
@@ -79,12 +80,18 @@ def line_of(kind: str, message: str, fields: Mapping[str, Any], foreign: Iterabl
     """A message as a line of the snapshot: its kind and its sentence, names of fields in place of their values."""
     for text in foreign:
         message = message.replace(text, "<reason>")
-    values = [(text, name) for name, value in fields.items() for text in _texts(value)]
-    for text, name in sorted(values, key=lambda one: -len(one[0])):
+    message = _settled(message)
+    values = {(_settled(text), name) for name, value in fields.items() for text in _texts(value)}
+    for text, name in sorted(values, key=lambda one: (-len(one[0]), one)):
         message = re.sub(rf"(?<![\w<]){re.escape(text)}(?![\w>])", f"<{name}>", message)
-    for pattern, name in _VARYING:
-        message = pattern.sub(name, message)
     return f"{kind:{_MARGIN}}{message!r}"
+
+
+def _settled(text: str) -> str:
+    """A text without what differs between two runs or machines."""
+    for pattern, name in _VARYING:
+        text = pattern.sub(name, text)
+    return text
 
 
 def _texts(value: Any) -> set[str]:
@@ -100,10 +107,10 @@ def _texts(value: Any) -> set[str]:
 
 def install(config: pytest.Config) -> None:
     """Record from now on, in runs of the default selection."""
-    update = config.getoption("--update-messages")
-    if config.getoption("markexpr") != _default_selection(config):
+    mode = config.getoption("--messages")
+    if mode is None or config.getoption("markexpr") != _default_selection(config):
         return
-    plugin = Messages(update)
+    plugin = Messages(mode == "update")
     config.pluginmanager.register(plugin, "messages")
     for cls in (UserError, Notice):
         _record_all(cls, plugin)
@@ -147,7 +154,7 @@ def main() -> int:
     parser.add_argument("tests", nargs="*", help="A part of the suite; the whole of it where none is named.")
     options = parser.parse_args()
     command = [sys.executable, "-m", "pytest", "-q", "-n", "auto", *options.tests]
-    return subprocess.run([*command, *(["--update-messages"] if options.update else [])], cwd=_ROOT).returncode
+    return subprocess.run([*command, f"--messages={'update' if options.update else 'compare'}"], cwd=_ROOT).returncode
 
 
 if __name__ == "__main__":

@@ -148,7 +148,7 @@ def values_of(row: Row) -> dict[str, Any]:
 
 def printed(*words: str) -> list[list[str]]:
     """The numbers that a command prints, line by line."""
-    out, argv = io.StringIO(), sys.argv
+    out, argv = io.TextIOWrapper(io.BytesIO(), write_through=True), sys.argv
     sys.argv = ["nas", *words]
     try:
         with contextlib.redirect_stdout(out):
@@ -158,7 +158,8 @@ def printed(*words: str) -> list[list[str]]:
             raise RuntimeError(f"nas {' '.join(words)} ended with {end.code}") from end
     finally:
         sys.argv = argv
-    return [numbers for line in out.getvalue().splitlines() if (numbers := _NUMBER.findall(line))]
+    lines = out.buffer.getvalue().decode().splitlines()
+    return [numbers for line in lines if (numbers := _NUMBER.findall(line))]
 
 
 def plain(records: Any) -> list[tuple[str, Any]]:

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from expect import raises
 from nas.colours import looks
-from nas.showing.drawing import NAMED
+from nas.showing.drawing import NAMED, NUMBERED
 from nas.showing.influence import influences
 from nas.showing.shown import Shown
 from nas.showing.stacks import coefficient_records, depth_records, matrix_records, shown_stack
@@ -81,6 +81,16 @@ def test_own_weights_of_a_topology_have_rows_and_columns() -> None:
     first, second = coefficient_records(stack.coefficients["p"])
     assert first == {"row": 1, "1": 1.0, "2": None}
     assert second["1"] + second["2"] == pytest.approx(1)
+
+
+@pytest.mark.parametrize("topology", ["mhc", "hyper(streams=2)"])
+def test_own_weights_are_drawn_with_lines_between_matrices_and_numbers_if_there_is_room(topology: str) -> None:
+    found = shown(topology)
+    panels = {axes.get_title(loc="left"): axes for axes in found.plot().get_axes()}
+    for name, weights in found.stacks[0].coefficients.items():
+        rows, columns = len(weights), weights[0].size
+        assert len(panels[name].get_lines()) == columns // weights.shape[-1] - 1
+        assert len(panels[name].texts) == (weights.size if max(rows, columns) <= NUMBERED else 0)
 
 
 def test_topology_without_own_weights_is_drawn() -> None:

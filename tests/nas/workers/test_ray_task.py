@@ -40,6 +40,7 @@ def assigned_to(folder: Path, kind: str, memory: int | None = None, **changes: A
 @pytest.fixture
 def assigned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Assignment]:
     monkeypatch.setattr(ray_task, "_prepare", lambda *words: None)  # this process is not a worker's
+    monkeypatch.setattr(platform, "node", lambda: "a-node")
     return partial(assigned_to, tmp_path)
 
 
@@ -58,7 +59,7 @@ def test_error_of_a_node_without_the_shared_folder_names_node_and_folder(
 ) -> None:
     one = assigned("Toy")
     stamp_of(one.job, "first").rename(tmp_path / "elsewhere")
-    with raises("missing-file", option="--storage", path=str(tmp_path), node=platform.node()):
+    with raises("missing-file", option="--storage", path=str(tmp_path), node="a-node"):
         evaluate_assignment(one)
 
 
@@ -77,7 +78,7 @@ def test_error_of_a_node_with_another_file_of_the_task_names_both(
 ) -> None:
     changed, one = tmp_path / "toy_tasks.py", assigned("Toy")
     changed.write_text(f"{TOYS.read_text()}\n# changed\n")
-    with raises("mismatch", task=f"{changed}:Toy", node=platform.node()):
+    with raises("mismatch", task=f"{changed}:Toy", node="a-node"):
         evaluate_assignment(replace(one, job=replace(one.job, task=f"{changed}:Toy")))
 
 
