@@ -1,7 +1,7 @@
 """How sentences read: every message of a UserError or Notice that the default suite provokes, in tests/messages.txt.
 
-Tests elsewhere assert kinds and fields (`expect`). A run of the default suite, or of a part of it, that is begun by this
-module fails once where it provokes a message that the snapshot does not have:
+Tests elsewhere assert kinds and fields (`expect`). A run of the default suite, or of a part of it, by this module fails
+once where it provokes a message that the snapshot does not have:
 
     python -m tests.messages                       # compare
     python -m tests.messages --update              # the whole suite: the snapshot is written anew
