@@ -59,7 +59,18 @@ Kind = Literal[
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
-class UserError(ValueError):
+class _WithKind(Exception):
+    """A message with its kind and fields, which a pickle keeps."""
+
+    def __init__(self, kind: Kind, message: str, **fields: Any) -> None:
+        super().__init__(message)
+        self.kind, self.fields = kind, fields
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _load, (type(self), self.kind, str(self), self.fields)
+
+
+class UserError(_WithKind, ValueError):
     """What was asked for cannot be done. The message is the rule, the value and the remedy, in one line.
 
     Args:
@@ -69,23 +80,9 @@ class UserError(ValueError):
             was), `choices` (what it can be), `path`, `extra` (the package extra that is missing) and others by name.
     """
 
-    def __init__(self, kind: Kind, message: str, **fields: Any) -> None:
-        super().__init__(message)
-        self.kind, self.fields = kind, fields
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _load, (type(self), self.kind, str(self), self.fields)
-
-
-class Notice(UserWarning):
+class Notice(_WithKind, UserWarning):
     """A warning for users: something was left out or done otherwise, and the work goes on. As UserError."""
-
-    def __init__(self, kind: Kind, message: str, **fields: Any) -> None:
-        super().__init__(message)
-        self.kind, self.fields = kind, fields
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _load, (type(self), self.kind, str(self), self.fields)
 
 
 class ContractError(AssertionError):
