@@ -43,8 +43,7 @@ def architecture_of(task: Task, preset: str, arch: str, topology: str | None = N
     if reason is not None:
         others = () if topology is None else _others(architecture)
         remedy = f" Others wire this network, for example {', '.join(others)}." if others else ""
-        wanted = architecture.topology
-        raise UserError("unsupported", reason + remedy, option="topology", value=wanted, choices=others)
+        raise UserError("unsupported", reason + remedy, option="topology", value=architecture.topology, choices=others)
     return architecture
 
 

@@ -59,9 +59,9 @@ def refusal(architecture: Architecture, topology: str) -> UserError | None:
     """Why a network cannot be retrofitted, None where it can. Raises UserError for a topology that does not exist."""
     wirings = [load(run) for run in topologies_of(topology)]
     if architecture.topology != "resnet":
-        own = architecture.topology
-        message = f"only a residual network can be retrofitted, got topology {own!r}. Train one first."
-        return UserError("unsupported", message, option="topology", value=own, needs="resnet")
+        start = architecture.topology
+        message = f"only a residual network can be retrofitted, got topology {start!r}. Train one first."
+        return UserError("unsupported", message, option="topology", value=start, needs="resnet")
     if any(kind.delivered(options) == "heads" for kind, options in wirings):
         rule = "reads and writes in head space: its layers have no projections to take the weights of"
         return UserError("unsupported", f"{topology!r} {rule}.", option="topology", value=topology, needs="projections")

@@ -125,10 +125,10 @@ def check_the_closed_form_is_what_is_counted(subject: Subject) -> None:
         macs = subject.count_macs(stack, inputs)
         at = f"{_said((depth, heads, head_dim))}, width {width}"
         message = f"{at}: count says {form.params} parameters, there are {params}"
-        require(form.params == params, "params-are-counted", message, said=form.params, counted=params)
-        said = 7 * form.macs
-        message = f"{at}: count says {said} MACs at 7 positions, {macs} are counted"
-        require(said == macs, "macs-are-counted", message, said=said, counted=macs)
+        require(form.params == params, "params-are-counted", message, closed_form=form.params, counted=params)
+        closed = 7 * form.macs
+        message = f"{at}: count says {closed} MACs at 7 positions, {macs} are counted"
+        require(closed == macs, "macs-are-counted", message, closed_form=closed, counted=macs)
 
 
 def check_two_forwards_do_not_meet(subject: Subject) -> None:

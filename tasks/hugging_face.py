@@ -190,15 +190,15 @@ class HuggingFaceTask(SupervisedTask):
         known = {one.name for one in self.metrics}
         missing = sorted(known - set(found))
         if missing:
-            given = tuple(name for name in found if not name.endswith("_se"))
+            computed = tuple(name for name in found if not name.endswith("_se"))
             raise UserError(
                 "bad-plugin",
                 f"task {self.name!r} measures {', '.join(missing)}, and compute_metrics gave "
-                f"{', '.join(given)}. Name the metrics after these.",
+                f"{', '.join(computed)}. Name the metrics after these.",
                 task=self.name,
                 option="metrics",
                 value=tuple(missing),
-                choices=given,
+                choices=computed,
             )
         return {name: value for name, value in found.items() if name.removesuffix("_se") in known}
 

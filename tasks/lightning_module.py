@@ -119,14 +119,14 @@ class LightningTask(Task):
         with torch.device("meta"):
             module: Any = self.module(self.base)
         if not isinstance(module, LightningModule):
-            given = f"{type(module).__module__}.{type(module).__name__}"
+            kind = f"{type(module).__module__}.{type(module).__name__}"
             raise UserError(
                 "bad-plugin",
                 f"task {self.name!r}: module must give a lightning.pytorch.LightningModule, got "
-                f"{given}. Derive it from that of `lightning`.",
+                f"{kind}. Derive it from that of `lightning`.",
                 task=self.name,
                 option="module",
-                value=given,
+                value=kind,
             )
         for step in ("training_step", "validation_step", "configure_optimizers"):
             if not is_overridden(step, module):

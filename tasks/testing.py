@@ -161,8 +161,8 @@ def check_it_stops_and_goes_on(task: Task, architecture: Architecture) -> None:
         stopped, seen = _fit(task, architecture, folder=folder, stop=True)
         message = f"a training that is told STOP must report no further, got {seen} of {curve}"
         _must(seen == curve[:1], "stop-reports", message)
-        given = (stopped.steps, stopped.metrics)
-        _must(given == seen[0], "stop-gives", f"it must give what it reported, got {stopped}")
+        end = (stopped.steps, stopped.metrics)
+        _must(end == seen[0], "stop-gives", f"it must give what it reported, got {stopped}")
         message = f"a training that is not at its end must not be tested, got {stopped.test}"
         _must(not stopped.test, "stop-test", message)
         message = "a training that is told STOP must keep in run.folder what it goes on from"

@@ -183,10 +183,10 @@ class Programme:
             least = min((slice_.cost[q] + knapsack.least[q] for slice_, knapsack in knapsacks), default=0)
             most = max((slice_.cost[q] + knapsack.most[q] for slice_, knapsack in knapsacks), default=0)
             ranges[quantity] = least, most
-        said = ", ".join(f"{quantity} from {least} to {most}" for quantity, (least, most) in ranges.items())
+        extent = ", ".join(f"{quantity} from {least} to {most}" for quantity, (least, most) in ranges.items())
         return UserError(
             "infeasible",
-            f"no architecture of space {self.space.name!r} is within {self._budget}: they have {said}. "
+            f"no architecture of space {self.space.name!r} is within {self._budget}: they have {extent}. "
             "Change the bound, or the base architecture with --arch.",
             space=self.space.name,
             budget=str(self._budget),

@@ -56,10 +56,10 @@ def evaluate_assignment(assignment: Assignment) -> tuple[Row, list[Notice]]:
         return _evaluate_and_note(assignment)
     with working_directory_not_imported(), _own_process() as process:
         try:
-            found: tuple[Row, list[Notice]] = process.submit(_evaluate_and_note, assignment).result()
+            outcome: tuple[Row, list[Notice]] = process.submit(_evaluate_and_note, assignment).result()
         except BrokenProcessPool:
             os._exit(1)
-        return found
+        return outcome
 
 
 def _own_process() -> ProcessPoolExecutor:

@@ -125,10 +125,10 @@ def build_family(
         message = f"timm's {name} takes images of {own.image}, the task has {image}. Choose another model."
         raise UserError("mismatch", message, option="model", value=name, needs=own.image, got=image)
     for field in ("width", "hidden"):
-        asked, has = getattr(architecture, field), getattr(base, field)
-        if asked != has:
-            message = f"{field} of timm's {name} is {has}, got {asked}."
-            raise UserError("mismatch", message, option=field, value=asked, choices=(has,), model=name)
+        value, published = getattr(architecture, field), getattr(base, field)
+        if value != published:
+            message = f"{field} of timm's {name} is {published}, got {value}."
+            raise UserError("mismatch", message, option=field, value=value, choices=(published,), model=name)
     depths, heads = _depths(name, own, architecture.depth), _heads(own, architecture.heads)
     if not heads:
         able = heads_of(name)

@@ -140,8 +140,8 @@ def _options(record: type, spec: Spec) -> Any:
             raise unknown("option", name, known, of=f"topology {spec.name!r}")
         if not _fits(value, hints[name]):
             choices = tuple(_names(hints[name]))
-            wanted = f"must be {' or '.join(choices)}, got {format_scalar(value)}"
-            message = f"option {name} of topology {spec.name!r} {wanted}."
+            rule = f"must be {' or '.join(choices)}, got {format_scalar(value)}"
+            message = f"option {name} of topology {spec.name!r} {rule}."
             kind: Kind = "unknown-name" if get_origin(hints[name]) is Literal else "wrong-type"
             raise UserError(kind, message, option=name, value=value, choices=choices, topology=spec.name)
     return record(**spec.options)

@@ -135,8 +135,8 @@ class RMT(Topology):
         super().__init__()
         reason = _refusal(wiring.width, wiring.head_dim, options)
         if reason is not None:
-            given = {"value": options.values, "width": wiring.width, "head_dim": wiring.head_dim}
-            raise UserError("unsupported", reason, option="values", **given)
+            sizes = {"value": options.values, "width": wiring.width, "head_dim": wiring.head_dim}
+            raise UserError("unsupported", reason, option="values", **sizes)
         keys, values = options.keys, options.values or wiring.head_dim
         rank, layers = wiring.width // values, len(wiring.sites)
         self.embed = nn.ModuleList(Store(rank, keys) for _ in range(wiring.parts))

@@ -242,8 +242,8 @@ class Breaking(Gated):
     [
         (Wide, "shape-is-kept", {"shape": (2, 5, 32)}),
         (Unused, "parameters-learn", {"depth": 1, "parameters": ("idle",)}),
-        (Miscounted, "params-are-counted", {"said": 0, "counted": 6}),
-        (Busy, "macs-are-counted", {"said": 0}),
+        (Miscounted, "params-are-counted", {"closed_form": 0, "counted": 6}),
+        (Busy, "macs-are-counted", {"closed_form": 0}),
         (Keeping, "modules-keep-no-tensor", {"modules": ("the topology",)}),
         (Meeting, "forwards-do-not-meet", {}),
         (Twofold, "recomputed-gradients-are-equal", {}),
@@ -301,5 +301,5 @@ class Spectral(Gated):
 
 def test_a_topology_with_handlers_is_checked_by_the_counter_that_knows_them() -> None:
     check_topology(Spectral, count_macs=lambda network, inputs: count_macs(network, inputs)[0])
-    with broken("macs-are-counted", said=70, counted=0):
+    with broken("macs-are-counted", closed_form=70, counted=0):
         check_topology(Spectral)
