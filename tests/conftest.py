@@ -40,8 +40,8 @@ MEMORY = Path("/dev/shm")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """What `python -m tests.messages` asks for."""
-    parser.addoption("--messages", choices=("compare", "update"), help="The snapshot of messages, tests/messages.txt.")
+    """What `python -m tests.messages --update` asks for."""
+    parser.addoption("--update-messages", action="store_true", help="Write the snapshot tests/messages.txt.")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,9 +1,8 @@
 """How sentences read: every message of a UserError or Notice that the default suite provokes, in tests/messages.txt.
 
-Tests elsewhere assert kinds and fields (`expect`). A run of the default suite, or of a part of it, by this module fails
-once where it provokes a message that the snapshot does not have:
+Tests elsewhere assert kinds and fields (`expect`). A run of the default suite, or of a part of it, fails once where it
+provokes messages that the snapshot does not have. After a change of texts:
 
-    python -m tests.messages                       # compare
     python -m tests.messages --update              # the whole suite: the snapshot is written anew
     python -m tests.messages --update tests/nas    # a part of it: what it provokes is added
 
@@ -107,10 +106,9 @@ def _texts(value: Any) -> set[str]:
 
 def install(config: pytest.Config) -> None:
     """Record from now on, in runs of the default selection."""
-    mode = config.getoption("--messages")
-    if mode is None or config.getoption("markexpr") != _default_selection(config):
+    if config.getoption("markexpr") != _default_selection(config):
         return
-    plugin = Messages(mode == "update")
+    plugin = Messages(config.getoption("--update-messages"))
     config.pluginmanager.register(plugin, "messages")
     for cls in (UserError, Notice):
         _record_all(cls, plugin)
@@ -154,7 +152,7 @@ def main() -> int:
     parser.add_argument("tests", nargs="*", help="A part of the suite; the whole of it where none is named.")
     options = parser.parse_args()
     command = [sys.executable, "-m", "pytest", "-q", "-n", "auto", *options.tests]
-    return subprocess.run([*command, f"--messages={'update' if options.update else 'compare'}"], cwd=_ROOT).returncode
+    return subprocess.run([*command, *(["--update-messages"] if options.update else [])], cwd=_ROOT).returncode
 
 
 if __name__ == "__main__":
