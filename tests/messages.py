@@ -129,9 +129,10 @@ def _foreign_texts() -> list[str]:
     texts, error = [], sys.exc_info()[1]
     while error is not None:
         if not isinstance(error, UserError):
-            texts += [text for text in (str(error), *str(error).strip().splitlines()[:1]) if len(text) > 3]
+            first = next(iter(str(error).strip().splitlines()), "")
+            texts += [str(error), first, first.partition(": ")[2]]
         error = error.__cause__ or error.__context__
-    return texts
+    return sorted((text.rstrip(".") for text in texts if len(text) > 3), key=len, reverse=True)
 
 
 def _default_selection(config: pytest.Config) -> str:

@@ -47,6 +47,8 @@ _VARYING = ("started", "wall_s", "commit", "command", "device", "trace", "second
 _VARYING_PREFIXES = ("speed_", "version_", "profile_")
 _TIMES = ("latency", "step_")
 _HASHES = ("identity", "key", "data", "start")
+_HASH = re.compile(r"\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{6,}\b|\b\d{10}\b")
+_MADE_BY = ("commit", "versions", "data ")
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 
@@ -90,12 +92,12 @@ def resume() -> Iterator[tuple[str, Any]]:
     """A search that is killed and goes on, and a training that is stopped and goes on: as if nothing had been."""
     words = ("search", "digits-vit", "--budget", BUDGET, "--trials", "14", "--workers", "1", "--seed", "0", "--preset",
              "smoke", "--set", "epochs=2", "--storage", store("killed"))  # fmt: skip
-    process = subprocess.Popen([sys.executable, "-m", "nas", *words], stderr=subprocess.DEVNULL)
+    process = subprocess.Popen([sys.executable, "-m", "nas", *words], env=here(), stderr=subprocess.DEVNULL)
     while process.poll() is None and ended(store("killed")) < 4:
         time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert ended(store("killed")) < 14, "the search ended before it was killed"
+    if process.wait() != -signal.SIGKILL or not 4 <= ended(store("killed")) < 14:
+        raise RuntimeError("the search was not killed on its way")
     study = nas.search("digits-vit", budget=BUDGET, trials=14, **SMALL, storage=store("killed"))
     yield "search after a kill", [values_of(row) for row in study.rows()]
     changes = {"preset": "smoke", "settings": "epochs=6,reports=3", "storage": store("stopped")}
@@ -111,7 +113,7 @@ def reports() -> Iterator[tuple[str, Any]]:
     yield "nas results of tables", printed("results", "--from", "tables", "--by", "topology", "--format", "csv")
     nas.load(storage=store("surrogate")).report("report.html")
     page = re.sub(r"(?s)<(script|style|svg)\b.*?</\1>|<[^>]*>", " ", Path("report.html").read_text())
-    yield "nas report", [line for line in map(str.strip, page.splitlines()) if _NUMBER.search(line)]
+    yield "nas report", numbers_of(page)
     for words in (("cost", "digits-vit", "--by", "layer"), ("reproduce", "params")):
         yield f"nas {' '.join(words)}", printed(*words)
     scores = nas.tournament("replay:digit-ranks-vit", samplers="surrogate,nsga2,random", seeds=2, trials=30)
@@ -158,8 +160,19 @@ def printed(*words: str) -> list[list[str]]:
             raise RuntimeError(f"nas {' '.join(words)} ended with {end.code}") from end
     finally:
         sys.argv = argv
-    lines = out.buffer.getvalue().decode().splitlines()
-    return [numbers for line in lines if (numbers := _NUMBER.findall(line))]
+    return numbers_of(out.buffer.getvalue().decode())
+
+
+def numbers_of(text: str) -> list[list[str]]:
+    """The numbers in each line of a text, without hashes and without what made it."""
+    lines = (line.strip() for line in text.splitlines())
+    every = (_NUMBER.findall(_HASH.sub(" ", line)) for line in lines if not line.startswith(_MADE_BY))
+    return [numbers for numbers in every if numbers]
+
+
+def here() -> dict[str, str]:
+    """The environment in which a process has the packages of this checkout, whichever is installed."""
+    return {**os.environ, "PYTHONPATH": str(PROOF.parents[1])}
 
 
 def plain(records: Any) -> list[tuple[str, Any]]:

@@ -136,7 +136,9 @@ def test_texts_are_cut_to_the_recipes_tokens(imdb_folder: Path) -> None:
     assert splits is task.splits_for(task.presets["smoke"])
 
 
-def test_pathfinder_generates_images_without_data(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pathfinder_generates_images_without_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NAS_CACHE", str(tmp_path))  # what is made here is no data for other tests, nor theirs for this
+
     def block(seed: int, size: int, number: int, *, single_dashes: bool) -> list[tuple[np.ndarray, int]]:
         return [(np.full((32, 32), made, np.uint8), made % 2) for made in range(size)]
 
