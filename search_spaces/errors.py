@@ -127,13 +127,26 @@ def printable(text: str) -> str:
     return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
 
 
-def unknown(kind: str, got: str, known: Iterable[str], of: str = "") -> UserError:
+def unknown(noun: str, got: str, known: Iterable[str], of: str = "") -> UserError:
     """A name that does not exist, with the nearest one that does; `of` says what has names of that kind."""
     names = sorted(known)
     near = nearest(got, names)
     remedy = f"Choose from: {', '.join(names)}." if near is None else f"Did you mean {near!r}?"
-    message = f"unknown {kind} {got!r}{f' of {of}' if of else ''}. {remedy}"
-    return UserError("unknown-name", message, option=kind, value=got, choices=tuple(names), nearest=near)
+    message = f"unknown {noun} {got!r}{f' of {of}' if of else ''}. {remedy}"
+    return UserError("unknown-name", message, option=noun, value=got, choices=tuple(names), nearest=near)
+
+
+def at_least(name: str, value: float, least: float, remedy: str = "") -> None:
+    """Raise UserError where a number is below the least that it may be."""
+    if value < least:
+        message = f"{name} must be at least {least}, got {value}. {remedy}".rstrip()
+        raise UserError("out-of-range", message, option=name, value=value, least=least)
+
+
+def require(holds: object, check: str, message: str, **fields: Any) -> None:
+    """Raise a ContractError of this rule unless something holds, also where Python runs without assertions."""
+    if not holds:
+        raise ContractError(check, message, **fields)
 
 
 def nearest(got: str, names: Sequence[str]) -> str | None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO
 from uuid import uuid4
 
-from search_spaces.errors import Notice, UserError
+from search_spaces.errors import Kind, Notice, UserError
 
 PARTIAL = ".partial"
 """What the name of a file ends in that is being written."""
@@ -123,6 +123,11 @@ def set_aside(path: Path, problem: str) -> None:
     warnings.warn(Notice("bad-file", message, path=str(path)), stacklevel=3)
     with suppress(OSError):
         path.replace(path.with_suffix(BAD))
+
+
+def kind_of_read_error(error: OSError) -> Kind:
+    """The kind of mistake for a file that cannot be read: only a file that is not there is missing."""
+    return "missing-file" if isinstance(error, FileNotFoundError) else "bad-file"
 
 
 def regular(path: Path, most: int | None = None) -> Path:

@@ -45,12 +45,6 @@ class Subject:
         return self.kind.refusal(Architecture(depth=1, width=WIDTH, hidden=1), self.options) is not None
 
 
-def require(holds: object, check: str, message: str, **fields: Any) -> None:
-    """Raise a ContractError of this rule unless something holds."""
-    if not holds:
-        raise ContractError(check, message, **fields)
-
-
 def require_close(check: str, actual: Tensor, expected: Tensor, off: float | None = None) -> None:
     """Raise a ContractError of this rule unless two tensors are close, by `torch.testing` or to within `off`."""
     try:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from search_spaces.architecture import Architecture
-from search_spaces.errors import UserError
+from search_spaces.errors import UserError, require
 from search_spaces.layers.stack import Stack
 from search_spaces.one_text import defaults_of
 from search_spaces.retrofit import as_delivered
@@ -31,7 +31,7 @@ from search_spaces.small_networks import (
     without_epsilon,
 )
 from search_spaces.source_text import option_defaults
-from search_spaces.subject import Subject, require, require_close
+from search_spaces.subject import Subject, require_close
 from search_spaces.topologies.base import Site, Wiring
 from search_spaces.topologies.build import wire, wire_count
 from search_spaces.topologies.chain import ResNet
@@ -51,7 +51,7 @@ def check_it_says_what_it_is(subject: Subject) -> None:
     options()  # every option has a default: the name alone is a topology
     known, told = defaults_of(options), option_defaults(kind.__module__, kind.__name__)
     message = f"the source must tell the defaults that options have, {known}, got {told}"
-    require(told in (None, known), "source-tells-defaults", message, told=told)
+    require(told in (None, known), "source-tells-defaults", message, value=told)
     message = f"axes must be options {sorted(known)}, got {sorted(kind.axes)}"
     require(set(kind.axes) <= known.keys(), "axes-are-options", message, axes=tuple(kind.axes))
     check_axes(kind, subject.name)
@@ -216,7 +216,7 @@ def _check_claim(subject: Subject) -> None:
         off = (stack(*inputs) - resnet(*inputs)).abs().max().item()
         claim = "equals_resnet" if always else "equals_resnet_behind_norms"
         message = f"{claim} is claimed, but at the start it is off by {off:.1e} with {options}"
-        require(off < 1e-11, "starts-as-claimed", message, claim=claim, off=off, options=str(options))
+        require(off < 1e-11, "starts-as-claimed", message, claim=claim, difference=off, options=str(options))
 
 
 def check_it_runs_in_bf16(subject: Subject) -> None:
@@ -240,9 +240,9 @@ def check_it_is_finite_at_64_blocks(subject: Subject) -> None:
         features = stack(*(part.float() for part in embeddings()))
     features.float().square().mean().backward()
     require(features.isfinite().all(), "deep-features-are-finite", "features are not finite")
-    lost = [name for name, p in stack.named_parameters() if p.grad is not None and not p.grad.isfinite().all()]
-    message = f"the gradient of {', '.join(lost[:1])} is not finite"
-    require(not lost, "deep-gradients-are-finite", message, parameters=tuple(lost))
+    for name, parameter in stack.named_parameters():
+        finite = parameter.grad is None or parameter.grad.isfinite().all()
+        require(finite, "deep-gradients-are-finite", f"the gradient of {name} is not finite", parameters=(name,))
 
 
 def check_it_compiles_to_one_graph(subject: Subject) -> None:

@@ -1,4 +1,4 @@
-"""Expect a UserError or a Notice by kind and fields; the snapshot of messages holds how its sentence reads."""
+"""Expect errors and notices by kind (or rule) and fields; the snapshot of messages holds how their sentences read."""
 
 import warnings
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from search_spaces.errors import Kind, Notice, UserError
+from search_spaces.errors import ContractError, Kind, Notice, UserError
 
 
 @contextmanager
@@ -31,6 +31,15 @@ def warns(kind: Kind, /, **fields: Any) -> Iterator[list[Notice]]:
     assert any(_agrees(notice, kind, fields) for notice in notices), [(one.kind, one.fields) for one in notices]
 
 
+@contextmanager
+def breaks(rule: str, **fields: Any) -> Iterator[None]:
+    """Expect a ContractError of this rule, whose fields include these."""
+    with pytest.raises(ContractError) as info:
+        yield
+    assert info.value.check == rule, str(info.value)
+    assert _includes(info.value.fields, fields), info.value.fields
+
+
 def check(error: UserError | Notice, kind: Kind, /, **fields: Any) -> None:
     """Assert that an error or notice has this kind and these fields."""
     assert _agrees(error, kind, fields), (error.kind, error.fields, str(error))
@@ -38,4 +47,8 @@ def check(error: UserError | Notice, kind: Kind, /, **fields: Any) -> None:
 
 
 def _agrees(error: UserError | Notice, kind: Kind, fields: dict[str, Any]) -> bool:
-    return error.kind == kind and all(name in error.fields and error.fields[name] == fields[name] for name in fields)
+    return error.kind == kind and _includes(error.fields, fields)
+
+
+def _includes(fields: dict[str, Any], expected: dict[str, Any]) -> bool:
+    return all(name in fields and fields[name] == expected[name] for name in expected)
