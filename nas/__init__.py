@@ -34,9 +34,10 @@ if TYPE_CHECKING:
     from nas.doors.tournament import tournament
     from nas.study import Study
     from results.row import Row
-    from search_spaces.errors import UserError
+    from search_spaces.errors import Notice, UserError
 
 __all__ = [
+    "Notice",
     "Row",
     "Study",
     "UserError",
@@ -62,6 +63,7 @@ __all__ = [
 
 _HOMES = {
     **{name: f"nas.doors.{name}" for name in __all__ if name[0].islower()},
+    "Notice": "search_spaces.errors",
     "Row": "results.row",
     "Study": "nas.study",
     "UserError": "search_spaces.errors",

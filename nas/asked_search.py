@@ -35,7 +35,7 @@ def check_device(quantities: Collection[str]) -> None:
     """Raise UserError where energy is asked for and there is nothing that tells it."""
     if "energy_j" in quantities and not torch.cuda.is_available():
         message = "energy_j is measured on NVIDIA GPUs, and there is none. Take step_ms or flops."
-        raise UserError("needs-system", message, option="energy_j")
+        raise UserError("needs-system", message, option="energy_j", needs="cuda")
 
 
 def check_measurable(task: Task, base: Architecture, quantities: Collection[str]) -> None:
@@ -127,7 +127,7 @@ def _refuse_twice(settings: Mapping[str, Any], space: SearchSpace) -> None:
     for name in settings:
         if f"recipe.{name}" in space.axes:
             message = f"{name} is an axis of the space and stands in --set as well. Leave one of them out."
-            raise UserError("conflict", message, option=f"recipe.{name}")
+            raise UserError("conflict", message, option="--set", value=name, excludes=f"recipe.{name}")
 
 
 def _of_data(task: Task, recipe: Any) -> dict[str, Any]:

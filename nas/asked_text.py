@@ -44,7 +44,7 @@ def _pairs(text: str) -> dict[str, str]:
             message = f"--set is FIELD=VALUE,..., got {part.strip()!r}. Fields: `nas list presets`."
             raise UserError("bad-syntax", message, option="--set", value=part.strip())
         if name in settings:
-            raise UserError("duplicate", f"field {name!r} stands twice in --set {text!r}.", option=name, value=text)
+            raise UserError("duplicate", f"field {name!r} stands twice in --set {text!r}.", option="--set", value=name)
         settings[name] = value
     return settings
 

@@ -36,7 +36,7 @@ def architecture_of(task: Task, preset: str, arch: str, topology: str | None = N
     if topology is not None:
         if any(part.partition("=")[0].strip() == "topology" for part in split_top_level(arch)):
             message = f"--topology {topology} and --arch {arch} both say the topology. Leave one out."
-            raise UserError("conflict", message, option="--topology", value=topology, arch=arch)
+            raise UserError("conflict", message, option="--topology", value=topology, architecture=arch)
         arch = ",".join(filter(None, (arch, f"topology={topology}")))
     architecture = parse_architecture(arch, task.base_for(preset))
     reason = refusal(architecture)
@@ -92,7 +92,7 @@ def _check_recipes(task: Task, preset: str, axis: str, values: tuple[Any, ...]) 
         if recipe in known:
             same = values[known.index(recipe)]
             message = f"axis {axis} must have each value once, got {same} and {value}. Leave one out."
-            raise UserError("duplicate", message, option=axis, value=value, same=same)
+            raise UserError("duplicate", message, option=axis, value=value, equals=same)
         known.append(recipe)
 
 

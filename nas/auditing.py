@@ -31,7 +31,7 @@ from results.reliability import (
 )
 from results.row import Row
 from search_spaces.architecture import Architecture
-from search_spaces.errors import UserError
+from search_spaces.errors import Kind, UserError
 from tasks.base import Task
 
 if TYPE_CHECKING:
@@ -82,9 +82,11 @@ class Audit:
 def check_audit(architectures: int, seeds: int) -> None:
     """Raise UserError where there would be too little to say anything."""
     for option, asked, least in (("architectures", architectures, LEAST_ARCHITECTURES), ("seeds", seeds, LEAST_SEEDS)):
-        if isinstance(asked, bool) or not isinstance(asked, int) or asked < least:
+        whole = isinstance(asked, int) and not isinstance(asked, bool)
+        if not whole or asked < least:
             message = f"an audit needs --{option} of at least {least}, got {asked!r:.40}."
-            raise UserError("out-of-range", message, option=f"--{option}", value=asked, least=least)
+            kind: Kind = "out-of-range" if whole else "wrong-type"
+            raise UserError(kind, message, option=f"--{option}", value=asked, least=least)
 
 
 def study_of(task: str, preset: str, changes: Settings = ()) -> str:
@@ -170,7 +172,7 @@ def audit_of(title: str, rows: Sequence[Row], elsewhere: Mapping[str, Sequence[R
             "missing-rows",
             f"an audit needs {LEAST_ARCHITECTURES} architectures whose trainings were completed, got "
             f"{len(of_audit)}{first}. See `nas results`.",
-            value=len(of_audit),
+            architectures=len(of_audit),
             least=LEAST_ARCHITECTURES,
         )
     complete = [row for own in of_audit.values() for row in own]

@@ -119,7 +119,7 @@ def parse_budget(texts: Iterable[str]) -> Budget:
         if allowed.low > allowed.high:
             bound = _text(quantity, allowed)
             message = f"no number is within {bound}: the lower bound is above the upper one."
-            raise UserError("infeasible", message, option=quantity, value=bound)
+            raise UserError("infeasible", message, option="--budget", value=bound, quantity=quantity)
     return Budget({quantity: ranges[quantity] for quantity in QUANTITIES if quantity in ranges})
 
 
@@ -152,8 +152,8 @@ def feasible(space: SearchSpace, counts: Callable[[Architecture], Counts], budge
         f"has {has} ({nearest}). Change the bound, or the base architecture with --arch.",
         space=space.name,
         budget=str(budget),
-        nearest=str(nearest),
-        has=has,
+        architecture=str(nearest),
+        costs=has,
     )
 
 

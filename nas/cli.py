@@ -33,7 +33,7 @@ from nas.doors.tournament import tournament
 from nas.option_values import check_option_values
 from nas.run_file import command_of, expanded
 from nas.workers.left_behind import LEFT_BEHIND
-from search_spaces.errors import Kind, UserError, place_of, printable, reason_of, show_notices
+from search_spaces.errors import Kind, UserError, nearest, place_of, printable, reason_of, show_notices
 from tasks.progress import QUIET, VERBOSE
 from tasks.silence import SILENCE
 
@@ -112,9 +112,32 @@ def _misused(error: Any, words: Sequence[str], commands: Mapping[str, Any]) -> U
         return UserError("unknown-name", message, option="command", value=value, choices=tuple(commands))
     if parameter is not None:
         flag = parameter.metavar if parameter.param_type_name == "argument" else parameter.opts[0]
-    nearest = next(iter(getattr(error, "possibilities", None) or ()), None)
+    near = next(iter(getattr(error, "possibilities", None) or ()), None)
     kind = _KINDS_OF_MISUSE.get(type(error).__name__, "bad-syntax")
-    return UserError(kind, message, option=flag, command=command, nearest=nearest)
+    fields = {"option": flag, "command": command, "nearest": near}
+    if type(error) is typer.BadParameter and parameter is not None:
+        kind, limits = _limits(error, parameter.type, words)
+        fields |= limits
+    return UserError(kind, message, **fields)
+
+
+def _limits(error: Any, of: Any, words: Sequence[str]) -> tuple[Kind, dict[str, Any]]:
+    """The kind of mistake of a value that typer refused, with the value and what it may be."""
+    value = next((text for text in (word.partition("=")[2] or word for word in words) if _is_of(error, of, text)), None)
+    if (choices := getattr(of, "choices", None)) is not None:
+        return "unknown-name", {"value": value, "choices": (*choices,), "nearest": nearest(str(value), sorted(choices))}
+    if getattr(of, "min", None) is not None and "range x" in error.message:
+        return "out-of-range", {"value": value, "least": of.min}
+    return "bad-syntax", {"value": value}
+
+
+def _is_of(error: Any, of: Any, text: str) -> bool:
+    """Whether typer's error is of this text."""
+    try:
+        of.convert(text, error.param, error.ctx)
+    except _UsageError as again:
+        return bool(again.message == error.message)
+    return False
 
 
 def _status(work: Callable[[], int | None]) -> int:

@@ -102,7 +102,8 @@ def candidates(
         off = cheap_counts(task, one)[match] / target - 1
         if abs(off) > NEAR:
             message = f"{one.topology} comes no nearer than {off:+.1%} of {match}: {one}."
-            notice = Notice("mismatch", message, option=match, value=off, topology=one.topology, arch=str(one))
+            fields = {"topology": one.topology, "architecture": str(one), "difference": off}
+            notice = Notice("mismatch", message, option="--match", value=match, **fields)
             warnings.warn(notice, stacklevel=2)
     return list(dict.fromkeys([named[0], *others]))
 
@@ -114,13 +115,14 @@ def _wired(task: Task, preset: str, arch: str, topology: str | None) -> list[Arc
     for name in sorted({*TOPOLOGIES.names()} - {"resnet"}):
         try:
             wired = found[0].changed({"topology": name})
-            reason = refusal(wired)
+            reason, fields = refusal(wired), dict[str, Any]()
         except UserError as error:  # one that cannot be loaded
-            reason = str(error)
+            reason, fields = str(error), {**error.fields, "cause": error.kind}
         if reason is None:
             found.append(wired)
         else:
-            warnings.warn(Notice("skipped", f"{name} is left out: {reason}", topology=name), stacklevel=2)
+            fields["topology"] = name
+            warnings.warn(Notice("skipped", f"{name} is left out: {reason}", **fields), stacklevel=2)
     return found
 
 

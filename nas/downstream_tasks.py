@@ -18,7 +18,7 @@ from nas.retrofitting import Origin
 from nas.storage.store import Store
 from results.row import Row
 from search_spaces.checkpoint import read_record
-from search_spaces.errors import UserError, reason_of
+from search_spaces.errors import Kind, UserError, place_of, reason_of
 from tasks.language.data import LanguageSplits
 from tasks.language.hub import ask_the_hub_only_where_it_is
 from tasks.language.task import LanguageTask
@@ -85,7 +85,7 @@ def evaluated(
             remedy = f"Did you mean {near[0]!r}?" if near else "`lm-eval ls tasks` lists them."
             message = f"unknown task of lm-eval {name!r}. {remedy}"
             nearest = near[0] if near else None
-            raise UserError("unknown-name", message, option="task of lm-eval", value=name, nearest=nearest)
+            raise UserError("unknown-name", message, option="--tasks", value=name, nearest=nearest)
     splits = task.splits
     assert isinstance(splits, LanguageSplits)
     model = ScoredDecoder(network, splits.tokenizer, task.context, max(1, _LOGITS // (task.context * task.vocabulary)))
@@ -101,14 +101,16 @@ def evaluated(
         raise
     except ConnectionError as error:
         raise UserError(
-            "missing-data",
+            "unavailable",
             f"the data of {', '.join(names)} are not in the hub's cache, and the hub gave none: {error!s:.{_LENGTH}}. "
             f"Evaluate where it is in reach, or tasks of your own with --include FOLDER.",
             tasks=tuple(names),
+            cause=type(error).__name__,
         ) from error
     except Exception as error:  # of a task's file, of its data
         message = f"lm-eval cannot evaluate {', '.join(names)}: {reason_of(error):.{_LENGTH}}"
-        raise UserError("failed", message, tasks=tuple(names)) from error
+        fields = {"tasks": tuple(names), "cause": type(error).__name__, "where": place_of(error)}
+        raise UserError("failed", message, **fields) from error
     return columns(found["results"]) | {
         f"{name}_examples": counted["effective"] for name, counted in found["n-samples"].items()
     }
@@ -152,7 +154,8 @@ def _lm_eval(names: Sequence[str], include: Path | None) -> tuple[Any, Any]:
     ask_the_hub_only_where_it_is()
     if include is not None and not include.is_dir():
         message = f"--include must be a folder of lm-eval's task files, got {str(include)!r}."
-        raise UserError("missing-file", message, option="--include", path=str(include))
+        kind: Kind = "bad-file" if include.exists() else "missing-file"
+        raise UserError(kind, message, option="--include", path=str(include))
     if include is not None:
         own = TaskManager(include_path=str(include), include_defaults=False)  # lm-eval's thousands take seconds
         if set(names) <= set(own.all_tasks):

@@ -35,11 +35,11 @@ Axes = tuple[str, ...]
 
 
 class Refused(Exception):
-    """A file of this kind cannot be made so; says why, and in a word for programs."""
+    """A file of this kind cannot be made so; says why, and for programs in fields: `problem`, a word, or `cause`."""
 
-    def __init__(self, message: str, why: str, **fields: Any) -> None:
+    def __init__(self, message: str, **fields: Any) -> None:
         super().__init__(message)
-        self.fields = {"why": why, **fields}
+        self.fields = fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def _onnx(network: nn.Module, draws: Draws, axes: Axes, path: Path, record: Reco
     weights = sum(x.numel() * x.element_size() for x in weights_of(network).values())
     if weights > ONE_PIECE:
         message = f"one file of ONNX has 2 GiB at most, and its weights have {weights:,} bytes"
-        raise Refused(message, "size", bytes=weights)
+        raise Refused(message, problem="size", bytes=weights)
     with torch.no_grad():
         count = len(tensors(call(network, draws.example)))
     program = _program(network, draws, axes)
@@ -186,7 +186,7 @@ def attempt(work: Callable[..., Any], *given: Any, **named: Any) -> Any:
             root = root.__cause__
         said = next((line.strip() for line in str(root).splitlines() if line.strip()), "")
         name = type(root).__name__
-        raise Refused(f"{name}: {said}".rstrip(": ."), name) from error
+        raise Refused(f"{name}: {said}".rstrip(": ."), cause=name) from error
 
 
 @contextmanager

@@ -65,7 +65,8 @@ def export_folder(folder: Path, to: Path, task: Task) -> ExportReport:
     if (record.task, record.task_version) != (task.name, task.version):
         kept = f"{record.task!r} version {record.task_version}"
         message = f"{folder} holds a network of task {kept}, got {task.name!r} version {task.version}."
-        raise UserError("mismatch", message, path=str(folder), task=task.name, version=task.version, kept=kept)
+        fields = {"task": record.task, "version": record.task_version, "choices": (task.name,)}
+        raise UserError("mismatch", message, path=str(folder), **fields)
     with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten
         network = network_of(task, record)
     load_weights(network, read_weights(folder), str(folder))
@@ -85,7 +86,7 @@ def export(network: nn.Module, example: Inputs, to: Path, record: Record) -> Exp
     kind = FORMATS.get(to.suffix)
     if kind is None:
         message = f"a network is exported by the file's ending, {', '.join(FORMATS)}, got {to.name!r}."
-        raise UserError("unknown-name", message, option="--to", value=to.name, choices=tuple(FORMATS))
+        raise UserError("unsupported", message, option="--to", path=str(to), choices=tuple(FORMATS))
     kind.needs()
     try:
         with partial_file(to) as partial:
@@ -97,7 +98,7 @@ def export(network: nn.Module, example: Inputs, to: Path, record: Record) -> Exp
     except Refused as refused:
         others = " or ".join(ending for ending in FORMATS if ending != to.suffix)
         message = f"{to.name} cannot be made of this network: {refused}. Try {others}."
-        raise UserError("unsupported", message, option="--to", value=to.name, **refused.fields) from refused
+        raise UserError("unsupported", message, option="--to", path=str(to), **refused.fields) from refused
     except OSError as error:
         message = f"{to} cannot be written: {error.strerror or error}. Give another --to."
         raise UserError("unwritable", message, option="--to", path=str(to)) from error
@@ -117,7 +118,7 @@ def _checked(network: nn.Module, example: Inputs, partial: Path, record: Record,
             if difference > kind.tolerance:
                 far = f"its outputs differ by {difference:.1e} of the largest"
                 message = f"{far}, and {kind.tolerance:g} is allowed"
-                raise Refused(message, "difference", difference=difference, most=kind.tolerance)  # noqa: TRY301  # as what others raise
+                raise Refused(message, problem="difference", difference=difference, most=kind.tolerance)  # noqa: TRY301  # as what others raise
         except Refused as error:
             refused.append(error)
         else:
@@ -137,11 +138,11 @@ def _difference(network: nn.Module, loaded: Loaded, inputs: Inputs) -> float:
     """How far the file's outputs are from the network's, of the largest of each tensor."""
     expected = attempt(lambda: tensors(torch.no_grad()(call)(network, inputs)))
     if not all(x.isfinite().all() for x in expected):
-        raise Refused("its own outputs are not finite, and cannot be compared", "not-finite")
+        raise Refused("its own outputs are not finite, and cannot be compared", problem="not-finite")
     found = attempt(loaded, inputs)
     if [x.shape for x in found] != [x.shape for x in expected]:
         shapes = [[list(x.shape) for x in outputs] for outputs in (found, expected)]
-        raise Refused(f"outputs have shapes {shapes[0]}, and the network's {shapes[1]}", "shapes")
+        raise Refused(f"outputs have shapes {shapes[0]}, and the network's {shapes[1]}", problem="shapes")
     apart = 0.0
     for got, want in zip(found, expected, strict=True):
         if want.numel():

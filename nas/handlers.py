@@ -18,7 +18,7 @@ with warnings.catch_warnings():  # fvcore rests on torch.jit, whose deprecation 
 
 from nas.einsum import einsum_macs
 from search_spaces.count import Handler, Handlers, Shape
-from search_spaces.errors import UserError, reason_of
+from search_spaces.errors import UserError, place_of, reason_of
 from search_spaces.topologies.base import Topology
 from tasks.base import Task
 
@@ -106,22 +106,26 @@ def taught_by(model: nn.Module, task: Task | None) -> dict[str, Taught]:
             first, other = taught.setdefault(operator, (handler, owner))
             if first is not handler:
                 message = f"{other} and {owner} count {operator} in two ways. Give both the same handler."
-                raise UserError("conflict", message, option="handlers", operator=operator, owner=owner, other=other)
+                raise UserError("conflict", message, option="handlers", operator=operator, owners=(other, owner))
     return taught
 
 
 def traced(operator: str, handler: Handler, owner: str) -> Traced:
     """A plug-in's handler as fvcore calls it."""
 
+    fields = {"operator": operator, "owner": owner}
+
     def count(inputs: list[Any], outputs: list[Any]) -> Counter[str]:
         try:
             macs = handler(_shapes(inputs), _shapes(outputs))
         except Exception as error:  # a plug-in may fail in any way
             message = f"the handler for {operator} of {owner} failed: {reason_of(error)}"
-            raise Miscount("bad-plugin", message, operator=operator, owner=owner) from error
+            raise Miscount(
+                "bad-plugin", message, **fields, cause=type(error).__name__, where=place_of(error)
+            ) from error
         if type(macs) is not int or macs < 0:
             message = f"the handler for {operator} of {owner} must give an integer of at least 0, got {macs!r}."
-            raise Miscount("bad-plugin", message, operator=operator, owner=owner, value=repr(macs))
+            raise Miscount("bad-plugin", message, **fields, value=macs)
         return Counter({operator.partition("::")[2]: macs})
 
     return count

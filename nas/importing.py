@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 from nas.storage.store import Store
 from results import lines
@@ -42,33 +42,33 @@ def rows_in(paths: Sequence[Path]) -> list[Row]:
             more = f" and {len(bad) - _MOST_NAMED} more" if len(bad) > _MOST_NAMED else ""
             named = "; ".join(map(str, bad[:_MOST_NAMED]))
             message = f"every line of {path} must be a row, {named}{more}. Nothing was imported."
-            lines_named = tuple(one.number for one in bad[:_MOST_NAMED])
-            raise UserError("bad-file", message, path=str(path), bad=len(bad), lines=lines_named)
+            numbers = tuple(one.number for one in bad[:_MOST_NAMED])
+            raise UserError("bad-file", message, **{**bad[0].fields, "path": str(path), "lines": numbers})
         for row in found:
             if why := _impossible(row):
-                what, reason = why
-                message = f"training {row.identity()} of {path} cannot be: {reason}. Nothing was imported."
-                raise UserError("bad-data", message, path=str(path), row=row.identity(), **what)
+                message = f"training {row.identity()} of {path} cannot be: {why}. Nothing was imported."
+                raise UserError(why.kind, message, path=str(path), identity=row.identity(), **why.fields)
         if not found:
             raise UserError("missing-rows", f"there is no row in {path}. Nothing was imported.", path=str(path))
         rows += found
     return rows
 
 
-def _impossible(row: Row) -> tuple[dict[str, Any], str] | None:
-    """Why no evaluation can have found this, as an error's fields and in words; None where one can.
+def _impossible(row: Row) -> UserError | None:
+    """Why no evaluation can have found this; None where one can.
 
     What is only read is not asked so.
     """
     if row.status not in get_args(Status):
         reason = f"its status must be one of {', '.join(get_args(Status))}, got {row.status!r}"
-        return {"option": "status", "value": row.status, "choices": get_args(Status)}, reason
+        return UserError("bad-data", reason, option="status", value=row.status, choices=get_args(Status))
     if ways := {*row.directions.values()} - {*get_args(Direction)}:
         reason = f"the direction of a metric must be max or min, got {min(ways)!r}"
-        return {"option": "direction", "value": min(ways), "choices": get_args(Direction)}, reason
+        return UserError("bad-data", reason, option="direction", value=min(ways), choices=get_args(Direction))
     for name in COUNTS:
         if isinstance(count := getattr(row.costs, name), int) and count < 0:
-            return {"option": name, "value": count, "least": 0}, f"{name} must be at least 0, got {count}"
+            reason = f"{name} must be at least 0, got {count}"
+            return UserError("bad-data", reason, option=name, value=count, least=0)
     return None
 
 

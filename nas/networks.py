@@ -71,7 +71,7 @@ def check_place(job: EvaluationJob) -> None:
     if kept.settings.get("identity") != identity(job):
         what = f"{kept.task}, {kept.architecture}, seed {kept.settings.get('seed')}"
         message = f"--save {job.save} holds another network ({what}). {remedy}"
-        raise UserError("exists", message, option="--save", path=job.save, task=kept.task)
+        raise UserError("mismatch", message, option="--save", path=job.save, task=kept.task)
 
 
 def _record(task: Task, job: EvaluationJob, steps: int) -> Record:

@@ -32,7 +32,7 @@ def check_option_values(words: Sequence[str], commands: Mapping[str, Any]) -> No
     for name, times in uses.items():
         if times > 1:
             message = f"{name} is given once, got it {times} times. Give all of it in one."
-            raise UserError("duplicate", message, option=name, times=times)
+            raise UserError("duplicate", message, option=name, value=name, times=times)
 
 
 def _given(words: Sequence[str], valued: Collection[str]) -> Iterator[tuple[str, str]]:

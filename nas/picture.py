@@ -25,7 +25,7 @@ def check_picture(path: Path | None) -> None:
     """Raise UserError where a picture cannot be of that kind: before a search and not after it."""
     if path is not None and path.suffix.lower() not in _PICTURES:
         message = f"a picture must end in {', '.join(_PICTURES)}, got {str(path)!r}."
-        raise UserError("unsupported", message, choices=_PICTURES, path=str(path))
+        raise UserError("unsupported", message, path=str(path), choices=_PICTURES)
 
 
 def across_and_up(objectives: Mapping[str, Direction]) -> tuple[str, str]:

@@ -123,7 +123,7 @@ def _recipe(table: str, row: Row) -> Any:
             if getattr(recipe, name) != value:
                 got = getattr(recipe, name)
                 message = f"{name} was {value!r} when table {table!r} was recorded, got {got!r}. Leave it out."
-                raise UserError("mismatch", message, option=name, value=got, recorded=value, table=table)
+                raise UserError("mismatch", message, option=name, value=got, choices=(value,), table=table)
 
     try:
         kind = make_dataclass(
@@ -131,5 +131,5 @@ def _recipe(table: str, row: Row) -> Any:
         )
     except TypeError as error:
         message = f"table {table!r} has a recipe that no task can have: {error}."
-        raise UserError("bad-data", message, table=table) from error
+        raise UserError("bad-data", message, table=table, cause=type(error).__name__) from error
     return kind(**row.recipe)

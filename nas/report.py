@@ -37,6 +37,9 @@ DROPPED = ("data", "status", "head_dim", "key", "params", "seeds", "heads")
 _LEFT = ("hidden", "head_dim", "heads", "depth", "over_first", "low", "high", "than_first", "topology")
 """What is left of a comparison where a terminal has room for little: how architectures differ, and the verdict."""
 
+FILES = (".csv", ".json", ".jsonl", ".parquet")
+"""What the name of a file of rows ends in."""
+
 MOST_OPERATORS = 10
 """How many operators of a trace are shown."""
 
@@ -75,7 +78,7 @@ def for_a_terminal(format: Format, output: Path | None = None) -> bool:
         message = (
             f"a file is .csv, .json, .jsonl or .parquet, got --output {output}. For another name give --format csv."
         )
-        raise UserError("unsupported", message, option="--output", value=str(output), path=str(output))
+        raise UserError("unsupported", message, option="--output", path=str(output), choices=FILES)
     return is_table
 
 

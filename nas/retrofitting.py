@@ -91,7 +91,7 @@ def started_from(
         raise UserError("conflict", message, option="--save", path=str(save), excludes="--start")
     if reason := refusal(record.architecture):
         message = f"{checkpoint} holds {record.architecture}, which cannot be built: {reason}"
-        raise UserError("infeasible", message, path=str(checkpoint), architecture=str(record.architecture))
+        raise UserError("unsupported", message, path=str(checkpoint), architecture=str(record.architecture))
     check_encoding(record, task, checkpoint)
     return record.architecture
 

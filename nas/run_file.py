@@ -11,6 +11,7 @@ from typing import Any
 import typer
 
 from search_spaces.errors import UserError, unknown
+from search_spaces.files import kind_of_read_error
 
 SAVE = "save_config"
 """The parameter of the option that writes one, which no file holds."""
@@ -81,7 +82,7 @@ def _read(file: Path) -> dict[str, Any]:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         message = f"{file} cannot be read: {error.strerror}. Give @FILE that is there."
-        raise UserError("missing-file", message, path=str(file)) from error
+        raise UserError(kind_of_read_error(error), message, path=str(file)) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UserError("bad-file", f"{file} is no TOML: {error}.", path=str(file)) from error
 

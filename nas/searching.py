@@ -41,7 +41,7 @@ from nas.workers.resources import AUTO, Resources
 from nas.workers.workers import check_gpus, pool_of
 from results.row import Row
 from search_spaces.architecture import Architecture
-from search_spaces.errors import UserError
+from search_spaces.errors import Kind, UserError
 from tasks.base import Task
 from tasks.progress import said_if_slow, say
 
@@ -70,7 +70,8 @@ class Evidence:
         number = isinstance(self.confirm, int | float) and not isinstance(self.confirm, bool)
         if not (number and 0 <= self.confirm < 1):
             message = f"--confirm must be a share of the trials, from 0 to below 1, got {self.confirm!r:.40}."
-            raise UserError("out-of-range", message, option="--confirm", value=self.confirm)
+            kind: Kind = "out-of-range" if number else "wrong-type"
+            raise UserError(kind, message, option="--confirm", value=self.confirm, least=0)
 
     def check_recorded(self, task: Task, members: Feasible | Programme) -> None:
         """Raise UserError where a task with recorded seeds has too few of a member."""

@@ -77,12 +77,14 @@ def _check_name(kind: str, name: str, template: str) -> None:
     written = class_of(name)
     if iskeyword(written) or hasattr(builtins, written) or re.search(rf"\b{written}\b", template):
         message = f"{kind} {name!r} would be class {written}, which means something else. Give another name."
-        raise UserError("conflict", message, option="NAME", value=name, written=written)
+        raise UserError("conflict", message, option="NAME", value=name, class_name=written)
 
 
 def _check_file(file: Path) -> None:
     if file.suffix != ".py" or not _MODULE.fullmatch(file.stem) or iskeyword(file.stem):
         message = f"the file must be a module, LETTERS_AND_DIGITS.py, got {str(file)!r}. Give another --output."
+        if file.suffix != ".py":
+            raise UserError("unsupported", message, option="--output", path=str(file), choices=(".py",))
         raise UserError("bad-syntax", message, option="--output", path=str(file))
     if file.exists() or file.is_symlink():
         raise _is_there(file)

@@ -157,7 +157,7 @@ class Study:
             message = f'study {self.name!r} has no row that says what its metrics are. Give --metric "max NAME".'
             raise UserError("missing-rows", message, option="--metric", study=self.name, needs="directions")
         groups, found = comparable(self.table.to_pylist()), {}
-        reason = UserError("missing-rows", self.nothing_complete(), study=self.name, needs="complete")
+        reason = self.nothing_complete()
         first = {row.task: [*row.directions][:1] for row in self._rows} if metric is None else {}
         for name, lines in groups.items():
             tried = (*first.get(lines[0]["task"], ()), *asked)
@@ -168,7 +168,7 @@ class Study:
             except UserError as error:
                 reason = error
                 if len(groups) > 1:
-                    fields = {**error.fields, "name": name}
+                    fields = {**error.fields, "cause": error.kind, "name": name}
                     warnings.warn(Notice("skipped", f"{name} is left out: {error}", **fields), stacklevel=2)
         if not found:
             raise reason
@@ -244,7 +244,7 @@ class Study:
 
         asked, found = self._asked(objectives), self.standings(objectives)
         if not found:
-            raise UserError("missing-rows", self.nothing_complete(), study=self.name, needs="complete")
+            raise self.nothing_complete()
         report.check_alike(found, "picture")
         baselines = self.config.baselines if self.config else {}
         figure = picture.draw_front(found, asked, self.title(asked, found), baselines)
@@ -280,12 +280,13 @@ class Study:
         metrics = [next(iter(row.directions)) for row in self._rows if row.directions]  # the first one of each task
         return [*report.front_columns(objectives, dict.fromkeys(metrics)), *recipe]
 
-    def nothing_complete(self) -> str:
-        """That it has no complete Row, and the first reason, in a line."""
+    def nothing_complete(self) -> UserError:
+        """That it has no complete Row, and the first reason."""
         why = next((f", the first with: {row.error}" for row in self._rows if row.error), "")
         see = f"See `{report.ask_again(self.name, self.storage)}`"
         again = "; another --study tries them again" if self.config and len(self) else ""
-        return f"study {self.name!r} has no complete row yet: {len(self)} ended{why}. {see}{again}."
+        message = f"study {self.name!r} has no complete row yet: {len(self)} ended{why}. {see}{again}."
+        return UserError("missing-rows", message, study=self.name, needs="complete")
 
     def _asked(self, objectives: str | Sequence[str] | None) -> dict[str, Direction]:
         if objectives is None:

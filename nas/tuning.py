@@ -29,10 +29,10 @@ def names_to_tune(texts: Sequence[str], trials: int | None, seeds: int) -> list[
     names = [name for text in texts for name in names_in(text)]
     if trials is not None and not names:
         message = f"--tune-trials {trials} is for --tune, which names no setting. Give --tune lr."
-        raise UserError("missing-value", message, option="--tune", needs="--tune-trials", value=trials)
+        raise UserError("missing-value", message, option="--tune", needed_by="--tune-trials", trials=trials)
     if names and not seeds:
         message = "--tune is for trainings that count, got --seeds 0. Give --seeds."
-        raise UserError("missing-value", message, option="--seeds", needs="--tune", value=seeds)
+        raise UserError("out-of-range", message, option="--seeds", value=seeds, least=1, needed_by="--tune")
     return names
 
 

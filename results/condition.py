@@ -81,7 +81,8 @@ def select(table: pa.Table, condition: str, seconds: float = SECONDS) -> pa.Tabl
     except duckdb.InterruptException as error:
         raise _refusal("too-large", condition, f"it took longer than {seconds:g} s", most=seconds) from error
     except duckdb.Error as error:
-        raise _refusal(kind_of(error), condition, f"{reason_of(error)}. {_EXAMPLE}") from error
+        reason = f"{reason_of(error)}. {_EXAMPLE}"
+        raise _refusal(kind_of(error), condition, reason, cause=type(error).__name__) from error
     if not len(found):
         for notice in _not_there(condition, table.select(used)):
             warnings.warn(notice, stacklevel=2)
@@ -218,7 +219,7 @@ def _column(name: str, known: Sequence[str]) -> str:
         raise UserError(error.kind, f"{error} Text stands in single quotes.", **error.fields)
     if len(meant) > 1:
         message = f"column {name!r} could be {' or '.join(meant)}, which a condition cannot tell apart."
-        raise UserError("duplicate", message, option="column", value=name, choices=tuple(meant))
+        raise UserError("conflict", message, option="column", value=name, choices=tuple(meant))
     return meant[0]
 
 
@@ -226,7 +227,7 @@ def _mask(connection: duckdb.DuckDBPyConnection, query: str, condition: str) -> 
     answer = connection.sql(query)
     if answer.types != ["BOOLEAN"]:
         reason = f"it gives {answer.types[0]}, not true or false. {_EXAMPLE}"
-        raise _refusal("wrong-type", condition, reason, gives=str(answer.types[0]))
+        raise _refusal("wrong-type", condition, reason, type=str(answer.types[0]))
     return answer.to_arrow_table().column(0)
 
 

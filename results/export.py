@@ -27,7 +27,7 @@ def write(table: pa.Table, form: str, path: Path | None = None) -> None:
         raise unknown("form of a table", form, FORMS)
     if path is None and form == "parquet" and sys.stdout.isatty():
         message = "Parquet is no text for a terminal. Name a file, or choose csv or json."
-        raise UserError("unsupported", message, option="format", value=form, choices=("csv", "json"))
+        raise UserError("unsupported", message, option="--format", value=form, choices=("csv", "json"))
     content = FORMS[form](table)
     if path is None:
         sys.stdout.flush()  # what was printed before comes before

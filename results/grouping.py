@@ -37,7 +37,7 @@ def means(table: pa.Table, by: Sequence[str], metrics: Sequence[str]) -> pa.Tabl
     for name in numbers:
         if not (pa.types.is_floating(table[name].type) or pa.types.is_integer(table[name].type)):
             message = f"a mean is of a column of numbers, and {name!r} holds {table[name].type}."
-            raise UserError("wrong-type", message, option=name, value=str(table[name].type))
+            raise UserError("wrong-type", message, option=name, type=str(table[name].type))
     complete = _complete(table)
     keys = [*_apart(complete, by), *by]
     noisy = [name for name in numbers if name not in COUNTS]

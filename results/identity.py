@@ -51,7 +51,7 @@ def identity_of(
     leaves the identities that there are.
 
     Raises:
-        TypeError, ValueError: The recipe holds what is not of JSON.
+        TypeError, UserError: The recipe holds what is not of JSON.
     """
     shape = {one.name: getattr(architecture, one.name) for one in fields(architecture)}
     shape = {one.name: shape[one.name] for one in fields(architecture) if shape[one.name] != one.default}

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from io import BufferedIOBase
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from results.row import Row
 from results.sizes import MOST_FILE
 from results.strict_json import MOST_TEXT, BadRow
-from search_spaces.errors import Kind, UserError
-from search_spaces.files import regular, replacing
+from search_spaces.errors import UserError, fields_of
+from search_spaces.files import kind_of_read_error, regular, replacing
 
 MOST_LINE = MOST_TEXT
 """Bytes of a line."""
@@ -38,6 +38,11 @@ class BadLine:
     def reason(self) -> str:
         """Why, in a few words."""
         return str(self.error)
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields of an error that names this line: what the error of the row says, its kind and the number."""
+        return {**fields_of(self.error), "line": self.number}
 
     def __str__(self) -> str:
         return f"line {self.number}: {self.reason}"
@@ -61,9 +66,8 @@ def read(path: Path) -> tuple[list[Row], list[BadLine]]:
                 except BadRow as error:
                     bad.append(BadLine(number, error))
     except OSError as error:
-        kind: Kind = "missing-file" if isinstance(error, FileNotFoundError) else "bad-file"
         message = f"{str(path)!r} cannot be read: {error.strerror or error}."
-        raise UserError(kind, message, path=str(path)) from error
+        raise UserError(kind_of_read_error(error), message, path=str(path)) from error
     return rows, bad
 
 
@@ -72,7 +76,7 @@ def write(rows: Iterable[Row], path: str | Path | None = None) -> None:
 
     Raises:
         UserError: The file cannot be written.
-        TypeError, ValueError: A Row cannot be, see `Row.to_json`; nothing is written then.
+        TypeError, UserError: A Row cannot be, see `Row.to_json`; nothing is written then.
     """
     if path is None:
         text = "".join(f"{row.to_json()}\n" for row in rows)
@@ -110,7 +114,8 @@ def _lines(file: BufferedIOBase) -> Iterator[tuple[int, bytes | BadRow]]:
         try:
             line, size = _line(file, left)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            yield number, BadRow("bad-file", f"the packed file is damaged from here on: {error}")
+            reason = f"the packed file is damaged from here on: {error}"
+            yield number, BadRow("bad-file", reason, cause=type(error).__name__)
             return
         if not size:
             return
@@ -121,7 +126,7 @@ def _lines(file: BufferedIOBase) -> Iterator[tuple[int, bytes | BadRow]]:
             return
         if size > MOST_LINE:
             reason = f"it has {size} bytes, and may have {MOST_LINE}"
-            yield number, BadRow("too-large", reason, option="line", value=size, most=MOST_LINE)
+            yield number, BadRow("too-large", reason, option="line", size=size, most=MOST_LINE)
         elif line.strip():
             yield number, line
 

@@ -72,7 +72,7 @@ def check_objectives(table: pa.Table, objectives: Mapping[str, Direction]) -> No
             raise UserError("unknown-name", message, option=name, value=direction, choices=("max", "min"))
         if not (pa.types.is_floating(table[name].type) or pa.types.is_integer(table[name].type)):
             message = f"objective {name!r} must be a column of numbers, got {table[name].type}."
-            raise UserError("wrong-type", message, option=name, value=str(table[name].type))
+            raise UserError("wrong-type", message, option=name, type=str(table[name].type))
 
 
 def non_dominated(values: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -84,8 +84,7 @@ def non_dominated(values: NDArray[np.float64]) -> NDArray[np.bool_]:
     Two values take a sort and a scan, O(n log n); more take O(n f) for a front of f points, which is n^2 at worst.
     """
     if values.ndim != 2 or values.shape[1] == 0:
-        message = f"values must have the shape [n, m] with m > 0, got {values.shape}."
-        raise UserError("wrong-type", message, option="values", value=values.shape)
+        raise ValueError(f"values must have the shape [n, m] with m > 0, got {values.shape}.")
     mask = np.zeros(len(values), dtype=bool)
     numbers = np.flatnonzero(~np.isnan(values).any(axis=1))
     if numbers.size:
@@ -102,13 +101,12 @@ def hypervolume(values: NDArray[np.float64], reference: NDArray[np.float64]) -> 
     objectives: L. While et al., 2006). Two values take a sort and a scan.
 
     Raises:
-        UserError: Points and reference are not of as many values, or one is NaN.
+        ValueError: Points and reference are not of as many values, or one is NaN.
     """
     if values.ndim != 2 or reference.shape != (values.shape[1],):
-        message = f"points and reference must be [n, m] and [m], got {values.shape} and {reference.shape}."
-        raise UserError("wrong-type", message, option="reference", value=reference.shape, points=values.shape)
+        raise ValueError(f"points and reference must be [n, m] and [m], got {values.shape} and {reference.shape}.")
     if np.isnan(values).any() or np.isnan(reference).any():
-        raise UserError("bad-data", "a hypervolume is of numbers, got NaN.", value="nan")
+        raise ValueError("a hypervolume is of numbers, got NaN.")
     values = values[(values < reference).all(axis=1)]
     if not len(values):
         return 0.0

@@ -10,7 +10,7 @@ import pyarrow as pa
 from results.sizes import check_size
 from results.table import finite, require
 from search_spaces.errors import UserError
-from search_spaces.files import regular
+from search_spaces.files import kind_of_read_error, regular
 
 if TYPE_CHECKING:
     from pyarrow import parquet
@@ -65,10 +65,10 @@ def opened(path: Path) -> ParquetTable:
     for field in schema:
         if schema.names.count(field.name) > 1:
             message = f"columns of {str(path)!r} must have different names, got {field.name!r} twice."
-            raise UserError("duplicate", message, option=field.name, path=str(path))
+            raise UserError("duplicate", message, option="column", value=field.name, path=str(path))
         if field.type not in _HELD:
             message = f"column {field.name!r} of {str(path)!r} must hold integers, floats or text, got {field.type}."
-            raise UserError("wrong-type", message, option=field.name, value=str(field.type), path=str(path))
+            raise UserError("wrong-type", message, option=field.name, type=str(field.type), path=str(path))
     return ParquetTable(path, schema)
 
 
@@ -88,4 +88,4 @@ def read(path: Path) -> pa.Table:
 def _refusal(path: Path, why: Exception) -> UserError:
     reason = str(why).partition("\n")[0].rstrip(".")
     message = f"{str(path)!r} must be a Parquet file, as `export.write` makes it: {reason}."
-    return UserError("bad-file", message, path=str(path), format="Parquet")
+    return UserError(kind_of_read_error(why), message, path=str(path), format="Parquet", cause=type(why).__name__)

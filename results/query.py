@@ -37,7 +37,8 @@ def query(
     require(table.column_names, columns)
     order = [order_in(text, table.column_names) for text in order_by]
     if limit is not None and limit < 0:
-        raise UserError("out-of-range", f"limit must be 0 or more, got {limit}.", option="limit", value=limit)
+        message = f"limit must be 0 or more, got {limit}."
+        raise UserError("out-of-range", message, option="limit", value=limit, least=0)
     if where is not None:
         from results.condition import select  # DuckDB, which takes a tenth of a second to import
 

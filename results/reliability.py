@@ -13,7 +13,6 @@ import numpy as np
 from scipy.stats import kendalltau
 
 from results.process import Array
-from search_spaces.errors import UserError
 
 CONFIDENCE = 0.95
 """That two architectures are told apart rightly, on both sides."""
@@ -76,14 +75,12 @@ def components(validation: Array, test: Array | None = None) -> Components:
     as they do in any analysis of variance.
 
     Raises:
-        UserError: Fewer than two architectures or two seeds, or shapes that differ.
+        ValueError: Fewer than two architectures or two seeds, or shapes that differ.
     """
     if validation.ndim != 2 or min(validation.shape) < 2:
-        message = f"a metric must be [A > 1, S > 1], got {validation.shape}."
-        raise UserError("wrong-type", message, option="validation", value=validation.shape)
+        raise ValueError(f"a metric must be [A > 1, S > 1], got {validation.shape}.")
     if test is not None and test.shape != validation.shape:
-        message = f"test must be of the networks of validation, {validation.shape}, got {test.shape}."
-        raise UserError("mismatch", message, option="test", value=test.shape, validation=validation.shape)
+        raise ValueError(f"test must be of the networks of validation, {validation.shape}, got {test.shape}.")
     between, within = _components(validation, validation)
     if test is None:
         return Components(between, within, None, between, within)

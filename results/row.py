@@ -151,7 +151,7 @@ class Row:
         """One line of strict JSON, which `from_json` reads back equal.
 
         Raises:
-            TypeError, ValueError: A value cannot be written so: it is not of JSON, not of its field's kind, not finite
+            TypeError, UserError: A value cannot be written so: it is not of JSON, not of its field's kind, not finite
                 or beyond 64 bits.
         """
         values = {one.name: getattr(self, one.name) for one in fields(self)}

@@ -15,7 +15,7 @@ def check_size(path: Path, size: int) -> None:
     """Raise UserError where so many bytes are more than is read of a file."""
     if size > MOST_FILE:
         message = f"of a file {MOST_FILE >> 20} MiB are read at most, and {str(path)!r} has {size >> 20}."
-        raise UserError("too-large", message, path=str(path), value=size, most=MOST_FILE)
+        raise UserError("too-large", message, path=str(path), size=size, most=MOST_FILE)
 
 
 def short(number: int) -> str:

@@ -20,7 +20,7 @@ from results.row import Row
 from results.sizes import check_size
 from results.table import finite, from_records
 from search_spaces.errors import UserError, unknown
-from search_spaces.files import regular
+from search_spaces.files import kind_of_read_error, regular
 
 TABLES = Path(__file__).parent / "tables"
 
@@ -77,7 +77,7 @@ def _read(path: Path) -> Source:
     rows, bad = lines.read(path)
     if bad and not rows:
         message = f"no line of {str(path)!r} is a row: {bad[0]}. Give a file of rows, .csv, .json or .parquet."
-        raise UserError("bad-file", message, path=str(path), line=bad[0].number, why=bad[0].error.kind)
+        raise UserError("bad-file", message, **bad[0].fields, path=str(path))
     return union([Source(tuple(rows), bad=tuple(f"{path}, {line}" for line in bad))])
 
 
@@ -141,5 +141,8 @@ def _refusal(path: Path, form: str, why: object) -> UserError:
     reason = str(why).partition("\n")[0].rstrip(".")
     message = f"{str(path)!r} must be a {form} file, as --format {form.lower()} makes it: {reason}."
     if isinstance(why, UserError):
-        return UserError(why.kind, message, **{**why.fields, "path": str(path)})
+        return UserError(why.kind, message, **{**why.fields, "path": str(path), "format": form})
+    if isinstance(why, Exception):
+        cause = type(why).__name__
+        return UserError(kind_of_read_error(why), message, path=str(path), format=form, cause=cause)
     return UserError("bad-file", message, path=str(path), format=form)

@@ -36,11 +36,12 @@ def answer(table: pa.Table, question: str, seconds: float = SECONDS) -> pa.Table
     except duckdb.BinderException as error:
         near = re.findall('"([^"]+)"', str(error).partition("Candidate bindings: ")[2])
         if not near:
-            raise _refusal(kind_of(error), reason_of(error), "See `nas results --columns all --limit 1`.") from error
+            remedy = "See `nas results --columns all --limit 1`."
+            raise _refusal(kind_of(error), reason_of(error), remedy, cause=type(error).__name__) from error
         remedy = f"Did you mean {' or '.join(map(repr, near[:3]))}?"
         raise _refusal("unknown-name", reason_of(error), remedy, nearest=near[0], choices=tuple(near)) from error
     except (duckdb.Error, UnicodeEncodeError) as error:
-        raise _refusal(kind_of(error), reason_of(error), _EXAMPLE) from error
+        raise _refusal(kind_of(error), reason_of(error), _EXAMPLE, cause=type(error).__name__) from error
     twice = {name for name in found.column_names if found.column_names.count(name) > 1}
     if twice:
         raise _refusal("duplicate", f"several columns are called {min(twice)!r}; name them with AS", value=min(twice))
@@ -64,7 +65,7 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
         return pa.array([None if value is None else str(value) for value in column.to_pylist()], pa.string())
     except (OverflowError, ValueError) as error:  # a date that Python has not
         reason = f"a value has no place in a table: {error}. Write it out: CAST(... AS VARCHAR)"
-        raise _refusal("out-of-range", reason) from error
+        raise _refusal("out-of-range", reason, cause=type(error).__name__, type=str(kind)) from error
 
 
 def _refusal(kind: Kind, reason: str, remedy: str = "", **fields: Any) -> UserError:

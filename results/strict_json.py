@@ -57,7 +57,7 @@ def plain(value: object, name: str, *, infinite: bool = False, levels: int = MOS
         UserError: A number is not finite or beyond 64 bits, or it nests deeper than `levels`.
     """
     if levels < 0:
-        raise UserError("too-large", f"{name} nests deeper than {MOST_LEVELS} levels", option=name, levels=MOST_LEVELS)
+        raise UserError("too-large", f"{name} nests deeper than {MOST_LEVELS} levels", option=name, most=MOST_LEVELS)
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -86,7 +86,7 @@ def parse(text: str) -> Any:
     """The value that a text of strict JSON holds. Raises BadRow where it is anything else, or too long."""
     if len(text) > MOST_TEXT:
         reason = f"it has {len(text)} characters, and may have {MOST_TEXT}"
-        raise BadRow("too-large", reason, value=len(text), most=MOST_TEXT)
+        raise BadRow("too-large", reason, size=len(text), most=MOST_TEXT)
     if "\\u0022" not in text and not _is_long(text):  # three times as fast, and as strict
         with suppress(orjson.JSONDecodeError, orjson.JSONEncodeError):
             value = orjson.loads(text)
@@ -97,7 +97,7 @@ def parse(text: str) -> Any:
             text, parse_int=_integer, parse_float=_number, parse_constant=_constant, object_pairs_hook=_object
         )
     except RecursionError:
-        raise BadRow("too-large", f"it nests deeper than {MOST_LEVELS} levels", levels=MOST_LEVELS) from None
+        raise BadRow("too-large", f"it nests deeper than {MOST_LEVELS} levels", most=MOST_LEVELS) from None
     except json.JSONDecodeError as error:
         reason = f"it is not JSON: {error.msg} at character {error.pos + 1}"
         raise BadRow("bad-syntax", reason, character=error.pos + 1) from None
@@ -106,17 +106,26 @@ def parse(text: str) -> Any:
 def shaped(record: object, kinds: Mapping[str, Kind], needed: Sequence[str], what: str) -> dict[str, Any]:
     """The record, whose values are of these kinds. Raises BadRow naming the first that is not, missing or unknown."""
     if not isinstance(record, dict):
-        raise BadRow("wrong-type", f"{what} must be an object, got {_SHORT.repr(record)}", option=what.strip("'"))
+        reason = f"{what} must be an object, got {_SHORT.repr(record)}"
+        raise BadRow("wrong-type", reason, option=what.strip("'"), **given(record))
     for name in needed:
         if name not in record:
             raise BadRow("missing-value", f"{what} has no {name!r}", option=name)
     for name, value in record.items():
         if name not in kinds:
-            raise BadRow("unknown-name", f"{what} has an unknown field {_SHORT.repr(name)}", option=name)
+            reason = f"{what} has an unknown field {_SHORT.repr(name)}"
+            raise BadRow("unknown-name", reason, option="field", value=name, choices=tuple(kinds))
         words, types, holds = kinds[name]
         if type(value) not in types or (holds is not None and not holds(value)):
-            raise BadRow("wrong-type", f"{name!r} must be {words}, got {_SHORT.repr(value)}", option=name)
+            reason = f"{name!r} must be {words}, got {_SHORT.repr(value)}"
+            raise BadRow("wrong-type", reason, option=name, **given(value))
     return record
+
+
+def given(value: object) -> dict[str, Any]:
+    """What the fields of an error say of a value: a scalar as it is, of what may nest without end its type."""
+    is_scalar = value is None or isinstance(value, bool | int | float | str)
+    return {"value": value} if is_scalar else {"type": type(value).__name__}
 
 
 def is_shallow(value: Mapping[str, Any]) -> bool:
@@ -191,7 +200,8 @@ def _is_long(text: str) -> bool:
 
 def _bounded(number: int, name: str) -> int:
     if not -MOST_INTEGER - 1 <= number <= MOST_INTEGER:
-        raise UserError("out-of-range", f"{name} is an integer beyond 64 bits", option=name)
+        message = f"{name} is an integer beyond 64 bits"
+        raise UserError("out-of-range", message, option=name, most=MOST_INTEGER)
     return number
 
 
@@ -209,7 +219,7 @@ def _number(text: str) -> float:
 
 
 def _constant(text: str) -> None:
-    raise BadRow("bad-syntax", f"it holds {text}, which JSON does not have", value=text)
+    raise BadRow("out-of-range", f"it holds {text}, which JSON does not have", value=text)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -218,6 +228,6 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         before: set[str] = set()
         for name, _ in pairs:
             if name in before:
-                raise BadRow("duplicate", f"it says {_SHORT.repr(name)} twice", option=name)
+                raise BadRow("duplicate", f"it says {_SHORT.repr(name)} twice", option="field", value=name)
             before.add(name)
     return record

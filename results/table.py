@@ -15,8 +15,8 @@ from pyarrow import compute
 from results.arrays import array
 from results.columns import CURVE, FIXED, TYPES
 from results.row import Row
-from results.strict_json import is_number
-from search_spaces.errors import Notice, UserError, unknown
+from results.strict_json import given, is_number
+from search_spaces.errors import Notice, UserError, fields_of, unknown
 from search_spaces.spec import MOST_INTEGER
 
 _NUMBERS = frozenset({int, float})
@@ -57,9 +57,8 @@ def _sound(rows: Iterable[Row], records: Callable[[Row], Sequence[Mapping[str, A
             fitted = [*map(_fitted, records(row))]
         except (TypeError, ValueError, AttributeError) as error:
             named = f"a row of task {row.task!r:.60} with seed {row.seed!r:.60}"
-            fields = error.fields if isinstance(error, UserError) else {}
-            notice = Notice("skipped", f"{named} is not in the table: {error}.", **fields, task=row.task, seed=row.seed)
-            warnings.warn(notice, stacklevel=3)
+            fields = {**fields_of(error), "task": row.task, "seed": row.seed}
+            warnings.warn(Notice("skipped", f"{named} is not in the table: {error}.", **fields), stacklevel=3)
             continue
         yield from fitted
 
@@ -71,8 +70,8 @@ def _check_numbers(row: Row) -> None:
             continue
         for name, value in group.items():
             if not is_number(value):
-                got = f"{value!r:.60}"
-                raise UserError("wrong-type", f"{name!r:.60} is no number, got {got}", option=name, value=got)
+                message = f"{name!r:.60} is no number, got {value!r:.60}"
+                raise UserError("wrong-type", message, option=name, **given(value))
 
 
 def _fitted(record: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -81,8 +80,8 @@ def _fitted(record: Mapping[str, Any]) -> Mapping[str, Any]:
         for name, value in record.items():
             if not _fits(name, type(value)):
                 words = " or ".join(kind.__name__ for kind in _kinds(name))
-                got = f"{value!r:.60}"
-                raise UserError("wrong-type", f"column {name!r} holds {words}, got {got}", option=name, value=got)
+                message = f"column {name!r} holds {words}, got {value!r:.60}"
+                raise UserError("wrong-type", message, option=name, **given(value))
     for name, value in record.items():
         if type(value) is int and not -MOST_INTEGER - 1 <= value <= MOST_INTEGER:
             message = f"column {name!r} holds 64 bits, got {value!r:.60}"

@@ -130,7 +130,7 @@ def read_table(text: str | Path) -> TabularBenchmark:
     rows, bad = lines.read(path)
     if bad:
         message = f"every line of table {str(path)!r} must be a row, got {bad[0]}. Leave that line out."
-        raise UserError("bad-file", message, path=str(path), line=bad[0].number, why=bad[0].error.kind)
+        raise UserError("bad-file", message, **bad[0].fields, path=str(path))
     return TabularBenchmark(_stem(path.name), rows)
 
 
@@ -154,7 +154,7 @@ def _check_alike(name: str, rows: Sequence[Row]) -> None:
                     '`nas results --from FILE --where "..." --format jsonl --output ONE.jsonl` keeps those you mean'
                 )
                 message = f"rows of table {name!r} must agree in {column}, got {had!r} and {has!r}: {remedy}."
-                raise UserError("mismatch", message, option=column, value=has, table=name, first=had)
+                raise UserError("mismatch", message, option=column, value=has, table=name, expected=had)
 
 
 def _circumstances(row: Row) -> dict[str, JSON]:

@@ -72,7 +72,8 @@ class Architecture:
             got = f"heads={self.heads},head_dim={self.head_dim},topology={self.topology}"
             rule = f"{self.model!r} is timm's own, wired as it is: heads of at least 1, head_dim=0, topology=resnet"
             message = f"{rule}, got {got}. Networks of this project (no model=) take any topology."
-            raise UserError("conflict", message, option="model", value=self.model, got=got)
+            shape = {"heads": self.heads, "head_dim": self.head_dim, "topology": self.topology}
+            raise UserError("conflict", message, option="model", value=self.model, **shape)
         if not self.model and (self.heads == 0) != (self.head_dim == 0):
             message = f"heads and head_dim are both 0 or neither is, got {self.heads} and {self.head_dim}."
             raise UserError("conflict", message, option="heads", value=self.heads, head_dim=self.head_dim)
@@ -116,7 +117,7 @@ class Architecture:
             kind = str if name in _TEXTS else int
             if type(value) is not kind:
                 message = f"{name!r} of an architecture must be {_KINDS[kind]}, got {value!r:.60}"
-                raise UserError("wrong-type", message, option=name, value=value, needs=kind.__name__)
+                raise UserError("wrong-type", message, option=name, value=value, type=kind.__name__)
         architecture = object.__new__(cls)
         for name, field in known.items():
             if name not in values and field.default is MISSING:

@@ -78,10 +78,10 @@ def space_named(name: str, base: Architecture) -> SearchSpace:
         raise
     except Exception as error:  # a plug-in may fail in any way
         message = f"space {name!r} could not be laid out around {base}: {reason_of(error)}"
-        raise UserError("bad-plugin", message, option="space", value=name, line=place_of(error)) from error
+        raise UserError("bad-plugin", message, option="space", value=name, where=place_of(error)) from error
     if not isinstance(space, SearchSpace):
         message = f"space {name!r} must be a function from an Architecture to a SearchSpace, got {space!r}."
-        raise UserError("bad-plugin", message, option="space", value=name, got=type(space).__name__)
+        raise UserError("bad-plugin", message, option="space", value=name, type=type(space).__name__)
     return space
 
 

@@ -13,8 +13,8 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from search_spaces.architecture import Architecture
-from search_spaces.errors import UserError, reason_of
-from search_spaces.files import atomic_replace, atomic_write, partial_file, regular
+from search_spaces.errors import UserError, fields_of, reason_of
+from search_spaces.files import atomic_replace, atomic_write, kind_of_read_error, partial_file, regular
 from search_spaces.spec import Scalar
 
 Shape = tuple[int, ...] | None
@@ -49,7 +49,7 @@ class Record:
 
     @classmethod
     def from_json(cls, text: str) -> "Record":
-        """Read what `to_json` wrote. Raises ValueError, TypeError or KeyError where the text is anything else."""
+        """Read what `to_json` wrote. Raises UserError, ValueError, TypeError or KeyError where it is anything else."""
         values = json.loads(text)
         return cls(**{**values, "architecture": Architecture(**values["architecture"])})
 
@@ -122,7 +122,7 @@ def read_record(folder: Path) -> Record:
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError, OSError) as error:
         reason = f"{reason_of(error):.200}"
         message = f"{path} cannot be read as a checkpoint's record: {reason}. Take another, or train again."
-        raise UserError("bad-file", message, path=str(path)) from error
+        raise UserError("bad-file", message, **{**fields_of(error), "path": str(path)}) from error
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
@@ -137,14 +137,14 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
             stamp, weights = file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         message = f"{path} cannot be read: {error}. Take another checkpoint, or train again."
-        raise UserError("bad-file", message, path=str(path)) from error
+        raise UserError(kind_of_read_error(error), message, path=str(path), cause=type(error).__name__) from error
     if stamp.get("record") != _digest(record):
         message = f"{path} and {RECORD} beside it are not of one checkpoint. Take another, or train again."
         raise UserError("mismatch", message, path=str(path))
     # One flipped bit is still a number, and what kept networks and starts of trainings rest on.
     if stamp.get("weights") != fingerprint(weights):
         message = f"{path} is damaged: its weights are not those written. Take another checkpoint, or train again."
-        raise UserError("bad-data", message, path=str(path))
+        raise UserError("bad-file", message, path=str(path))
     return weights
 
 
@@ -153,7 +153,7 @@ def _digest(record: Record) -> str:
     return hashlib.sha256(record.to_json().encode()).hexdigest()[:12]
 
 
-def _misfit(source: str, difference: str, weight: str, has: Shape, needs: Shape) -> UserError:
-    """Weights that do not fit: the shape that they have and the one that the network needs, None where it has none."""
+def _misfit(source: str, difference: str, weight: str, shape: Shape, network_shape: Shape) -> UserError:
+    """Weights that do not fit: the shape that they have and the one that the network has, None where it has none."""
     message = f"{source} does not fit the network: {difference}. Was it another architecture or vocabulary?"
-    return UserError("mismatch", message, source=source, weight=weight, has=has, needs=needs)
+    return UserError("mismatch", message, source=source, weight=weight, shape=shape, network_shape=network_shape)

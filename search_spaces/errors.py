@@ -127,13 +127,13 @@ def printable(text: str) -> str:
     return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
 
 
-def unknown(noun: str, got: str, known: Iterable[str], of: str = "") -> UserError:
+def unknown(noun: str, got: str, known: Iterable[str], of: str = "", **fields: Any) -> UserError:
     """A name that does not exist, with the nearest one that does; `of` says what has names of that kind."""
     names = sorted(known)
     near = nearest(got, names)
     remedy = f"Choose from: {', '.join(names)}." if near is None else f"Did you mean {near!r}?"
     message = f"unknown {noun} {got!r}{f' of {of}' if of else ''}. {remedy}"
-    return UserError("unknown-name", message, option=noun, value=got, choices=tuple(names), nearest=near)
+    return UserError("unknown-name", message, option=noun, value=got, choices=tuple(names), nearest=near, **fields)
 
 
 def at_least(name: str, value: float, least: float, remedy: str = "") -> None:
@@ -147,6 +147,11 @@ def require(holds: object, check: str, message: str, **fields: Any) -> None:
     """Raise a ContractError of this rule unless something holds, also where Python runs without assertions."""
     if not holds:
         raise ContractError(check, message, **fields)
+
+
+def fields_of(error: BaseException) -> dict[str, Any]:
+    """What an error has of its cause: `cause`, which is its class, or of a UserError its kind, beside its fields."""
+    return {**error.fields, "cause": error.kind} if isinstance(error, UserError) else {"cause": type(error).__name__}
 
 
 def nearest(got: str, names: Sequence[str]) -> str | None:

@@ -125,7 +125,7 @@ def set_aside(path: Path, problem: str) -> None:
         path.replace(path.with_suffix(BAD))
 
 
-def kind_of_read_error(error: OSError) -> Kind:
+def kind_of_read_error(error: Exception) -> Kind:
     """The kind of mistake for a file that cannot be read: only a file that is not there is missing."""
     return "missing-file" if isinstance(error, FileNotFoundError) else "bad-file"
 

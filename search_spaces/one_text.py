@@ -66,4 +66,4 @@ def check_told(name: str, options: type) -> None:
     if told != known:
         rule = f"the source of topology {name!r} must tell the defaults that its options have, {known}"
         message = f"{rule}, and tells {dict(told)}. Write Options: type = NAME, and plain values in that class."
-        raise UserError("bad-plugin", message, topology=name, told=tuple(told.items()))
+        raise UserError("bad-plugin", message, topology=name, defaults=tuple(told.items()))

@@ -24,11 +24,12 @@ def parse_architecture(text: str, base: Architecture) -> Architecture:
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals:
             message = f"expected FIELD=VALUE, got {part.strip()!r}. Fields: {', '.join(known)}."
-            raise UserError("bad-syntax", message, value=part.strip(), choices=tuple(known))
+            raise UserError("bad-syntax", message, option="field", value=part.strip(), choices=tuple(known))
         if name not in known:
             raise unknown("architecture field", name, known)
         if name in changes:
-            raise UserError("duplicate", f"field {name!r} stands twice in {text!r}.", option=name, text=text)
+            message = f"field {name!r} stands twice in {text!r}."
+            raise UserError("duplicate", message, option="field", value=name, text=text)
         changes[name] = _field_value(name, value)
     model = changes.get("model")
     if model and model != base.model:

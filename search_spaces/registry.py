@@ -45,7 +45,7 @@ class Registry:
                     f"{self.kind} {entry.name!r} of package {_owner(entry)} ({entry.value}) is passed over: "
                     f"{_owner(first)} has that name ({first.value}). Give it another one."
                 )
-                places = {"package": _owner(entry), "place": entry.value, "taken_by": _owner(first)}
+                places = {"package": _owner(entry), "place": entry.value, "owner": _owner(first)}
                 notice = Notice("skipped", message, option=self.kind, value=entry.name, **places)
                 warnings.warn(notice, stacklevel=2)
         return entries
@@ -84,9 +84,11 @@ class Registry:
         entry = self._entries[name]
         try:
             return entry.load()
+        except UserError:
+            raise
         except (Exception, SystemExit) as error:  # a plug-in may fail in any way, and that is not ours to trace
             message = f"{self.kind} {name!r} ({entry.value}) could not be imported: {reason_of(error)}"
-            where = {"place": entry.value, "line": place_of(error)}
+            where = {"place": entry.value, "where": place_of(error)}
             raise UserError("bad-plugin", message, option=self.kind, value=name, **where) from error
 
 

@@ -79,7 +79,7 @@ def runs_of(text: str, depth: int) -> tuple[Run, ...]:
             "all that are left.",
             option="topology",
             value=text,
-            covered=runs[-1][1].stop,
+            end=runs[-1][1].stop,
             depth=depth,
             instead=open_end,
         )
@@ -92,7 +92,7 @@ def _blocks(topology: str, ends: tuple[str, str, str], text: str, covered: int, 
     got, blocks = f"{topology}[{first}:{end}]", range(int(first or 0), int(end or depth))
     if blocks.stop > depth:
         message = f"ranges of {text!r} must lie in depth={depth}, got {got}. Take depth={blocks.stop}, or other ranges."
-        raise UserError("out-of-range", message, option="topology", value=got, depth=depth, needs=blocks.stop)
+        raise UserError("out-of-range", message, option="topology", value=got, end=blocks.stop, depth=depth)
     if blocks.start != covered or blocks.stop <= covered:
         instead = f"{topology}[{covered}:...]" if covered < depth else None
         remedy = f"Write {instead}." if instead else "Leave it out, or take more depth."
@@ -100,7 +100,7 @@ def _blocks(topology: str, ends: tuple[str, str, str], text: str, covered: int, 
             f"each range of {text!r} must begin where the one before ends and hold a block, got {got} after {covered} "
             f"blocks. {remedy}"
         )
-        raise UserError("conflict", message, option="topology", value=got, covered=covered, instead=instead)
+        raise UserError("conflict", message, option="topology", value=got, start=covered, instead=instead)
     return blocks
 
 

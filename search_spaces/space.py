@@ -101,7 +101,8 @@ class SearchSpace:
             if not values or len(set(values)) < len(values):
                 message = f"axis {axis!r} of space {self.name!r} must have distinct values, got {values}."
                 kind: Kind = "duplicate" if values else "missing-value"
-                raise UserError(kind, message, option=axis, value=values, space=self.name)
+                twice = next((value for value in values if values.count(value) > 1), None)
+                raise UserError(kind, message, option=axis, value=twice, space=self.name)
 
     def with_axes(self, axes: Axes) -> "SearchSpace":
         """The space with these axes added, or in place of its own; its name says so.
@@ -291,7 +292,7 @@ class SearchSpace:
         said = ", ".join(f"{axis}={value}" for axis, value in off.items())
         remedy = f"The base has {said}: add it to that axis, or change the base." if off else "Choose from these."
         message = f"{self.base} is not in space {self.name!r}, which has {has}. {remedy}"
-        return UserError("mismatch", message, option="base", value=str(self.base), space=self.name, off=tuple(off))
+        return UserError("mismatch", message, option="base", value=str(self.base), space=self.name, axes=tuple(off))
 
 
 def _topology_of(point: Mapping[str, Scalar]) -> str:

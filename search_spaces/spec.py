@@ -39,10 +39,10 @@ class Spec:
             option, equals, value = (piece.strip() for piece in part.partition("="))
             if not equals or not _WORD.fullmatch(option) or not value:
                 message = f"expected option=value inside {text!r}, got {part!r}."
-                raise UserError("bad-syntax", message, value=part, text=text)
+                raise UserError("bad-syntax", message, option="option", value=part, text=text)
             if option in options:
                 message = f"option {option!r} stands twice in {text!r}."
-                raise UserError("duplicate", message, option=option, text=text)
+                raise UserError("duplicate", message, option="option", value=option, text=text)
             options[option] = parse_scalar(value)
         return cls(name, options)
 

@@ -235,7 +235,8 @@ class Task(ABC):
         Raises:
             UserError: The task has nothing to render, or it cannot be done here.
         """
-        raise UserError("unsupported", f"task {self.name!r} has nothing to render.", option="render", task=self.name)
+        message = f"task {self.name!r} has nothing to render."
+        raise UserError("unsupported", message, option="--render", task=self.name)
 
     def baselines(self, recipe: Any) -> Mapping[str, Mapping[str, float]]:
         """Name of a simple method -> its metrics, as columns ("accuracy", "test_accuracy"), to hold results against."""

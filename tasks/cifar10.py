@@ -79,7 +79,7 @@ def read_cifar10(task: str, data: Path | None) -> tuple[Batch, Batch, Batch]:
     layout = f"the folder that holds {CIFAR10.base_folder}/ with data_batch_1 .. data_batch_5 and test_batch"
     if data is None:
         message = f"task {task!r} reads {layout}. Give it with --data FOLDER; {CIFAR10.url} has them."
-        raise UserError("missing-data", message, option="--data", task=task)
+        raise UserError("missing-data", message, option="--data", task=task, source=CIFAR10.url)
     if not (data / CIFAR10.base_folder).is_dir():
         message = f"--data of task {task!r} must be {layout}, got {str(data)!r}."
         raise UserError("missing-data", message, option="--data", task=task, path=str(data))

@@ -106,7 +106,7 @@ class ExampleSplits(Splits):
                     "bad-plugin",
                     f"a collator must give tensors, got {type(value).__name__} for {name!r}. Leave that column out.",
                     option=name,
-                    value=type(value).__name__,
+                    type=type(value).__name__,
                 )
         return batch, {name: batch[name] for name in self.labels if name in batch}
 

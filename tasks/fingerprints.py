@@ -67,5 +67,5 @@ def _add(digest: "hashlib._Hash", value: Any) -> None:
             f"examples must be tensors, arrays, numbers or texts, to have a fingerprint, got {type(value).__name__}. "
             "Write fingerprint(recipe) of your own: hex digits that are others for other data.",
             option="examples",
-            value=type(value).__name__,
+            type=type(value).__name__,
         )

@@ -126,7 +126,7 @@ def listed(folder: Path, splits: tuple[str, ...]) -> tuple[ImageShard, ...]:
             f"as timm's webdataset reader has it: {type(error).__name__} {error}",
             path=str(folder / LISTING),
             split=splits[0],
-            reason=type(error).__name__,
+            cause=type(error).__name__,
         ) from error
 
 
@@ -175,8 +175,8 @@ def _places(folder: Path, shard: ImageShard, classes: int) -> list[Place]:
             "bad-data",
             f"{str(path)!r} must hold {shard.images} images with classes (.cls), as {LISTING} says, got {len(found)}.",
             path=str(path),
-            value=len(found),
-            images=shard.images,
+            images=len(found),
+            expected=shard.images,
         )
     return found
 
@@ -188,7 +188,7 @@ def _examples(tar: tarfile.TarFile, path: Path, classes: int) -> Iterator[Place]
         for _, ending, member in files:
             if ending in by_ending:
                 raise UserError(
-                    "duplicate",
+                    "bad-data",
                     f"a shard has each of an example's files once, and {str(path)!r} {member.name!r} twice.",
                     path=str(path),
                     value=member.name,
@@ -214,7 +214,7 @@ def _label(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path, classes: i
     label = int(text) if text.strip().isdigit() else -1
     if not 0 <= label < classes:
         raise UserError(
-            "out-of-range",
+            "bad-data",
             f"{member.name!r} in {str(path)!r} must hold a class from 0 to {classes - 1}, got {text!r:.40}.",
             path=str(path),
             option=member.name,

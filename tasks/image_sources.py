@@ -74,7 +74,7 @@ def source(data: Path, split: str) -> ImageSource:
         raise
     except (RuntimeError, ValueError, OSError) as error:
         message = f"{str(place)!r} must hold a folder of images for each class: {error}"
-        raise UserError("bad-data", message, path=str(place)) from error
+        raise UserError("bad-data", message, path=str(place), cause=type(error).__name__) from error
 
 
 def state_of(path: Path) -> str:
@@ -132,6 +132,7 @@ def _hugging_face(name: Path, split: str) -> ImageSource:
         reader = _reader(name.as_posix(), split=split)
     except (ImportError, OSError, ValueError) as error:
         message = f"{str(name)!r} has no split {split!r} that can be read: {error}"
-        raise UserError("missing-data", message, option="--data", value=str(name), split=split) from error
+        cause = type(error).__name__
+        raise UserError("unavailable", message, option="--data", value=str(name), split=split, cause=cause) from error
     # Of the hub's revision or the files' times, and of what was done to it since.
     return ImageSource(Images(reader), reader.class_to_idx, chain([reader.dataset._fingerprint], reader.iter_targets()))

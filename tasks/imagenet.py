@@ -105,7 +105,7 @@ class ImageNetViT(ViTTask):
             raise UserError("mismatch", message, option="classes", path=str(self.data))
         if len(train.images) < 2:
             message = f"train of {str(self.data)!r} must hold 2 images or more, some to validate by, got 1."
-            raise UserError("missing-data", message, path=str(self.data), value=1, least=2)
+            raise UserError("missing-data", message, path=str(self.data), images=1, least=2)
         held_out = min(10_000, -(-len(train.images) // 20))
         return ImageSplits(train, test, held_out, _changed, plain, _mixed(len(train.classes)))
 

@@ -126,7 +126,7 @@ class LightningTask(Task):
                 f"{kind}. Derive it from that of `lightning`.",
                 task=self.name,
                 option="module",
-                value=kind,
+                type=kind,
             )
         for step in ("training_step", "validation_step", "configure_optimizers"):
             if not is_overridden(step, module):

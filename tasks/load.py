@@ -28,7 +28,7 @@ def load_task(reference: str, data: Path | None = None) -> Task:
         raise
     except (Exception, SystemExit) as error:  # somebody's task may fail in any way, and that is not ours to trace
         message = f"task {reference!r} could not be made: {reason_of(error)}"
-        raise UserError("bad-plugin", message, task=reference, line=place_of(error)) from error
+        raise UserError("bad-plugin", message, task=reference, where=place_of(error)) from error
 
 
 def task_class(reference: str) -> type[Task]:
@@ -82,14 +82,14 @@ def _imported(path: Path) -> ModuleType:
     except (Exception, SystemExit) as error:  # somebody's file may fail in any way, and that is not ours to trace
         del sys.modules[name]
         message = f"{path} could not be imported: {reason_of(error)}"
-        raise UserError("bad-plugin", message, path=str(path), line=place_of(error)) from error
+        raise UserError("bad-plugin", message, path=str(path), where=place_of(error)) from error
     return module
 
 
 def _check(reference: str, kind: Any) -> None:
     if not (inspect.isclass(kind) and issubclass(kind, Task)):
         message = f"a task must be a subclass of tasks.base.Task, got {reference!r}, which is {kind!r}."
-        raise UserError("wrong-type", message, option="task", value=reference)
+        raise UserError("bad-plugin", message, option="task", value=reference)
     declared = {
         name
         for parent in kind.__mro__
@@ -99,7 +99,7 @@ def _check(reference: str, kind: Any) -> None:
     missing = sorted(declared - set(dir(kind))) + sorted(kind.__abstractmethods__)
     if missing:
         message = f"task {reference!r} lacks {', '.join(missing)}. See tasks.base.Task for what each is."
-        raise UserError("bad-plugin", message, task=reference, missing=tuple(missing))
+        raise UserError("bad-plugin", message, task=reference, needs=tuple(missing))
     metrics: Any = kind.metrics
     if not isinstance(metrics, tuple | list) or not metrics or not all(isinstance(one, Metric) for one in metrics):
         raise UserError(
@@ -118,6 +118,7 @@ def _check(reference: str, kind: Any) -> None:
                 task=reference,
                 option="direction",
                 value=str(metric.direction),
+                choices=("max", "min"),
             )
     names = [metric.name for metric in metrics]
     problem = refusal_of(names)

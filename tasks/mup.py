@@ -76,7 +76,7 @@ def _before_the_head(network: nn.Module, more: float) -> dict[str, Scale]:
     names = [f"{name}.norm.{one}" for name, stack in stacks[-1:] for one, _ in stack.norm.named_parameters()]
     if not names:
         message = "muP must have a head of its own or a norm before it, and here it is the embedding. Take standard."
-        raise UserError("unsupported", message, option="parametrization", value="mup")
+        raise UserError("unsupported", message, option="parametrization", value="mup", needs="head")
     return dict.fromkeys(names, Scale(1 / more, 1 / more))
 
 

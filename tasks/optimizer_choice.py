@@ -37,7 +37,7 @@ class SGD:
     def __post_init__(self) -> None:
         if self.nesterov and not self.momentum:
             message = "sgd(nesterov=true) must have a momentum, got 0. Take sgd(momentum=0.9,nesterov=true)."
-            raise UserError("missing-value", message, option="momentum", value=self.momentum)
+            raise UserError("missing-value", message, option="momentum", value=self.momentum, needed_by="nesterov")
 
 
 @dataclass(frozen=True, slots=True)

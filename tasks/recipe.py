@@ -132,10 +132,11 @@ class Recipe:
             )
         if self.batch_ramp and self.accumulate == 1:
             raise UserError(
-                "conflict",
+                "missing-value",
                 f"batch_ramp needs micro-batches to grow by, got {self.batch_ramp} with accumulate=1. Set accumulate.",
                 option="batch_ramp",
                 value=self.batch_ramp,
+                needs="accumulate",
                 accumulate=self.accumulate,
             )
 

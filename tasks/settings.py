@@ -39,6 +39,12 @@ class Between:
         high_enough = self.low < value if self.open_low else self.low <= value
         return high_enough and (value < self.high if self.open_high else value <= self.high)
 
+    @property
+    def ends(self) -> dict[str, float]:
+        """The range as fields of an error: `least` and `most`, or `above` and `below` where they are not in it."""
+        low = {"above" if self.open_low else "least": self.low}
+        return low if self.high == math.inf else {**low, "below" if self.open_high else "most": self.high}
+
     def __str__(self) -> str:
         least, most = "more than" if self.open_low else "at least", "less than" if self.open_high else "at most"
         return f"{least} {self.low:g}" + ("" if self.high == math.inf else f" and {most} {self.high:g}")
@@ -69,7 +75,7 @@ def changed(recipe: Recipe, settings: Mapping[str, object], owner: str = "the re
     """
     if not is_dataclass(recipe) or isinstance(recipe, type):
         message = f"the settings of {owner} cannot be changed: its recipe is no dataclass, but {recipe!r}."
-        raise UserError("bad-plugin", message, option="recipe", value=repr(recipe), owner=owner)
+        raise UserError("bad-plugin", message, option="recipe", value=_plain(recipe), owner=owner)
     hints = _hints_of(recipe)
     values = {}
     for name, value in settings.items():
@@ -86,7 +92,8 @@ def changed(recipe: Recipe, settings: Mapping[str, object], owner: str = "the re
     except (TypeError, ValueError) as error:  # somebody's recipe says so, who does not know of UserError
         reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
         message = f"{owner} cannot have {_listed(settings)}: {reason}."
-        raise UserError("conflict", message, owner=owner, settings=tuple(settings)) from error
+        cause = type(error).__name__
+        raise UserError("conflict", message, owner=owner, settings=tuple(settings), cause=cause) from error
 
 
 def _listed(settings: Mapping[str, object]) -> str:
@@ -206,7 +213,7 @@ def _problem(value: Any, hint: Any) -> _Problem | None:
     problem = _problem_of_kind(value, kind)
     if problem or isinstance(value, bool) or not isinstance(value, int | float):
         return problem
-    return next((_Problem(str(each), "out-of-range") for each in ranges if not each.allows(value)), None)
+    return next((_Problem(str(each), "out-of-range", each.ends) for each in ranges if not each.allows(value)), None)
 
 
 def _problem_of_kind(value: Any, kind: Any) -> _Problem | None:

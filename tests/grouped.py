@@ -1,4 +1,4 @@
-"""Many small checks in one test: all of them run, and every one that fails is named."""
+"""Many small checks in one test: all of them run, every one that fails is named, and there is at least one."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -19,9 +19,11 @@ def grouped() -> Iterator[Case]:
     """
     names: list[str] = []
     failures: list[BaseException] = []
+    entered: list[str] = []
 
     @contextmanager
     def case(name: str) -> Iterator[None]:
+        entered.append(name)
         try:
             yield
         except (Exception, pytest.fail.Exception) as error:
@@ -30,5 +32,6 @@ def grouped() -> Iterator[Case]:
             failures.append(error)
 
     yield case
+    assert entered, "nothing was checked: no case was entered"
     if failures:
         raise BaseExceptionGroup(f"failed: {', '.join(names)}", failures)

@@ -31,15 +31,17 @@ _MARGIN = 20
 
 _VARYING = (
     (re.compile(r"(?<![\w])/[^\s'\",;]*?/pytest-of-[^/]+/pytest-\d+/(?:popen-gw\d+/)?[^/\s'\",:;.]+"), "<tmp>"),
-    (re.compile(re.escape(tempfile.gettempdir()) + r"/[^\s'\",;:]+"), "<tmp>"),
-    (re.compile(re.escape(str(_ROOT))), "<root>"),
     (re.compile(re.escape(sys.prefix)), "<environment>"),
+    (re.compile(re.escape(str(_ROOT))), "<root>"),
+    (re.compile(re.escape(tempfile.gettempdir()) + r"/[^\s'\",;:]+"), "<tmp>"),
     (re.compile(r"\b(process|pid) \d+"), r"\1 <number>"),
     (re.compile(r"\b(127\.0\.0\.1|localhost):\d+"), r"\1:<port>"),
-    (re.compile(r"\b(0x[0-9a-f]+|[0-9a-f]{8,})\b"), "<hex>"),
+    (re.compile(r"(?<![^\W_])(0x[0-9a-f]+|[0-9a-f]{8,})(?![^\W_])"), "<hex>"),
     (re.compile(r"its first \d+ documents"), "its first <number> documents"),
     (re.compile(r"(?<=it is not JSON: ).*"), "<reason>"),
 )
+_CLASS_OF_ERROR = re.compile(r"^\w+ Error: ")
+"""What DuckDB puts before an error's text, and messages leave out."""
 _CUTS = (None, 80, 60, 40)
 """At how many characters messages cut long values off."""
 
@@ -79,11 +81,13 @@ def line_of(kind: str, message: str, fields: Mapping[str, Any], foreign: Iterabl
     """A message as a line of the snapshot: its kind and its sentence, names of fields in place of their values."""
     for text in foreign:
         message = message.replace(text, "<reason>")
-    message = _settled(message)
-    values = {(_settled(text), name) for name, value in fields.items() for text in _texts(value)}
+    line = _settled(message)
+    values = {(text, name) for name, value in fields.items() for text in _texts(value) if text in message}
     for text, name in sorted(values, key=lambda one: (-len(one[0]), one)):
-        message = re.sub(rf"(?<![\w<]){re.escape(text)}(?![\w>])", f"<{name}>", message)
-    return f"{kind:{_MARGIN}}{message!r}"
+        value = text if line == message else _settled(text)
+        if value in line:
+            line = re.sub(rf"(?<![\w<]){re.escape(value)}(?![\w>])", f"<{name}>", line)
+    return f"{kind:{_MARGIN}}{line!r}"
 
 
 def _settled(text: str) -> str:
@@ -125,14 +129,14 @@ def _record_all(cls: type[Any], plugin: Messages) -> None:
 
 
 def _foreign_texts() -> list[str]:
-    """What libraries say of the errors in hand, which changes with their versions."""
-    texts, error = [], sys.exc_info()[1]
+    """What libraries say of the errors in hand, which changes with their versions; the system's own words do not."""
+    texts, error = set(), sys.exc_info()[1]
     while error is not None:
-        if not isinstance(error, UserError):
+        if not isinstance(error, UserError | OSError):
             first = next(iter(str(error).strip().splitlines()), "")
-            texts += [str(error), first, first.partition(": ")[2]]
+            texts |= {str(error), first, _CLASS_OF_ERROR.sub("", first)}
         error = error.__cause__ or error.__context__
-    return sorted((text.rstrip(".") for text in texts if len(text) > 3), key=len, reverse=True)
+    return sorted((text.rstrip(".") for text in texts if " " in text), key=len, reverse=True)
 
 
 def _default_selection(config: pytest.Config) -> str:

@@ -251,18 +251,22 @@ def _plain(value: Any) -> Any:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run, write or compare. Exit status 1 where two files differ."""
+    """Run, write or compare. Exit status 1 where two files differ, 2 where they cannot be compared."""
     parser = argparse.ArgumentParser(prog="python -m tests.proof", description="Two versions, the same numbers.")
     parser.add_argument("--write", type=Path, metavar="FILE", help="Write what this version gives.")
     parser.add_argument("--compare", type=Path, nargs=2, metavar=("OLD", "NEW"), help="Compare two files.")
     options = parser.parse_args(words)
-    old, new = options.compare or (PROOF, None)
-    proof = json.loads(new.read_text()) if new else run()
     if options.write:
-        options.write.write_text(json.dumps(proof, indent=1) + "\n")
+        options.write.write_text(json.dumps(run(), indent=1) + "\n")
         return 0
+    old, new = (json.loads(path.read_text()) for path in options.compare or (PROOF, PROOF))
+    here = new["machine"] if options.compare else machine()
+    if old["machine"] != here:
+        message = f"the old file is of {old['machine']}, not {here}: write it anew here, with the old version."
+        print(message, file=sys.stderr)
+        return 2
     names = tomllib.loads(NAMES.read_text()) if NAMES.exists() else {}
-    found = differences(json.loads(old.read_text()), proof, names)
+    found = differences(old, new if options.compare else run(), names)
     print(*found[:50], sep="\n")
     print(f"{len(found)} differences")
     return int(bool(found))

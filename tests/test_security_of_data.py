@@ -52,7 +52,7 @@ def test_hostile_rows_are_bad_lines(tmp_path: Path) -> None:
 
 
 def test_text_that_is_too_long_is_not_parsed() -> None:
-    with raises("too-large", value=16 * 2**20 + 1, most=16 * 2**20):
+    with raises("too-large", size=16 * 2**20 + 1, most=16 * 2**20):
         parse(" " * (16 * 2**20 + 1))
 
 
@@ -95,7 +95,7 @@ def test_hostile_tokenizer_is_refused_in_a_line(tmp_path: Path) -> None:
         for text in texts:
             with case(text[:20]):
                 (tmp_path / "tokenizer.json").write_text(text)
-                with raises("bad-file") as refused:
+                with raises("bad-file", path=str(tmp_path / "tokenizer.json")) as refused:
                     tokenizer_at(tmp_path)
                 assert len(str(refused.value)) < 600
 

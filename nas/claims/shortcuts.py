@@ -34,7 +34,7 @@ class Net:
     temperature: float | None = None
 
 
-_NETS: Mapping[str, Net] = {
+NETS: Mapping[str, Net] = {
     "none of 2": Net(2),
     "none of 3": Net(3),
     "cascaded": Net(3, ((0, 1), (1, 2), (2, 3))),
@@ -47,6 +47,7 @@ _NETS: Mapping[str, Net] = {
     "1:2+2:3 of 4": Net(4, ((1, 2), (2, 3))),
     "0:2+2:3 of 4": Net(4, ((0, 2), (2, 3))),
 }
+"""What the names in claims mean."""
 
 _QUANTITY = "decades by which its loss is below the other's after 200 steps"
 _FASTER = (
@@ -85,7 +86,7 @@ class Shortcuts(Experiment):
 
     def values(self) -> Values:
         """Train all networks once."""
-        decades = {name: losses(net, self.seeds).log10() for name, net in _NETS.items()}
+        decades = {name: losses(net, self.seeds).log10() for name, net in NETS.items()}
         return {f"{fast} below {slow}": (decades[slow] - decades[fast]).tolist() for fast, slow, *_ in _FASTER}
 
 

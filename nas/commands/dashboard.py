@@ -1,5 +1,6 @@
 """`nas dashboard`: Optuna's own dashboard over the searches of a store."""
 
+import errno
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +61,7 @@ def _attributes(row: "Row") -> dict[str, Any]:
 
 def serve(copy: "InMemoryStorage", port: int = 8080) -> None:
     """Serve a copy on this machine alone, until Ctrl-C."""
-    from search_spaces.errors import UserError
+    from search_spaces.errors import Kind, UserError
 
     if not 1 <= port <= _MOST_PORT:
         message = f"--port must be from 1 to {_MOST_PORT}, got {port}."
@@ -75,4 +76,5 @@ def serve(copy: "InMemoryStorage", port: int = 8080) -> None:
         run_server(copy, host="localhost", port=port)  # says where it listens
     except OSError as error:
         message = f"port {port} cannot be used: {error.strerror}. Give another --port."
-        raise UserError("in-use", message, option="--port", value=port) from error
+        kind: Kind = "in-use" if error.errno == errno.EADDRINUSE else "unavailable"
+        raise UserError(kind, message, option="--port", value=port) from error

@@ -39,10 +39,10 @@ class Question:
 
         if self.knee and self.pareto is None:
             message = "--knee is of a front. Give --pareto accuracy,flops."
-            raise UserError("missing-value", message, option="--pareto", needs="--knee")
-        if len({*self.by}) < len(self.by):
+            raise UserError("missing-value", message, option="--pareto", needed_by="--knee")
+        if twice := [name for name in self.by if self.by.count(name) > 1]:
             message = f"--by names a column twice: {', '.join(self.by)}."
-            raise UserError("duplicate", message, option="--by", value=",".join(self.by))
+            raise UserError("duplicate", message, option="--by", value=twice[0])
         given = [name for name in ("pareto", "best", "by", "sql") if getattr(self, name) not in (None, [])]
         if len(given) > 1 and given != ["best", "by"]:
             message = f"--{given[0]} and --{given[1]} are two questions. Ask one after the other."
@@ -125,6 +125,6 @@ def _front(study: "Study", every: "pa.Table", pareto: str, *, knee: bool) -> "pa
         message = f"--pareto needs at least one column, got {pareto!r}."
         raise UserError("missing-value", message, option="--pareto", value=pareto)
     if study.rows() and not any(row.status == "complete" for row in study.rows()):
-        raise UserError("missing-rows", study.nothing_complete(), study=study.name, needs="complete")
+        raise study.nothing_complete()
     found = fronts.front(every, objectives)
     return fronts.knee(found, objectives) if knee else found

@@ -58,7 +58,7 @@ def compared(
     if what is Printed.CLAIMS:
         if preset is None and study is not None:
             message = f"--study is of what is trained, got {study!r}. Say by which --preset, or leave it out."
-            raise UserError("missing-value", message, option="--preset", needs="--study", value=study)
+            raise UserError("missing-value", message, option="--preset", needed_by="--study", study=study)
         return Comparison(what, papers, claims.records(paper, preset, storage, study, workers))
     if preset is not None:
         message = f"only claims are trained, got --preset {preset} for {what}. Leave it out."

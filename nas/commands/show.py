@@ -46,19 +46,18 @@ def check(
             check_writable(file)
     if curves is not None and not seeds:
         message = "--curves needs trained networks. Give --seeds."
-        raise UserError("missing-value", message, option="--seeds", needs="--curves", value=seeds)
+        raise UserError("missing-value", message, option="--seeds", value=seeds, needed_by="--curves")
 
 
 def front(study: "Study", plot: Path | None = None) -> None:
     """Print the front of a study beside its baselines, and draw it; without a name the newest search's."""
     from nas import report
     from nas.places import RUNS, slug
-    from search_spaces.errors import UserError
 
     report.say_bad(study.bad)
     objectives, found = study.objectives, study.standings()
     if not found:
-        raise UserError("missing-rows", study.nothing_complete(), study=study.name, needs="complete")
+        raise study.nothing_complete()
     report.check_alike(found, "front")
     console, shown = report.screen(), report.front_records(found)
     report.print_records(console, shown, [*study.telling_columns(), *report.STANDING], study.title(objectives, found))
@@ -119,7 +118,7 @@ def row(evaluated: "Row", format: Format = Format.TABLE, output: Path | None = N
     else:
         _write_kept([evaluated], format, output)
     if evaluated.status == "failed":
-        raise UserError("failed", f"the evaluation failed: {evaluated.error}", failed=1, of=1)
+        raise UserError("failed", f"the evaluation failed: {evaluated.error}", identity=evaluated.identity())
 
 
 def retrofitted(
@@ -161,7 +160,7 @@ def comparison(
     lost = [row for row in compared.trained if row.status == "failed"]
     if lost:
         message = f"{len(lost)} of {len(compared.trained)} evaluations failed, the first with: {lost[0].error}"
-        raise UserError("failed", message, failed=len(lost), of=len(compared.trained))
+        raise UserError("failed", message, failures=len(lost), evaluations=len(compared.trained))
 
 
 def audit(audited: "Audit", format: Format = Format.TABLE, output: Path | None = None) -> None:

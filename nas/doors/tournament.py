@@ -66,8 +66,10 @@ def _check(samplers: Sequence[str], seeds: int) -> None:
 
     if not samplers or not seeds:
         got = f"--samplers {','.join(samplers)} --seeds {seeds}"
-        option = "--seeds" if samplers else "--samplers"
-        raise UserError("missing-value", f"a tournament needs a sampler and a seed, got {got}.", option=option)
+        message = f"a tournament needs a sampler and a seed, got {got}."
+        if not samplers:
+            raise UserError("missing-value", message, option="--samplers")
+        raise UserError("out-of-range", message, option="--seeds", value=seeds, least=1)
     if twice := [name for name in samplers if samplers.count(name) > 1]:
         message = f"sampler {twice[0]!r} is asked for twice. Leave one out."
         raise UserError("duplicate", message, option="--samplers", value=twice[0])

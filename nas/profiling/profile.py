@@ -87,7 +87,7 @@ def profile_what_fits(
                 if size == 1 or (gives_step(task) and batch_of(sized) is None):
                     least = "one example" if size == 1 else "its batch, which cannot be set"
                     message = f"there is no memory for a step of {least}. Take a smaller network."
-                    raise UserError("too-large", message, task=task.name, batch=1 if size == 1 else None) from error
+                    raise UserError("too-large", message, task=task.name, batch=size) from error
                 size //= 2
                 sized = with_batch(sized, size, max(1, pass_of(sized) // 2))
                 torch.cuda.empty_cache()
@@ -103,7 +103,8 @@ def _profile(
 ) -> Profile:
     """Measure by a recipe that has its batch already; `batch` is for what has none."""
     if threads < 1:
-        raise UserError("out-of-range", f"threads must be at least 1, got {threads}.", option="threads", value=threads)
+        message = f"threads must be at least 1, got {threads}."
+        raise UserError("out-of-range", message, option="--threads", value=threads, least=1)
     if trace_path is not None:
         _make(trace_path.parent)
     on_gpu = torch.cuda.is_available() and getattr(recipe, "accelerator", "auto") != "cpu"

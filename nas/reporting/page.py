@@ -95,7 +95,7 @@ def page_of(study: "Study", objectives: Mapping[str, Direction], *, wirings: boo
     """
     found = study.standings([*objectives])
     if not found:
-        raise UserError("missing-rows", study.nothing_complete(), study=study.name)
+        raise study.nothing_complete()
     report.check_alike(found, "report")
     try:
         from markupsafe import Markup
@@ -203,7 +203,10 @@ def _wirings(
     measured = wirings_of(study, found, objectives)
     if not measured.shown:
         message = f"the report shows no wirings. {'; '.join(measured.notes)}."
-        warnings.warn(Notice("skipped", message, option="--wirings", study=study.name), stacklevel=2)
+        fields = {"option": "--wirings", "study": study.name}
+        for error in measured.errors[:1]:
+            fields = {**error.fields, "cause": error.kind, **fields}
+        warnings.warn(Notice("skipped", message, **fields), stacklevel=2)
     parts = []
     for number, one in enumerate(measured.shown):
         colour = drawn[one.topology].colour

@@ -64,10 +64,12 @@ class Wirings:
     Attributes:
         shown: The stacks of its best networks, in the order of their costs.
         notes: Which architectures are not among them, and why, a line a reason.
+        errors: Why networks could not be measured, one of each reason.
     """
 
     shown: tuple[Wiring, ...]
     notes: tuple[str, ...]
+    errors: tuple[UserError, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -89,13 +91,14 @@ def wirings_of(study: "Study", found: Sequence[Standing], objectives: Mapping[st
     with_network = [each.one for each in kept]
     best = sorted(kept, key=lambda each: findings.place(each.one, objectives))[:MOST_SHOWN]
     chosen = [each for each in kept if each in best]
-    shown, reasons = _measured(chosen)
-    notes = [f"{', '.join(names)}: {reason}" for reason, names in reasons.items()]
+    shown, failures = _measured(chosen)
+    errors = {str(error): error for _, error in failures}
+    notes = [f"{', '.join(name for name, error in failures if str(error) == why)}: {why}" for why in errors]
     if lost := [one for one in contenders if one not in with_network]:
         notes.append(f"{_names(lost)}: {_why_not_kept(study)}")
     if beyond := [each.one for each in kept if each not in best]:
         notes.append(f"{_names(beyond)}: left out, the {MOST_SHOWN} that are most surely on the front are shown")
-    return Wirings(tuple(shown), tuple(notes))
+    return Wirings(tuple(shown), tuple(notes), tuple(errors.values()))
 
 
 def _kept(study: "Study", contenders: Sequence[Standing]) -> list[_Kept]:
@@ -123,20 +126,20 @@ def _why_not_kept(study: "Study") -> str:
     return "no network is kept; `nas search --keep all` keeps every one, and `nas evaluate` its own"
 
 
-def _measured(chosen: Sequence[_Kept]) -> tuple[list[Wiring], dict[str, list[str]]]:
-    """The wirings of networks; and of those that cannot be measured the names, by reason."""
+def _measured(chosen: Sequence[_Kept]) -> tuple[list[Wiring], list[tuple[str, UserError]]]:
+    """The wirings of networks; and of those that cannot be measured the names, and why."""
     from nas.jobs import fresh_task
 
-    shown, reasons = list[Wiring](), dict[str, list[str]]()
+    shown, failures = list[Wiring](), list[tuple[str, UserError]]()
     load = cache(fresh_task)  # they are of one task: its data is read once
     with Progress("networks measured", len(chosen)) as progress:
         for each in chosen:
             try:
                 shown += _wirings(each, _look_at(each, load))
             except UserError as error:
-                reasons.setdefault(str(error), []).append(_name(each.one))
+                failures.append((_name(each.one), error))
             progress.advance()
-    return shown, reasons
+    return shown, failures
 
 
 def _look_at(kept: _Kept, load: Any) -> "Shown":

@@ -12,7 +12,7 @@ from optuna.samplers import BaseSampler
 from nas.samplers import SAMPLERS
 from nas.sampling.borrowed import Borrowed
 from nas.sampling.proposer import Proposer, Situation
-from search_spaces.errors import UserError, reason_of, unknown
+from search_spaces.errors import UserError, place_of, reason_of, unknown
 
 
 def proposer(text: str) -> Proposer:
@@ -50,7 +50,7 @@ class Foreign(Proposer):
             raise
         except Exception as error:  # somebody's code may fail in any way
             message = f"sampler {self._text!r} failed: {reason_of(error).rstrip('.')}. Choose another one."
-            raise UserError("bad-plugin", message, sampler=self._text, cause=type(error).__name__) from error
+            raise UserError("bad-plugin", message, **_origin(self._text, error)) from error
         may = index in situation.untried or index in situation.again
         if not may and not situation.coordinates.is_new(index):
             raise UserError(
@@ -58,7 +58,7 @@ class Foreign(Proposer):
                 f"sampler {self._text!r} must propose one of the candidates that are untried or may have another seed, "
                 f"got {index!r}.",
                 sampler=self._text,
-                value=repr(index),
+                value=index,
             )
         return index
 
@@ -79,10 +79,12 @@ def _imported(text: str) -> Any:
     path, _, name = text.partition(":")
     try:
         module = importlib.import_module(path)
+    except UserError:
+        raise
     except Exception as error:  # somebody's module may fail in any way
         remedy = "It is MODULE:CLASS, of a module that is installed, or here with PYTHONPATH=. before the command."
         message = f"sampler {text!r} could not be imported: {reason_of(error)}. {remedy}"
-        raise UserError("bad-plugin", message, sampler=text, cause=type(error).__name__) from error
+        raise UserError("bad-plugin", message, **_origin(text, error)) from error
     if not hasattr(module, name):
         known = [each for each, of in [*vars(module).items()] if each[0] != "_" and _may_be_sampler(of, path)]
         if not known:
@@ -112,9 +114,14 @@ def _try(text: str, make: Callable[[], Any]) -> Any:
         raise
     except Exception as error:
         message = f"sampler {text!r} could not be constructed: {reason_of(error)}"
-        raise UserError("bad-plugin", message, sampler=text, cause=type(error).__name__) from error
+        raise UserError("bad-plugin", message, **_origin(text, error)) from error
+
+
+def _origin(text: str, error: BaseException) -> dict[str, Any]:
+    """Fields of an error of somebody's sampler: its name, and what was raised, where."""
+    return {"sampler": text, "cause": type(error).__name__, "where": place_of(error)}
 
 
 def _no_sampler(text: str, got: Any) -> UserError:
     rule = "must be an Optuna sampler's class, a nas.sampling.proposer.Proposer's, or a function that gives a Proposer"
-    return UserError("bad-plugin", f"sampler {text!r} {rule}, got {got!r}.", sampler=text, value=repr(got))
+    return UserError("bad-plugin", f"sampler {text!r} {rule}, got {got!r}.", sampler=text, value=got)

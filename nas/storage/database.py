@@ -74,12 +74,12 @@ def check_file(parsed: URL, url: str, make: bool) -> None:
         raise unusable(url, error) from error
     if not stat.S_ISREG(found.st_mode):
         message = f"a store must be a file, got {file}, which is none. Give another --storage."
-        raise UserError("wrong-type", message, option="--storage", path=str(file))
+        raise UserError("bad-file", message, option="--storage", path=str(file))
     if not found.st_size:
         message = (
             f"store {file} is empty: what it held is gone. Put a copy of it there, or remove the file to begin anew."
         )
-        raise UserError("bad-file", message, path=str(file), why="empty")
+        raise UserError("bad-file", message, option="--storage", path=str(file), problem="empty")
 
 
 def is_server(parsed: URL) -> bool:
@@ -234,15 +234,16 @@ def unusable(url: str, error: BaseException) -> UserError:
             f"store {shown_url(url)} is damaged: {reason.rstrip('.')}. Put a copy of it there, or see what "
             "`sqlite3 FILE .recover` can read."
         )
-        return UserError("bad-file", message, path=shown_url(url), why="damaged")
+        return UserError("bad-file", message, option="--storage", storage=shown_url(url), problem="damaged")
     if "not a database" in reason:
         message = f"store {shown_url(url)} is a file of another kind. Give another --storage."
-        return UserError("bad-file", message, path=shown_url(url), why="format")
+        return UserError("bad-file", message, option="--storage", storage=shown_url(url), problem="format")
+    cause = type(error.__cause__ or error).__name__
     message = (
         f"store {shown_url(url)} cannot be used: {reason.rstrip('.')}. What it holds is kept; {remedy} and run the"
         " same command again, or give another --storage."
     )
-    return UserError("unavailable", message, storage=shown_url(url), server=server, reason=reason.rstrip("."))
+    return UserError("unavailable", message, storage=shown_url(url), server=server, cause=cause)
 
 
 def file_of(url: str) -> Path | None:

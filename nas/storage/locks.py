@@ -28,7 +28,8 @@ def only_writer(url: str, name: str) -> Iterator[None]:
     Raises:
         UserError: Another process holds it, or the lock's file cannot be made.
     """
-    with _file_lock(url, f".{slug(name)}.lock", 0, f"study {name!r} is being written to by another process"):
+    busy = f"study {name!r} is being written to by another process"
+    with _file_lock(url, f".{slug(name)}.lock", 0, busy, option="--study", value=name):
         yield
 
 
@@ -101,7 +102,7 @@ def _lost(*_: Any) -> Never:
 
 
 @contextmanager
-def _file_lock(url: str, ending: str, patience: float, busy: str) -> Iterator[None]:
+def _file_lock(url: str, ending: str, patience: float, busy: str, **fields: Any) -> Iterator[None]:
     """A lock beside a SQLite file, links resolved; nothing for other databases."""
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite":
@@ -114,7 +115,7 @@ def _file_lock(url: str, ending: str, patience: float, busy: str) -> Iterator[No
         lock.acquire(timeout=patience)
     except Timeout:
         message = f"{busy}, which holds {lock.lock_file}. Wait for it, or give another --study."
-        raise UserError("in-use", message, path=lock.lock_file) from None
+        raise UserError("in-use", message, path=lock.lock_file, **fields) from None
     except OSError as error:
         raise unusable(url, error) from error
     try:

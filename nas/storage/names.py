@@ -16,7 +16,7 @@ def check_name(study: str) -> str:
         raise UserError("bad-syntax", message, option="--study", value=study)
     if len(study) > _MOST_NAME:
         message = f"a study's name has at most {_MOST_NAME} characters, got {len(study)}. Give another --study."
-        raise UserError("too-large", message, option="--study", value=len(study), most=_MOST_NAME)
+        raise UserError("too-large", message, option="--study", value=study, most=_MOST_NAME)
     return study
 
 
@@ -26,7 +26,7 @@ def no_study(place: object) -> UserError:
         f"there is no study in {place}. Make one with `nas search`, or give --storage; `nas results --from tables` "
         f"asks what ships."
     )
-    return UserError("missing-rows", message, option="--storage", place=str(place))
+    return UserError("missing-rows", message, option="--storage", storage=str(place))
 
 
 def named(wanted: str, known: list[str]) -> list[str]:

@@ -71,7 +71,7 @@ def _opened(
             if gone or new:  # of hundreds of values one may be another
                 was, now = _plain(gone), _plain(new)
             message = f"study {name!r} was made with {key} {was}, got {now}. Give another --study."
-            raise UserError("mismatch", message, option=key, value=now, was=was, study=name)
+            raise UserError("mismatch", message, option=key, value=asked[key], choices=(had[key],), study=name)
     return study
 
 
@@ -86,7 +86,7 @@ def _refuse_of_others(storage: optuna.storages.RDBStorage, name: str, directions
     other = there.directions != directions
     if CONFIG not in there.user_attrs and (other or there.user_attrs or there.get_trials(deepcopy=False)):
         message = f"study {name!r} is another program's: no `nas search` made it. Give another --study."
-        raise UserError("exists", message, option="--study", study=name)
+        raise UserError("mismatch", message, option="--study", value=name)
 
 
 def _beyond(axes: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, list[Any]]:
@@ -158,9 +158,10 @@ def record(study: optuna.Study, trial: FrozenTrial, params: Mapping[str, Any], a
 
 def other_choices(name: str, now: Axis) -> UserError:
     """What is said where Optuna refuses an axis: it takes no other choices than a study's first trial."""
-    choices = ", ".join(map(str, now.choices)) if isinstance(now, CategoricalDistribution) else now
+    value = tuple(now.choices) if isinstance(now, CategoricalDistribution) else now
+    choices = ", ".join(map(str, value)) if isinstance(value, tuple) else value
     message = f"the study was begun with other values of axis {name!r} than {choices}. Give another --study."
-    return UserError("mismatch", message, option=name, value=str(choices))
+    return UserError("mismatch", message, option=name, value=value)
 
 
 @contextmanager

@@ -33,6 +33,10 @@ def is_outage(error: BaseException | None) -> bool:
     return False
 
 
+BACK = "the store is back"
+"""What is said at the end of an outage."""
+
+
 def patient(function: Callable[_P, _T]) -> Callable[_P, _T]:
     """A function that asks a database, called again while its server is away: for five minutes, in growing waits.
 
@@ -50,7 +54,7 @@ def patient(function: Callable[_P, _T]) -> Callable[_P, _T]:
         )
         result = attempts(function, *args, **kwargs)
         if attempts.statistics["attempt_number"] > 1:
-            say("the store is back")
+            say(BACK)
         return result
 
     return call

@@ -251,7 +251,7 @@ class Store:
                 f"store {self.place} was deleted, emptied or replaced by another file while it was in use. Put it back,"
                 f" or remove what is there; the same command then takes what is finished from {self.folder}/unfinished."
             )
-            raise UserError("mismatch", message, path=self.place)
+            raise UserError("mismatch", message, storage=self.place)
 
 
 def _line(row: Row, study: str, number: int | None) -> dict[str, str | int | None]:

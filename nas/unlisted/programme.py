@@ -172,7 +172,6 @@ class Programme:
                     f": of {architecture}, {why}. Take topologies whose costs do, or fewer values, with --axis.",
                     space=self.space.name,
                     architecture=str(architecture),
-                    refused=reason is not None,
                 )
 
     def _nothing(self, slices: list[Slice]) -> UserError:

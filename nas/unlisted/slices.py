@@ -111,7 +111,7 @@ def slices_of(space: SearchSpace, costs: Costs) -> Iterator[Slice]:
             f"space {space.name!r} has more than {LISTED:,} architectures, which are not listed, and more than "
             f"{MOST_SHAPES:,} that differ in what all their blocks have alike. Give fewer values with --axis.",
             space=space.name,
-            most_shapes=MOST_SHAPES,
+            most=MOST_SHAPES,
         )
     for shape in shapes:
         laid_out = _Layout(space, shape, start)
@@ -142,7 +142,7 @@ class _Layout:
                 f"head dim, of which at most {MOST_SLICES:,} are counted. Leave such topologies out with --axis.",
                 space=self.space.name,
                 ways=prod(map(len, ways)),
-                most_slices=MOST_SLICES,
+                most=MOST_SLICES,
             )
         for assigned in product(*ways):
             slice_ = self._slice(assigned, costs)

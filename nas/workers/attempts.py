@@ -8,6 +8,9 @@ from nas.jobs import EvaluationJob, blank_row
 from results.row import Row
 from tasks.progress import say
 
+PROCESS_DIED, NODE_DIED = "its process died", "its node died"
+"""What the error of an evaluation begins with that was tried too often."""
+
 MOST_DEATHS = 3
 """So often an evaluation's own process may die, with no new checkpoint in between, before that fails it."""
 

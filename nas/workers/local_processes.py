@@ -16,7 +16,7 @@ from joblib.externals.loky.backend.context import get_context
 
 from nas.failures import OUT_OF_MEMORY, failed_on_a_gpu, ran_out_of_memory, reason_of_failure
 from nas.jobs import EvaluationJob, blank_row, task_of
-from nas.workers.attempts import Deaths, no_deaths, timed_out
+from nas.workers.attempts import PROCESS_DIED, Deaths, no_deaths, timed_out
 from nas.workers.memory import keep_memory_within, kills_for_memory
 from nas.workers.processes import prepare_process, working_directory_not_imported
 from nas.workers.resources import processes_for
@@ -186,7 +186,7 @@ def _outcome(future: Future[Row], attempt: _Attempt) -> tuple[Row | None, _Attem
 def _cause(error: BrokenProcessPool, kills_before: int | None) -> str:
     """What is known of a process's death, and no more: how it ended, and whether the kernel says it was for memory."""
     ended = re.search(r"exit codes of the workers are \{(.+?)\}", str(error))  # loky says it in its message alone
-    said = f"its process died ({ended[1]})" if ended else "its process died"
+    said = f"{PROCESS_DIED} ({ended[1]})" if ended else PROCESS_DIED
     kills = kills_for_memory()
     if kills is None or kills_before is None or kills == kills_before or "SIGKILL" not in said:
         return said

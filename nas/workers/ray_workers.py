@@ -28,12 +28,12 @@ from ray.exceptions import (
 from nas.debugging import DEBUG
 from nas.failures import OUT_OF_MEMORY, reason_of_failure
 from nas.jobs import EvaluationJob, blank_row
-from nas.workers.attempts import MOST_NODES, Deaths, no_deaths, timed_out
+from nas.workers.attempts import MOST_NODES, NODE_DIED, PROCESS_DIED, Deaths, no_deaths, timed_out
 from nas.workers.ray_cluster import RayCluster
 from nas.workers.ray_task import Assignment, begun, evaluate_assignment, stamp_of
 from nas.workers.resources import AUTO, Resources, processes_for
 from results.row import Row
-from search_spaces.errors import UserError, reason_of
+from search_spaces.errors import UserError, place_of, reason_of
 from tasks.progress import say
 
 _TICK_S = 1.0  # between looks at times and nodes
@@ -164,16 +164,16 @@ class RayWorkers:
             return blank_row(attempt.job, reason_of_failure(error.cause)), attempt  # before it came to train
         except (NodeDiedError, LocalRayletDiedError, ObjectLostError):
             attempt = replace(attempt, nodes=attempt.nodes.another())
-            return attempt.nodes.row("its node died"), attempt
+            return attempt.nodes.row(NODE_DIED), attempt
         except OutOfMemoryError:
             cause = f"{OUT_OF_MEMORY}: Ray ended its process, for its node was short of memory"
         except WorkerCrashedError:
-            cause = "its process died"
+            cause = PROCESS_DIED
         except ConnectionError as error:  # a client's
             raise self._cluster.head_lost(f"is gone: {error}") from error
         except RayError as error:
             message = f"Ray could not carry out an evaluation: {reason_of(error)}. See its logs."
-            raise UserError("failed", message, cause=type(error).__name__) from error
+            raise UserError("failed", message, cause=type(error).__name__, where=place_of(error)) from error
         else:
             for notice in notices:
                 warnings.warn(notice, stacklevel=2)
@@ -225,7 +225,7 @@ def _told(error: BaseException) -> BaseException:
     """What a worker raised, as its user is told: a node that lacks a package is the user's to mend."""
     if isinstance(error, ImportError):
         message = f"a node could not begin: {reason_of(error)}. Install the same packages on all of them."
-        return UserError("needs-extra", message, module=error.name)
+        return UserError("needs-extra", message, module=error.name, where=place_of(error))
     return error
 
 

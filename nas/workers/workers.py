@@ -113,7 +113,7 @@ def check_gpus(resources: Resources) -> None:
         raise UserError("conflict", message, option="--trial-gpus", value=AUTO, workers=resources.workers)
     if resources.gpus and not on_cluster and not torch.cuda.device_count():
         message = f"--trial-gpus {resources.gpus} is for GPUs, and this machine has none. Leave it out."
-        raise UserError("needs-system", message, option="--trial-gpus", value=resources.gpus)
+        raise UserError("needs-system", message, option="--trial-gpus", value=resources.gpus, needs="cuda")
 
 
 def _on_shared_gpus(workers: int | None, resources: Resources, most: int) -> Workers:

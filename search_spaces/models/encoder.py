@@ -60,8 +60,7 @@ class EncoderSizes:
 
     def __post_init__(self) -> None:
         if self.texts not in (1, 2):
-            message = f"an example has 1 text or 2, got {self.texts}."
-            raise UserError("out-of-range", message, option="texts", value=self.texts, choices=(1, 2))
+            raise ValueError(f"an example has 1 text or 2, got {self.texts}.")
 
 
 class Comparison(nn.Module):

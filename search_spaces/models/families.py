@@ -123,7 +123,7 @@ def build_family(
     own, base = _stages(name), base_of(name)
     if image != own.image:
         message = f"timm's {name} takes images of {own.image}, the task has {image}. Choose another model."
-        raise UserError("mismatch", message, option="model", value=name, needs=own.image, got=image)
+        raise UserError("mismatch", message, option="model", value=name, image=image, choices=(own.image,))
     for field in ("width", "hidden"):
         value, published = getattr(architecture, field), getattr(base, field)
         if value != published:

@@ -47,7 +47,7 @@ class ANCReOptions:
     def __post_init__(self) -> None:
         if self.temperature <= 0:
             rule = f"temperature must be more than 0, got {self.temperature}."
-            raise UserError("out-of-range", rule, option="temperature", value=self.temperature)
+            raise UserError("out-of-range", rule, option="temperature", value=self.temperature, above=0)
         if self.form != "softmax" and self.direction != "ingoing":
             rule = f"form={self.form} normalises nothing: it takes no direction, got {self.direction}."
             raise UserError("conflict", rule, option="direction", value=self.direction, form=self.form)
@@ -56,10 +56,10 @@ class ANCReOptions:
             raise UserError("conflict", rule, option="inputs", value=self.inputs, form=self.form)
         if self.form == "latest" and not self.cascaded:
             rule = "form=latest leaves block 1 its own skip: it needs cascaded=true."
-            raise UserError("conflict", rule, option="cascaded", value=False, form=self.form)
+            raise UserError("missing-value", rule, option="cascaded", value=False, needed_by=f"form={self.form}")
         if self.inputs == "feed-forward" and not self.cascaded:
             rule = "inputs=feed-forward has no shortcut around blocks: it needs cascaded=true."
-            raise UserError("conflict", rule, option="cascaded", value=False, inputs=self.inputs)
+            raise UserError("missing-value", rule, option="cascaded", value=False, needed_by=f"inputs={self.inputs}")
 
 
 class History(NamedTuple):

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from search_spaces.count import Count, weighted_sum
-from search_spaces.errors import UserError
+from search_spaces.errors import at_least
 from search_spaces.topologies.base import Topology, Wiring, in_rows, total
 
 State = tuple[dict[int, Tensor], Tensor]
@@ -30,8 +30,7 @@ class DenseFormerOptions:
 
     def __post_init__(self) -> None:
         for name, number in (("dilation", self.dilation), ("period", self.period)):
-            if number < 1:
-                raise UserError("out-of-range", f"{name} must be at least 1, got {number}.", option=name, value=number)
+            at_least(name, number, 1)
 
 
 @final

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count, linear
-from search_spaces.errors import UserError
+from search_spaces.errors import UserError, at_least
 from search_spaces.spec import Axes
 from search_spaces.topologies.base import Topology, Wiring, largest_divisor, total
 
@@ -29,10 +29,7 @@ class FracOptions:
     dynamic: bool = True
 
     def __post_init__(self) -> None:
-        if self.parts < 1:
-            raise UserError(
-                "out-of-range", f"parts must be at least 1, got {self.parts}.", option="parts", value=self.parts
-            )
+        at_least("parts", self.parts, 1)
 
 
 class FracConnection(nn.Module):
@@ -106,7 +103,7 @@ class FracConnections(Topology):
         super().__init__()
         reason = _refusal(wiring.width, options)
         if reason is not None:
-            raise UserError("unsupported", reason, option="parts", value=options.parts, width=wiring.width)
+            raise UserError("mismatch", reason, option="parts", value=options.parts, width=wiring.width)
         self.parts = options.parts
         self.connections = nn.ModuleList(FracConnection(wiring.width, options) for _ in wiring.sites)
 

@@ -23,7 +23,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from search_spaces.count import Count, weighted_sum
-from search_spaces.errors import UserError
+from search_spaces.errors import at_least
 from search_spaces.spec import Axes
 from search_spaces.topologies.base import Delivery, Topology, Wiring, total
 
@@ -43,9 +43,8 @@ class GRNOptions:
     k: int | None = None
 
     def __post_init__(self) -> None:
-        if self.k is not None and self.k < 1:
-            rule = f"k must be at least 1, got {self.k}. Without k the whole stack is read."
-            raise UserError("out-of-range", rule, option="k", value=self.k)
+        if self.k is not None:
+            at_least("k", self.k, 1, "Without k the whole stack is read.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ class HyperOptions:
     def __post_init__(self) -> None:
         if not 1 <= self.streams <= MOST_STREAMS:
             rule = f"streams must be from 1 to {MOST_STREAMS}, got {self.streams}."
-            raise UserError("out-of-range", rule, option="streams", value=self.streams, most=MOST_STREAMS)
+            raise UserError("out-of-range", rule, option="streams", value=self.streams, least=1, most=MOST_STREAMS)
 
 
 class Connection(nn.Module):

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from search_spaces.count import Count, linear, weighted_sum
-from search_spaces.errors import UserError
+from search_spaces.errors import at_least
 from search_spaces.spec import Axes
 from search_spaces.topologies.base import Topology, Wiring, total
 
@@ -46,10 +46,7 @@ class WeightedOptions:
     rank: int = 0
 
     def __post_init__(self) -> None:
-        if self.rank < 0:
-            raise UserError(
-                "out-of-range", f"rank must be at least 0, got {self.rank}.", option="rank", value=self.rank
-            )
+        at_least("rank", self.rank, 0)
 
 
 @final
@@ -123,8 +120,7 @@ class ReachOptions:
 
     def __post_init__(self) -> None:
         for name, number in (("rank", self.rank), ("reach", self.reach)):
-            if number < 1:
-                raise UserError("out-of-range", f"{name} must be at least 1, got {number}.", option=name, value=number)
+            at_least(name, number, 1)
 
 
 @final

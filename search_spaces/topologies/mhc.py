@@ -54,7 +54,7 @@ class ManifoldOptions:
         for name, number, most in (("streams", self.streams, MOST_STREAMS), ("rounds", self.rounds, MOST_ROUNDS)):
             if not 1 <= number <= most:
                 rule = f"{name} must be from 1 to {most}, got {number}."
-                raise UserError("out-of-range", rule, option=name, value=number, most=most)
+                raise UserError("out-of-range", rule, option=name, value=number, least=1, most=most)
         if self.mixing == "permutations" and self.streams > MOST_PERMUTED:
             raise UserError(
                 "out-of-range",

@@ -38,8 +38,9 @@ class PerBlock(Topology):
     The state is (inner state, x, a_1 + ...); the last two are None where no later layer of the block needs them.
 
     Raises:
-        UserError: The first layer opens no block, or the inner topology delivers in head space, where x cannot be
-            added to a layer's output, or normed, which a sum with x is not.
+        ValueError: The first layer opens no block.
+        UserError: The inner topology delivers in head space, where x cannot be added to a layer's output, or normed,
+            which a sum with x is not.
     """
 
     Options: ClassVar[type] = Inner
@@ -48,7 +49,7 @@ class PerBlock(Topology):
         super().__init__()
         sites = wiring.sites
         if not sites or not sites[0].opens_block:
-            raise UserError("unsupported", "the first layer must open a block.", option="sites")
+            raise ValueError("the first layer must open a block.")
         self.delivers = options.topology.delivered(options.options)
         if self.delivers in AS_IT_IS:
             how = f'delivers "{self.delivers}" and cannot wire whole blocks'

@@ -10,7 +10,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 from search_spaces.architecture import Architecture
-from search_spaces.errors import Kind, Notice, UserError, reason_of, unknown
+from search_spaces.errors import Kind, Notice, UserError, fields_of, place_of, reason_of, unknown
 from search_spaces.one_text import TOPOLOGIES as TOPOLOGIES
 from search_spaces.one_text import check_told
 from search_spaces.spec import Axes, Scalar, Spec, format_scalar
@@ -62,7 +62,7 @@ def _refusal_of_run(run: Architecture) -> str | None:
         raise
     except Exception as error:  # a plug-in may fail in any way
         message = f"topology {name!r} could not be asked whether it can be wired: {reason_of(error)}"
-        raise UserError("bad-plugin", message, topology=name) from error
+        raise UserError("bad-plugin", message, topology=name, where=place_of(error)) from error
     return next((reason for reason in reasons if reason is not None), None)
 
 
@@ -80,8 +80,8 @@ def axes_of_topologies(base: Architecture) -> dict[str, Axes]:
             if not base.model:
                 refusal(replace(base, topology=name))
         except UserError as error:
-            why = {**error.fields, "topology": name, "cause": error.kind}
-            warnings.warn(Notice("skipped", f"passed over: {error}", **why), stacklevel=2)
+            inner = {**fields_of(error), "topology": name}
+            warnings.warn(Notice("skipped", f"passed over: {error}", **inner), stacklevel=2)
         else:
             found[name] = topology.axes
     return found
@@ -95,7 +95,7 @@ def check_axes(topology: "type[Topology]", name: str) -> None:
     for option, values in topology.axes.items():
         if not isinstance(values, tuple) or not values or len(set(values)) < len(values):
             message = f"axis {option!r} of topology {name!r} must be a tuple of distinct values, got {values!r}."
-            raise UserError("bad-plugin", message, topology=name, option=option)
+            raise UserError("bad-plugin", message, topology=name, option=option, value=values)
         for value in values:
             options_of(topology, Spec(name, {option: value}))
 
@@ -109,7 +109,7 @@ def _class(name: str) -> "type[Topology]":
         raise UserError("bad-plugin", message, topology=name)
     if topology.__abstractmethods__:
         lacking = tuple(sorted(topology.__abstractmethods__))
-        raise UserError("bad-plugin", f"topology {name!r} lacks {', '.join(lacking)}.", topology=name, lacks=lacking)
+        raise UserError("bad-plugin", f"topology {name!r} lacks {', '.join(lacking)}.", topology=name, needs=lacking)
     if is_dataclass(topology.Options):
         check_told(name, topology.Options)
     return topology
@@ -120,13 +120,13 @@ def options_of(topology: "type[Topology]", spec: Spec) -> Any:
     try:
         return _options(topology.Options, spec)
     except UserError as error:
-        if f"topology {spec.name!r}" in str(error):
+        if error.fields.get("topology") == spec.name:
             raise
-        whose = {**error.fields, "topology": spec.name}
-        raise UserError(error.kind, f"topology {spec.name!r}: {error}", **whose) from error
+        inner = {**error.fields, "topology": spec.name}
+        raise UserError(error.kind, f"topology {spec.name!r}: {error}", **inner) from error
     except Exception as error:  # a plug-in's options may fail in any way
         message = f"options of topology {spec.name!r} cannot be read: {reason_of(error)}"
-        raise UserError("bad-plugin", message, topology=spec.name) from error
+        raise UserError("bad-plugin", message, topology=spec.name, where=place_of(error)) from error
 
 
 def _options(record: type, spec: Spec) -> Any:
@@ -137,7 +137,7 @@ def _options(record: type, spec: Spec) -> Any:
             message = f"topology {spec.name!r} takes no options, got {name}={format_scalar(value)}."
             raise UserError("unknown-name", message, option="option", value=name, choices=(), topology=spec.name)
         if name not in known:
-            raise unknown("option", name, known, of=f"topology {spec.name!r}")
+            raise unknown("option", name, known, of=f"topology {spec.name!r}", topology=spec.name)
         if not _fits(value, hints[name]):
             choices = tuple(_names(hints[name]))
             rule = f"must be {' or '.join(choices)}, got {format_scalar(value)}"

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count, linear
-from search_spaces.errors import UserError
+from search_spaces.errors import UserError, at_least
 from search_spaces.lecun import draw_by_lecun
 from search_spaces.spec import Axes
 from search_spaces.topologies.base import Delivery, Topology, Wiring, total
@@ -38,8 +38,8 @@ class RMTOptions:
 
     def __post_init__(self) -> None:
         for name, number in (("keys", self.keys), ("values", self.values)):
-            if number is not None and number < 1:
-                raise UserError("out-of-range", f"{name} must be at least 1, got {number}.", option=name, value=number)
+            if number is not None:
+                at_least(name, number, 1)
 
 
 class Load(nn.Module):
@@ -136,7 +136,7 @@ class RMT(Topology):
         reason = _refusal(wiring.width, wiring.head_dim, options)
         if reason is not None:
             sizes = {"value": options.values, "width": wiring.width, "head_dim": wiring.head_dim}
-            raise UserError("unsupported", reason, option="values", **sizes)
+            raise UserError("mismatch", reason, option="values", **sizes)
         keys, values = options.keys, options.values or wiring.head_dim
         rank, layers = wiring.width // values, len(wiring.sites)
         self.embed = nn.ModuleList(Store(rank, keys) for _ in range(wiring.parts))

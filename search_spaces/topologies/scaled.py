@@ -63,9 +63,8 @@ class LayerScaleOptions:
 
     def __post_init__(self) -> None:
         if self.start <= 0:
-            raise UserError(
-                "out-of-range", f"start must be more than 0, got {self.start}.", option="start", value=self.start
-            )
+            rule = f"start must be more than 0, got {self.start}."
+            raise UserError("out-of-range", rule, option="start", value=self.start, above=0)
 
 
 @final

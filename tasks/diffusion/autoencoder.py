@@ -34,12 +34,14 @@ def autoencoder(name: str | Path) -> Any:
         with said_if_slow(f"loading the autoencoder {name} ..."):
             found = AutoencoderKL.from_pretrained(str(name), use_safetensors=True, low_cpu_mem_usage=False)
     except Exception as error:  # of the hub, of the network, of safetensors, of a configuration
+        is_there = Path(name).exists()  # else it is a name on the hub
         raise UserError(
-            "bad-file",
+            "bad-file" if is_there else "unavailable",
             f"no autoencoder can be loaded from {str(name)!r}: {str(error).splitlines()[0]:.200} Give a folder that "
             f"diffusers wrote (config.json and diffusion_pytorch_model.safetensors).",
             option="--vae",
-            path=str(name),
+            **{"path" if is_there else "value": str(name)},
+            cause=type(error).__name__,
         ) from error
     return found.requires_grad_(False).eval()
 

@@ -76,7 +76,7 @@ def _check_size(model: Any, size: int) -> None:
     step = 2 * 2 ** (len(model.config.block_out_channels) - 1)  # latents of an even side, for patches of 2
     if size <= 0 or size % step:
         raise UserError(
-            "out-of-range",
+            "mismatch",
             f"the pictures' size must be a multiple of {step} for this autoencoder, got {size}.",
             option="--size",
             value=size,
@@ -90,7 +90,7 @@ def _claim(folder: Path, of: dict[str, Any]) -> None:
     if not record.exists():
         if any(folder.glob(f"*{FEATURES}")):
             raise UserError(
-                "exists",
+                "mismatch",
                 f"{str(folder)!r} has latents that nas encode did not write. Give another folder.",
                 path=str(folder),
             )
@@ -100,15 +100,14 @@ def _claim(folder: Path, of: dict[str, Any]) -> None:
         found = json.loads(record.read_bytes())
         other = [name for name, value in of.items() if found[name] != value]
     except (ValueError, KeyError, TypeError) as error:
-        raise UserError(
-            "bad-file", f"{str(record)!r} cannot be read: {error!r:.80}. Give another folder.", path=str(record)
-        ) from error
+        message = f"{str(record)!r} cannot be read: {error!r:.80}. Give another folder."
+        raise UserError("bad-file", message, path=str(record), cause=type(error).__name__) from error
     if other:
         raise UserError(
             "mismatch",
             f"{str(folder)!r} has latents of other {' and '.join(other)}. Give another folder, or remove this one.",
             path=str(folder),
-            differs=tuple(other),
+            settings=tuple(other),
         )
 
 

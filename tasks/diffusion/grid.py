@@ -15,13 +15,13 @@ _LEAST = 48  # pixels of a picture's side in the file, at least
 def check(file: Path) -> None:
     """See that a grid can be written. Raises UserError for another suffix, or a folder that is not there."""
     if file.suffix != ".png":
-        raise UserError(
-            "bad-syntax", f"a grid's name must end in .png, got {str(file)!r}.", path=str(file), choices=(".png",)
-        )
+        message = f"a grid's name must end in .png, got {str(file)!r}."
+        raise UserError("unsupported", message, option="--render", path=str(file), choices=(".png",))
     if not file.absolute().parent.is_dir():
         raise UserError(
-            "missing-file",
+            "unwritable",
             f"the grid's folder must exist, got {str(file.parent)!r}. Make it first.",
+            option="--render",
             path=str(file.parent),
         )
 

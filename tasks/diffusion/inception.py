@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from search_spaces.errors import Kind, UserError
-from search_spaces.files import regular
+from search_spaces.files import kind_of_read_error, regular
 from tasks.cache import Arrays, cached_arrays
 from tasks.diffusion.frechet import Features, Normal, frechet, normal, precision_and_recall
 from tasks.image_sources import state_of
@@ -74,11 +74,12 @@ def inception(weights: Path | None) -> nn.Module:
         raise
     except Exception as error:  # of the network, of pickle, of names that are not there
         raise UserError(
-            "missing-data" if weights is None else "bad-file",
+            "unavailable" if weights is None else kind_of_read_error(error),
             f"Inception's weights cannot be had: {str(error).splitlines()[0]:.200}. Put torch-fidelity's "
             f"pt_inception-2015-12-05-6726825d.pth into the data's folder as inception.pth, or draw nothing: "
             f"--set samples=0.",
             path=None if weights is None else str(weights),
+            cause=type(error).__name__,
         ) from error
     return network
 

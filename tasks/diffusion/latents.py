@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from search_spaces.errors import UserError
-from search_spaces.files import regular
+from search_spaces.errors import UserError, fields_of
+from search_spaces.files import kind_of_read_error, regular
 from tasks.batches import Batch
 from tasks.cache import cached_arrays
 from tasks.diffusion.noise import STEPS, noised
@@ -126,7 +126,7 @@ def _read(data: Path) -> LatentFiles:
             f"latents must be in one folder {FEATURES}/ or NAME_{FEATURES}/ of {str(data)!r}, got {len(folders)} of "
             f"these. Make them of images: nas encode IMAGES {data} --vae FOLDER",
             path=str(data),
-            found=len(folders),
+            choices=tuple(map(str, folders)),
         )
     labels = folders[0].with_name(folders[0].name.removesuffix(FEATURES) + LABELS)
     files = sorted(folders[0].glob("*.npy"), key=_number)
@@ -135,7 +135,7 @@ def _read(data: Path) -> LatentFiles:
             "missing-data",
             f"latents of 3 pictures or more are needed, to measure by some, got {len(files)} in {str(folders[0])!r}.",
             path=str(folders[0]),
-            found=len(files),
+            pictures=len(files),
             least=3,
         )
     listing = "\n".join(f"{file.name} {state_of(_beside(labels, file))}" for file in files)
@@ -171,6 +171,8 @@ def _labels(labels: Path, files: list[Path]) -> np.ndarray[Any, np.dtype[np.int6
                 "bad-data",
                 f"a label must be one whole number from 0 on, got {label!r:.60} in {str(labels / file.name)!r}.",
                 path=str(labels / file.name),
+                dtype=str(label.dtype),
+                shape=label.shape,
             )
     return np.concatenate(found).astype(np.int64)
 
@@ -179,9 +181,6 @@ def _array(file: Path) -> np.ndarray[Any, Any]:
     try:
         found: np.ndarray[Any, Any] = np.load(regular(file, _MOST), allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
-        raise UserError(
-            "bad-file",
-            f"{str(file)!r} must be an array that NumPy can read without running what is in it: {error}",
-            path=str(file),
-        ) from error
+        message = f"{str(file)!r} must be an array that NumPy can read without running what is in it: {error}"
+        raise UserError(kind_of_read_error(error), message, **{**fields_of(error), "path": str(file)}) from error
     return found

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from search_spaces.errors import Notice, UserError
-from search_spaces.files import regular
+from search_spaces.files import kind_of_read_error, regular
 from tasks.glue.sets import GlueSet, Labelled, SetTexts
 from tasks.language.hub import hub_splits
 
@@ -116,7 +116,7 @@ def _read_tsv(of: SetFiles, path: Path) -> Labelled:
     except (OSError, UnicodeDecodeError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or error
         raise UserError(
-            "missing-file" if isinstance(error, FileNotFoundError) else "bad-file",
+            kind_of_read_error(error),
             f"{path} cannot be read: {reason}. Take all of GLUE's own files of {of.folder}.",
             path=str(path),
         ) from error
@@ -155,13 +155,13 @@ def _check_short(path: Path, short: Sequence[int], whole: int, columns: int) -> 
             f"{path} has {len(short)} lines without a text, an answer or one of {columns} columns, the first of them "
             f"line {short[0]}, and {whole} whole ones. Take GLUE's own file.",
             path=str(path),
-            short=len(short),
-            whole=whole,
+            lines=len(short),
+            examples=whole,
             line=short[0],
         )
     if short:
         words = f"{len(short)} of {len(short) + whole} lines are short, and left out; the first is line {short[0]}"
-        fields = {"path": str(path), "short": len(short), "whole": whole, "line": short[0]}
+        fields = {"path": str(path), "lines": len(short), "examples": whole, "line": short[0]}
         warnings.warn(Notice("skipped", f"{path}: {words}.", **fields), stacklevel=2)
 
 
@@ -173,7 +173,7 @@ def _read_parquet(of: SetFiles, folder: Path, split: str) -> Labelled:
     paths = sorted(folder.glob(f"{split}-*.parquet"))
     if not paths:
         raise UserError(
-            "missing-file",
+            "missing-data",
             f"{folder} has no {split}-*.parquet. Take all files of {of.name} from {_HUB}.",
             path=str(folder),
             split=split,
@@ -182,7 +182,7 @@ def _read_parquet(of: SetFiles, folder: Path, split: str) -> Labelled:
         table = pyarrow.concat_tables(pyarrow.parquet.read_table(regular(path)) for path in paths)
     except (OSError, pyarrow.ArrowException) as error:
         message = f"{paths[0]} cannot be read: {str(error).splitlines()[0]}."
-        raise UserError("bad-file", message, path=str(paths[0])) from error
+        raise UserError("bad-file", message, path=str(paths[0]), cause=type(error).__name__) from error
     return _of_columns(of, {name: table.column(name).to_pylist() for name in table.column_names}, str(paths[0]))
 
 

@@ -77,10 +77,10 @@ class Glue(GlueTask):
             return hub_set(GLUE[name])
         if not Path(folder).is_dir():
             raise UserError(
-                "missing-file",
+                "missing-data",
                 f"--data of task 'glue' must be a folder with CoLA, SST-2 and so on, got {folder!r}.",
                 option="--data",
-                value=folder,
+                path=folder,
             )
         return read_set(GLUE[name], Path(folder))
 

@@ -35,7 +35,7 @@ def splits_of(name: str, texts: SetTexts, tokenizer: Tokenizer, context: int) ->
                     f"set {name!r} has {len(part.texts)} examples to {what} on, and needs {least}.",
                     set=name,
                     part=what,
-                    found=len(part.texts),
+                    examples=len(part.texts),
                     least=least,
                 )
     learnt = _batch(name, [texts.train], tokenizer, context)

@@ -65,6 +65,7 @@ class GoalRecipe:
                 "window must hold a state and one that follows it, got 1. Set 0 for all that is kept.",
                 option="window",
                 value=1,
+                least=2,
             )
         for name, steps in (("unroll", self.unroll), ("length", self.length)):
             if steps >= self.capacity:

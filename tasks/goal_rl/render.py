@@ -33,27 +33,31 @@ def check(file: Path) -> None:
     """
     if file.suffix not in SUFFIXES:
         raise UserError(
-            "bad-syntax",
+            "unsupported",
             f"a film's name must end in {' or '.join(SUFFIXES)}, got {str(file)!r}.",
+            option="--render",
             path=str(file),
             choices=tuple(SUFFIXES),
         )
     if not file.absolute().parent.is_dir():
         raise UserError(
-            "missing-file",
+            "unwritable",
             f"the film's folder must exist, got {str(file.parent)!r}. Make it first.",
+            option="--render",
             path=str(file.parent),
         )
     backend = _backend(os.environ.get("MUJOCO_GL"))
     if backend is None:
-        tried = os.environ.get("MUJOCO_GL", "egl, osmesa")
+        chosen = os.environ.get("MUJOCO_GL")
+        tried = "egl, osmesa" if chosen is None else chosen
         raise UserError(
             "needs-system",
             f"MuJoCo can draw by none of these: {tried}. "
             "Install one, on Debian: apt-get install libegl1 or libosmesa6.",
             option="MUJOCO_GL",
-            value=tried,
-            choices=("libegl1", "libosmesa6"),
+            value=chosen,
+            choices=("egl", "osmesa"),
+            needs=("libegl1", "libosmesa6"),
         )
     os.environ["MUJOCO_GL"] = backend
 

@@ -57,7 +57,7 @@ def hub_file(name: str, file: str, remedy: str) -> str:
         return huggingface_hub.hf_hub_download(name, file)
     except (HfHubHTTPError, HFValidationError, OSError) as error:
         message = f"the hub gave no {file} of {name!r}: {_reason(error)}. {remedy}"
-        raise UserError("unavailable", message, value=name, file=file) from error
+        raise UserError("unavailable", message, value=name, file=file, cause=type(error).__name__) from error
 
 
 def hub_shards(
@@ -80,7 +80,7 @@ def hub_shards(
         streams: dict[str, Any] = datasets.load_dataset(name, subset, streaming=True, revision=commit)
     except (HfHubHTTPError, HFValidationError, OSError, ValueError) as error:
         message = f"the hub gave no data set {name!r}: {_reason(error)}. {remedy}"
-        raise UserError("unavailable", message, value=name) from error
+        raise UserError("unavailable", message, value=name, cause=type(error).__name__) from error
     return {split: _shards(stream, f"{name}/{split}", column) for split, stream in streams.items()}, commit
 
 
@@ -98,7 +98,7 @@ def hub_splits(name: str, subset: str, splits: Iterable[str]) -> list[Mapping[st
     except (HfHubHTTPError, HFValidationError, OSError, ValueError) as error:
         remedy = "Offline, give a folder of its files with --data."
         message = f"there is no data set {name!r} to be had: {_reason(error)}. {remedy}"
-        raise UserError("unavailable", message, value=name) from error
+        raise UserError("unavailable", message, value=name, cause=type(error).__name__) from error
     return [found[split].to_dict() for split in splits]
 
 

@@ -89,7 +89,7 @@ def texts_of(shards: Iterable[TextShard]) -> Iterator[str]:
 @lru_cache(maxsize=1024)
 def tell_once(kind: Kind, what: str, shard: str, number: int) -> None:
     """Warn; of the same thing once a process, however many trainings meet it."""
-    counted = {"line": number} if kind == "skipped" else {"read": number}
+    counted = {"line": number} if kind == "skipped" else {"texts": number}
     warnings.warn(Notice(kind, what, shard=shard, **counted), stacklevel=3)
 
 
@@ -145,7 +145,7 @@ class JsonShard(TextShard):
 
 def _no_column(name: str, column: str, columns: Iterable[str]) -> UserError:
     message = f"{name} has no column {column!r}. Its columns: {', '.join(columns)}."
-    return UserError("bad-data", message, path=name, column=column, columns=tuple(columns))
+    return UserError("bad-data", message, source=name, column=column, columns=tuple(columns))
 
 
 def _bounded(file: BufferedIOBase) -> Iterator[bytes | None]:

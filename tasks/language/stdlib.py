@@ -10,6 +10,7 @@ import json
 import re
 import sys
 import sysconfig
+from collections import deque
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -21,6 +22,8 @@ _TOPICS = Path("pydoc_data", "topics.py")
 _PARAGRAPH = re.compile(r"\n\s*\n")
 _COMMON = 40
 """Characters below which a paragraph may recur: "Return the result." is the language, and nobody's text."""
+_BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
+"""Fields of a node that hold statements, in the order of the source."""
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -96,8 +99,9 @@ def _docstrings(source: bytes) -> Iterator[str]:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):  # modules that hold an error on purpose, or another version's syntax
         return
-    for node in ast.walk(tree):
-        if isinstance(node, _DOCUMENTED):
-            text = ast.get_docstring(node)
-            if text:
-                yield text
+    nodes: deque[ast.AST] = deque([tree])
+    while nodes:  # as `ast.walk` goes, but not into expressions, which document nothing
+        node = nodes.popleft()
+        if isinstance(node, _DOCUMENTED) and (text := ast.get_docstring(node)):
+            yield text
+        nodes.extend(child for field in _BLOCKS for child in getattr(node, field, ()))

@@ -168,10 +168,10 @@ class CorpusText(TextTask):
         folder = Path(place.text) if place.text and Path(place.text).exists() else None
         if folder is not None and not folder.is_dir():
             raise UserError(
-                "wrong-type",
+                "missing-data",
                 f"--data must be a folder of files, got the file {place.text!r}. Give the folder it is in.",
                 option="--data",
-                value=place.text,
+                path=place.text,
             )
         corpus = folder_corpus(folder, self.source.column) if folder else hub_corpus(self._source(place.text))
         if place.tokenizer is None and folder is not None and (folder / "tokenizer.json").exists():
@@ -186,10 +186,10 @@ class CorpusText(TextTask):
             return self.source
         if not _HUB.fullmatch(text):
             raise UserError(
-                "missing-file",
+                "missing-data",
                 f"{text!r} is neither a folder nor OWNER/NAME of the hub's data sets. Give --data FOLDER.",
                 option="--data",
-                value=text,
+                path=text,
             )
         hub, _, subset = text.partition(":")
         return TextSource(hub=hub, subset=subset or None, column=self.source.column)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from search_spaces.errors import UserError
-from search_spaces.files import regular
+from search_spaces.files import kind_of_read_error, regular
 from tasks.cache import cached
 from tasks.language.hub import hub_file
 from tasks.progress import said_if_slow
@@ -51,18 +51,22 @@ class Tokenizer:
             raise UserError(
                 "bad-data",
                 f"the tokenizer of {self.source} has none of {', '.join(BOUNDARIES)}. Add one to them.",
-                path=self.source,
+                **self._origin,
                 choices=BOUNDARIES,
             )
+
+    @property
+    def _origin(self) -> dict[str, str]:
+        """Where it came from, as a field of an error."""
+        return {"path" if Path(self.source).is_file() else "source": self.source}
 
     @cached_property
     def _inner(self) -> tokenizers.Tokenizer:
         try:
             inner = tokenizers.Tokenizer.from_str(self.text)
         except Exception as error:  # the library raises plain Exception
-            raise UserError(
-                "bad-file", f"{self.source} is no tokenizer.json: {error!s:.200}.", path=self.source
-            ) from error
+            message = f"{self.source} is no tokenizer.json: {error!s:.200}."
+            raise UserError("bad-file", message, **self._origin, cause=type(error).__name__) from error
         inner.encode_special_tokens = True
         inner.no_truncation()
         inner.no_padding()
@@ -142,7 +146,7 @@ def tokenizer_at(path: Path) -> Tokenizer:
         return Tokenizer(regular(file, _MOST).read_text(encoding="utf-8"), str(file))
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(
-            "missing-file" if isinstance(error, FileNotFoundError) else "bad-file",
+            kind_of_read_error(error),
             f"the tokenizer {file} cannot be read: {error}.",
             path=str(file),
         ) from error

@@ -40,6 +40,7 @@ class ReleaseFiles:
                 option="--data",
                 task=self.task,
                 source=self.source,
+                choices=self.files,
             )
         parts = self.folder.split("/")
         tails = ["/".join(parts[first:]) for first in range(len(parts))]
@@ -61,7 +62,8 @@ class ReleaseFiles:
             f"--data of task {self.task!r} must be the folder {layout}, or one that holds it, got {str(data)!r}. "
             f"{self.source} has it.",
             option="--data",
-            value=str(data),
+            path=str(data),
             task=self.task,
+            source=self.source,
             choices=self.files,
         )

@@ -78,7 +78,7 @@ def test_early_stopping_takes_fewer_steps(tmp_path: Path) -> None:
     assert 0.9 < kept < 1.1
 
 
-def test_other_ways_are_peers_of_a_figure() -> None:
+def test_figure_has_the_other_settings_as_peers() -> None:
     ways: Mapping[str, tuple[float, float]] = {"": (3.0, 0.99), "other": (2.0, 1.0)}
     figures = pair("_x", ways, 2.5, 0.995)
     assert (figures["steps_saved_x"].value, figures["steps_saved_x"].peers) == (3.0, {"other": 2.0})

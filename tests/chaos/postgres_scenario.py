@@ -23,9 +23,11 @@ def several_coordinators(random: Random, folder: Path) -> None:
     with a_server() as server, none_left_behind():
         url = server.database()
         running = [_begin(random, folder, url) for _ in range(4)]
+        every = [*running]
         for _ in range(random.randint(2, 6)):
             time.sleep(random.uniform(0.1, 2.0))
             _disturb(random, folder, server, url, running)
+            every += [one for one in running if one not in every]
         for coordinator in running:
             status, said = coordinator.end(), coordinator.said()
             late = "depth=" not in said and "postgresql://" in said.splitlines()[-1]  # it found no server as it began
@@ -34,6 +36,7 @@ def several_coordinators(random: Random, folder: Path) -> None:
         assert last.end() == 0, last.said()
         check(server, url, trials=TRIALS)
         assert len(fitted(folder)) >= TRIALS
+        assert any("depth=" in coordinator.said() for coordinator in (*every, last))  # of each trial that it did
 
 
 def _begin(random: Random, folder: Path, url: str) -> Coordinator:

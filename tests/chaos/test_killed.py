@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from nas.workers.attempts import MOST_DEATHS
+from nas.workers.attempts import MOST_DEATHS, PROCESS_DIED
 from real_searches import Place, found, is_alive, kill
 from waiting import until
 
@@ -58,7 +58,7 @@ def test_trial_that_kills_its_process_fails_alone(place: Place) -> None:
     for row in place.rows():
         if row.architecture.depth == 1:
             assert row.status == "failed"
-            assert "(SIGKILL(-9))" in str(row.error)
+            assert str(row.error).startswith(f"{PROCESS_DIED} (SIGKILL(-9))")
             assert f" {MOST_DEATHS} " in str(row.error)
         else:
             assert row.status == "complete"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from nas.failures import OUT_OF_MEMORY, TIMED_OUT
-from nas.workers.attempts import MOST_DEATHS
+from nas.workers.attempts import MOST_DEATHS, NODE_DIED, PROCESS_DIED
 from real_searches import Place, found, is_alive
 from waiting import until
 
@@ -142,7 +142,7 @@ def test_trial_of_a_lost_node_resumes_on_another(place: Place, elsewhere: Place,
     until(lambda: any(is_alive(pid) and parent(pid) == new for pid in place.pids()), "the new node trained")
     status, said = place.ended(search)
     assert status == 0, said
-    assert re.search(r"^depth=", said, re.MULTILINE)  # that one is resumed
+    assert re.search(rf"^depth=.*: {NODE_DIED}", said, re.MULTILINE)  # that one is resumed
     assert "raylet" not in said
     key = [key for key, pid in place.began() if pid == victim][-1]
     assert min(number for number, pid in steps_of(place, key) if pid != victim) > 1
@@ -165,6 +165,7 @@ def test_trial_that_kills_its_process_fails_alone(place: Place) -> None:
     for row in place.rows():
         if row.architecture.depth == 1:
             assert row.status == "failed"
+            assert str(row.error).startswith(PROCESS_DIED)
             assert f" {MOST_DEATHS} " in str(row.error)
         else:
             assert row.status == "complete"
@@ -243,6 +244,7 @@ def test_search_ends_if_its_head_is_lost_and_is_resumed(place: Place, number: si
     assert status == 2, said
     until(lambda: not is_alive(head), "its head had ended")  # stopped, it would let the next one connect to it
     assert said.splitlines()[-1].startswith("nas: ")
+    assert " head " in said.splitlines()[-1]
     assert "Traceback" not in said
     until(lambda: not any(map(is_alive, place.pids())), "its trainings had ended")
     kept = len(place.rows())

@@ -26,15 +26,17 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.outside
 def test_program_of_the_python_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    (program,) = examples("python.md")
-    exec(compile(program, "python.md", "exec"), {})
+    program, mistake = examples("python.md")
+    names: dict[str, Any] = {}
+    exec(compile(program, "python.md", "exec"), names)
+    exec(compile(mistake, "python.md", "exec"), names)
     assert "resnet 0." in capsys.readouterr().out
     assert {path.name for path in Path().iterdir()} >= {"front.png", "best.safetensors", "nas-runs"}
 
 
 def test_every_example_has_a_test_here() -> None:
     shown = {page.name: len(examples(page.name)) for page in DOCS.glob("*.md") if examples(page.name)}
-    assert shown == {"python.md": 1, "tasks.md": 5, "replay.md": 1, "own-sampler.md": 1, "own-space.md": 1}
+    assert shown == {"python.md": 2, "tasks.md": 5, "replay.md": 1, "own-sampler.md": 1, "own-space.md": 1}
 
 
 def test_first_task_example_is_the_tested_moons_task() -> None:

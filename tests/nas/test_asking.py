@@ -31,8 +31,8 @@ MISTAKES: list[tuple[dict[str, Any], Kind, dict[str, Any]]] = [
     ({"settings": "penalty=much"}, "wrong-type", {"option": "penalty", "value": "much"}),
     ({"settings": {"penalty": -1}}, "out-of-range", {"option": "penalty", "value": -1}),
     ({"settings": "penalty"}, "bad-syntax", {"option": "--set", "value": "penalty"}),
-    ({"settings": "penalty=1,penalty=2"}, "duplicate", {"option": "penalty"}),
-    ({"settings": "penalty=0.1", "axis": "recipe.penalty=0,0.1"}, "conflict", {"option": "recipe.penalty"}),
+    ({"settings": "penalty=1,penalty=2"}, "duplicate", {"option": "--set", "value": "penalty"}),
+    ({"settings": "penalty=0.1", "axis": "recipe.penalty=0,0.1"}, "conflict", {"option": "--set", "value": "penalty"}),
     ({"axis": "recipe.penaltee=1,2"}, "unknown-name", {"value": "penaltee", "nearest": "penalty"}),
     ({"axis": "dept=1,2"}, "unknown-name", {"option": "axis", "value": "dept"}),
     ({"study": "all"}, "bad-syntax", {"option": "--study", "value": "all"}),
@@ -40,7 +40,8 @@ MISTAKES: list[tuple[dict[str, Any], Kind, dict[str, Any]]] = [
     ({"study": " a"}, "bad-syntax", {"option": "--study", "value": " a"}),
     # what the command line refuses
     ({"trials": 0}, "out-of-range", {"option": "--trials", "value": 0, "least": 1}),
-    ({"workers": -1}, "bad-syntax", {"option": "--workers"}),
+    ({"workers": -1}, "bad-syntax", {"option": "--workers", "value": -1}),
+    ({"workers": 0}, "out-of-range", {"option": "--workers", "value": 0, "least": 1}),
     ({"seed": -1}, "out-of-range", {"option": "--seed", "value": -1, "least": 0}),
     ({"threads": 0}, "out-of-range", {"option": "--threads", "value": 0}),
     ({"keep": "frnot"}, "unknown-name", {"option": "--keep", "value": "frnot", "nearest": "front"}),
@@ -100,7 +101,7 @@ def test_optimisers_with_options_are_an_axis() -> None:
     space = space_of(task, "depth-heads", "", "smoke", ("recipe.optimizer=adamw,galore(rank=8, gap=50),muon",))
     recipes = [recipe_of(task, "smoke", candidate.settings) for candidate in space]
     assert {recipe.optimizer for recipe in recipes} == {"adamw", "galore(gap=50,rank=8)", "muon"}
-    with raises("duplicate", option="recipe.optimizer", same="muon", value="muon(momentum=0.95)"):
+    with raises("duplicate", option="recipe.optimizer", equals="muon", value="muon(momentum=0.95)"):
         space_of(task, "depth-heads", "", "smoke", ("recipe.optimizer=muon,adamw,muon(momentum=0.95)",))
     with raises("out-of-range", option="rank", value=0):
         space_of(task, "depth-heads", "", "smoke", ("recipe.optimizer=adamw,galore(rank=0)",))

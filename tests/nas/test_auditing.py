@@ -14,7 +14,7 @@ from expect import raises
 from grouped import grouped
 from nas.asked_search import ask_search
 from nas.asking import space_of
-from nas.auditing import audit_for, audit_of, readings_of, spread_by_cost, study_of
+from nas.auditing import audit_for, audit_of, check_audit, readings_of, spread_by_cost, study_of
 from nas.budget import parse_budget
 from nas.counting import cheap_counts
 from nas.feasibility import within
@@ -91,7 +91,7 @@ def test_an_architecture_counts_if_all_its_seeds_were_completed() -> None:
     lost = [a_row(architecture=row.architecture, seed=row.seed, status="failed", error="it broke") for row in rows[:1]]
     assert len(readings_of(lost + rows[1:])) == 5
     assert [row.seed for row in next(iter(readings_of(rows).values()))] == [0, 1, 2]
-    with raises("missing-rows", value=3, least=4) as few:
+    with raises("missing-rows", architectures=3, least=4) as few:
         audit_of("title", lost + rows[1:12], {})
     assert "it broke" in str(few.value)
 
@@ -192,6 +192,8 @@ def test_mistakes_are_refused(asked: dict[str, Any]) -> None:
 
     with raises("out-of-range", option="--architectures", value=3, least=4):
         audit(architectures=3)
+    with raises("wrong-type", option="--architectures", value="many"):
+        check_audit("many", 2)  # type: ignore[arg-type]
     with raises("out-of-range", option="--seeds", value=1, least=2):
         audit(seeds=1)
     with raises("unknown-name", option="preset", value="thorough"):

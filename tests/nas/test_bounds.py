@@ -22,7 +22,8 @@ def test_huge_numbers_are_refused(search: Search) -> None:
         for name in ("seed", "trials", "workers", "threads"):
             with case(name), raises("out-of-range", option=f"--{name}", value=HUGE) as refused:
                 search(**{name: HUGE})
-            assert 0 < refused.value.fields["most"] < HUGE
+            with case(f"the most of {name}"):
+                assert 0 < refused.value.fields["most"] < HUGE
         for name in ("depth", "width", "hidden", "heads", "head_dim"):
             values = {"depth": 1, "width": 8, "hidden": 8, "heads": 1, "head_dim": 8, name: HUGE}
             with case(name), raises("out-of-range", option=name, value=HUGE):

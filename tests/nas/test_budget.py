@@ -88,8 +88,8 @@ MISTAKES: list[tuple[str, Kind, dict[str, Any]]] = [
         (text, "bad-syntax", {"option": "--budget", "value": text})
         for text in ("params", "params=5", "params==5", "20M<=params>=24M")
     ),
-    ("24M<=params<=20M", "infeasible", {"option": "params", "value": "24000000<=params<=20000000"}),
-    ("params<0", "infeasible", {"option": "params"}),
+    ("24M<=params<=20M", "infeasible", {"quantity": "params", "value": "24000000<=params<=20000000"}),
+    ("params<0", "infeasible", {"option": "--budget", "quantity": "params"}),
 ]
 
 
@@ -126,6 +126,6 @@ def test_an_infeasible_budget_is_refused_with_the_nearest_architecture(space: Se
             ("params<=150,flops<=15", "params=100, flops=16", 1),
         ):
             with case(text):
-                with raises("infeasible", space="deep", has=has) as refused:
+                with raises("infeasible", space="deep", costs=has) as refused:
                     feasible(space, counts, parse_budget([text]))
-                assert refused.value.fields["nearest"].startswith(f"depth={depth},")
+                assert refused.value.fields["architecture"].startswith(f"depth={depth},")

@@ -70,7 +70,7 @@ MISTAKES: list[tuple[dict[str, Any], Kind, dict[str, Any]]] = [
     ({"widths": "64,x"}, "bad-syntax", {"option": "--widths", "value": "x"}),
     ({"seeds": 0}, "out-of-range", {"option": "--seeds", "value": 0, "least": 1}),
     ({"task": "goal-point-maze"}, "unsupported", {"task": "goal-point-maze"}),
-    ({"settings": "optimizer=muon"}, "conflict", {}),
+    ({"settings": "optimizer=muon"}, "conflict", {"option": "parametrization", "optimizer": "muon"}),
     ({"topology": "resnett"}, "unknown-name", {"option": "topology", "nearest": "resnet"}),
 ]
 

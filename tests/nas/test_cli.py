@@ -3,34 +3,24 @@
 import csv
 import io
 import json
-import signal
-import subprocess
-import sys
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet
-import pytest
-import typer
 
 from command_line import Command
 from grouped import grouped
 from nas import __version__
-from nas.door_command import command as command_of
 from nas.provenance import without_passwords
 from nas.storage.store import Store
-from own_process import in_own_process
 from search_spaces.catalog import SPACES
 from search_spaces.errors import Kind
 from search_spaces.topologies.registry import TOPOLOGIES
 from tasks.registry import TASKS
 from toy_rows import a_row
-
-TOY = f"{Path(__file__).parent / 'toy_tasks.py'}:Toy"
-STORE = "sqlite:///nas-runs/studies.db"
+from toy_searches import STORE, TOY
 
 
 def test_a_search_prints_and_draws_its_front_and_can_be_queried(command: Command, tmp_path: Path) -> None:
@@ -77,11 +67,11 @@ def test_a_search_prints_and_draws_its_front_and_can_be_queried(command: Command
     with closing(Store(STORE, make=True)) as store:
         store.add(replace(store.read(["mine"]).rows[0], status="failed", error="it broke", metrics={}, seed=77), "mine")
     out = " ".join(command("front", "--study", "mine").stdout.split())
-    assert all(token in out for token in ("1 of 7 ", "it broke", "--study"))
+    assert all(token in out for token in ("1 of 7 ", "failed", "it broke", "--study"))
 
 
 MISTAKES_ABOUT_ROWS: list[tuple[tuple[str, ...], Kind, dict[str, Any]]] = [
-    (("--format", "json", "-o", "rows.csv"), "conflict", {}),
+    (("--format", "json", "-o", "rows.csv"), "conflict", {"option": "--format", "path": "rows.csv"}),
     (("-o", "rows.txt"), "unsupported", {"path": "rows.txt"}),
     (("--output", "rows.txt"), "unsupported", {"path": "rows.txt"}),
     (("--where", "flop < 1"), "unknown-name", {"option": "column", "value": "flop", "nearest": "flops"}),
@@ -218,7 +208,8 @@ def test_version_and_help(command: Command) -> None:
 
 def test_quiet_prints_only_results_and_errors(command: Command) -> None:
     words = ("--preset", "smoke", "--space", "depth-heads", "--sampler", "random", "--trials", "2", "--confirm", "0")
-    assert "2/2" in command("search", TOY, *words).stderr
+    loud = command("search", TOY, *words).stderr
+    assert all(token in loud for token in ("2/2", "study"))
     done = command("--quiet", "search", TOY, *words, "--seed", "1")
     assert (done.returncode, done.stderr) == (0, "")
     assert len(done.stdout.splitlines()) > 3
@@ -259,146 +250,3 @@ def test_output_that_cannot_be_printed_is_refused_before_the_work(command: Comma
     command("cost", "digits-vit", "--format", "jsonl").refused("unsupported", option="--format", value="jsonl")
     command("evaluate", TOY, "--format", "csv", "--output", "no/x.csv").refused("unwritable", path="no/x.csv")
     assert not Path("nas-runs").exists()
-
-
-MISTAKES: list[tuple[tuple[str, ...], Kind, dict[str, Any]]] = [
-    (("search", "digits-vti"), "unknown-name", {"option": "task", "nearest": "digits-vit"}),
-    (("search", "digits-vit", "--space", "jont"), "unknown-name", {"value": "jont", "nearest": "joint"}),
-    (("search", "digits-vit", "--budget", "params<=lots"), "bad-syntax", {"option": "--budget", "value": "lots"}),
-    (("search", "digits-vit", "--budget", "params<=5"), "infeasible", {"budget": "params<=5"}),
-    (("search", "digits-vit", "--objectives", "flop"), "unknown-name", {"option": "objective", "nearest": "flops"}),
-    (("search", "digits-vit", "--preset", "quick"), "unknown-name", {"option": "preset", "value": "quick"}),
-    (("search", "digits-vit", "--sampler", "tpo"), "unknown-name", {"option": "sampler", "nearest": "tpe"}),
-    (("search", "digits-vit", "--arch", "topology=resnett"), "unknown-name", {"nearest": "resnet"}),
-    (
-        ("search", "digits-vit", "--arch", "topology=dca(j=2)"),
-        "unknown-name",
-        {"option": "option", "value": "j", "choices": ("form", "k", "per_entry")},
-    ),
-    (("evaluate", "digits-vit", "--arch", "depth=x"), "bad-syntax", {"option": "depth", "value": "x"}),
-    (("evaluate", "digits-vit", "--arch", "width=30,topology=rmt(keys=16)"), "unsupported", {"option": "topology"}),
-    (
-        ("search", "digits-vit", "--space", "timm:xcit_nano_12_p16_224"),
-        "unsupported",
-        {"option": "model", "value": "xcit_nano_12_p16_224"},
-    ),
-    (("search", "digits-vit", "--space", "timm:resnet50"), "unsupported", {"option": "model", "value": "resnet50"}),
-    (
-        ("search", "digits-vit", "--space", "timm:xcit_nano_12_p16_224", "--arch", "depth=3"),
-        "conflict",
-        {"option": "--arch", "value": "depth=3"},
-    ),
-    (("cost", "digits-vit", "--arch", "topology=dca(k=0)"), "out-of-range", {"option": "k", "value": 0}),
-    (
-        ("evaluate", "digits-vit", "--measure", "condition"),
-        "unknown-name",
-        {"option": "measure", "nearest": "conditioning"},
-    ),
-    (("results",), "missing-rows", {"option": "--storage"}),
-    (("front", "--study", "nothing"), "missing-rows", {"option": "--storage"}),
-    (("results", "--storage", "mysql+nodriver://x/y"), "unsupported", {"option": "--storage"}),
-    (
-        ("results", "--limti", "1"),
-        "unknown-name",
-        {"option": "--limti", "command": "nas results", "nearest": "--limit"},
-    ),
-    (("results", "--limit", "many"), "bad-syntax", {"option": "--limit", "command": "nas results"}),
-    (("results", "--format", "xml"), "bad-syntax", {"option": "--format"}),
-    (("results", "--best"), "bad-syntax", {"option": "--best"}),
-    (("reslts",), "unknown-name", {"option": "command", "value": "reslts"}),
-    (("front", "nothing"), "bad-syntax", {"command": "nas front"}),
-    (("reproduce",), "missing-value", {"option": "WHAT"}),
-    (("list", "tasks", "digits-vit"), "conflict", {"option": "NAME", "value": "digits-vit"}),
-    (("dashboard", "--port", "x"), "bad-syntax", {"option": "--port"}),
-    # with a remedy
-    (
-        ("cost", "digits-vit", "--topology", "resnet,resnet"),
-        "conflict",
-        {"option": "--topology", "value": "resnet,resnet"},
-    ),
-    (
-        ("cost", "digits-vit", "--topology", "dca", "--arch", "topology=resnet"),
-        "conflict",
-        {"option": "--topology", "value": "dca", "arch": "topology=resnet"},
-    ),
-    (("cost", "digits-vit", "--arch", f"heads={10**12}"), "out-of-range", {"option": "heads", "most": 2**24}),
-    *(
-        (("cost", task, "--data", "nowhere"), "unsupported", {"option": "--data", "value": "nowhere", "task": task})
-        for task in ("digits-vit", "digit-ranks-vit", "stdlib-lm")
-    ),
-    (("results", "--from", "tables", "--storage", "sqlite:///x.db"), "conflict", {"option": "--from"}),
-    (("results", "--from", "odd.csv"), "bad-file", {"path": "odd.csv"}),
-    (("evaluate", TOY, "-o", "a.csv", "--format", "json"), "conflict", {}),
-    # options without a value
-    *(
-        (words, "missing-value", {"option": words[-2] if words[-2].startswith("--") else "TASK"})
-        for words in (
-            ("search", TOY, "--budget", ""),
-            ("search", TOY, "--objectives", " "),
-            ("results", "--columns", ""),
-            ("results", "--order-by", ""),
-            ("results", "--where", " "),
-            ("results", "--from", ""),
-            ("evaluate", TOY, "--topology", ""),
-            ("cost", ""),
-            ("search", TOY, "--budget", ","),
-            ("results", "--columns", " , "),
-        )
-    ),
-]
-
-
-def test_mistakes_are_refused_in_one_line(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NAS_QUIET", "1")  # no line of progress where counting takes its time
-    Path("odd.csv").write_text("task;depth\na;1\n")
-    with grouped() as case:
-        for words, kind, fields in MISTAKES:
-            with case(" ".join(words)):
-                command(*words).refused(kind, **fields)
-
-
-def test_the_installed_command_refuses_without_a_traceback(tmp_path: Path) -> None:
-    words = [str(Path(sys.executable).with_name("nas")), "search", "digits-vit", "--trials", "many"]
-    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path)
-    assert done.returncode == 2
-    assert "--trials" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-
-
-def test_a_thread_that_waits_forever_does_not_delay_the_end(tmp_path: Path) -> None:
-    program = (
-        "import atexit\nfrom nas.workers.left_behind import LEFT_BEHIND\n"
-        "atexit.register(print, 'it waits', flush=True)\nLEFT_BEHIND.append(None)"
-    )
-    for words, status in ((["list", "tasks"], 0), (["list", "what"], 2), (["what"], 2)):
-        done = in_own_process(*words, cwd=tmp_path, first=partial(exec, program, {}))
-        assert (done.returncode, "it waits" in done.stdout, bool(done.stdout)) == (status, False, status == 0), words
-        assert (done.error is None) == (status == 0)
-
-
-def test_a_signal_ends_a_command_and_those_that_train_can_resume(capsys: pytest.CaptureFixture[str]) -> None:
-    number = signal.SIGTERM
-
-    def ask(study: str, storage: str) -> None:
-        signal.raise_signal(number)
-
-    def train(preset: str, storage: str) -> None:
-        signal.raise_signal(number)
-
-    def check(**given: str) -> None:
-        signal.raise_signal(number)
-
-    def ended(door: Any, *checks: Any) -> tuple[int, str]:
-        with pytest.raises(typer.Exit) as end:
-            command_of(door, lambda found: None, *checks)(
-                None, study="s", storage="x", preset="smoke", save_config=None
-            )
-        return end.value.exit_code, capsys.readouterr().err
-
-    for number, status in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
-        asked, trained = ended(ask), ended(train)
-        assert (asked[0], trained[0]) == (status, status)
-        assert ended(train, check) == trained
-        assert all(len(line.splitlines()) == 1 and number.name in line for _, line in (asked, trained))
-        assert trained[1].startswith(asked[1].rstrip(".\n"))
-        assert len(trained[1]) > len(asked[1])  # that the same command resumes

@@ -1,128 +1,123 @@
-"""Output that cannot be written, streams that are closed, and plug-ins that end the program."""
+"""The command line: mistakes, each refused in one line."""
 
-import os
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from command_line import Command, Finished
-from nas.storage.store import Store
-from own_process import in_own_process
-from toy_rows import a_row
+from command_line import Command
+from grouped import grouped
+from nas.options import Format
+from search_spaces.errors import Kind
+from toy_searches import TOY
 
-TOYS = Path(__file__).parent / "toy_tasks.py"
-STORE = "sqlite:///nas-runs/studies.db"
+MISTAKES: list[tuple[tuple[str, ...], Kind, dict[str, Any]]] = [
+    (("search", "digits-vti"), "unknown-name", {"option": "task", "nearest": "digits-vit"}),
+    (("search", "digits-vit", "--space", "jont"), "unknown-name", {"value": "jont", "nearest": "joint"}),
+    (("search", "digits-vit", "--budget", "params<=lots"), "bad-syntax", {"option": "--budget", "value": "lots"}),
+    (("search", "digits-vit", "--budget", "params<=5"), "infeasible", {"budget": "params<=5"}),
+    (("search", "digits-vit", "--objectives", "flop"), "unknown-name", {"option": "objective", "nearest": "flops"}),
+    (("search", "digits-vit", "--preset", "quick"), "unknown-name", {"option": "preset", "value": "quick"}),
+    (("search", "digits-vit", "--sampler", "tpo"), "unknown-name", {"option": "sampler", "nearest": "tpe"}),
+    (("search", "digits-vit", "--arch", "topology=resnett"), "unknown-name", {"nearest": "resnet"}),
+    (
+        ("search", "digits-vit", "--arch", "topology=dca(j=2)"),
+        "unknown-name",
+        {"option": "option", "value": "j", "choices": ("form", "k", "per_entry")},
+    ),
+    (("evaluate", "digits-vit", "--arch", "depth=x"), "bad-syntax", {"option": "depth", "value": "x"}),
+    (("evaluate", "digits-vit", "--arch", "width=30,topology=rmt(keys=16)"), "unsupported", {"option": "topology"}),
+    (
+        ("search", "digits-vit", "--space", "timm:xcit_nano_12_p16_224"),
+        "unsupported",
+        {"option": "model", "value": "xcit_nano_12_p16_224"},
+    ),
+    (("search", "digits-vit", "--space", "timm:resnet50"), "unsupported", {"option": "model", "value": "resnet50"}),
+    (
+        ("search", "digits-vit", "--space", "timm:xcit_nano_12_p16_224", "--arch", "depth=3"),
+        "conflict",
+        {"option": "--arch", "value": "depth=3"},
+    ),
+    (("cost", "digits-vit", "--arch", "topology=dca(k=0)"), "out-of-range", {"option": "k", "value": 0}),
+    (
+        ("evaluate", "digits-vit", "--measure", "condition"),
+        "unknown-name",
+        {"option": "measure", "nearest": "conditioning"},
+    ),
+    (("results",), "missing-rows", {"option": "--storage"}),
+    (("front", "--study", "nothing"), "missing-rows", {"option": "--storage"}),
+    (("results", "--storage", "mysql+nodriver://x/y"), "unsupported", {"option": "--storage"}),
+    (
+        ("results", "--limti", "1"),
+        "unknown-name",
+        {"option": "--limti", "command": "nas results", "nearest": "--limit"},
+    ),
+    (("results", "--limit", "many"), "bad-syntax", {"option": "--limit", "value": "many", "command": "nas results"}),
+    (("results", "--format", "xml"), "unknown-name", {"option": "--format", "value": "xml", "choices": (*Format,)}),
+    (("results", "--limit", "0"), "out-of-range", {"option": "--limit", "value": "0", "least": 1}),
+    (("list", "task"), "unknown-name", {"option": "KIND", "value": "task", "nearest": "tasks"}),
+    (("results", "--best"), "bad-syntax", {"option": "--best"}),
+    (("reslts",), "unknown-name", {"option": "command", "value": "reslts"}),
+    (("front", "nothing"), "bad-syntax", {"command": "nas front"}),
+    (("reproduce",), "missing-value", {"option": "WHAT"}),
+    (("list", "tasks", "digits-vit"), "conflict", {"option": "NAME", "value": "digits-vit"}),
+    (("dashboard", "--port", "x"), "bad-syntax", {"option": "--port"}),
+    # with a remedy
+    (
+        ("cost", "digits-vit", "--topology", "resnet,resnet"),
+        "conflict",
+        {"option": "--topology", "value": "resnet,resnet"},
+    ),
+    (
+        ("cost", "digits-vit", "--topology", "dca", "--arch", "topology=resnet"),
+        "conflict",
+        {"option": "--topology", "value": "dca", "architecture": "topology=resnet"},
+    ),
+    (("cost", "digits-vit", "--arch", f"heads={10**12}"), "out-of-range", {"option": "heads", "most": 2**24}),
+    *(
+        (("cost", task, "--data", "nowhere"), "unsupported", {"option": "--data", "value": "nowhere", "task": task})
+        for task in ("digits-vit", "digit-ranks-vit", "stdlib-lm")
+    ),
+    (
+        ("results", "--from", "tables", "--storage", "sqlite:///x.db"),
+        "conflict",
+        {"option": "--from", "excludes": "--storage"},
+    ),
+    (("results", "--from", "odd.csv"), "bad-file", {"path": "odd.csv"}),
+    (("evaluate", TOY, "-o", "a.csv", "--format", "json"), "conflict", {"option": "--format", "path": "a.csv"}),
+    # options without a value
+    *(
+        (words, "missing-value", {"option": words[-2] if words[-2].startswith("--") else "TASK"})
+        for words in (
+            ("search", TOY, "--budget", ""),
+            ("search", TOY, "--objectives", " "),
+            ("results", "--columns", ""),
+            ("results", "--order-by", ""),
+            ("results", "--where", " "),
+            ("results", "--from", ""),
+            ("evaluate", TOY, "--topology", ""),
+            ("cost", ""),
+            ("search", TOY, "--budget", ","),
+            ("results", "--columns", " , "),
+        )
+    ),
+]
 
-EXITS = """
-import sys
-sys.path.insert(0, {folder!r})
-from toy_tasks import Toy
 
-class AtMaking(Toy):
-    name = "at-making"
-
-    def __init__(self, data=None):
-        sys.exit(0)
-
-class AtPreparing(Toy):
-    name = "at-preparing"
-
-    def prepare(self):
-        sys.exit(0)
-"""
-
-WITHOUT_READER = "import os; reader, writer = os.pipe(); os.close(reader); os.dup2(writer, 1)"
+def test_mistakes_are_refused_in_one_line(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NAS_QUIET", "1")  # no line of progress where counting takes its time
+    Path("odd.csv").write_text("task;depth\na;1\n")
+    with grouped() as case:
+        for words, kind, fields in MISTAKES:
+            with case(" ".join(words)):
+                command(*words).refused(kind, **fields)
 
 
-def nas(*words: str, out: Path | None = None) -> Finished:
-    return in_own_process("-q", *words, out=out)
-
-
-@pytest.fixture(autouse=True)
-def _in_a_folder_with_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Store(STORE, make=True).add(a_row(), "s")
-
-
-def test_a_full_disk_is_reported_in_one_line() -> None:
-    for form in ("table", "csv"):
-        done = nas("results", "--format", form, out=Path("/dev/full"))
-        assert done.returncode == 2
-        assert "No space left on device" in done.stderr
-        assert len(done.stderr.splitlines()) == 1
-
-
-def test_a_reader_that_closes_the_pipe_is_no_error() -> None:
-    for words in (["search", "--help"], ["list", "topologies"], ["results", "--format", "csv"]):
-        done = in_own_process("-q", *words, first=partial(exec, WITHOUT_READER, {}))
-        assert (done.returncode, done.stderr) == (1, ""), words
-    reader, writer = os.pipe()
-    os.close(reader)
-    try:
-        command = [sys.executable, "-m", "nas", "-q", *words]
-        real = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=300, check=False)
-    finally:
-        os.close(writer)
-    assert (real.returncode, real.stderr) == (1, "")
-
-
-def test_a_closed_output_is_refused_before_the_work() -> None:
-    command = [sys.executable, "-m", "nas", "evaluate", f"{TOYS}:Toy"]
-    closed = "import os, sys; os.close(1); os.execv(sys.argv[1], sys.argv[1:])"
-    done = subprocess.run([sys.executable, "-c", closed, *command], stderr=subprocess.PIPE, text=True, check=False)
+def test_the_installed_command_refuses_without_a_traceback(tmp_path: Path) -> None:
+    words = [str(Path(sys.executable).with_name("nas")), "search", "digits-vit", "--trials", "many"]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 2
+    assert "--trials" in done.stderr
     assert len(done.stderr.splitlines()) == 1
-    assert done.stderr.startswith("nas: ")
-    assert Store(STORE).studies() == ["s"]
-
-
-def test_without_standard_error_rows_are_printed_alone() -> None:
-    Store(STORE, make=True).add(a_row(seed=1), "s")
-    assert "seed" in nas("results").stderr
-    words = [sys.executable, "-m", "nas", "results", "--format", "csv"]
-    done = subprocess.run(
-        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, preexec_fn=lambda: os.close(2), text=True, check=False
-    )  # fmt: skip
-    assert done.returncode == 0
-    assert len(done.stdout.splitlines()) == 3
-    assert done.stdout.startswith('"task"')
-
-
-def test_unwritable_output_is_refused_before_the_training(command: Command) -> None:
-    Path("folder").mkdir()
-    words = ("evaluate", f"{TOYS}:Toy", "--preset", "smoke")
-    for output, reason in (("folder", "Is a directory"), ("/proc/x.csv", "No such file")):
-        error = command(*words, "--output", output, "--format", "csv").refused("unwritable", path=output)
-        assert reason in str(error)
-    picture = "pictrues/front.png"
-    done = command("search", f"{TOYS}:Toy", "--preset", "smoke", "--plot", picture)
-    done.refused("unwritable", path=picture, folder="pictrues")
-    assert not Path("pictrues").exists()
-    assert Store(STORE).studies() == ["s"]
-    assert not list(Path("folder").iterdir())
-
-
-def test_a_plugin_that_ends_the_program_is_named() -> None:
-    Path("exits.py").write_text(EXITS.format(folder=str(TOYS.parent)))
-    for name in ("AtMaking", "AtPreparing"):
-        done = nas("search", f"exits.py:{name}", "--preset", "smoke", "--trials", "1", "--workers", "1")
-        assert done.returncode == 2
-        assert "SystemExit: 0 (exits.py, line " in done.stderr.splitlines()[-1]
-        assert "Traceback" not in done.stderr
-
-
-def test_a_result_that_cannot_be_written_is_kept(command: Command) -> None:
-    Path("full.csv").symlink_to("/dev/full")
-    done = command("evaluate", f"{TOYS}:Toy", "--preset", "smoke", "-o", "full.csv")
-    assert done.returncode == 2
-    (row,) = Store(STORE).read(["evaluations"]).rows
-    where = f"identity = '{row.identity()}'"
-    assert f'--study all --where "{where}" -o FILE' in done.stderr.splitlines()[-1]
-    assert command("results", "--study", "all", "--where", where, "-o", "a.csv").returncode == 0
-    assert row.identity() in Path("a.csv").read_text()
-    done = command("evaluate", f"{TOYS}:Stumbling", "--arch", "depth=1", "--preset", "smoke", "-o", "full.csv")
-    assert "No space left" in done.stderr
-    assert "RuntimeError: a layer broke" in done.stderr

@@ -27,8 +27,8 @@ from search_spaces.errors import Kind, Notice
 from search_spaces.runs import tidy
 from search_spaces.topologies.registry import TOPOLOGIES, load
 from tasks.load import load_task
+from toy_searches import TOY
 
-TOY = f"{Path(__file__).parent / 'toy_tasks.py'}:Toy"
 SHAPE = Architecture(depth=1, width=4, hidden=4)
 SIZED = Architecture(depth=2, width=16, heads=2, head_dim=8, hidden=40)
 LINES = list(csv.DictReader(files("nas").joinpath("overheads.csv").read_text(encoding="utf-8").splitlines()))
@@ -124,9 +124,10 @@ def test_equal_architectures_are_compared_once() -> None:
 
 
 def test_a_size_that_cannot_be_matched_gives_a_notice() -> None:
-    with warns("mismatch", option="params", topology="resnet") as notices:
+    with warns("mismatch", option="--match", value="params") as notices:
         nas.compare("digits-vit", arch=["depth=1,hidden=8", "depth=12"], match="params")
-    assert abs(notices[0].fields["value"]) > 0.005
+    assert "depth=12," in notices[0].fields["architecture"]
+    assert abs(notices[0].fields["difference"]) > 0.005
 
 
 def test_curves_are_written_to_the_end_of_each_training(command: Command) -> None:

@@ -103,7 +103,7 @@ def test_an_unknown_task_is_refused(
     monkeypatch.setattr(lm_eval.tasks, "TaskManager", without_theirs)
     for name, nearest in (("modulez", "modules"), ("qqqqqqqqqqqq", None)):
         asked.clear()
-        with raises("unknown-name", option="task of lm-eval", value=name, nearest=nearest):
+        with raises("unknown-name", option="--tasks", value=name, nearest=nearest):
             nas.downstream(folder, tasks=name, include=modules, storage=storage)
         assert asked == [{"include_path": str(modules), "include_defaults": False}, {"include_path": str(modules)}]
 
@@ -131,7 +131,7 @@ def test_data_that_the_hub_would_have_is_missing_without_a_connection(
     monkeypatch.setattr(hub, "reachable", lambda: False)
     monkeypatch.setattr(hub.constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", False)
-    with raises("missing-data", tasks=("hellaswag",)):
+    with raises("unavailable", tasks=("hellaswag",)):
         nas.downstream(folder, tasks="hellaswag", storage=storage)
 
 

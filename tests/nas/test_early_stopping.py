@@ -44,9 +44,10 @@ def test_rungs_are_spaced_by_the_factor() -> None:
 MISTAKES: list[tuple[dict[str, Any], Kind, dict[str, Any]]] = [
     ({"rungs": -1}, "out-of-range", {"option": "--rungs", "value": -1, "most": 5}),
     ({"rungs": 6}, "out-of-range", {"option": "--rungs", "value": 6}),
-    ({"rungs": 1.0}, "out-of-range", {"option": "--rungs", "value": 1.0}),
+    ({"rungs": 1.0}, "wrong-type", {"option": "--rungs", "value": 1.0}),
     ({"grace": 0.0}, "out-of-range", {"option": "--grace", "value": 0.0}),
     ({"grace": 1}, "out-of-range", {"option": "--grace", "value": 1}),
+    ({"grace": "half"}, "wrong-type", {"option": "--grace", "value": "half"}),
     ({"factor": 1.0}, "out-of-range", {"option": "--factor", "value": 1.0}),
     ({"factor": float("nan")}, "out-of-range", {"option": "--factor"}),
     ({"rungs": 3, "grace": 0.2, "factor": 3.0}, "infeasible", {"option": "--rungs", "value": 3}),

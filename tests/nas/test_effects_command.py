@@ -99,7 +99,7 @@ def test_mistakes_about_recorded_rows_are_refused() -> None:
         for axis in ("loss", "test_loss_se", "flops", "identity", "seed"):
             with case(axis), raises("unsupported", option="axis", value=axis):
                 study.effects(axis)
-        with case("no row"), raises("missing-rows"):
+        with case("no row"), raises("missing-rows", study=study.name):
             study.where("depth = 99").effects("topology")
         with case("no numbers"), raises("wrong-type", option="column", value="topology"):
             study.effects("topology", "topology")

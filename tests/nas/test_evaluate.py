@@ -19,9 +19,9 @@ from nas.jobs import EvaluationJob, code_of, fresh_task, identity
 from nas.storage.store import Store
 from results.row import Row
 from search_spaces.checkpoint import read_record
+from toy_searches import TOYS
 from toy_tasks import Toy
 
-TOYS = Path(__file__).parent / "toy_tasks.py"
 JOB = EvaluationJob(task=f"{TOYS}:Toy", architecture=Toy.base, preset="smoke")
 
 
@@ -159,7 +159,8 @@ def test_a_network_that_was_not_kept_is_trained_again(ask: Callable[..., Row], t
 
     row = ask("Showing", arch="depth=3")
     shutil.rmtree(tmp_path / "nas-runs" / "networks")
-    with warns("missing-file"):
+    network = tmp_path / "nas-runs" / "networks" / row.identity()
+    with warns("missing-file", path=str(network)):
         again = ask("Showing", arch="depth=3", render=tmp_path / "shown.txt")
     assert again.metrics == row.metrics
     assert (tmp_path / "shown.txt").exists()

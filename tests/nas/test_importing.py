@@ -62,7 +62,7 @@ def test_a_file_with_bad_lines_changes_nothing(tmp_path: Path, url: str) -> None
     nas.import_rows(file, storage=url)
     unknown = json.dumps({**json.loads(whole[1]), "mood": "good", "seed": 9})
     file.write_text("\n".join([json.dumps({**json.loads(whole[0]), "seed": 8}), unknown, "__import__('os')"]))
-    with raises("bad-file", path=str(file), bad=2, lines=(2, 3)) as refused:
+    with raises("bad-file", path=str(file), cause="unknown-name", value="mood", lines=(2, 3)) as refused:
         nas.import_rows(file, storage=url)
     assert "mood" in str(refused.value)
     assert len(nas.load("theirs", storage=url).rows()) == 2
@@ -71,7 +71,7 @@ def test_a_file_with_bad_lines_changes_nothing(tmp_path: Path, url: str) -> None
 def test_of_many_bad_lines_three_are_named(tmp_path: Path, url: str) -> None:
     file = tmp_path / "bad.jsonl"
     file.write_text("no\n" * 7)
-    with raises("bad-file", path=str(file), bad=7, lines=(1, 2, 3)) as refused:
+    with raises("bad-file", path=str(file), cause="bad-syntax", lines=(1, 2, 3)) as refused:
         nas.import_rows(file, storage=url)
     assert " 4 " in str(refused.value)
     assert not (tmp_path / "mine.db").exists()
@@ -126,6 +126,6 @@ def test_impossible_rows_are_refused(tmp_path: Path, url: str) -> None:
         for change, fields in IMPOSSIBLE:
             bad = a_row(seed=1, **change)
             file = _file(tmp_path, [a_row(), bad])
-            with case(str(change)), raises("bad-data", path=str(file), row=bad.identity(), **fields):
+            with case(str(change)), raises("bad-data", path=str(file), identity=bad.identity(), **fields):
                 nas.import_rows(file, storage=url)
     assert not (tmp_path / "mine.db").exists()

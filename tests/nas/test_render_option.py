@@ -32,7 +32,7 @@ def test_wrong_picture_is_refused_before_training(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr("nas.workers.workers.evaluate", lambda job: pytest.fail("it was trained"))
     with raises("unsupported", path=str(tmp_path / "shown.gif")):
         nas.evaluate(SHOWING, render=tmp_path / "shown.gif")
-    with raises("unsupported", option="render", task="toy"):
+    with raises("unsupported", option="--render", task="toy"):
         nas.evaluate(SHOWING.replace("Showing", "Toy"), render=tmp_path / "shown.txt")
 
 

@@ -149,9 +149,9 @@ def test_folder_with_another_network_is_not_overwritten(trained: Path, tmp_path:
     others: list[dict[str, Any]] = [{"topology": "grn-v1"}, {"seed": 1}, {"settings": f"{SETTINGS},lr=0.02"}]
     with grouped() as case:
         for other in others:
-            with case(str(other)), raises("exists", option="--save", path=str(folder), task="digits-vit"):
+            with case(str(other)), raises("mismatch", option="--save", path=str(folder), task="digits-vit"):
                 evaluate(folder, tmp_path, **other)
-        with case("retrofit"), raises("exists", option="--save", path=str(folder), task="digits-vit"):
+        with case("retrofit"), raises("mismatch", option="--save", path=str(folder), task="digits-vit"):
             nas.retrofit(trained, "grn-v1", save=folder)
     assert read_record(folder) == before
     assert not (folder / "start").exists()
@@ -163,7 +163,7 @@ def test_network_retrofitted_from_other_weights_is_another(trained: Path, tmp_pa
     save_checkpoint(other, {name: 2 * one for name, one in read_weights(trained).items()}, read_record(trained))
     first = nas.retrofit(trained, "grn-v1", save=grn)
     before = read_weights(grn / "start")
-    with raises("exists", option="--save", path=str(grn)):
+    with raises("mismatch", option="--save", path=str(grn)):
         nas.retrofit(other, "grn-v1", save=grn)
     assert read_weights(grn / "start").keys() == before.keys()
     assert all((read_weights(grn / "start")[name] == one).all() for name, one in before.items())
@@ -184,16 +184,16 @@ def test_network_that_cannot_be_kept_is_not_said_to_be_kept(trained: Path, tmp_p
 
 def test_refused_retrofit_leaves_no_folder(trained: Path) -> None:
     before = set(trained.parent.iterdir())
-    refused: list[tuple[dict[str, Any], Kind]] = [
-        ({"topology": "none"}, "unsupported"),
-        ({"topology": "rmt"}, "unsupported"),
-        ({"topology": "mhc(streams=99)"}, "out-of-range"),
-        ({"topology": "resnet[0:1]"}, "mismatch"),
-        ({"study": "bad\nname"}, "bad-syntax"),
-        ({"storage": f"sqlite:///{trained}/{RECORD}/s.db"}, "unavailable"),
+    refused: list[tuple[dict[str, Any], Kind, dict[str, Any]]] = [
+        ({"topology": "none"}, "unsupported", {"option": "topology", "value": "none"}),
+        ({"topology": "rmt"}, "unsupported", {"option": "topology", "value": "rmt"}),
+        ({"topology": "mhc(streams=99)"}, "out-of-range", {"option": "streams", "value": 99}),
+        ({"topology": "resnet[0:1]"}, "mismatch", {"option": "topology", "value": "resnet[0:1]"}),
+        ({"study": "bad\nname"}, "bad-syntax", {"option": "--study", "value": "bad\nname"}),
+        ({"storage": f"sqlite:///{trained}/{RECORD}/s.db"}, "unavailable", {"server": False}),
     ]
     with grouped() as case:
-        for change, kind in refused:
-            with case(str(change)), raises(kind):
+        for change, kind, fields in refused:
+            with case(str(change)), raises(kind, **fields):
                 nas.retrofit(**{"checkpoint": trained, "topology": "dca", **change})
     assert set(trained.parent.iterdir()) == before

@@ -13,9 +13,8 @@ from grouped import grouped
 from nas.cli import app
 from nas.run_file import expanded
 from search_spaces.errors import Kind
-from toy_searches import TOYS
+from toy_searches import TOY
 
-TOY = f"{TOYS}:Toy"
 COMMANDS = vars(get_command(app))["commands"]
 
 

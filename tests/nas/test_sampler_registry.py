@@ -44,7 +44,7 @@ MISTAKES: list[tuple[str, Kind, dict[str, Any], str]] = [
     ("optuna.samplers:TPESampla", "unknown-name", {"value": "TPESampla", "nearest": "TPESampler"}, ""),
     ("optuna.samplers:nothing_of_this_name", "unknown-name", {"value": "nothing_of_this_name"}, "optuna.samplers"),
     ("optuna.trial:TrialState", "bad-plugin", {"cause": "TypeError"}, ""),
-    ("math:pi", "bad-plugin", {"sampler": "math:pi", "value": repr(math.pi)}, ""),
+    ("math:pi", "bad-plugin", {"sampler": "math:pi", "value": math.pi}, ""),
     ("nowhere:Sampler", "bad-plugin", {"cause": "ModuleNotFoundError"}, ""),
     (":Sampler", "bad-plugin", {"cause": "ValueError"}, ""),
     ("math:", "unknown-name", {"value": ""}, "math"),

@@ -174,7 +174,7 @@ def test_study_with_other_topologies_is_not_continued() -> None:
     search(study, sampler, 3)
     wider = replace(SPACE, axes={**SPACE.axes, "topology": ("resnet", "dca", "ancre", "rmt")})
     after = BudgetSampler(Feasible(wider, tuple(wider)))
-    with raises("mismatch", option="topology", value="resnet, dca, ancre, rmt"):
+    with raises("mismatch", option="topology", value=("resnet", "dca", "ancre", "rmt")):
         search(study_with(after, study._storage), after, 1)
 
 

@@ -49,6 +49,7 @@ def test_store_being_made_by_another_process_is_waited_for_until_a_limit(
     asked: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(locks, "PATIENCE_S", 0.1)
-    with FileLock(f"{tmp_path}/studies.db.lock"), raises("in-use"):
+    lock = f"{tmp_path}/studies.db.lock"
+    with FileLock(lock), raises("in-use", path=lock):
         nas.evaluate(**asked)
     assert nas.evaluate(**asked).status == "complete"

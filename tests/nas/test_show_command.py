@@ -14,9 +14,9 @@ from expect import raises
 from grouped import grouped
 from search_spaces.checkpoint import read_record
 from search_spaces.errors import Kind
+from toy_searches import TOY
 
 NETWORK = "depth=2,width=16,heads=2,head_dim=8,hidden=16"
-TOY = f"{Path(__file__).parent / 'toy_tasks.py'}:Toy"
 
 
 @pytest.fixture(scope="module")

@@ -110,10 +110,10 @@ NAMES: list[tuple[Any, str, Kind, dict[str, Any]]] = [
     (nas.new_task, "digits-vit", "exists", {"option": "NAME", "ours": True}),
     (nas.new_topology, "dca", "exists", {"option": "NAME", "ours": True}),
     (nas.new_topology, "recipe", "conflict", {"option": "NAME"}),
-    (nas.new_task, "none", "conflict", {"option": "NAME", "written": "None"}),
-    (nas.new_task, "exception", "conflict", {"option": "NAME", "written": "Exception"}),
-    (nas.new_task, "tensor-splits", "conflict", {"option": "NAME", "written": "TensorSplits"}),
-    (nas.new_topology, "wiring", "conflict", {"option": "NAME", "written": "Wiring"}),
+    (nas.new_task, "none", "conflict", {"option": "NAME", "class_name": "None"}),
+    (nas.new_task, "exception", "conflict", {"option": "NAME", "class_name": "Exception"}),
+    (nas.new_task, "tensor-splits", "conflict", {"option": "NAME", "class_name": "TensorSplits"}),
+    (nas.new_topology, "wiring", "conflict", {"option": "NAME", "class_name": "Wiring"}),
     (nas.new_task, "class", "bad-syntax", {"option": "--output", "path": "class.py"}),
     (nas.new_task, "random", "conflict", {"option": "--output", "module": "random"}),
     (nas.new_topology, "torch", "conflict", {"option": "--output", "module": "torch"}),
@@ -133,7 +133,7 @@ def test_wrong_files_are_refused() -> None:
     Path("folder.py").mkdir()
     Path("link.py").symlink_to("elsewhere.py")
     files: list[tuple[str, Kind]] = [
-        ("moons.txt", "bad-syntax"),
+        ("moons.txt", "unsupported"),
         ("my-moons.py", "bad-syntax"),
         ("__main__.py", "bad-syntax"),
         ("nowhere/moons.py", "unwritable"),

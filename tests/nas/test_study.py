@@ -18,8 +18,7 @@ from results import lines, table
 from results.row import Direction
 from results.standing import standings
 from search_spaces.errors import Kind
-
-TOY = f"{Path(__file__).parent / 'toy_tasks.py'}:Toy"
+from toy_searches import TOY
 
 
 @pytest.fixture(scope="module")

@@ -129,7 +129,7 @@ def test_default_trials_and_checkpoints() -> None:
 MISTAKES: list[tuple[dict[str, Any], Kind, dict[str, Any]]] = [
     ({"samplers": "randon"}, "unknown-name", {"option": "sampler", "value": "randon", "nearest": "random"}),
     ({"samplers": ""}, "missing-value", {"option": "--samplers"}),
-    ({"seeds": 0}, "missing-value", {"option": "--seeds"}),
+    ({"seeds": 0}, "out-of-range", {"option": "--seeds", "value": 0, "least": 1}),
     ({"seeds": -1}, "out-of-range", {"option": "--seeds", "value": -1}),
     ({"trials": 0}, "out-of-range", {"option": "--trials", "value": 0}),
     ({"objectives": "acuracy,flops"}, "unknown-name", {"option": "objective", "nearest": "accuracy"}),

@@ -131,9 +131,9 @@ def test_comparison_tunes_first_with_a_seed_of_its_own(tmp_path: Any, capsys: py
     printed = capsys.readouterr().out
     assert compared.records[1]["than_first"] in printed
     assert "over" in printed
-    with raises("missing-value", option="--seeds", needs="--tune", value=0):
+    with raises("out-of-range", option="--seeds", needed_by="--tune", value=0, least=1):
         nas.compare(f"{TOYS}:Toy", **{**asked, "seeds": 0})
     with raises("out-of-range", option="--tune-trials", value=1, least=2):
         nas.compare(f"{TOYS}:Toy", **{**asked, "tune_trials": 1})
-    with raises("missing-value", option="--tune", needs="--tune-trials", value=3):
+    with raises("missing-value", option="--tune", needed_by="--tune-trials", trials=3):
         nas.compare(f"{TOYS}:Toy", **{**asked, "tune": ()})

@@ -9,6 +9,10 @@ from nas.study import Study
 from results.row import Row
 
 TOYS = Path(__file__).parent / "toy_tasks.py"
+TOY = f"{TOYS}:Toy"
+STORE = "sqlite:///nas-runs/studies.db"
+"""Of commands that name none."""
+
 Search = Callable[..., Study]
 Interrupted = Callable[[Callable[[], Study], int], None]
 

@@ -125,7 +125,7 @@ def test_column_may_have_any_name(make_row: MakeRow) -> None:
 
 def test_columns_that_differ_in_case_alone_are_refused(make_row: MakeRow) -> None:
     table = from_rows([make_row(metrics={"loss": 1.0, "Loss": 2.0})])
-    with raises("duplicate", option="column", value="loss", choices=("loss", "Loss")):
+    with raises("conflict", option="column", value="loss", choices=("loss", "Loss")):
         select(table, "loss > 0")
     assert len(select(table, "depth > 0")) == 1
 
@@ -158,18 +158,18 @@ SLIPS: list[tuple[str, Kind, dict[str, Any]]] = [
     ('topology = "resnet"', "unknown-name", {"option": "column", "value": "resnet"}),
     ("topology = resnet", "unknown-name", {"option": "column", "value": "resnet"}),
     ("lowr(topology) = 'dca'", "unknown-name", {"option": "function", "value": "lowr", "nearest": "lower"}),
-    ("depth", "wrong-type", {"gives": "BIGINT"}),
-    ("topology", "wrong-type", {"gives": "VARCHAR"}),
-    ("null", "wrong-type", {"gives": '"NULL"'}),
-    ("depth > 'deep'", "wrong-type", {}),
-    ("topology > 1", "wrong-type", {}),
-    ("abs(topology) > 1", "wrong-type", {}),
-    ("depth like '1%'", "wrong-type", {}),
-    ("depth % 0 = 1", "bad-data", {}),
-    ("depth + 9223372036854775807 + accuracy * 0 > 0", "out-of-range", {}),
-    ("regexp_matches(topology, '(')", "bad-data", {}),
-    ("depth = 1 or", "bad-syntax", {}),
-    ("depth > > 1", "bad-syntax", {}),
+    ("depth", "wrong-type", {"type": "BIGINT"}),
+    ("topology", "wrong-type", {"type": "VARCHAR"}),
+    ("null", "wrong-type", {"type": '"NULL"'}),
+    ("depth > 'deep'", "wrong-type", {"cause": "ConversionException"}),
+    ("topology > 1", "wrong-type", {"cause": "BinderException"}),
+    ("abs(topology) > 1", "wrong-type", {"cause": "BinderException"}),
+    ("depth like '1%'", "wrong-type", {"cause": "BinderException"}),
+    ("depth % 0 = 1", "bad-data", {"cause": "InvalidInputException"}),
+    ("depth + 9223372036854775807 + accuracy * 0 > 0", "out-of-range", {"cause": "OutOfRangeException"}),
+    ("regexp_matches(topology, '(')", "bad-data", {"cause": "InvalidInputException"}),
+    ("depth = 1 or", "bad-syntax", {"cause": "ParserException"}),
+    ("depth > > 1", "bad-syntax", {"cause": "ParserException"}),
     ("flops < 100kk", "unknown-name", {"option": "column", "value": "kk"}),
     ("flops < 100m", "unknown-name", {"option": "column", "value": "m"}),
     ("topology = 'dca", "bad-syntax", {"part": "'"}),

@@ -19,6 +19,7 @@ def refused(table: pa.Table, text: str) -> str:
     with pytest.raises(UserError) as caught:
         select(table, text)
     assert str(caught.value).isprintable()
+    assert caught.value.fields["option"] in ("--where", "column", "function")
     return str(caught.value)
 
 

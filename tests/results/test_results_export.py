@@ -82,7 +82,7 @@ def test_standard_output_gets_the_same_bytes_as_a_file(
 
 def test_parquet_is_not_written_to_a_terminal(make_row: MakeRow, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    with raises("unsupported", option="format", value="parquet", choices=("csv", "json")):
+    with raises("unsupported", option="--format", value="parquet", choices=("csv", "json")):
         write(from_rows([make_row()]), "parquet")
 
 

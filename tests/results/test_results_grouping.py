@@ -99,9 +99,9 @@ def test_group_shows_its_best_and_the_chance_to_hold_the_best_of_all(table: pa.T
 def test_columns_that_cannot_be_asked_are_refused(table: pa.Table) -> None:
     with raises("unknown-name", option="column", value="toplogy", nearest="topology"):
         means(table, ["toplogy"], ["accuracy"])
-    with raises("wrong-type", option="topology", value="string"):
+    with raises("wrong-type", option="topology", type="string"):
         means(table, ["depth"], ["topology"])
-    with raises("wrong-type", option="topology", value="string"):
+    with raises("wrong-type", option="topology", type="string"):
         best(table, "topology", "max")
     with raises("unknown-name", option="column", value="seeds"):
         best(table, "accuracy", "max", ["seeds"])

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
@@ -74,24 +75,28 @@ def loss(value: str) -> Callable[[str], bytes]:
 
 BAD: dict[str, tuple[Callable[[str], bytes], Kind, dict[str, Any]]] = {
     "no JSON": (lambda text: b"task,seed", "bad-syntax", {"character": 1}),
-    "a truncated line": (lambda text: text[: len(text) // 2].encode(), "bad-syntax", {}),
-    "two records": (lambda text: f"{text}{text}".encode(), "bad-syntax", {}),
-    "an array": (lambda text: b"[1]", "wrong-type", {"value": "list"}),
-    "a number": (lambda text: b"7", "wrong-type", {"value": "int"}),
-    "null": (lambda text: b"null", "wrong-type", {"value": "NoneType"}),
+    "a truncated line": (lambda text: text[: len(text) // 2].encode(), "bad-syntax", {"character": ANY}),
+    "two records": (lambda text: f"{text}{text}".encode(), "bad-syntax", {"character": ANY}),
+    "an array": (lambda text: b"[1]", "wrong-type", {"type": "list"}),
+    "a number": (lambda text: b"7", "wrong-type", {"value": 7}),
+    "null": (lambda text: b"null", "wrong-type", {"value": None}),
     "an empty object": (lambda text: b"{}", "missing-value", {"option": "task"}),
     "a missing field": (lambda text: text.replace('"seed": 0, ', "").encode(), "missing-value", {"option": "seed"}),
-    "another type": (lambda text: text.replace('"seed": 0', '"seed": "0"').encode(), "wrong-type", {"option": "seed"}),
-    "an unknown field": (field("sed", "0"), "unknown-name", {"option": "sed"}),
-    "a field twice": (field("seed", "1"), "duplicate", {"option": "seed"}),
-    "NaN": (loss("NaN"), "bad-syntax", {"value": "NaN"}),
-    "Infinity": (loss("-Infinity"), "bad-syntax", {"value": "-Infinity"}),
+    "another type": (
+        lambda text: text.replace('"seed": 0', '"seed": "0"').encode(),
+        "wrong-type",
+        {"option": "seed", "value": "0"},
+    ),
+    "an unknown field": (field("sed", "0"), "unknown-name", {"option": "field", "value": "sed"}),
+    "a field twice": (field("seed", "1"), "duplicate", {"option": "field", "value": "seed"}),
+    "NaN": (loss("NaN"), "out-of-range", {"value": "NaN"}),
+    "Infinity": (loss("-Infinity"), "out-of-range", {"value": "-Infinity"}),
     "a float without end": (loss("1e999"), "out-of-range", {"value": "1e999"}),
     "a huge integer": (loss("1" + "0" * 30), "out-of-range", {"value": "1" + "0" * 30}),
     "an integer of 10000 digits": (loss("9" * 10**4), "out-of-range", {"value": "9" * 10**4}),
     "an integer of 65 bits": (loss(str(2**63)), "out-of-range", {"value": str(2**63)}),
-    "nested too deep to parse": (lambda text: text.replace("0.1", nested(10**5)).encode(), "too-large", {"levels": 32}),
-    "nested too deep to write": (lambda text: text.replace("0.1", nested(100)).encode(), "too-large", {"levels": 32}),
+    "nested too deep to parse": (lambda text: text.replace("0.1", nested(10**5)).encode(), "too-large", {"most": 32}),
+    "nested too deep to write": (lambda text: text.replace("0.1", nested(100)).encode(), "too-large", {"most": 32}),
     "Latin-1": (lambda text: text.replace("digits", "é").encode("latin-1"), "bad-syntax", {"byte": 11}),
     "UTF-16": (lambda text: text.encode("utf-16"), "bad-syntax", {"byte": 1}),
     "a zero byte": (lambda text: b"\0", "bad-syntax", {"character": 1}),
@@ -103,7 +108,7 @@ BAD: dict[str, tuple[Callable[[str], bytes], Kind, dict[str, Any]]] = {
     "a long line": (
         lambda text: b'"' + b"x" * 2_000_000 + b'"',
         "too-large",
-        {"option": "line", "value": 2_000_003, "most": 2**19},
+        {"option": "line", "size": 2_000_003, "most": 2**19},
     ),
 }
 
@@ -156,7 +161,7 @@ def test_cut_packed_file_gives_the_rows_before_the_cut(random_rows: RandomRows, 
         found, bad = lines.read(path)
         assert 0 < len(found) < 200
         assert found == rows[: len(found)]
-        check(bad[-1].error, "bad-file")
+        check(bad[-1].error, "bad-file", cause="EOFError")
 
 
 def test_flipped_bit_in_a_packed_file_is_noticed(random_rows: RandomRows, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Rows that should not be read as one table: a line each, which says which of them to keep."""
 
+import re
 from collections.abc import Callable
 
 from results.mixtures import few, mixtures, mixtures_within
@@ -8,6 +9,11 @@ from results.row import Row
 from results.table import from_rows
 
 MakeRow = Callable[..., Row]
+
+
+def words(line: str) -> set[str]:
+    """Names and whole numbers in a line, whatever its sentence."""
+    return set(re.findall(r"\w+", line))
 
 
 def test_comparable_rows_are_no_mixture(make_row: MakeRow) -> None:
@@ -24,7 +30,7 @@ def test_mixture_is_one_line_with_a_condition_that_parts_it(make_row: MakeRow) -
     }
     for column, values in mixed.items():
         (line,) = mixtures(from_rows([make_row(**{column: value}) for value in values]))
-        assert line.startswith("digits: 2 ")
+        assert {"digits", "2"} <= words(line)
         assert "\n" not in line
         assert all(str(value) in line for value in values)
         assert f"{column} = {min(values)!r}." in line
@@ -39,18 +45,17 @@ def test_several_recipes_are_one_line_for_each_preset(make_row: MakeRow) -> None
         make_row(task="other", recipe={"lr": 0.7}),
     ]
     (line,) = mixtures(from_rows(rows))
-    assert line.startswith("digits: ")
-    assert "proxy" in line
-    assert "setting_0 (0, 1), setting_1 (0, 1), setting_2 (0, 1) and 28 " in line
+    assert {"digits", "proxy", "28"} <= words(line)
+    assert "setting_0 (0, 1), setting_1 (0, 1), setting_2 (0, 1)" in line
     assert line.endswith("recipe_setting_0 = 0.")
 
 
 def test_two_presets_are_one_line_without_their_settings(make_row: MakeRow) -> None:
     rows = [make_row(preset="proxy", recipe={"lr": 0.1}), make_row(preset="paper", recipe={"lr": 0.2})]
     (line,) = mixtures(from_rows(rows))
-    assert line.startswith("digits: 2 ")
+    assert {"digits", "2"} <= words(line)
     assert "preset = 'paper'" in line
-    assert "lr" not in line
+    assert "lr" not in words(line)
 
 
 def test_condition_in_a_mixture_can_be_used(make_row: MakeRow) -> None:
@@ -63,17 +68,15 @@ def test_condition_in_a_mixture_can_be_used(make_row: MakeRow) -> None:
 def test_many_seeds_are_one_line_that_offers_means(make_row: MakeRow) -> None:
     rows = [make_row(seed=seed) for seed in range(50)] + [make_row(task="other")]
     (line,) = mixtures(from_rows(rows))
-    assert line.startswith("digits: 50 ")
-    assert "seed (0, 1, 2 and 47 " in line
-    assert "--best METRIC" in line
+    assert {"digits", "50", "seed", "0", "1", "2", "47"} <= words(line)
+    assert "--best" in line
     assert "--by key" in line
 
 
 def test_start_weights_are_told_from_none(make_row: MakeRow) -> None:
     table = from_rows([make_row(), make_row(start="0123456789abcdef")])
     (line,) = mixtures(table)
-    assert line.startswith("digits: 2 ")
-    assert "(none, 0123456789abcdef)" in line
+    assert {"digits", "2", "none", "0123456789abcdef"} <= words(line)
     assert line.endswith("start is null.")
 
 
@@ -87,7 +90,7 @@ def test_means_mix_recipes_only_where_a_group_has_two(make_row: MakeRow) -> None
     assert mixtures_within(from_rows(rows), ["depth"]) == []
     for by in (["task"], ["preset"], ["topology"]):
         (line,) = mixtures_within(from_rows(rows), by)
-        assert line.startswith("digits: ")
+        assert "digits" in words(line)
         assert "lr (0.1, 0.2)" in line
     assert mixtures_within(from_rows(rows), ["recipe_lr"]) == []
     other = [make_row(data="d1", recipe={"lr": 0.7}), make_row(data="d2", recipe={"lr": 0.8})]

@@ -44,5 +44,5 @@ def test_unreadable_files_and_columns_are_refused(path: Path) -> None:
     with raises("bad-file", path=str(path)):
         table.select(["a"])
     parquet.write_table(pa.table([[1], [2]], names=["x", "x"]), path)
-    with raises("duplicate", option="x", path=str(path)):
+    with raises("duplicate", option="column", value="x", path=str(path)):
         opened(path)

@@ -71,7 +71,7 @@ def test_shipped_tables_have_names() -> None:
 UNREADABLE: list[tuple[str, str, Kind, dict[str, Any]]] = [
     ("x.json", "{}", "bad-file", {"format": "JSON"}),
     ("x.json", "[1]", "bad-file", {"format": "JSON"}),
-    ("x.json", '[{"depth": "deep"}]', "wrong-type", {"option": "depth", "value": "'deep'"}),
+    ("x.json", '[{"depth": "deep"}]', "wrong-type", {"option": "depth", "value": "deep"}),
     ("x.json", "[" * 100_000, "bad-file", {"format": "JSON"}),
     ("x.csv", "", "bad-file", {"format": "CSV"}),
     ("x.csv", "a,b\n1\n", "bad-file", {"format": "CSV"}),
@@ -79,8 +79,8 @@ UNREADABLE: list[tuple[str, str, Kind, dict[str, Any]]] = [
     ("x.csv", "depth\ndeep\n", "bad-file", {"format": "CSV"}),
     ("x.csv", "a\n\xff", "bad-file", {"format": "CSV"}),
     ("x.parquet", "PAR1", "bad-file", {"format": "Parquet"}),
-    ("y.bin", "\x87\x1f", "bad-file", {"line": 1, "why": "bad-syntax"}),
-    ("y.jsonl", '{"a": 1}\n', "bad-file", {"line": 1, "why": "missing-value"}),
+    ("y.bin", "\x87\x1f", "bad-file", {"line": 1, "cause": "bad-syntax"}),
+    ("y.jsonl", '{"a": 1}\n', "bad-file", {"line": 1, "cause": "missing-value", "option": "task"}),
 ]
 
 

@@ -64,7 +64,7 @@ def test_rows_that_are_not_comparable_are_no_table() -> None:
     ]
     with grouped() as case:
         for column, first, value, change in differing:
-            with case(column), raises("mismatch", option=column, value=value, first=first, table="toys"):
+            with case(column), raises("mismatch", option=column, value=value, expected=first, table="toys"):
                 a_table(trained(LITTLE, 0), replace(trained(LITTLE, 1), **change))
 
 
@@ -81,7 +81,7 @@ def test_file_is_a_table_packed_or_not(tmp_path: Path) -> None:
 def test_files_that_are_no_table_are_refused(tmp_path: Path) -> None:
     with (tmp_path / "bad.jsonl").open("w") as file:
         file.write(f"{trained(LITTLE, 0).to_json()}\n{{}}\n")
-    with raises("bad-file", path=str(tmp_path / "bad.jsonl"), line=2, why="missing-value"):
+    with raises("bad-file", path=str(tmp_path / "bad.jsonl"), line=2, cause="missing-value", option="task"):
         read_table(tmp_path / "bad.jsonl")
     (tmp_path / "none.jsonl").touch()
     with raises("missing-rows", table="none"):

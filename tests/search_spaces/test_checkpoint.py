@@ -57,7 +57,7 @@ def test_buffers_that_are_part_of_the_state_are_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "weight", "has", "needs"),
+    ("changes", "weight", "shape", "network_shape"),
     [
         ({"vocabulary": 40}, "embedding.tokens.weight", (30, 16), (40, 16)),
         ({"hidden": 24}, "stack.layers.1.up.weight", (20, 16), (24, 16)),
@@ -67,22 +67,22 @@ def test_buffers_that_are_part_of_the_state_are_kept(tmp_path: Path) -> None:
     ids=str,
 )
 def test_the_first_weight_that_does_not_fit_is_named(
-    changes: dict[str, int], weight: str, has: tuple[int, ...] | None, needs: tuple[int, ...] | None
+    changes: dict[str, int], weight: str, shape: tuple[int, ...] | None, network_shape: tuple[int, ...] | None
 ) -> None:
-    with raises("mismatch", source="runs/x", weight=weight, has=has, needs=needs):
+    with raises("mismatch", source="runs/x", weight=weight, shape=shape, network_shape=network_shape):
         load_weights(decoder(0, **changes), weights_of(decoder(0)), "runs/x")
 
 
 def test_a_weight_that_the_network_does_not_have_is_named() -> None:
     weights = weights_of(decoder(0)) | {"glue": torch.zeros(2)}
-    with raises("mismatch", source="runs/x", weight="glue", has=(2,), needs=None):
+    with raises("mismatch", source="runs/x", weight="glue", shape=(2,), network_shape=None):
         load_weights(decoder(0), weights, "runs/x")
 
 
 def test_weights_that_do_not_fit_leave_a_network_unchanged() -> None:
     model = decoder(0, hidden=24)
     start = {name: tensor.clone() for name, tensor in weights_of(model).items()}
-    with raises("mismatch", weight="stack.layers.1.up.weight", needs=(24, 16)):
+    with raises("mismatch", weight="stack.layers.1.up.weight", network_shape=(24, 16)):
         load_weights(model, weights_of(decoder(1)), "it")
     assert all(torch.equal(tensor, start[name]) for name, tensor in weights_of(model).items())
 
@@ -92,11 +92,22 @@ def test_a_folder_without_a_checkpoint_is_refused(tmp_path: Path) -> None:
         read_record(tmp_path)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"task": 1}', '{"architecture": {"depth": 0}}'])
-def test_a_record_of_something_else_is_refused(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("", "JSONDecodeError"),
+        ("[]", "TypeError"),
+        ("{}", "KeyError"),
+        ('{"task": 1}', "KeyError"),
+        ('{"architecture": {"depth": 0}}', "TypeError"),
+        ('{"architecture": {"depth": 0, "width": 1, "hidden": 1}}', "out-of-range"),
+    ],
+)
+def test_a_record_of_something_else_is_refused(tmp_path: Path, text: str, cause: str) -> None:
     (tmp_path / RECORD).write_text(text)
-    with raises("bad-file", path=str(tmp_path / RECORD)):
+    with raises("bad-file", path=str(tmp_path / RECORD)) as caught:
         read_record(tmp_path)
+    assert caught.value.fields["cause"] == cause
 
 
 def test_a_truncated_or_missing_file_of_weights_is_refused(tmp_path: Path) -> None:
@@ -107,7 +118,7 @@ def test_a_truncated_or_missing_file_of_weights_is_refused(tmp_path: Path) -> No
         with raises("bad-file", path=str(tmp_path / WEIGHTS)):
             read_weights(tmp_path)
     (tmp_path / WEIGHTS).unlink()
-    with raises("bad-file", path=str(tmp_path / WEIGHTS)):
+    with raises("missing-file", path=str(tmp_path / WEIGHTS)):
         read_weights(tmp_path)
 
 
@@ -123,7 +134,7 @@ def test_weights_with_one_flipped_bit_are_refused(tmp_path: Path) -> None:
     damaged = bytearray((tmp_path / WEIGHTS).read_bytes())
     damaged[-100] ^= 1
     (tmp_path / WEIGHTS).write_bytes(damaged)
-    with raises("bad-data", path=str(tmp_path / WEIGHTS)):
+    with raises("bad-file", path=str(tmp_path / WEIGHTS)):
         read_weights(tmp_path)
 
 

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from expect import check
+from expect import check, raises
 from search_spaces.errors import (
     KINDS,
     ContractError,
     Notice,
     UserError,
+    at_least,
+    fields_of,
     nearest,
     place_of,
     reason_of,
@@ -76,9 +78,25 @@ def test_nearness_ignores_case_and_then_prefers_the_same_case() -> None:
 
 
 def test_an_unknown_name_says_of_what_it_is() -> None:
-    found = unknown("preset", "papr", ["paper"], of="task 'glue'")
-    check(found, "unknown-name", option="preset", value="papr", nearest="paper")
+    found = unknown("preset", "papr", ["paper"], of="task 'glue'", task="glue")
+    check(found, "unknown-name", option="preset", value="papr", nearest="paper", task="glue")
     assert "task 'glue'" in str(found)
+
+
+def test_at_least_lets_the_least_pass() -> None:
+    at_least("--trials", 1, 1)
+    with raises("out-of-range", option="--trials", value=0, least=1) as caught:
+        at_least("--trials", 0, 1)
+    assert str(caught.value) == "--trials must be at least 1, got 0."
+    with raises("out-of-range", option="k", value=0, least=1) as caught:
+        at_least("k", 0, 1, "Leave it out.")
+    assert str(caught.value) == "k must be at least 1, got 0. Leave it out."
+
+
+def test_an_error_has_the_fields_of_its_cause() -> None:
+    inner = UserError("too-large", "it is too large.", path="x", size=3)
+    assert fields_of(inner) == {"path": "x", "size": 3, "cause": "too-large"}
+    assert fields_of(KeyError("x")) == {"cause": "KeyError"}
 
 
 def test_the_reason_of_a_user_error_is_its_line() -> None:

@@ -140,7 +140,7 @@ def test_the_axis_of_a_field_replaces_those_of_its_runs() -> None:
         ({"heads:x": (4,)}, "unknown-name", {"option": "axis", "value": "heads:x"}),
         ({"heads:1": (0, 4)}, "conflict", {"option": "heads", "value": 0}),
         ({"topology:1": ("resnet", "resent")}, "unknown-name", {"value": "resent", "nearest": "resnet"}),
-        ({"heads:1": (2,), "heads:2": (4,)}, "mismatch", {"option": "base", "off": ("heads:1",)}),
+        ({"heads:1": (2,), "heads:2": (4,)}, "mismatch", {"option": "base", "axes": ("heads:1",)}),
     ],
 )
 def test_wrong_runs_of_blocks_are_refused(

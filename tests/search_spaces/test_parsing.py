@@ -22,8 +22,8 @@ def test_the_text_of_an_architecture_reads_back() -> None:
     ("text", "kind", "fields"),
     [
         ("depht=7", "unknown-name", {"value": "depht", "nearest": "depth"}),
-        ("depth", "bad-syntax", {"value": "depth"}),
-        ("depth=7,depth=8", "duplicate", {"option": "depth"}),
+        ("depth", "bad-syntax", {"option": "field", "value": "depth"}),
+        ("depth=7,depth=8", "duplicate", {"option": "field", "value": "depth"}),
         ("depth=seven", "bad-syntax", {"option": "depth", "value": "seven"}),
         ("depth=0", "out-of-range", {"option": "depth", "value": 0, "least": 1}),
         ("depth=10001", "out-of-range", {"option": "depth", "value": 10001, "most": 10**4}),
@@ -32,12 +32,12 @@ def test_the_text_of_an_architecture_reads_back() -> None:
         (
             "model=xcit_medium_24_p16_224,head_dim=64",
             "conflict",
-            {"option": "model", "got": "heads=8,head_dim=64,topology=resnet"},
+            {"option": "model", "heads": 8, "head_dim": 64, "topology": "resnet"},
         ),
         (
             "model=xcit_medium_24_p16_224,topology=dca",
             "conflict",
-            {"option": "model", "got": "heads=8,head_dim=0,topology=dca"},
+            {"option": "model", "heads": 8, "head_dim": 0, "topology": "dca"},
         ),
     ],
 )

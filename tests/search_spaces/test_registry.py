@@ -35,7 +35,7 @@ def topologies() -> Registry:
 def test_a_plugin_cannot_take_a_name_of_this_project(install: Install) -> None:
     install("aardvark", "[nas.topologies]\nresnet = json:JSONDecoder\nmine = json:JSONEncoder\n")
     registry = topologies()
-    places = {"package": "aardvark", "place": "json:JSONDecoder", "taken_by": OURS}
+    places = {"package": "aardvark", "place": "json:JSONDecoder", "owner": OURS}
     with warns("skipped", option="topology", value="resnet", **places) as notices:
         assert registry.load("resnet").__module__ == "search_spaces.topologies.chain"
     assert len(notices) == 1
@@ -49,7 +49,7 @@ def test_of_two_plugins_the_first_in_the_alphabet_gets_the_name(order: tuple[str
     for distribution in order:
         install(distribution, f"[nas.topologies]\nmine = {'string' if distribution == 'aardvark' else 'json'}:digits\n")
     registry = topologies()
-    with warns("skipped", value="mine", package="zebra-z", place="json:digits", taken_by="aardvark"):
+    with warns("skipped", value="mine", package="zebra-z", place="json:digits", owner="aardvark"):
         assert registry.load("mine") == "0123456789"
 
 
@@ -71,6 +71,14 @@ def test_names_of_this_project_are_ours() -> None:
 def test_an_entry_that_cannot_be_imported_is_reported_with_file_and_line(install: Install) -> None:
     folder = install("broken", "[nas.topologies]\nsad = sad_module:Sad\n")
     (folder / "sad_module.py").write_text("import json\n\n\nSad = json.loads('[')\n")
-    line = f"{folder / 'sad_module.py'}, line 4"
-    with raises("bad-plugin", option="topology", value="sad", place="sad_module:Sad", line=line):
+    where = f"{folder / 'sad_module.py'}, line 4"
+    with raises("bad-plugin", option="topology", value="sad", place="sad_module:Sad", where=where):
         topologies().load("sad")
+
+
+def test_user_error_of_an_entry_stays_as_it_is(install: Install) -> None:
+    folder = install("telling", "[nas.topologies]\ntells = telling_module:Tells\n")
+    raised = 'UserError("needs-extra", "this needs a package.", extra="there")'
+    (folder / "telling_module.py").write_text(f"from search_spaces.errors import UserError\n\nraise {raised}\n")
+    with raises("needs-extra", extra="there"):
+        topologies().load("tells")

@@ -208,7 +208,7 @@ def test_an_unknown_topology_is_answered_with_the_nearest() -> None:
 
 
 def test_weights_of_another_network_are_refused_by_the_first_that_does_not_fit() -> None:
-    with raises("mismatch", weight="embedding.tokens.weight", has=(50, 24), needs=(60, 24)):
+    with raises("mismatch", weight="embedding.tokens.weight", shape=(50, 24), network_shape=(60, 24)):
         retrofit(
             weights_of(trained("llama")),
             RESNET,

@@ -44,7 +44,7 @@ def test_options_keep_their_types() -> None:
         ("a(b)", "bad-syntax", {"value": "b", "text": "a(b)"}),
         ("a(b=)", "bad-syntax", {"value": "b=", "text": "a(b=)"}),
         ("a(=1)", "bad-syntax", {"value": "=1", "text": "a(=1)"}),
-        ("a(b=1,b=2)", "duplicate", {"option": "b"}),
+        ("a(b=1,b=2)", "duplicate", {"option": "option", "value": "b"}),
         ("a(b=nan)", "out-of-range", {"value": "nan"}),
         ("a(b=inf)", "out-of-range", {"value": "inf"}),
         ("a(b=9223372036854775808)", "out-of-range", {"value": "9223372036854775808", "most": 2**63 - 1}),

@@ -48,7 +48,7 @@ def test_fingerprints_of_object_arrays_contain_no_addresses() -> None:
 
 
 def test_unreadable_examples_are_refused() -> None:
-    with raises("wrong-type", option="examples", value="object"):
+    with raises("wrong-type", option="examples", type="object"):
         fingerprint_of([[object()]])
 
 

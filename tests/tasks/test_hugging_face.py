@@ -214,7 +214,7 @@ def test_mistakes_are_refused() -> None:
     columns = ("input_ids", "labels")
     with raises("bad-plugin", task="ducks", option="input_names", value="pixel_values", choices=columns):
         Pixels().example()
-    with raises("bad-plugin", option="text", value="list"):
+    with raises("bad-plugin", option="text", type="list"):
         fitted(Texts())
     with raises("unsupported", option="topology", value="ancre"):
         Ducks().build(Ducks.base.changed({"topology": "ancre"}))

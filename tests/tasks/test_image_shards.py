@@ -111,20 +111,20 @@ def test_shards_that_differ_from_their_listing_are_refused(tmp_path: Path) -> No
     two = [(f"{name}.{ending}", b"1") for name in "ab" for ending in ("jpg", "cls")]
     twice = [("one.jpg", b""), ("one.JPG", b""), ("one.cls", b"3")]
     refusals: list[tuple[str, list[tuple[str, bytes]], Kind, dict[str, object]]] = [
-        ("no class", [("one.jpg", b"")], "bad-data", {"value": 0, "images": 1}),
-        ("a class of another", [("one.jpg", b""), ("two.cls", b"3")], "bad-data", {"value": 0, "images": 1}),
-        ("two images", two, "bad-data", {"value": 2, "images": 1}),
-        ("a file twice", twice, "duplicate", {"value": "one.JPG"}),
+        ("no class", [("one.jpg", b"")], "bad-data", {"images": 0, "expected": 1}),
+        ("a class of another", [("one.jpg", b""), ("two.cls", b"3")], "bad-data", {"images": 0, "expected": 1}),
+        ("two images", two, "bad-data", {"images": 2, "expected": 1}),
+        ("a file twice", twice, "bad-data", {"value": "one.JPG"}),
         *(
             (
                 label,
                 [("one.jpg", b""), ("one.cls", label.encode())],
-                "out-of-range",
+                "bad-data",
                 {"option": "one.cls", "value": label},
             )
             for label in ("10", "-1", "cat")
         ),
-        ("a long class", [("one.jpg", b""), ("one.cls", b" " * 99 + b"3")], "out-of-range", {"option": "one.cls"}),
+        ("a long class", [("one.jpg", b""), ("one.cls", b" " * 99 + b"3")], "bad-data", {"option": "one.cls"}),
     ]
     with grouped() as case:
         for what, files, kind, fields in refusals:
@@ -187,7 +187,7 @@ def test_faulty_listings_are_refused(tmp_path: Path) -> None:
         ),
     ]
     with grouped() as case:
-        for text, reason in listings:
+        for text, cause in listings:
             (tmp_path / "_info.json").write_text(text)
-            with case(text), raises("bad-file", path=str(tmp_path / "_info.json"), split="train", reason=reason):
+            with case(text), raises("bad-file", path=str(tmp_path / "_info.json"), split="train", cause=cause):
                 listed(tmp_path, ("train", "training"))

@@ -84,12 +84,22 @@ def test_timm_models_are_counted_and_trained(image_folder: Path, model: str) -> 
     assert costs.embedding_params is None
 
 
-def test_a_training_does_not_depend_on_the_number_of_loaders(image_shards: Path) -> None:
+@pytest.mark.parametrize(
+    ("layout", "most"),
+    [
+        ("image_shards", 1),
+        *(pytest.param(layout, 2, marks=pytest.mark.slow) for layout in ("image_folder", "image_shards")),
+    ],
+)
+def test_a_training_does_not_depend_on_the_number_of_loaders(
+    layout: str, most: int, request: pytest.FixtureRequest
+) -> None:
+    data = request.getfixturevalue(layout)
     recipe = replace(PAPER, drop_path=0.5, measured=4)
     deeper = replace(TINY, depth=2)  # the first layer is never dropped
     one, two = (
-        Short(image_shards).fit(Run(architecture=deeper, recipe=replace(recipe, loaders=loaders), seed=0))
-        for loaders in (0, 1)
+        Short(data).fit(Run(architecture=deeper, recipe=replace(recipe, loaders=loaders), seed=0))
+        for loaders in (0, most)
     )
     assert one == two
 
@@ -99,10 +109,11 @@ def test_batches_do_not_depend_on_the_number_of_loaders(image_folder: Path) -> N
 
 
 def batches(data: Path, loaders: int = 0) -> list[tuple[Any, ...]]:
-    """What is read for training, in two batches, and for test."""
+    """What is read for training, in two batches, for validation and for test."""
     splits, recipe = ImageNetViT(data).load(), replace(PAPER, loaders=loaders)
     return [
         *(batch for batch, _ in islice(splits.training(recipe, 0, (), CPU), 2)),
+        *splits.measured("validation", recipe, CPU),
         *splits.measured("test", recipe, CPU),
     ]
 
@@ -212,7 +223,7 @@ def test_one_training_image_is_refused(image_folder: Path) -> None:
     for label in ("bee", "cat"):
         (image_folder / "train" / label).rmdir()
         shutil.rmtree(image_folder / "val" / label)
-    with raises("missing-data", path=str(image_folder), value=1, least=2):
+    with raises("missing-data", path=str(image_folder), images=1, least=2):
         ImageNetViT(image_folder).load()
 
 

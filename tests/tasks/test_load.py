@@ -47,8 +47,8 @@ def test_references_to_no_task_are_refused() -> None:
         ("nowhere.py:Moons", "missing-file", {"option": "task", "path": "nowhere.py"}),
         (str(MOONS), "bad-syntax", {"option": "task", "value": str(MOONS), "choices": known}),
         (f"{MOONS}:Moon", "unknown-name", {"option": "class", "value": "Moon", "choices": known, "nearest": "Moons"}),
-        (f"{MOONS}:Layer", "wrong-type", {"option": "task", "value": f"{MOONS}:Layer"}),
-        (f"{MOONS}:points", "wrong-type", {"option": "task", "value": f"{MOONS}:points"}),
+        (f"{MOONS}:Layer", "bad-plugin", {"option": "task", "value": f"{MOONS}:Layer"}),
+        (f"{MOONS}:points", "bad-plugin", {"option": "task", "value": f"{MOONS}:points"}),
     ]
     with grouped() as case:
         for reference, kind, fields in refusals:
@@ -66,7 +66,7 @@ def moons_with(folder: Path, line: str) -> str:
 def test_what_a_task_lacks_is_listed(tmp_path: Path) -> None:
     text = MOONS.read_text().replace("    version = 1\n", "").replace("def example(", "def examples(")
     (tmp_path / "task.py").write_text(text)
-    with raises("bad-plugin", task=f"{tmp_path}/task.py:Moons", missing=("version", "example")):
+    with raises("bad-plugin", task=f"{tmp_path}/task.py:Moons", needs=("version", "example")):
         load_task(f"{tmp_path}/task.py:Moons")
 
 
@@ -95,7 +95,10 @@ def test_faulty_task_classes_are_refused(tmp_path: Path) -> None:
         ("metrics = ()", {"option": "metrics"}),
         ("metrics = ('loss',)", {"option": "metrics"}),
         ("metrics = property(lambda self: ())", {"option": "metrics"}),
-        ("metrics = (Metric('q', 'share', 'maximize'),)", {"option": "direction", "value": "maximize"}),
+        (
+            "metrics = (Metric('q', 'share', 'maximize'),)",
+            {"option": "direction", "value": "maximize", "choices": ("max", "min")},
+        ),
     ]
     with grouped() as case:
         for line, fields in faults:
@@ -107,7 +110,7 @@ def test_faulty_task_classes_are_refused(tmp_path: Path) -> None:
 def test_an_error_in_a_constructor_has_its_file_and_line(tmp_path: Path) -> None:
     reference = moons_with(tmp_path, "__init__ = lambda self, data: {}['boom']")
     line = (tmp_path / "task.py").read_text().partition("__init__ =")[0].count("\n") + 1
-    with raises("bad-plugin", task=reference, line=f"{tmp_path}/task.py, line {line}") as caught:
+    with raises("bad-plugin", task=reference, where=f"{tmp_path}/task.py, line {line}") as caught:
         load_task(reference)
     assert isinstance(caught.value.__cause__, KeyError)
 
@@ -115,7 +118,7 @@ def test_an_error_in_a_constructor_has_its_file_and_line(tmp_path: Path) -> None
 def test_an_error_during_import_has_its_file_and_line(tmp_path: Path) -> None:
     file = tmp_path / "task.py"
     file.write_text("import json\njson.nothing\n")
-    with raises("bad-plugin", path=str(file), line=f"{file}, line 2") as caught:
+    with raises("bad-plugin", path=str(file), where=f"{file}, line 2") as caught:
         load_task(f"{file}:Moons")
     assert isinstance(caught.value.__cause__, AttributeError)
 

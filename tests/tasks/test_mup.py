@@ -35,7 +35,7 @@ def test_parametrizations_are_read_and_faulty_ones_refused() -> None:
     assert read_parametrization("mup(base=8)") == Mup(8)
     with raises("unknown-name", option="parametrization", value="mu", nearest="mup"):
         read_parametrization("mu")
-    with raises("out-of-range", option="base", value=0):
+    with raises("out-of-range", option="base", value=0, least=1):
         read_parametrization("mup(base=0)")
     with raises("unknown-name", option="parametrization", value="standard"):
         read_parametrization("standard(base=8)")
@@ -64,8 +64,9 @@ def test_the_base_network_has_the_same_depth_and_head_size() -> None:
     assert at_width(WIDE, 64) == Architecture(depth=2, width=64, heads=2, head_dim=16, hidden=128)
     assert at_width(WIDE.changed({"heads": 1}), 64).heads == 1
     assert at_width(Architecture(depth=2, width=100, hidden=7), 50) == Architecture(depth=2, width=50, hidden=4)
-    with raises("unsupported", option="parametrization", value="mup"):
-        at_width(replace(WIDE, blocks="heads=8/4"), 64)
+    differing = replace(WIDE, blocks="heads=8/4")
+    with raises("unsupported", option="parametrization", value="mup", architecture=str(differing)):
+        at_width(differing, 64)
 
 
 TABLE = {  # of a network four times as wide as its base: deviation, learning rate
@@ -113,7 +114,7 @@ def test_tied_embeddings_move_the_scale_of_the_head_to_the_norm() -> None:
     gain = network.get_parameter("stack.norm.weight")
     assert torch.equal(gain, torch.full_like(gain, 0.25))
     normed = llama(WIDE.changed({"topology": "rmt"}), tied=True)
-    with raises("unsupported", option="parametrization", value="mup"):
+    with raises("unsupported", option="parametrization", value="mup", needs="head"):
         scales(normed, llama(at_width(WIDE.changed({"topology": "rmt"}), 64), tied=True))
 
 

@@ -42,11 +42,11 @@ def test_faulty_optimiser_texts_are_refused() -> None:
     refusals: list[tuple[str, Kind, dict[str, object]]] = [
         ("muo", "unknown-name", {"option": "optimizer", "value": "muo", "nearest": "muon"}),
         ("galore(ranks=2)", "unknown-name", {"option": "setting", "value": "ranks", "nearest": "rank"}),
-        ("galore(rank=0)", "out-of-range", {"option": "rank", "value": 0}),
+        ("galore(rank=0)", "out-of-range", {"option": "rank", "value": 0, "least": 1}),
         ("galore(gap=2.5)", "wrong-type", {"option": "gap", "value": 2.5}),
-        ("galore(scale=0)", "out-of-range", {"option": "scale", "value": 0}),
-        ("sgd(momentum=1)", "out-of-range", {"option": "momentum", "value": 1}),
-        ("sgd(nesterov=true)", "missing-value", {"option": "momentum", "value": 0.0}),
+        ("galore(scale=0)", "out-of-range", {"option": "scale", "value": 0, "above": 0}),
+        ("sgd(momentum=1)", "out-of-range", {"option": "momentum", "value": 1, "least": 0, "below": 1}),
+        ("sgd(nesterov=true)", "missing-value", {"option": "momentum", "value": 0.0, "needed_by": "nesterov"}),
         (
             "muon(adjust=mine)",
             "unknown-name",

@@ -100,9 +100,9 @@ def test_contradictory_recipes_are_refused() -> None:
             "conflict",
             {"option": "batch_ramp", "value": 0.5, "epochs": 1},
         ),
-        ({"steps": 1, "batch_ramp": 0.5}, "conflict", {"option": "batch_ramp", "value": 0.5, "accumulate": 1}),
+        ({"steps": 1, "batch_ramp": 0.5}, "missing-value", {"option": "batch_ramp", "needs": "accumulate"}),
         ({"hours": 1e300}, "out-of-range", {"option": "hours", "value": 1e300, "most": 8766}),
-        ({"hours": -1.0}, "out-of-range", {"option": "hours", "value": -1.0}),
+        ({"hours": -1.0}, "out-of-range", {"option": "hours", "value": -1.0, "least": 0}),
         ({"steps": 1, "accumulate": 2, "batch_ramp": 1.5}, "out-of-range", {"option": "batch_ramp", "value": 1.5}),
     ]
     with grouped() as case:

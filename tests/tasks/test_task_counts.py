@@ -121,7 +121,17 @@ def columns_sum_to_costs(
 
 
 def test_costs_by_layer_sum_to_the_whole_for_every_topology() -> None:
+    every_topology_sums_to_its_costs(by_layer)
+
+
+@pytest.mark.slow
+def test_costs_by_operator_sum_to_the_whole_for_every_topology() -> None:
+    every_topology_sums_to_its_costs(by_operator)
+
+
+def every_topology_sums_to_its_costs(table: Table) -> None:
+    """Assert that a table's columns sum to the network's costs, however it is wired."""
     with grouped() as case:
         for topology in TOPOLOGIES.names():
             with case(topology):
-                columns_sum_to_costs(*of("digits-vit", topology), [by_layer])
+                columns_sum_to_costs(*of("digits-vit", topology), [table])

@@ -53,13 +53,13 @@ def test_rates_are_chosen_on_seeds_that_do_not_count(
     """Losses in decades: resnet is at 2 with its better rate, and GRN-v1 half a decade lower, or 3 on a random map."""
     wanted = {("resnet", False): (5.0, 2.0), ("grn-v1", False): (1.5, 4.0), ("resnet", True): (2.0, 9.0)}
 
-    def told(topology: str, affine: bool, rate: float, seed: int, layers: int = 10) -> float:
+    def fake_decades(topology: str, affine: bool, rate: float, seed: int, layers: int = 10) -> float:
         at_rates = wanted.get((topology, affine), (-1.0, -0.5))
         decades = at_rates[dict(dilution.TARGETS)[affine].index(rate)]
         lucky = -9.0 if seed < 2 and decades != min(at_rates) else 0.0  # the worse one, on the seeds that count
         return decades + lucky + 0.01 * seed * (topology == "resnet")
 
-    monkeypatch.setattr(dilution, "decades", told)
+    monkeypatch.setattr(dilution, "decades", fake_decades)
     identity, random = Dilution(seeds=2).values().values()
     assert identity == pytest.approx([0.5, 0.51])
     assert random == pytest.approx([3.0, 3.01])

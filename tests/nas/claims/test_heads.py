@@ -12,12 +12,12 @@ from search_spaces.layers.attention import Attention
 
 
 def test_claims_subtract_condition_numbers_in_decades(monkeypatch: pytest.MonkeyPatch) -> None:
-    def told(network: nn.Module, inputs: Any) -> dict[str, float]:
+    def fake_measure(network: nn.Module, inputs: Any) -> dict[str, float]:
         (layer,) = (module for module in network.modules() if isinstance(module, Attention))
         head_dim = layer.project.qkv.out_features / 3 / layer.heads
         return {"condition_number": 10.0 ** (10 * layer.heads + math.log2(head_dim)), "condition_heads": 10.0}
 
-    monkeypatch.setattr(heads, "measure", told)
+    monkeypatch.setattr(heads, "measure", fake_measure)
     values = Heads(seeds=2).values()
     assert values["1 x 8 over 2 x 8"] == pytest.approx([-10, -10])
     assert values["8 x 8 over 16 x 8"] == pytest.approx([-80, -80])

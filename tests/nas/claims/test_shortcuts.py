@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from nas.claims import shortcuts
-from nas.claims.shortcuts import Net, Shortcuts, losses
+from nas.claims.shortcuts import NETS, Shortcuts, losses
 
 
 def cascaded(w: list[Tensor], c: list[Tensor]) -> Tensor:
@@ -31,20 +31,17 @@ def learnt(w: list[Tensor], c: list[Tensor]) -> Tensor:
     return w[2] @ h2 + p[2][0] * h0 + p[2][1] * h1 + p[2][2] * h2
 
 
-NETS = {
-    "none of 2": Net(2),
-    "none of 3": Net(3),
-    "cascaded": Net(3, ((0, 1), (1, 2), (2, 3))),
-    "0:1": Net(3, ((0, 1),)),
-    "0:2": Net(3, ((0, 2),)),
-    "ANCRe 0.1": Net(3, temperature=0.1),
-    "ANCRe 0.01": Net(3, temperature=0.01),
-    "0:1 of 4": Net(4, ((0, 1),)),
-    "0:3 of 4": Net(4, ((0, 3),)),
-    "1:2+2:3 of 4": Net(4, ((1, 2), (2, 3))),
-    "0:2+2:3 of 4": Net(4, ((0, 2), (2, 3))),
-}
-"""What the names in claims mean."""
+def test_names_say_which_shortcuts_a_network_has() -> None:
+    for name, net in NETS.items():
+        said, _, layers = name.partition(" of ")
+        number = int(layers or 3)
+        pairs = [tuple(map(int, pair.split(":"))) for pair in said.split("+")] if ":" in said else []
+        skips = [(layer, layer + 1) for layer in range(number)] if said == "cascaded" else pairs
+        temperature = float(said.removeprefix("ANCRe ")) if said.startswith("ANCRe ") else None
+        assert (net.layers, [*net.skips], net.temperature) == (number, skips, temperature), name
+    assert {name for name in NETS if ":" not in name} == {
+        "none of 2", "none of 3", "cascaded", "ANCRe 0.1", "ANCRe 0.01",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

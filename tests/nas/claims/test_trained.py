@@ -19,7 +19,7 @@ def test_claim_compares_the_rows_of_its_two_networks(paper: str, monkeypatch: py
     asked: list[EvaluationJob] = []
     order: list[object] = []
 
-    def told(jobs: Sequence[EvaluationJob], *_: object) -> list[Row]:
+    def take_jobs(jobs: Sequence[EvaluationJob], *_: object) -> list[Row]:
         asked.extend(jobs)
         order.extend(dict.fromkeys(job.architecture for job in jobs))
         return [
@@ -32,7 +32,7 @@ def test_claim_compares_the_rows_of_its_two_networks(paper: str, monkeypatch: py
             for job in jobs
         ]
 
-    monkeypatch.setattr(trained, "evaluate_all", told)
+    monkeypatch.setattr(trained, "evaluate_all", take_jobs)
     values = Trained(paper, "smoke", "sqlite://", None, resources_of(1, 1)).values()
     assert {job.seed for job in asked} == set(range(SEEDS["smoke"]))
     assert {job.preset for job in asked} == {"smoke"}
@@ -48,11 +48,11 @@ def test_claim_compares_the_rows_of_its_two_networks(paper: str, monkeypatch: py
 def test_claims_at_equal_parameters_have_them(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[EvaluationJob] = []
 
-    def told(jobs: Sequence[EvaluationJob], *_: object) -> list[Row]:
+    def take_jobs(jobs: Sequence[EvaluationJob], *_: object) -> list[Row]:
         kept[:] = jobs
         return []
 
-    monkeypatch.setattr(trained, "evaluate_all", told)
+    monkeypatch.setattr(trained, "evaluate_all", take_jobs)
     for one in COMPARED:
         monkeypatch.setattr(trained, "by_how_much", lambda rows, better, one=one: [float(better.metric == one.metric)])
         monkeypatch.setattr(trained, "COMPARED", (one,))

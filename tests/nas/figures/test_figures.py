@@ -51,12 +51,12 @@ def test_point_is_the_loss_after_so_many_steps(monkeypatch: pytest.MonkeyPatch) 
 def test_panels_train_every_shortcut_of_three_layers_and_every_pair_of_four(monkeypatch: pytest.MonkeyPatch) -> None:
     trained: list[Net] = []
 
-    def told(net: Net, seeds: int) -> torch.Tensor:
+    def fake_curve(net: Net, seeds: int) -> torch.Tensor:
         trained.append(net)
         place = -9.0 if net.skips == ((0, 3), (1, 4)) else -1.0
         return torch.full((41, seeds), 10.0**place)
 
-    monkeypatch.setattr(shortcut_layouts, "curve", told)
+    monkeypatch.setattr(shortcut_layouts, "curve", fake_curve)
     deep, three, four = shortcut_layouts.panels(seeds=2)
     assert [net.layers for net in trained[:3]] == [2, 3, 4]
     assert {net.skips for net in trained if net.layers == 3 and len(net.skips) == 1} == {
@@ -92,7 +92,7 @@ def test_low_rank_networks_use_their_best_rates_and_fresh_seeds(
         asked.append((topology, layers, seeds))
         return rates[layers % len(rates)]
 
-    def told(topology: str, affine: bool, rate: float, seed: int, layers: int) -> torch.Tensor:
+    def fake_curve(topology: str, affine: bool, rate: float, seed: int, layers: int) -> torch.Tensor:
         losses = torch.full((40,), 100.0 * rate)
         losses[0] = 1.0
         if topology == "grn-v3":
@@ -100,7 +100,7 @@ def test_low_rank_networks_use_their_best_rates_and_fresh_seeds(
         return losses
 
     monkeypatch.setattr(low_rank, "best_rate", best)
-    monkeypatch.setattr(low_rank, "curve", told)
+    monkeypatch.setattr(low_rank, "curve", fake_curve)
     monkeypatch.setattr(low_rank, "decades", lambda topology, affine, rate, seed, layers: layers + seed + rate)
     panels = low_rank.panels(seeds=2)
     assert {layers for _, layers, _ in asked} == {2, 5, 10}

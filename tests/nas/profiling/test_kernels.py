@@ -21,7 +21,7 @@ def test_matrix_products_on_tensor_cores_are_recognised() -> None:
     assert not [kernel for kernel in kernels if not on_tensor_cores(kernel)]
 
 
-def test_other_kernels_are_not() -> None:
+def test_other_kernels_do_not_run_on_tensor_cores() -> None:
     kernels = [
         "ampere_sgemm_128x64_tn",
         "cutlass_80_simt_sgemm_128x128_8x4_nn_align1",

@@ -144,7 +144,7 @@ def test_threads_are_set_during_the_measurement_and_recorded() -> None:
     assert task.threads == {2}
     assert task.runs[0].threads == 2
     assert torch.get_num_threads() == before
-    with raises("out-of-range", option="threads", value=0):
+    with raises("out-of-range", option="--threads", value=0, least=1):
         profile(task, Own.base, StepRecipe(), None, None, threads=0)
 
 
@@ -288,7 +288,7 @@ def test_no_memory_for_a_fixed_batch_is_a_user_error() -> None:
         def training_step(self, run: Run) -> Callable[[], None]:
             raise torch.OutOfMemoryError("no memory")
 
-    with raises("too-large", task="toy", batch=None):
+    with raises("too-large", task="toy"):
         profile_what_fits(Large(), Own.base, ToyRecipe(), None, None)
 
 

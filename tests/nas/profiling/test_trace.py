@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import torch
 
-from expect import check
+from expect import raises
+from grouped import grouped
 from nas.profiling import trace
-from search_spaces.errors import UserError
 
 RECORDED = Path(__file__).parent / "digits-vit-smoke.json.gz"
 """Three training steps of a digits-vit of depth 1 on a CPU, as torch 2.15 writes them."""
@@ -86,13 +86,8 @@ def test_recorded_trace_can_be_read(tmp_path: Path) -> None:
 
 def test_files_that_are_no_trace_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "broken.json"
-    read = []
-    for content in (b"{", b"not a trace", b'{"traceEvents": []}', gzip.compress(b"[]", mtime=0)):
-        path.write_bytes(content)
-        try:
-            trace.summary(path)
-        except UserError as error:
-            check(error, "bad-file", path=str(path))
-        else:
-            read.append(content)
-    assert not read
+    with grouped() as case:
+        for content in (b"{", b"not a trace", b'{"traceEvents": []}', gzip.compress(b"[]", mtime=0)):
+            path.write_bytes(content)
+            with case(str(content)), raises("bad-file", path=str(path)):
+                trace.summary(path)

@@ -39,11 +39,11 @@ def test_names_are_escaped_in_expressions() -> None:
 
 
 def test_tooltip_lists_available_numbers() -> None:
-    def told(pairs: list[dict[str, Any]]) -> list[str]:
+    def tooltips(pairs: list[dict[str, Any]]) -> list[str]:
         return [each["field"] for each in heat_map(pairs, COLOUR)["encoding"]["tooltip"]]
 
-    assert told(PAIRS) == ["reads", "of", "share", "weight", "gain"]
-    assert told([pair(0, 0, weight=None)]) == ["reads", "of", "share", "gain"]
+    assert tooltips(PAIRS) == ["reads", "of", "share", "weight", "gain"]
+    assert tooltips([pair(0, 0, weight=None)]) == ["reads", "of", "share", "gain"]
 
 
 def test_heat_map_of_a_deep_network_fits_a_screen() -> None:

@@ -142,9 +142,10 @@ def test_lost_and_damaged_networks_are_named(copied: Study) -> None:
     found = found_in(copied)
     assert [one.topology for one in found.shown] == ["rmt(keys=4)"]
     damaged, lost = found.notes
-    with raises("bad-file") as told:
+    with raises("bad-file", path=str(network_of(copied, "dca(k=2)") / WEIGHTS)) as refused:
         nas.show("digits-vit", checkpoint=network_of(copied, "dca(k=2)"))
-    assert damaged == f"dca(k=2) {shown_key(copied, 'dca(k=2)')}: {told.value}"
+    assert damaged == f"dca(k=2) {shown_key(copied, 'dca(k=2)')}: {refused.value}"
+    assert [(error.kind, error.fields) for error in found.errors] == [("bad-file", refused.value.fields)]
     assert lost.startswith(f"ancre {shown_key(copied, 'ancre')}: ")
     assert "`nas search --keep all`" in lost
 

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from grouped import grouped
 from nas.showing.influence import Array, Influence, influences
 from search_spaces.count import Count
 from search_spaces.layers.stack import Stack
@@ -146,13 +147,10 @@ def test_gates_count_by_their_mean() -> None:
 
 def test_rules_that_hold_for_every_topology() -> None:
     """At the start, and with other parameters."""
-    wrong = []
-    for topology, moved in product(CASES, (False, True)):
-        try:
-            check_rules(topology, moved)
-        except AssertionError as error:
-            wrong.append(f"{topology}, {'moved' if moved else 'at the start'}: {error}")
-    assert not wrong, "\n".join(wrong)
+    with grouped() as case:
+        for topology, moved in product(CASES, (False, True)):
+            with case(f"{topology}, {'moved' if moved else 'at the start'}"):
+                check_rules(topology, moved)
 
 
 def check_rules(topology: str, moved: bool) -> None:

@@ -5,7 +5,7 @@ from sqlalchemy.exc import DisconnectionError, OperationalError, ProgrammingErro
 
 import nas.storage.outages
 from expect import raises
-from nas.storage.outages import is_outage, patient
+from nas.storage.outages import BACK, is_outage, patient
 from search_spaces.errors import UserError
 
 
@@ -19,7 +19,7 @@ class Told(Exception):
 
 def wrapped(error: BaseException) -> UserError:
     """As a store tells it."""
-    told = UserError("unavailable", "the store cannot be used")
+    told = UserError("unavailable", "the store cannot be used", server=True)
     told.__cause__ = error
     return told
 
@@ -63,7 +63,7 @@ def test_call_is_repeated_and_the_outage_is_printed_once(
     away, back = capsys.readouterr().err.splitlines()
     assert "(code 57P01)" in away
     assert " 5 " in away
-    assert "57P01" not in back
+    assert back == BACK
 
 
 def test_outage_is_timed_from_its_first_failure(
@@ -79,7 +79,7 @@ def test_outage_is_timed_from_its_first_failure(
         now[0] += 0 if len(calls) > 1 else 1000  # another coordinator's turn
         raise wrapped(told("57P01"))
 
-    with raises("unavailable"):
+    with raises("unavailable", server=True):
         ask()
     assert len(calls) > 10
     assert nas.storage.outages.OUTAGE_S <= calls[-1] - 1000 < nas.storage.outages.OUTAGE_S + 11
@@ -92,9 +92,9 @@ def test_other_error_is_raised_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     @patient
     def ask() -> None:
         calls.append(1)
-        raise UserError("failed", "no")
+        raise UserError("failed", "no", option="mine")
 
-    with raises("failed"):
+    with raises("failed", option="mine"):
         ask()
     assert calls == [1]
 

@@ -33,7 +33,7 @@ def test_one_process_evaluates_in_this_one(tmp_path: Path) -> None:
 def test_folder_is_locked_while_several_processes_train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def launched(config: Any, function: Any) -> Any:
         def call(job: EvaluationJob, parent: int) -> dict[int, Row]:
-            with raises("in-use"), held(job.folder, waits=False):
+            with raises("in-use", path=job.folder), held(job.folder, waits=False):
                 raise AssertionError("somebody else could have trained it at the same time")
             return {0: evaluate(job)}
 
@@ -53,7 +53,7 @@ def test_two_processes_give_one_row_and_one_error(tmp_path: Path) -> None:
     assert kept_row(job, job.folder) == row
     task = fresh_task("imagenet-vit", str(tmp_path))
     lacking = EvaluationJob(task="imagenet-vit", architecture=task.base, preset="smoke", data=str(tmp_path))
-    with raises("missing-data"):
+    with raises("missing-data", path=str(tmp_path)):
         evaluate_together(lacking, 2)
 
 

@@ -18,7 +18,7 @@ from expect import check, raises, warns
 from nas.evaluation import evaluate
 from nas.jobs import EvaluationJob, fresh_task, identity
 from nas.workers import ray_task
-from nas.workers.attempts import MOST_NODES
+from nas.workers.attempts import MOST_NODES, NODE_DIED
 from nas.workers.ray_task import Assignment, begun, evaluate_assignment, stamp_of
 from nas.workers.resources import Resources
 from nas.workers.workers import pool_of
@@ -156,7 +156,7 @@ class Cluster:
         return object(), future
 
     def head_lost(self, how: str) -> UserError:
-        return UserError("unavailable", f"the head {how}.")
+        return UserError("unavailable", f"the head {how}.", cluster="ray://there")
 
 
 @pytest.fixture
@@ -207,13 +207,14 @@ def test_evaluation_fails_if_its_nodes_die_again_and_again(
     pool.submit(job)
     ((ended, row),) = pool.collect()
     assert (ended, row.status) == (job, "failed")
+    assert str(row.error).startswith(NODE_DIED)
     assert f" {MOST_NODES} " in row.error
     assert len({assignment.attempt for assignment in cluster.submitted}) == MOST_NODES
     assert capsys.readouterr().err.count(f"{job.architecture}: ") == MOST_NODES - 1
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_one_evaluation_more_than_there_is_room_for_waits_which_is_said_once(
+def test_lack_of_room_for_another_evaluation_is_printed_once(
     cluster: Cluster, pool: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cluster.free = 2
@@ -246,7 +247,7 @@ def test_finished_row_is_kept_if_another_evaluation_raises(
     with warns("skipped", option="any"):
         found: list[tuple[EvaluationJob, Row]] = pool.collect()
     assert found == [(job, row)]
-    with raises("unavailable"):
+    with raises("unavailable", cluster="ray://there"):
         pool.collect()
 
 

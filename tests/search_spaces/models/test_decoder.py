@@ -14,6 +14,7 @@ from grouped import grouped
 from search_spaces.architecture import Architecture
 from search_spaces.models.decoder import DECODER_STYLES, Decoder, build_decoder, count_decoder
 from search_spaces.topologies.registry import TOPOLOGIES
+from tests.search_spaces.models.forms import FORMS
 
 VOCABULARY, CONTEXT = 97, 16
 SQUARE = Architecture(depth=3, width=24, heads=3, head_dim=8, hidden=40)  # heads * head_dim is the width
@@ -193,10 +194,6 @@ def test_the_resnet_lm1b_is_a_causal_pre_norm_encoder_with_sinusoidal_positions(
         x = layer(x, src_mask=nn.Transformer.generate_square_subsequent_mask(CONTEXT), is_causal=True)
     expected = nn.functional.linear(model.stack.norm(x), model.head.weight, model.head.bias)
     torch.testing.assert_close(model(ids()), expected, rtol=0, atol=1e-4)
-
-
-FORMS = ["resnet", "dca", "deepnorm", "rmt", "depth-lstm", "svformer"]
-"""Of each way in which a topology changes layers one: what they read, norm, project and leave to it."""
 
 
 def is_causal(style: str, topology: str) -> None:

@@ -103,7 +103,11 @@ def test_the_space_of_a_model_is_depth_against_heads() -> None:
         ({"hidden": 1}, "mismatch", {"option": "hidden", "value": 1, "choices": (2048,)}),
         ({"model": "resnet50"}, "unsupported", {"option": "model", "value": "resnet50", "family": "ResNet"}),
         ({"model": "xcit_medum_24_p16_224"}, "unknown-name", {"option": "model", "nearest": "xcit_medium_24_p16_224"}),
-        ({"model": "xcit_medium_24_p16_384"}, "mismatch", {"option": "model", "needs": (3, 384, 384), "got": IMAGE}),
+        (
+            {"model": "xcit_medium_24_p16_384"},
+            "mismatch",
+            {"option": "model", "choices": ((3, 384, 384),), "image": IMAGE},
+        ),
     ],
 )
 def test_a_shape_that_a_model_cannot_have_is_refused(

@@ -15,6 +15,7 @@ from search_spaces.architecture import Architecture
 from search_spaces.count import Count
 from search_spaces.models.masked import MaskedEncoder, build_masked, count_masked
 from search_spaces.topologies.registry import TOPOLOGIES
+from tests.search_spaces.models.forms import FORMS
 
 Agree = Callable[[nn.Module, tuple[Tensor, ...], Count | None], None]
 
@@ -28,10 +29,6 @@ def encoder(topology: str = "resnet", style: str = "crammed-bert") -> MaskedEnco
 
 def texts() -> Tensor:
     return torch.randint(50, (3, 16), generator=torch.Generator().manual_seed(1))
-
-
-FORMS = ["resnet", "dca", "deepnorm", "rezero(norms=false)", "rmt", "depth-lstm", "svformer"]
-"""Of each way in which a topology changes layers one: what they read, norm, project and leave to it."""
 
 
 def counted(topologies: Iterable[str], style: str, agree: Agree) -> None:

@@ -112,5 +112,5 @@ def test_parameters_of_twelve_blocks_are_those_of_their_nodes() -> None:
 
 def test_options_below_one_are_refused() -> None:
     for option in ("every", "features"):
-        with raises("out-of-range", topology="aggregation", option=option, value=0):
+        with raises("out-of-range", topology="aggregation", option=option, value=0, least=1):
             load(f"aggregation({option}=0)")

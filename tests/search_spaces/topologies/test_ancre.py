@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from expect import raises
 from grouped import grouped
+from search_spaces.errors import Kind
 from search_spaces.layers.stack import Stack
 from search_spaces.spec import Scalar
 from search_spaces.topologies.registry import load
@@ -79,24 +80,30 @@ def test_history_is_dropped_after_the_last_block(mlp: Build) -> None:
 
 
 def test_a_temperature_of_zero_is_refused() -> None:
-    with raises("out-of-range", topology="ancre", option="temperature", value=0):
+    with raises("out-of-range", topology="ancre", option="temperature", value=0, above=0):
         load("ancre(temperature=0)")
 
 
 @pytest.mark.parametrize(
-    ("options", "option", "value", "because"),
+    ("options", "kind", "option", "value", "because"),
     [
-        ("form=constant,direction=outgoing", "direction", "outgoing", {"form": "constant"}),
-        ("form=latest,direction=none", "direction", "none", {"form": "latest"}),
-        ("form=latest,inputs=both", "inputs", "both", {"form": "latest"}),
-        ("form=latest,cascaded=false", "cascaded", False, {"form": "latest"}),
-        ("inputs=feed-forward,cascaded=false", "cascaded", False, {"inputs": "feed-forward"}),
+        ("form=constant,direction=outgoing", "conflict", "direction", "outgoing", {"form": "constant"}),
+        ("form=latest,direction=none", "conflict", "direction", "none", {"form": "latest"}),
+        ("form=latest,inputs=both", "conflict", "inputs", "both", {"form": "latest"}),
+        ("form=latest,cascaded=false", "missing-value", "cascaded", False, {"needed_by": "form=latest"}),
+        (
+            "inputs=feed-forward,cascaded=false",
+            "missing-value",
+            "cascaded",
+            False,
+            {"needed_by": "inputs=feed-forward"},
+        ),
     ],
 )
 def test_options_that_exclude_each_other_are_refused(
-    options: str, option: str, value: Scalar, because: dict[str, str]
+    options: str, kind: Kind, option: str, value: Scalar, because: dict[str, str]
 ) -> None:
-    with raises("conflict", option=option, value=value, **because):
+    with raises(kind, option=option, value=value, **because):
         load(f"ancre({options})")
 
 

@@ -154,5 +154,5 @@ def test_a_refusal_suggests_heads_that_divide_the_width() -> None:
 
 def test_options_below_one_are_refused() -> None:
     for option in ("every", "heads"):
-        with raises("out-of-range", topology="attnres", option=option, value=0):
+        with raises("out-of-range", topology="attnres", option=option, value=0, least=1):
             load(f"attnres({option}=0)")

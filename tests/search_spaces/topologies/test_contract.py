@@ -71,11 +71,14 @@ MORE_OPTIONS = [
 ]
 """Whose counts are checked by default, and all else with `-m slow`."""
 
+DEFAULT_ROUNDS = ["mhc(dynamic=false)", "mhc(streams=1)", "mhc(streams=2)"]
+"""With as many rounds of Sinkhorn's normalisation as mhc has by default, which take seconds: with `-m slow`."""
+
 COMPILED = "dca"
 """The one that is compiled by default: a compilation takes about a second."""
 
-DEEP = set(TOPOLOGIES.names()) - {"attnres-delta", "grn-v1", "grn-v2"}
-"""Those that are tried with 64 blocks by default. Sums over all layers take seconds there: attnres and dca do them."""
+DEEP = set(TOPOLOGIES.names()) - {"attnres", "attnres-delta", "grn-v1", "grn-v2"}
+"""Those that are tried with 64 blocks by default. Sums over all layers take seconds there: dca and grn-v3 do them."""
 
 pytestmark = pytest.mark.filterwarnings("ignore:Mismatch dtype between input and weight")  # RMS norm on a CPU, and true
 
@@ -103,7 +106,7 @@ def test_a_topology_compiles_to_one_graph() -> None:
 @pytest.mark.parametrize("name", TOPOLOGIES.names())
 def test_a_topology_keeps_every_rule_with_all_options(name: str) -> None:
     with grouped() as rule:
-        for case in (name, *OPTIONS, *MORE_OPTIONS):
+        for case in (name, *OPTIONS, *MORE_OPTIONS, *DEFAULT_ROUNDS):
             if case.partition("(")[0] == name:
                 for check in (*CONTRACT, check_it_compiles_to_one_graph):
                     with rule(f"{case}: {check.__name__}"):
@@ -112,7 +115,7 @@ def test_a_topology_keeps_every_rule_with_all_options(name: str) -> None:
 
 def test_counts_with_more_options_are_the_closed_form() -> None:
     with grouped() as rule:
-        for case in (*MORE_OPTIONS, "dca(form=printed)"):  # whose w never trains
+        for case in (*MORE_OPTIONS, *DEFAULT_ROUNDS, "dca(form=printed)"):  # whose w never trains
             with rule(f"{case}: its docstring gives its parameters"):
                 check_documented_parameters(case)
             with rule(f"{case}: large counts are exact"):

@@ -45,5 +45,5 @@ def test_states_that_no_later_average_takes_are_dropped(mlp: Build) -> None:
 
 def test_options_below_one_are_refused() -> None:
     for option in ("dilation", "period"):
-        with raises("out-of-range", topology="denseformer", option=option, value=0):
+        with raises("out-of-range", topology="denseformer", option=option, value=0, least=1):
             load(f"denseformer({option}=0)")

@@ -136,7 +136,7 @@ def test_w_of_the_printed_form_has_no_gradient_and_ours_has(transformer: Build) 
 
 
 def test_k_below_one_is_refused() -> None:
-    with raises("out-of-range", topology="dca", option="k", value=0):
+    with raises("out-of-range", topology="dca", option="k", value=0, least=1):
         load("dca(k=0)")
 
 

@@ -95,7 +95,7 @@ def test_counts_are_the_published_ones_of_olmo_1b() -> None:
 
 def test_streams_out_of_range_are_refused() -> None:
     for number in (0, 65):
-        with raises("out-of-range", topology="hyper", option="streams", value=number, most=64):
+        with raises("out-of-range", topology="hyper", option="streams", value=number, least=1, most=64):
             load(f"hyper(streams={number})")
 
 

@@ -71,5 +71,5 @@ def test_maps_start_by_xaviers_rule_and_at_zero() -> None:
 
 def test_options_out_of_range_are_refused() -> None:
     for topology, option, value in (("laurel", "rank", 0), ("laurel", "reach", 0), ("laurel-rw", "rank", -1)):
-        with raises("out-of-range", topology=topology, option=option, value=value):
+        with raises("out-of-range", topology=topology, option=option, value=value, least=value + 1):
             load(f"{topology}({option}={value})")

@@ -178,6 +178,6 @@ def test_permutations_of_more_than_six_streams_are_refused() -> None:
 def test_options_out_of_range_are_refused() -> None:
     for option, most in (("streams", 64), ("rounds", 1000)):
         for number in (0, most + 1):
-            with raises("out-of-range", topology="mhc", option=option, value=number, most=most):
+            with raises("out-of-range", topology="mhc", option=option, value=number, least=1, most=most):
                 load(f"mhc({option}={number})")
         assert load(f"mhc({option}={most})")

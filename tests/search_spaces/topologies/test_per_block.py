@@ -1,5 +1,6 @@
 """Whole blocks wired by an inner topology."""
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -63,7 +64,7 @@ def test_a_later_layer_with_several_ports_has_an_input_for_each() -> None:
 
 
 def test_the_first_layer_must_open_a_block() -> None:
-    with raises("unsupported", option="sites"):
+    with pytest.raises(ValueError, match="open a block"):
         blocks(NEXT, FIRST)
 
 

@@ -89,5 +89,5 @@ def test_layerscale_started_at_one_is_the_residual_network(transformer: Build) -
 
 
 def test_a_start_of_zero_is_refused() -> None:
-    with raises("out-of-range", topology="layerscale", option="start", value=0):
+    with raises("out-of-range", topology="layerscale", option="start", value=0, above=0):
         load("layerscale(start=0)")

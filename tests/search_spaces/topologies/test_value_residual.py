@@ -148,5 +148,5 @@ def test_networks_without_heads_are_refused() -> None:
 
 
 def test_last_below_one_is_refused() -> None:
-    with raises("out-of-range", topology="value-residual", option="last", value=0):
+    with raises("out-of-range", topology="value-residual", option="last", value=0, least=1):
         load("value-residual(last=0)")

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 from PIL import Image
 
@@ -30,8 +31,17 @@ def test_decoded_pictures_are_bytes(tiny_vae: Path) -> None:
 
 
 def test_refuses_a_folder_without_an_autoencoder(tmp_path: Path) -> None:
-    with raises("bad-file", path=str(tmp_path)):
+    with raises("bad-file", option="--vae", path=str(tmp_path)):
         autoencoder(tmp_path)
+
+
+def test_refuses_an_autoencoder_that_the_hub_does_not_give(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ask(*_: object, **__: object) -> object:
+        raise OSError("no network")
+
+    monkeypatch.setattr("diffusers.models.autoencoders.autoencoder_kl.AutoencoderKL.from_pretrained", ask)
+    with raises("unavailable", option="--vae", value="nobody/nothing", cause="OSError"):
+        autoencoder("nobody/nothing")
 
 
 def test_crops_an_image_of_any_size() -> None:

@@ -58,7 +58,7 @@ def test_weights_that_cannot_be_downloaded_are_a_user_error(monkeypatch: pytest.
         raise OSError("no network")
 
     monkeypatch.setattr(fidelity, "load_state_dict_from_url", fetch)
-    with raises("missing-data", path=None) as raised:
+    with raises("unavailable", cause="OSError") as raised:
         inception(None)
     assert isinstance(raised.value.__cause__, OSError)
 

@@ -98,10 +98,10 @@ def test_fingerprint_depends_on_the_files(latent_folder: Path) -> None:
     [
         ("features/3.npy", np.zeros((4, 4, 4), np.float32), "bad-data", {"dtype": "float32", "shape": (4, 4, 4)}),
         ("features/3.npy", np.zeros((1, 4, 4, 4), np.int64), "bad-data", {"dtype": "int64", "shape": (1, 4, 4, 4)}),
-        ("labels/3.npy", np.array([1.5]), "bad-data", {}),
-        ("labels/3.npy", np.array([-1]), "bad-data", {}),
-        ("labels/3.npy", np.array([1, 2]), "bad-data", {}),
-        ("labels/3.npy", np.array([{}], dtype=object), "bad-file", {}),
+        ("labels/3.npy", np.array([1.5]), "bad-data", {"dtype": "float64", "shape": (1,)}),
+        ("labels/3.npy", np.array([-1]), "bad-data", {"dtype": "int64", "shape": (1,)}),
+        ("labels/3.npy", np.array([1, 2]), "bad-data", {"dtype": "int64", "shape": (2,)}),
+        ("labels/3.npy", np.array([{}], dtype=object), "bad-file", {"cause": "ValueError"}),
         ("features/x.npy", np.zeros(1), "bad-data", {}),
         ("features/99.npy", np.zeros(1), "missing-data", {"value": "99.npy"}),
     ],
@@ -123,10 +123,11 @@ def test_refuses_a_bad_file_by_name(
 
 
 def test_refuses_a_folder_with_none_or_two_sets_of_latents(latent_folder: Path, tmp_path: Path) -> None:
-    with raises("missing-data", path=str(tmp_path / "nowhere"), found=0):
+    with raises("missing-data", path=str(tmp_path / "nowhere"), choices=()):
         splits(tmp_path / "nowhere")
     (latent_folder / "features").mkdir()
-    with raises("conflict", path=str(latent_folder), found=2):
+    both = tuple(str(latent_folder / name) for name in ("features", "imagenet32_features"))
+    with raises("conflict", path=str(latent_folder), choices=both):
         splits(latent_folder)
 
 
@@ -134,7 +135,7 @@ def test_refuses_fewer_than_three_pictures(tmp_path: Path) -> None:
     for kind in ("features", "labels"):
         (tmp_path / kind).mkdir()
     for pictures in range(3):
-        with raises("missing-data", path=str(tmp_path / "features"), found=pictures, least=3):
+        with raises("missing-data", path=str(tmp_path / "features"), pictures=pictures, least=3):
             splits(tmp_path)
         np.save(tmp_path / "features" / f"{pictures}.npy", np.zeros((1, 4, 4, 4), np.float32))
         np.save(tmp_path / "labels" / f"{pictures}.npy", np.array([0]))

@@ -58,7 +58,7 @@ def test_given_weights_replace_the_pretraining() -> None:
     assert began.network is not None
     kept = weights_of(began.network)
     assert all(torch.equal(kept[name], tensor) for name, tensor in given.items())
-    with raises("mismatch", source="the checkpoint", has=None):
+    with raises("mismatch", source="the checkpoint", shape=None):
         TASK.fit(Run(architecture=replace(TINY, depth=2), recipe=SMOKE, seed=0, start=given))
 
 
@@ -205,7 +205,7 @@ def test_data_names_the_folder_of_sets_and_the_text(monkeypatch: pytest.MonkeyPa
         if sets is None:
             assert task.texts_of("cola") is from_hub, data
         else:
-            with raises("missing-file", option="--data", value=str(sets)):
+            with raises("missing-data", option="--data", path=str(sets)):
                 task.texts_of("cola")
 
 

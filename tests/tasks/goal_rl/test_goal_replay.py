@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Generator, Tensor
 
+from grouped import grouped
 from tasks.goal_rl.replay import Replay, Roll, truncated_geometric
 
 
@@ -200,24 +201,24 @@ class Rings:
 
 @pytest.mark.parametrize(("environments", "capacity"), [(1, 3), (2, 20), (5, 60), (3, 7)])
 def test_rings_match_a_naive_loop(environments: int, capacity: int) -> None:
-    wrong = []
-    for seed, often in product(range(3), (0, 0.05, 0.4, 1)):
-        draws = Generator().manual_seed(seed)
-        kept, naive = replay(environments, capacity), Rings(environments)
-        for steps in (4, 17, 1, 9, 30):
-            size = steps, environments
-            ended = torch.rand(size, generator=draws) < often
-            states, actions = torch.rand(*size, 3, generator=draws), torch.rand(*size, 1, generator=draws)
-            roll = Roll(states, actions, ended, torch.rand(int(ended.sum()), 3, generator=draws))
-            kept.extend(roll)
-            naive.extend(roll)
-            held = kept.state_dict()
-            parts = held["states"].flatten(0, 1), held["actions"].flatten(0, 1), held["ahead"].view(-1, 1)
-            usable = torch.cat(parts, dim=1)[held["ahead"].flatten() > 0]
-            expected = sorted(naive.transitions(capacity))
-            if sorted(map(tuple, usable.tolist())) != expected or len(kept) != len(expected):
-                wrong.append((seed, often, steps))
-    assert not wrong
+    with grouped() as case:
+        for seed, often in product(range(3), (0, 0.05, 0.4, 1)):
+            draws = Generator().manual_seed(seed)
+            rings, naive = replay(environments, capacity), Rings(environments)
+            for steps in (4, 17, 1, 9, 30):
+                size = steps, environments
+                ended = torch.rand(size, generator=draws) < often
+                states, actions = torch.rand(*size, 3, generator=draws), torch.rand(*size, 1, generator=draws)
+                roll = Roll(states, actions, ended, torch.rand(int(ended.sum()), 3, generator=draws))
+                rings.extend(roll)
+                naive.extend(roll)
+                with case(f"seed {seed}, ends {often}, steps {steps}"):
+                    held = rings.state_dict()
+                    parts = held["states"].flatten(0, 1), held["actions"].flatten(0, 1), held["ahead"].view(-1, 1)
+                    usable = torch.cat(parts, dim=1)[held["ahead"].flatten() > 0]
+                    expected = sorted(naive.transitions(capacity))
+                    assert sorted(map(tuple, usable.tolist())) == expected
+                    assert len(rings) == len(expected)
 
 
 def test_a_restored_replay_draws_the_same() -> None:

@@ -95,7 +95,7 @@ def test_the_paper_preset_has_the_published_settings() -> None:
 def test_refuses_settings_that_cannot_be() -> None:
     with raises("out-of-range", option="goals_of_others", value=1.5):
         GoalRecipe(unroll=5, rounds=1, updates=1, goals_of_others=1.5)
-    with raises("out-of-range", option="window", value=1):
+    with raises("out-of-range", option="window", value=1, least=2):
         replace(smoke(), window=1)
     with raises("out-of-range", option="capacity", value=60, unroll=60):
         replace(smoke(), capacity=60, unroll=60)

@@ -149,8 +149,8 @@ def test_fingerprint_depends_on_data_and_tokenizer(c4: Path) -> None:
     [
         (None, "unavailable", {"value": "allenai/c4"}),
         ("owner/name", "unavailable", {"value": "owner/name"}),
-        ("no-such-folder", "missing-file", {"option": "--data", "value": "no-such-folder"}),
-        ("{c4}/tokenizer.json", "wrong-type", {"option": "--data", "value": "{c4}/tokenizer.json"}),
+        ("no-such-folder", "missing-data", {"option": "--data", "path": "no-such-folder"}),
+        ("{c4}/tokenizer.json", "missing-data", {"option": "--data", "path": "{c4}/tokenizer.json"}),
         ("{c4}/empty", "missing-data", {"path": "{c4}/empty", "split": "train"}),
         ("{c4},tokenizer=nobody/nothing", "unavailable", {"value": "nobody/nothing", "file": "tokenizer.json"}),
         (

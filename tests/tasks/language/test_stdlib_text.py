@@ -32,6 +32,21 @@ def test_has_topics_and_docstrings(corpus: Corpus) -> None:
     assert sum(map(len, documents.values())) > 1_500_000
 
 
+@pytest.mark.parametrize("name", ["typing.py", "subprocess.py", "locale.py", "abc.py"])
+def test_docstrings_are_those_of_every_definition_in_order(name: str) -> None:
+    def paragraphs(text: str) -> list[str]:
+        return [" ".join(part.split()) for part in re.split(r"\n\s*\n", text) if part.strip()]
+
+    documents = stdlib_documents()
+    nodes = ast.walk(ast.parse(Path(sysconfig.get_paths()["stdlib"], name).read_bytes()))
+    definitions = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    naive = [ast.get_docstring(node) or "" for node in nodes if isinstance(node, definitions)]
+    expected = [paragraph for text in naive for paragraph in paragraphs(text)]
+    assert set(expected) <= {paragraph for text in documents.values() for paragraph in paragraphs(text)}
+    rest = iter(expected)  # without what earlier documents have
+    assert all(paragraph in rest for paragraph in paragraphs(documents[name]))
+
+
 def test_has_no_tests_and_no_installed_packages() -> None:
     parts = {part for name in stdlib_documents() for part in Path(name).parts}
     assert not parts & {"site-packages", "dist-packages", "test", "tests", "lib2to3", "idlelib"}

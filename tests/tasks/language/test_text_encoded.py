@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from grouped import grouped
 from tasks.language import encoded
 from tasks.language.encoded import Block, blocks
 from tasks.language.shards import HashShare, MemoryShard
@@ -33,14 +34,13 @@ def plain(block: Block) -> tuple[list[list[int]], int, int]:
 
 @pytest.mark.filterwarnings("ignore:memory:UserWarning")
 def test_cached_documents_equal_those_read_anew(tokenizer: Tokenizer) -> None:
-    kept, read = (kind(TEXTS) for kind in (MemoryShard, Elsewhere))  # type: ignore[arg-type]
-    wrong = []
-    for one, other in ((kept, read), (HashShare(kept, 0, 0.5), HashShare(read, 0, 0.5))):
-        for start, share in product((0, 5, 22, 23), (Share(0, 1), Share(0, 3), Share(2, 3))):
-            found, expected = ([plain(block) for block in blocks(of, start, share, tokenizer)] for of in (one, other))
-            if found != expected:
-                wrong.append((one, start, share))
-    assert not wrong
+    cached, read = (kind(TEXTS) for kind in (MemoryShard, Elsewhere))  # type: ignore[arg-type]
+    with grouped() as case:
+        for one, other in ((cached, read), (HashShare(cached, 0, 0.5), HashShare(read, 0, 0.5))):
+            for start, share in product((0, 5, 22, 23), (Share(0, 1), Share(0, 3), Share(2, 3))):
+                with case(f"{type(one).__name__} from {start}, {share}"):
+                    found, expected = (list(map(plain, blocks(of, start, share, tokenizer))) for of in (one, other))
+                    assert found == expected
 
 
 @pytest.mark.filterwarnings("ignore:memory:UserWarning")

@@ -79,7 +79,7 @@ def test_of_a_truncated_file_the_beginning_is_read(tmp_path: Path) -> None:
         assert 0 < len(found) < len(texts)
         assert found[-1] == (len(found) - 1, None)
         assert [text for _, text in found[:-1]] == texts[: len(found) - 1]
-        assert [notice.fields["read"] for notice in notices] == [len(found) - 1]
+        assert [notice.fields["texts"] for notice in notices] == [len(found) - 1]
 
 
 @pytest.mark.parametrize(
@@ -94,13 +94,13 @@ def test_a_file_of_another_format_gives_nothing(
     kind: type[JsonShard | ParquetShard], name: str, content: bytes, tmp_path: Path
 ) -> None:
     (tmp_path / name).write_bytes(content)
-    with warns("bad-file", shard=name, read=0):
+    with warns("bad-file", shard=name, texts=0):
         assert list(read(kind(tmp_path / name, "text", name))) == [(0, None)]
 
 
 def test_names_a_missing_parquet_column_and_the_others(tmp_path: Path) -> None:
     pyarrow.parquet.write_table(pyarrow.table({"content": TEXTS}), tmp_path / "a.parquet")
-    with raises("bad-data", path=str(tmp_path / "a.parquet"), column="text", columns=("content",)):
+    with raises("bad-data", source=str(tmp_path / "a.parquet"), column="text", columns=("content",)):
         list(read(ParquetShard(tmp_path / "a.parquet", "text", "a.parquet")))
 
 

@@ -95,8 +95,9 @@ def test_training_is_reproducible_and_cached(monkeypatch: pytest.MonkeyPatch, tm
 def test_a_cache_that_cannot_be_written_is_a_notice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("NAS_CACHE", str(tmp_path / "file"))
-    with warns("unwritable"):
+    with warns("unwritable") as notices:
         assert trained_tokenizer(TEXTS, 280).size == 280
+    assert all(notice.fields["path"].startswith(str(tmp_path / "file")) for notice in notices)
 
 
 def test_refuses_a_file_that_is_no_tokenizer(tmp_path: Path) -> None:
@@ -111,7 +112,7 @@ def test_refuses_a_tokenizer_without_a_boundary_token(tokenizer: Tokenizer) -> N
     record = json.loads(tokenizer.text)
     record["added_tokens"] = []
     record["model"]["vocab"] = {token: i for token, i in record["model"]["vocab"].items() if token != "<|endoftext|>"}
-    with raises("bad-data", path="a test"):
+    with raises("bad-data", source="a test"):
         Tokenizer(json.dumps(record), "a test")
 
 

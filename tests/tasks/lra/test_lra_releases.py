@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from torchvision.datasets import CIFAR10
 
 from expect import raises
 from search_spaces.errors import Kind
@@ -153,12 +154,12 @@ def test_finds_its_files_and_names_one_that_is_missing(
 
 def test_refuses_a_folder_of_something_else(tmp_path: Path) -> None:
     for kind, _, _, name in RELEASES:
-        with raises("missing-data", option="--data", value=str(tmp_path), task=kind.name) as raised:
+        with raises("missing-data", option="--data", path=str(tmp_path), task=kind.name) as raised:
             kind(tmp_path).prepare()
         assert name in raised.value.fields["choices"]
 
 
 def test_asks_for_data_with_its_source() -> None:
-    for kind, source in ((LRAText, {"source": IMDB}), (LRARetrieval, {"source": RELEASE}), (LRAImage, {})):
-        with raises("missing-data", option="--data", task=kind.name, **source):
+    for kind, source in ((LRAText, IMDB), (LRARetrieval, RELEASE), (LRAImage, CIFAR10.url)):
+        with raises("missing-data", option="--data", task=kind.name, source=source):
             kind().prepare()

@@ -1,0 +1,35 @@
+"""A study of these rows, and what questions to it print."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import nas
+from nas.commands.results import query_rows
+from nas.options import Format
+from nas.storage.store import Store
+from nas.study import Study
+from result_rows import Ask, rows
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Study:
+    url = f"sqlite:///{tmp_path}/studies.db"
+    store = Store(url, make=True)
+    for row in rows():
+        store.add(row, "s")
+    return nas.load("s", storage=url)
+
+
+@pytest.fixture
+def ask(study: Study, capsys: pytest.CaptureFixture[str]) -> Ask:
+    """What a question to the study prints as JSON."""
+
+    def of(asked: Study = study, **question: Any) -> list[dict[str, Any]]:
+        query_rows(asked, **question, format=Format.JSON)
+        found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
+        return found
+
+    return of

@@ -1,0 +1,155 @@
+"""`nas results`: files that are asked and written, and columns that are read."""
+
+import csv
+import io
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import nas
+from expect import raises
+from grouped import grouped
+from nas.commands.results import query_rows
+from nas.options import Format
+from nas.study import Study
+from result_rows import Ask, rows
+from results import export, lines, sources, table
+from results.parquet import ParquetTable
+
+
+def test_files_are_asked_together_with_a_study(study: Study, ask: Ask, tmp_path: Path) -> None:
+    third = [replace(row, seed=2) for row in rows()[::2]]
+    lines.write(third, tmp_path / "rows.jsonl.gz")
+    export.write(table.from_rows([replace(row, seed=3) for row in third]), "parquet", tmp_path / "rows.parquet")
+    files = [tmp_path / "rows.jsonl.gz", tmp_path / "rows.parquet"]
+    alone, both = nas.load(source=files), nas.load("s", storage=study.storage, source=files)
+    assert {row["n"] for row in ask(alone, by="key")} == {2}
+    assert {row["n"] for row in ask(both, by="key")} == {4}
+    assert len(both.rows()) == 15
+    with raises("unsupported", option="--format", value="jsonl"):
+        query_rows(both, format=Format.JSONL)
+    with raises("missing-value", option="column", value="accuracy", choices=("max accuracy", "min accuracy")):
+        query_rows(nas.load(source=files[1]), best="accuracy")
+    assert ask(nas.load(source=files[1]), best="max accuracy")[0]["depth"] == 3
+
+
+def test_file_of_any_columns_is_asked(tmp_path: Path, ask: Ask, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "theirs.csv").write_text("model,score\na,1\nb,2\n")
+    theirs = nas.load(source=tmp_path / "theirs.csv")
+    query_rows(theirs)
+    assert re.findall(r"\d+", capsys.readouterr().out.splitlines()[0]) == ["2", "2"]
+    assert ask(theirs, pareto="max score") == [{"model": "b", "score": 2}]
+    assert ask(theirs, by="model", limit=1) == [{"model": "a", "n": 1, "score": 1, "score_se": None}]
+
+
+QUESTIONS: list[dict[str, Any]] = [
+    {},
+    {"where": "DEPTH < 3 or error = 'so'"},
+    {"budget": ["flops<=50k"], "order_by": "-seed"},
+    {"pareto": "max accuracy,flops", "knee": True},
+    {"best": "max accuracy", "by": "topology"},
+    {"by": "topology,depth"},
+    {"sql": "SELECT depth, count(*) AS n FROM rows GROUP BY depth ORDER BY depth"},
+    {"columns": "seed,commit", "order_by": "accuracy desc"},
+    {"columns": "all", "limit": 1},
+]
+
+
+def test_answer_from_some_columns_of_parquet_equals_that_from_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    mixed = table.from_rows([*rows(), *rows(preset="full", error="so", recipe={"lr": 0.5})])
+    export.write(mixed, "parquet", tmp_path / "theirs.parquet")
+    theirs = nas.load(source=tmp_path / "theirs.parquet")
+    with grouped() as case:
+        for question in QUESTIONS:
+            with case(str(question)):
+                query_rows(theirs, **question)
+                projected = capfd.readouterr()
+                with monkeypatch.context() as patch:
+                    patch.setattr("nas.commands.results._asked", lambda study, *_: study.column_names)
+                    query_rows(theirs, **question)
+                assert capfd.readouterr() == projected
+
+
+def test_columns_not_asked_for_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "more.csv").write_text("model,score\na,1\n")
+    export.write(table.from_records([{"model": "b", "score": 2, "other": 3}]), "parquet", tmp_path / "theirs.parquet")
+    theirs = nas.load(source=[tmp_path / "more.csv", tmp_path / "theirs.parquet"])
+    read: list[str] = []
+    select = ParquetTable.select
+    monkeypatch.setattr(ParquetTable, "select", lambda of, names: [read.extend(names), select(of, names)][1])
+    query_rows(theirs, pareto="max score", columns="model")
+    query_rows(theirs, where="score > 1", order_by="score", columns="model")
+    assert {*read} == {"model", "score"}
+    assert theirs.select(["other"])["other"].to_pylist() == [None, 3]
+    assert theirs.select([]).num_rows == 2
+
+
+def test_measured_columns_of_a_file_have_means(study: Study, tmp_path: Path, ask: Ask) -> None:
+    (tmp_path / "theirs.csv").write_text("topology,score,score_se,seed,recipe_lr\na,1,0.1,0,1\na,3,0.1,1,1\n")
+    theirs = nas.load(source=tmp_path / "theirs.csv")
+    assert ask(theirs, by="topology") == [{"topology": "a", "n": 2, "score": 2.0, "score_se": 1.0}]
+    both = Study("both", "", study.rows(), flat=sources.read(tmp_path / "theirs.csv").flat)
+    of_topology = {row["topology"]: row for row in ask(both, by="topology")}
+    assert of_topology["a"]["score"] == 2.0
+    assert of_topology["rmt"]["accuracy"] == pytest.approx(0.505)
+    assert "measure_seconds" not in of_topology["rmt"]
+
+
+def test_rows_are_written_as_json_lines(study: Study, tmp_path: Path) -> None:
+    query_rows(study, where="depth = 3", format=Format.JSONL, output=tmp_path / "rows.jsonl")
+    assert lines.read(tmp_path / "rows.jsonl")[0] == [row for row in study.rows() if row.architecture.depth == 3]
+
+
+def test_csv_has_the_columns_asked_for(study: Study, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    query_rows(study, best="accuracy", columns="topology,chance", format=Format.CSV)
+    assert next(iter(csv.DictReader(io.StringIO(capsys.readouterr().out)))) == {"topology": "resnet", "chance": "1"}
+
+
+def test_exported_row_beside_its_original_counts_once(study: Study, tmp_path: Path) -> None:
+    export.write(study.table, "parquet", tmp_path / "same.parquet")
+    (tmp_path / "other.csv").write_text("depth,loss\n9,0.5\n")
+    lines.write(study.rows(), tmp_path / "rows.jsonl")
+    together = nas.load(source=[str(tmp_path / one) for one in ("rows.jsonl", "same.parquet", "other.csv")])
+    assert len(together.table) == len(study.rows()) + 1
+    assert together.table["status"].to_pylist()[-1] == "complete"
+
+
+def test_written_answer_is_shown_with_its_metric(
+    study: Study, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for best in ("accuracy", None):
+        file = tmp_path / f"{best}.parquet"
+        query_rows(study, best=best, by="topology", format=Format.PARQUET, output=file)
+        query_rows(nas.load(source=file))
+        out = capsys.readouterr().out
+        (error,) = {one["accuracy_se"] for one in nas.load(source=file).table.to_pylist()[:1]}
+        assert "accuracy" in out, best
+        assert f"±{error:.3f}" in out, best
+
+
+def test_conflicting_rows_of_one_training_are_named(tmp_path: Path) -> None:
+    (row,) = [one for one in rows() if (one.architecture.depth, one.architecture.topology, one.seed) == (1, "rmt", 0)]
+    lines.write([row, replace(row, metrics={"accuracy": 0.25}), replace(row, speeds={"x": 1.0})], tmp_path / "a.jsonl")
+    found = nas.load(source=tmp_path / "a.jsonl")
+    assert len(found) == 1
+    assert [re.findall(r"\b0\.\d+", line) for line in found.bad] == [["0.6", "0.25"], ["0.25", "0.6"]]
+    assert all(row.identity() in line and "accuracy" in line for line in found.bad)
+    without, by_chance = replace(row, metrics={"loss": 1.0}), replace(row, metrics={"accuracy": 0.625})
+    near = replace(row, metrics={"accuracy": 0.607, "accuracy_se": 0.001})
+    lines.write([row, near, without, by_chance], tmp_path / "b.jsonl")
+    assert nas.load(source=tmp_path / "b.jsonl").bad == ()
+
+
+def test_only_the_shown_columns_of_a_wide_file_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    many = {f"found_{number}": float(number) for number in range(50)}
+    export.write(table.from_records([{"topology": "a", **many}]), "parquet", tmp_path / "theirs.parquet")
+    read: list[str] = []
+    select = ParquetTable.select
+    monkeypatch.setattr(ParquetTable, "select", lambda of, names: [read.extend(names), select(of, names)][1])
+    query_rows(nas.load(source=tmp_path / "theirs.parquet"))
+    assert {*read} == {"topology", *(f"found_{number}" for number in range(6))}

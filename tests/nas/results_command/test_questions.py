@@ -1,0 +1,102 @@
+"""`nas results`: budgets, fronts, knees, best architectures, means and SQL."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import nas
+from expect import raises
+from grouped import grouped
+from nas.commands.results import query_rows
+from nas.options import Format
+from nas.study import Study
+from result_rows import Ask
+from search_spaces.errors import Kind
+
+
+def test_budget_bounds_rows(ask: Ask) -> None:
+    assert {row["depth"] for row in ask(budget=["params<=2k"])} == {1, 2}
+    assert {row["depth"] for row in ask(budget=["1.5k<=params<=2k"], where="accuracy > 0.5 or depth = 1")} == {2}
+    assert {row["depth"] for row in ask(budget=["flops>=50k"])} == {3}
+
+
+def test_knee_is_one_row_of_the_front(ask: Ask) -> None:
+    front = ask(pareto="accuracy,flops")
+    assert [(row["depth"], row["topology"]) for row in ask(pareto="accuracy,flops", knee=True)] == [(2, "resnet")]
+    assert len(front) == 3
+    assert ask(pareto="min accuracy, max flops") != front
+
+
+def test_best_orders_architectures_and_gives_one_per_group(ask: Ask) -> None:
+    found = ask(best="accuracy")
+    assert [(row["topology"], row["depth"]) for row in found] == [
+        ("resnet", 3), ("resnet", 2), ("rmt", 1), ("resnet", 1), ("rmt", 2),
+    ]  # fmt: skip
+    assert [row["accuracy"] for row in found] == pytest.approx([0.755, 0.705, 0.605, 0.505, 0.405])
+    assert ask(best="accuracy", limit=1) == found[:1]
+    assert [(row["topology"], row["depth"]) for row in ask(best="accuracy", by="topology")] == [
+        ("resnet", 3),
+        ("rmt", 1),
+    ]
+    assert ask(best="accuracy", by="topology", budget=["params<=1k"])[0]["topology"] == "rmt"
+    assert ask(best="min accuracy")[0] == {**found[-1], "chance": 1.0}
+
+
+def test_groups_have_means(ask: Ask) -> None:
+    found = {row["topology"]: row for row in ask(by="topology")}
+    assert found["resnet"]["n"] == 6
+    assert found["resnet"]["accuracy"] == pytest.approx((0.505 + 0.705 + 0.755) / 3)
+    assert found["rmt"]["params"] == 1500
+
+
+def test_sql_is_asked_of_rows_that_meet_the_condition(ask: Ask) -> None:
+    question = "SELECT topology, count(*) AS n FROM rows GROUP BY topology ORDER BY n DESC"
+    assert ask(sql=question, where="depth > 1") == [{"topology": "resnet", "n": 4}, {"topology": "rmt", "n": 2}]
+
+
+def test_front_is_ordered_by_cost_by_default(ask: Ask) -> None:
+    flops = [one["flops"] for one in ask(pareto="accuracy,flops")]
+    assert flops == sorted(flops)
+    assert [one["flops"] for one in ask(pareto="accuracy,flops", order_by="-flops")] == flops[::-1]
+    with raises("duplicate", option="column", value="flops"):
+        ask(pareto="flops,flops")
+
+
+def test_shipped_tables_are_asked_by_name(ask: Ask) -> None:
+    found = ask(nas.load(source="tables"), by="topology")
+    assert {row["task"] for row in found} >= {"stdlib-lm", "lra-listops"}
+    assert {row["topology"] for row in ask(nas.load(source="stdlib-lm-topologies"), by="topology")} >= {"rmt", "hyper"}
+
+
+MISTAKES: list[tuple[dict[str, Any], Kind, dict[str, Any]]] = [
+    ({"knee": True}, "missing-value", {"option": "--pareto", "needed_by": "--knee"}),
+    ({"pareto": "accuracy", "best": "accuracy"}, "conflict", {"option": "--pareto", "excludes": "--best"}),
+    ({"by": "depth", "sql": "SELECT 1"}, "conflict", {"option": "--by", "excludes": "--sql"}),
+    ({"by": "depth,depth"}, "duplicate", {"option": "--by", "value": "depth"}),
+    ({"best": "accuracy", "by": "seed"}, "conflict", {"option": "--by", "value": "seed"}),
+    ({"pareto": ""}, "missing-value", {"option": "--pareto", "value": ""}),
+    ({"best": "acuracy"}, "unknown-name", {"option": "objective", "value": "acuracy", "nearest": "accuracy"}),
+    ({"best": "max acuracy"}, "unknown-name", {"option": "column", "value": "acuracy"}),
+    ({"by": "topolgy"}, "unknown-name", {"option": "column", "value": "topolgy", "nearest": "topology"}),
+    ({"budget": ["parms<=1k"]}, "unknown-name", {"value": "parms", "nearest": "params"}),
+    ({"best": "accuracy", "format": Format.JSONL}, "unsupported", {"option": "--format", "value": "jsonl"}),
+    ({"columns": "depth", "format": Format.JSONL}, "conflict", {"option": "--columns", "excludes": "--format"}),
+    ({"where": "true) or (true", "budget": ["flops<=1"]}, "bad-syntax", {"value": "true) or (true"}),
+    ({"sql": "select '99999-01-01'::date d"}, "out-of-range", {"option": "--sql", "cause": "OverflowError"}),
+    ({"sql": "select '\ud800'"}, "bad-syntax", {"option": "--sql", "cause": "UnicodeEncodeError"}),
+]
+
+
+def test_impossible_questions_are_refused(study: Study) -> None:
+    with grouped() as case:
+        for question, kind, fields in MISTAKES:
+            with case(str(question)), raises(kind, **fields):
+                query_rows(study, **question)
+
+
+def test_huge_numbers_nan_and_columns_of_files_are_answered(ask: Ask, tmp_path: Path) -> None:
+    ask(sql="select 18446744073709551615::ubigint as huge")
+    ask(sql="select 'nan'::float as none")
+    (tmp_path / "times.csv").write_text("latency_ms\n4.5\n5.5\n")
+    assert ask(nas.load(source=tmp_path / "times.csv"), budget=["latency_ms<=5.1"]) == [{"latency_ms": 4.5}]

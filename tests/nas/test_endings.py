@@ -1,0 +1,51 @@
+"""How a command ends: beside threads that wait, and by a signal."""
+
+import signal
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from nas.door_command import command as command_of
+from own_process import in_own_process
+
+
+def test_a_thread_that_waits_forever_does_not_delay_the_end(tmp_path: Path) -> None:
+    program = (
+        "import atexit\nfrom nas.workers.left_behind import LEFT_BEHIND\n"
+        "atexit.register(print, 'it waits', flush=True)\nLEFT_BEHIND.append(None)"
+    )
+    for words, status in ((["list", "tasks"], 0), (["list", "nonsense"], 2), (["nonsense"], 2)):
+        done = in_own_process(*words, cwd=tmp_path, first=partial(exec, program, {}))
+        assert (done.returncode, "it waits" in done.stdout, bool(done.stdout)) == (status, False, status == 0), words
+        assert (done.error is None) == (status == 0)
+
+
+def test_a_signal_ends_a_command_and_those_that_train_can_resume(capsys: pytest.CaptureFixture[str]) -> None:
+    number = signal.SIGTERM
+
+    def ask(study: str, storage: str) -> None:
+        signal.raise_signal(number)
+
+    def train(preset: str, storage: str) -> None:
+        signal.raise_signal(number)
+
+    def check(**given: str) -> None:
+        signal.raise_signal(number)
+
+    def ended(door: Any, *checks: Any) -> tuple[int, str]:
+        with pytest.raises(typer.Exit) as end:
+            command_of(door, lambda found: None, *checks)(
+                None, study="s", storage="x", preset="smoke", save_config=None
+            )
+        return end.value.exit_code, capsys.readouterr().err
+
+    for number, status in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
+        asked, trained = ended(ask), ended(train)
+        assert (asked[0], trained[0]) == (status, status)
+        assert ended(train, check) == trained
+        assert all(len(line.splitlines()) == 1 and number.name in line for _, line in (asked, trained))
+        assert trained[1].startswith(asked[1].rstrip(".\n"))
+        assert len(trained[1]) > len(asked[1])  # that the same command resumes

@@ -1,0 +1,126 @@
+"""Output that cannot be written, streams that are closed, and plug-ins that end the program."""
+
+import os
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from command_line import Command, Finished
+from nas.storage.store import Store
+from own_process import in_own_process
+from toy_rows import a_row
+from toy_searches import STORE, TOYS
+
+EXITS = """
+import sys
+sys.path.insert(0, {folder!r})
+from toy_tasks import Toy
+
+class AtMaking(Toy):
+    name = "at-making"
+
+    def __init__(self, data=None):
+        sys.exit(0)
+
+class AtPreparing(Toy):
+    name = "at-preparing"
+
+    def prepare(self):
+        sys.exit(0)
+"""
+
+WITHOUT_READER = "import os; reader, writer = os.pipe(); os.close(reader); os.dup2(writer, 1)"
+
+
+def nas(*words: str, out: Path | None = None) -> Finished:
+    return in_own_process("-q", *words, out=out)
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_with_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Store(STORE, make=True).add(a_row(), "s")
+
+
+def test_a_full_disk_is_reported_in_one_line() -> None:
+    for form in ("table", "csv"):
+        done = nas("results", "--format", form, out=Path("/dev/full"))
+        assert done.returncode == 2
+        assert "No space left on device" in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_reader_that_closes_the_pipe_is_no_error() -> None:
+    for words in (["search", "--help"], ["list", "topologies"], ["results", "--format", "csv"]):
+        done = in_own_process("-q", *words, first=partial(exec, WITHOUT_READER, {}))
+        assert (done.returncode, done.stderr) == (1, ""), words
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        command = [sys.executable, "-m", "nas", "-q", *words]
+        real = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=300, check=False)
+    finally:
+        os.close(writer)
+    assert (real.returncode, real.stderr) == (1, "")
+
+
+def test_a_closed_output_is_refused_before_the_work() -> None:
+    command = [sys.executable, "-m", "nas", "evaluate", f"{TOYS}:Toy"]
+    closed = "import os, sys; os.close(1); os.execv(sys.argv[1], sys.argv[1:])"
+    done = subprocess.run([sys.executable, "-c", closed, *command], stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith("nas: ")
+    assert Store(STORE).studies() == ["s"]
+
+
+def test_without_standard_error_rows_are_printed_alone() -> None:
+    Store(STORE, make=True).add(a_row(seed=1), "s")
+    assert "seed" in nas("results").stderr
+    words = [sys.executable, "-m", "nas", "results", "--format", "csv"]
+    done = subprocess.run(
+        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, preexec_fn=lambda: os.close(2), text=True, check=False
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert len(done.stdout.splitlines()) == 3
+    assert done.stdout.startswith('"task"')
+
+
+def test_unwritable_output_is_refused_before_the_training(command: Command) -> None:
+    Path("folder").mkdir()
+    words = ("evaluate", f"{TOYS}:Toy", "--preset", "smoke")
+    for output, reason in (("folder", "Is a directory"), ("/proc/x.csv", "No such file")):
+        error = command(*words, "--output", output, "--format", "csv").refused("unwritable", path=output)
+        assert reason in str(error)
+    picture = "pictrues/front.png"
+    done = command("search", f"{TOYS}:Toy", "--preset", "smoke", "--plot", picture)
+    done.refused("unwritable", path=picture, folder="pictrues")
+    assert not Path("pictrues").exists()
+    assert Store(STORE).studies() == ["s"]
+    assert not list(Path("folder").iterdir())
+
+
+def test_a_plugin_that_ends_the_program_is_named() -> None:
+    Path("exits.py").write_text(EXITS.format(folder=str(TOYS.parent)))
+    for name in ("AtMaking", "AtPreparing"):
+        done = nas("search", f"exits.py:{name}", "--preset", "smoke", "--trials", "1", "--workers", "1")
+        assert done.returncode == 2
+        assert "SystemExit: 0 (exits.py, line " in done.stderr.splitlines()[-1]
+        assert "Traceback" not in done.stderr
+
+
+def test_a_result_that_cannot_be_written_is_kept(command: Command) -> None:
+    Path("full.csv").symlink_to("/dev/full")
+    done = command("evaluate", f"{TOYS}:Toy", "--preset", "smoke", "-o", "full.csv")
+    assert done.returncode == 2
+    (row,) = Store(STORE).read(["evaluations"]).rows
+    where = f"identity = '{row.identity()}'"
+    assert f'--study all --where "{where}" -o FILE' in done.stderr.splitlines()[-1]
+    assert command("results", "--study", "all", "--where", where, "-o", "a.csv").returncode == 0
+    assert row.identity() in Path("a.csv").read_text()
+    done = command("evaluate", f"{TOYS}:Stumbling", "--arch", "depth=1", "--preset", "smoke", "-o", "full.csv")
+    assert "No space left" in done.stderr
+    assert "RuntimeError: a layer broke" in done.stderr
