@@ -37,6 +37,9 @@ _VARYING = (
     (re.compile(r"\b(process|pid) \d+"), r"\1 <number>"),
     (re.compile(r"\b(127\.0\.0\.1|localhost):\d+"), r"\1:<port>"),
     (re.compile(r"(?<![^\W_])(0x[0-9a-f]+|[0-9a-f]{8,})(?![^\W_])"), "<hex>"),
+    (re.compile(r"\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{6,}\b"), "<hex>"),
+    (re.compile(r"(?<=, line )\d+"), "<line>"),
+    (re.compile(r"(?<=got )[\[{].*[\]}]"), "<value>"),  # tests make them at random
     (re.compile(r"its first \d+ documents"), "its first <number> documents"),
     (re.compile(r"(?<=it is not JSON: ).*"), "<reason>"),
 )

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
 
@@ -137,9 +137,16 @@ def test_cost_of_hidden_features_depends_on_the_topology() -> None:
         assert Programme(space, counts, parse_budget([text])).number == len(expected)
 
 
-def test_draws_and_mutations_on_every_task_are_inside_the_budget() -> None:
+OF_EACH_MODEL = ("digits-vit", "digits-dit", "goal-point-maze", "lra-listops", "stdlib-lm", "stdlib-mlm")
+"""Tasks that are tried by default, one of each model; the others differ in sizes."""
+
+
+@pytest.mark.parametrize(
+    "names", [OF_EACH_MODEL, pytest.param(TASKS.names(), marks=pytest.mark.slow)], ids=["few", "all"]
+)
+def test_draws_and_mutations_on_tasks_are_inside_the_budget(names: Sequence[str]) -> None:
     with grouped() as case:
-        for name in TASKS.names():
+        for name in names:
             with case(name):
                 check_draws(name)
 
