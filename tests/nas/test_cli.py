@@ -127,6 +127,8 @@ def test_cost_counts_without_training(command: Command) -> None:
     assert record["flops"] == 2 * record["macs"] > 0
     assert record["topology"] == "dca(k=2)"
     assert "parameters" not in record
+    screen = command("cost", "digits-vit", "--arch", "depth=3,heads=5,topology=dca(k=2)").stdout
+    assert ["params", f"{record['params'] / 1000:.3g}k"] in [line.split() for line in screen.splitlines()]
 
 
 def test_cost_by_layer_and_by_operator(command: Command) -> None:

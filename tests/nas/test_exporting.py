@@ -174,6 +174,19 @@ def test_a_network_that_cannot_be_exact_leaves_no_file(
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_refusal_names_the_error_that_caused_it() -> None:
+    def work() -> None:
+        try:
+            {}["inner"]
+        except KeyError as error:
+            raise RuntimeError("outer") from error
+
+    with pytest.raises(export_formats.Refused) as info:
+        export_formats.attempt(work)
+    assert info.value.fields == {"cause": "KeyError"}
+    assert "inner" in str(info.value)
+
+
 class Shapes(nn.Module):
     """Gives another thing for another number of tokens, which no graph of ONNX can."""
 

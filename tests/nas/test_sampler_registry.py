@@ -10,11 +10,12 @@ import pytest
 
 from expect import raises
 from grouped import grouped
+from nas.budget import feasible, parse_budget
 from nas.samplers import SAMPLERS
 from nas.sampling import BudgetSampler
 from search_spaces.errors import Kind
-from search_spaces.space import Candidate
-from toy_space import ALL, BAND, params, search, study_with
+from search_spaces.space import Candidate, SearchSpace
+from toy_space import ALL, BAND, BASE, params, search, study_with
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
@@ -35,6 +36,18 @@ def test_optuna_samplers_by_import_path_keep_to_the_budget_and_repeat() -> None:
                 found = run(name)
                 assert len(set(found) & set(BAND)) == 20
                 assert run(name) == found
+
+
+def test_axes_of_one_value_have_it() -> None:
+    space = SearchSpace("narrow", BASE, {"depth": (1, 2, 3, 4), "heads": (2,), "head_dim": (2, 4)})
+    every = feasible(space, lambda architecture: {"params": params(architecture)}, parse_budget([]))
+    with grouped() as case:
+        for name in ("random", "tpe"):
+            with case(name):
+                sampler = BudgetSampler(every, name, seed=5)
+                candidates = search(study_with(sampler), sampler, 8)
+                assert {one.architecture.heads for one in candidates} == {2}
+                assert len(set(candidates)) == 8
 
 
 MISTAKES: list[tuple[str, Kind, dict[str, Any], str]] = [

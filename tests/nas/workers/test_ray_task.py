@@ -169,7 +169,7 @@ def pool(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Workers on that cluster."""
     workers: Any = pytest.importorskip("nas.workers.ray_workers")
     monkeypatch.setattr(workers, "RayCluster", lambda address: cluster)
-    return workers.RayWorkers("ray", Resources())
+    return pool_of(Resources("ray"), 1)
 
 
 def test_paths_of_a_job_are_absolute_on_nodes(
