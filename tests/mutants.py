@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,15 +60,21 @@ def file_of(mutant: Mutant, root: Path) -> Path:
     return found[0][0].relative_to(root)
 
 
-def run(tests: Iterable[str], root: Path, mutant: Mutant | None = None) -> str:
-    """Run tests in a copy of a checkout with a mutant's change: "noticed" (one failed), "unnoticed" or "broken"."""
+def run(tests: Sequence[str], root: Path, mutant: Mutant | None = None) -> str:
+    """Run tests in a copy of a checkout with a mutant's change: "noticed" (one failed), "unnoticed" or "broken".
+
+    Those whose file has the name of the changed one go first, for they are the likeliest to fail.
+    """
     with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
-        copy = Path(folder, "project")
+        copy, nearest = Path(folder, "project"), list[str]()
         shutil.copytree(root, copy, ignore=shutil.ignore_patterns(".git", ".venv", "__pycache__", "site", "nas-runs"))
         if mutant is not None:
             file = copy / file_of(mutant, root)
             file.write_text(file.read_text().replace(mutant.old, mutant.new))
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", _SELECTION, *tests]
+            named = copy.glob(f"tests/**/test_{file.stem}.py")
+            nearest = [str(path) for path in named if any(path.is_relative_to(copy / test) for test in tests)]
+        options = ["-q", "-x", "-p", "no:cacheprovider", "-m", _SELECTION]
+        command = [sys.executable, "-m", "pytest", *options, *nearest, *tests]
         environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
         done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True)
     if done.returncode not in _NOTICED:
