@@ -31,7 +31,7 @@ from results.reliability import (
 )
 from results.row import Row
 from search_spaces.architecture import Architecture
-from search_spaces.errors import Kind, UserError
+from search_spaces.errors import UserError, kind_of_number
 from tasks.base import Task
 
 if TYPE_CHECKING:
@@ -82,10 +82,9 @@ class Audit:
 def check_audit(architectures: int, seeds: int) -> None:
     """Raise UserError where there would be too little to say anything."""
     for option, asked, least in (("architectures", architectures, LEAST_ARCHITECTURES), ("seeds", seeds, LEAST_SEEDS)):
-        whole = isinstance(asked, int) and not isinstance(asked, bool)
-        if not whole or asked < least:
+        kind = kind_of_number(asked, whole=True)
+        if kind == "wrong-type" or asked < least:
             message = f"an audit needs --{option} of at least {least}, got {asked!r:.40}."
-            kind: Kind = "out-of-range" if whole else "wrong-type"
             raise UserError(kind, message, option=f"--{option}", value=asked, least=least)
 
 

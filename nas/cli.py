@@ -123,9 +123,11 @@ def _misused(error: Any, words: Sequence[str], commands: Mapping[str, Any]) -> U
 
 def _limits(error: Any, of: Any, words: Sequence[str]) -> tuple[Kind, dict[str, Any]]:
     """The kind of mistake of a value that typer refused, with the value and what it may be."""
-    value = next((text for text in (word.partition("=")[2] or word for word in words) if _is_of(error, of, text)), None)
+    texts = (word.partition("=")[2] if word.startswith("--") and "=" in word else word for word in words)
+    value = next((text for text in texts if _is_of(error, of, text)), None)
     if (choices := getattr(of, "choices", None)) is not None:
-        return "unknown-name", {"value": value, "choices": (*choices,), "nearest": nearest(str(value), sorted(choices))}
+        near = None if value is None else nearest(value, sorted(choices))
+        return "unknown-name", {"value": value, "choices": (*choices,), "nearest": near}
     if getattr(of, "min", None) is not None and "range x" in error.message:
         return "out-of-range", {"value": value, "least": of.min}
     return "bad-syntax", {"value": value}

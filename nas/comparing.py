@@ -21,7 +21,7 @@ from results import table
 from results.intervals import interval
 from results.row import Direction, Row
 from search_spaces.architecture import Architecture
-from search_spaces.errors import Notice, UserError
+from search_spaces.errors import Notice, UserError, fields_of
 from search_spaces.topologies.registry import TOPOLOGIES, refusal
 from tasks.base import Metric, Task
 
@@ -117,7 +117,7 @@ def _wired(task: Task, preset: str, arch: str, topology: str | None) -> list[Arc
             wired = found[0].changed({"topology": name})
             reason, fields = refusal(wired), dict[str, Any]()
         except UserError as error:  # one that cannot be loaded
-            reason, fields = str(error), {**error.fields, "cause": error.kind}
+            reason, fields = str(error), fields_of(error)
         if reason is None:
             found.append(wired)
         else:

@@ -18,7 +18,7 @@ from nas.retrofitting import Origin
 from nas.storage.store import Store
 from results.row import Row
 from search_spaces.checkpoint import read_record
-from search_spaces.errors import Kind, UserError, place_of, reason_of
+from search_spaces.errors import Kind, UserError, fields_of, reason_of
 from tasks.language.data import LanguageSplits
 from tasks.language.hub import ask_the_hub_only_where_it_is
 from tasks.language.task import LanguageTask
@@ -105,12 +105,11 @@ def evaluated(
             f"the data of {', '.join(names)} are not in the hub's cache, and the hub gave none: {error!s:.{_LENGTH}}. "
             f"Evaluate where it is in reach, or tasks of your own with --include FOLDER.",
             tasks=tuple(names),
-            cause=type(error).__name__,
+            **fields_of(error),
         ) from error
     except Exception as error:  # of a task's file, of its data
         message = f"lm-eval cannot evaluate {', '.join(names)}: {reason_of(error):.{_LENGTH}}"
-        fields = {"tasks": tuple(names), "cause": type(error).__name__, "where": place_of(error)}
-        raise UserError("failed", message, **fields) from error
+        raise UserError("failed", message, tasks=tuple(names), **fields_of(error)) from error
     return columns(found["results"]) | {
         f"{name}_examples": counted["effective"] for name, counted in found["n-samples"].items()
     }

@@ -15,7 +15,7 @@ from optuna.trial import FrozenTrial
 from nas.objectives import COSTS
 from nas.storage.optuna_study import first_of, length_of, note_length, reports_of, trials_of
 from results.row import CurvePoint, Direction, Row
-from search_spaces.errors import Kind, UserError
+from search_spaces.errors import UserError, kind_of_number
 from tasks.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -26,15 +26,6 @@ MOST_RUNGS = 5
 
 Reports = list[list[float]]
 """Of each rung that a training has reached: its objectives there."""
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _wrong(value: object) -> Kind:
-    """The kind of mistake of what should be a number within limits."""
-    return "out-of-range" if _is_number(value) else "wrong-type"
 
 
 @dataclass(frozen=True)
@@ -55,17 +46,18 @@ class Rungs:
     factor: float = 3.0
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.number, int) and not isinstance(self.number, bool)
-        if not (whole and 0 <= self.number <= MOST_RUNGS):
+        kind = kind_of_number(self.number, whole=True)
+        if kind == "wrong-type" or not 0 <= self.number <= MOST_RUNGS:
             message = f"--rungs must be a whole number from 0 to {MOST_RUNGS}, got {self.number!r:.40}."
-            kind: Kind = "out-of-range" if whole else "wrong-type"
             raise UserError(kind, message, option="--rungs", value=self.number, least=0, most=MOST_RUNGS)
-        if not (_is_number(self.grace) and 0 < self.grace < 1):
+        kind = kind_of_number(self.grace)
+        if kind == "wrong-type" or not 0 < self.grace < 1:
             message = f"--grace must be a share of a training, above 0 and below 1, got {self.grace!r:.40}."
-            raise UserError(_wrong(self.grace), message, option="--grace", value=self.grace)
-        if not (_is_number(self.factor) and 1 < self.factor <= 1000):
+            raise UserError(kind, message, option="--grace", value=self.grace, above=0, below=1)
+        kind = kind_of_number(self.factor)
+        if kind == "wrong-type" or not 1 < self.factor <= 1000:
             message = f"--factor must be above 1 and at most 1000, got {self.factor!r:.40}."
-            raise UserError(_wrong(self.factor), message, option="--factor", value=self.factor, most=1000)
+            raise UserError(kind, message, option="--factor", value=self.factor, above=1, most=1000)
         if self.number and self._shares()[-1] >= 1:
             last = f"the last of --rungs {self.number} would lie at {self._shares()[-1]:.3g} of a training"
             message = f"{last}, by --grace {self.grace} and --factor {self.factor}: it must lie before the end."

@@ -30,7 +30,7 @@ from nas.storage.outages import patient
 from nas.storage.store import Store
 from results.row import BadRow, CurvePoint, Row
 from search_spaces.checkpoint import read_weights
-from search_spaces.errors import Kind, Notice, UserError, place_of, reason_of
+from search_spaces.errors import Notice, fields_of, reason_of
 from search_spaces.files import keep, kept
 from tasks.base import Diverged, Fitted, Task, plain_numbers
 from tasks.processes import processes
@@ -212,10 +212,8 @@ def _not_fatal(what: str, option: str) -> Iterator[None]:
         yield
     except (Exception, SystemExit) as error:
         show_traceback(error)
-        kind: Kind = error.kind if isinstance(error, UserError) else "failed"
-        own = {"cause": type(error).__name__, "where": place_of(error)}
-        fields = error.fields if isinstance(error, UserError) else own
-        warnings.warn(Notice(kind, f"{what}: {reason_of(error)}", **{"option": option, **fields}), stacklevel=2)
+        fields = {"option": option, **fields_of(error)}
+        warnings.warn(Notice("failed", f"{what}: {reason_of(error)}", **fields), stacklevel=2)
 
 
 def _profiled(task: Task, job: EvaluationJob, limits: Budget, row: Row) -> Row:

@@ -65,7 +65,7 @@ def export_folder(folder: Path, to: Path, task: Task) -> ExportReport:
     if (record.task, record.task_version) != (task.name, task.version):
         kept = f"{record.task!r} version {record.task_version}"
         message = f"{folder} holds a network of task {kept}, got {task.name!r} version {task.version}."
-        fields = {"task": record.task, "version": record.task_version, "choices": (task.name,)}
+        fields = {"task": record.task, "version": record.task_version, "expected": (task.name, task.version)}
         raise UserError("mismatch", message, path=str(folder), **fields)
     with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten
         network = network_of(task, record)

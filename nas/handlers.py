@@ -18,7 +18,7 @@ with warnings.catch_warnings():  # fvcore rests on torch.jit, whose deprecation 
 
 from nas.einsum import einsum_macs
 from search_spaces.count import Handler, Handlers, Shape
-from search_spaces.errors import UserError, place_of, reason_of
+from search_spaces.errors import UserError, fields_of, reason_of, value_of
 from search_spaces.topologies.base import Topology
 from tasks.base import Task
 
@@ -120,12 +120,10 @@ def traced(operator: str, handler: Handler, owner: str) -> Traced:
             macs = handler(_shapes(inputs), _shapes(outputs))
         except Exception as error:  # a plug-in may fail in any way
             message = f"the handler for {operator} of {owner} failed: {reason_of(error)}"
-            raise Miscount(
-                "bad-plugin", message, **fields, cause=type(error).__name__, where=place_of(error)
-            ) from error
+            raise Miscount("bad-plugin", message, **{**fields_of(error), **fields}) from error
         if type(macs) is not int or macs < 0:
             message = f"the handler for {operator} of {owner} must give an integer of at least 0, got {macs!r}."
-            raise Miscount("bad-plugin", message, **fields, value=macs)
+            raise Miscount("bad-plugin", message, **fields, **value_of(macs))
         return Counter({operator.partition("::")[2]: macs})
 
     return count

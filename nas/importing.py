@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from nas.storage.store import Store
 from results import lines
 from results.columns import COUNTS
 from results.repeated import each_once
 from results.row import Direction, Row, Status
-from search_spaces.errors import UserError
+from search_spaces.errors import UserError, fields_of
 from tasks.progress import said_if_slow
 
 _MOST_NAMED = 3
@@ -43,33 +43,32 @@ def rows_in(paths: Sequence[Path]) -> list[Row]:
             named = "; ".join(map(str, bad[:_MOST_NAMED]))
             message = f"every line of {path} must be a row, {named}{more}. Nothing was imported."
             numbers = tuple(one.number for one in bad[:_MOST_NAMED])
-            raise UserError("bad-file", message, **{**bad[0].fields, "path": str(path), "lines": numbers})
+            fields = {**fields_of(bad[0].error), "path": str(path), "lines": numbers, "count": len(bad)}
+            raise UserError("bad-file", message, **fields)
         for row in found:
-            if why := _impossible(row):
-                message = f"training {row.identity()} of {path} cannot be: {why}. Nothing was imported."
-                raise UserError(why.kind, message, path=str(path), identity=row.identity(), **why.fields)
+            _check_possible(row, path)
         if not found:
             raise UserError("missing-rows", f"there is no row in {path}. Nothing was imported.", path=str(path))
         rows += found
     return rows
 
 
-def _impossible(row: Row) -> UserError | None:
-    """Why no evaluation can have found this; None where one can.
+def _check_possible(row: Row, path: Path) -> None:
+    """Raise UserError where no evaluation can give this row. Rows that are only read are not checked."""
 
-    What is only read is not asked so.
-    """
+    def error(reason: str, **fields: Any) -> UserError:
+        message = f"training {row.identity()} of {path} cannot be: {reason}. Nothing was imported."
+        return UserError("bad-data", message, path=str(path), identity=row.identity(), **fields)
+
     if row.status not in get_args(Status):
         reason = f"its status must be one of {', '.join(get_args(Status))}, got {row.status!r}"
-        return UserError("bad-data", reason, option="status", value=row.status, choices=get_args(Status))
+        raise error(reason, option="status", value=row.status, choices=get_args(Status))
     if ways := {*row.directions.values()} - {*get_args(Direction)}:
         reason = f"the direction of a metric must be max or min, got {min(ways)!r}"
-        return UserError("bad-data", reason, option="direction", value=min(ways), choices=get_args(Direction))
+        raise error(reason, option="direction", value=min(ways), choices=get_args(Direction))
     for name in COUNTS:
         if isinstance(count := getattr(row.costs, name), int) and count < 0:
-            reason = f"{name} must be at least 0, got {count}"
-            return UserError("bad-data", reason, option=name, value=count, least=0)
-    return None
+            raise error(f"{name} must be at least 0, got {count}", option=name, value=count, least=0)
 
 
 def import_into(storage: str, study: str, rows: Sequence[Row]) -> Imported:

@@ -123,7 +123,7 @@ def _recipe(table: str, row: Row) -> Any:
             if getattr(recipe, name) != value:
                 got = getattr(recipe, name)
                 message = f"{name} was {value!r} when table {table!r} was recorded, got {got!r}. Leave it out."
-                raise UserError("mismatch", message, option=name, value=got, choices=(value,), table=table)
+                raise UserError("mismatch", message, option=name, value=got, expected=value, table=table)
 
     try:
         kind = make_dataclass(

@@ -37,7 +37,7 @@ DROPPED = ("data", "status", "head_dim", "key", "params", "seeds", "heads")
 _LEFT = ("hidden", "head_dim", "heads", "depth", "over_first", "low", "high", "than_first", "topology")
 """What is left of a comparison where a terminal has room for little: how architectures differ, and the verdict."""
 
-FILES = (".csv", ".json", ".jsonl", ".parquet")
+_FILES = (".csv", ".json", ".jsonl", ".parquet")
 """What the name of a file of rows ends in."""
 
 MOST_OPERATORS = 10
@@ -57,12 +57,6 @@ def say(console: Console, line: str) -> None:
     console.print(printable(line), soft_wrap=True, highlight=False, markup=False)
 
 
-def say_bad(lines: Sequence[str]) -> None:
-    """Name what could not be read as a Row, on standard error."""
-    for line in lines:
-        say(screen(stderr=True), f"passed over, {line}")
-
-
 def ask_again(name: str, storage: str) -> str:
     """The command that asks a study, or files of rows, for more; a password is not shown."""
     if "://" not in storage:
@@ -75,10 +69,9 @@ def for_a_terminal(format: Format, output: Path | None = None) -> bool:
     """Whether to print a table. Raises UserError where a table is to go to a file."""
     is_table = format in (Format.TABLE, Format.MARKDOWN)
     if is_table and output is not None:
-        message = (
-            f"a file is .csv, .json, .jsonl or .parquet, got --output {output}. For another name give --format csv."
-        )
-        raise UserError("unsupported", message, option="--output", path=str(output), choices=FILES)
+        endings = f"{', '.join(_FILES[:-1])} or {_FILES[-1]}"
+        message = f"a file is {endings}, got --output {output}. For another name give --format csv."
+        raise UserError("unsupported", message, option="--output", path=str(output), choices=_FILES)
     return is_table
 
 

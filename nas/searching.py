@@ -41,7 +41,7 @@ from nas.workers.resources import AUTO, Resources
 from nas.workers.workers import check_gpus, pool_of
 from results.row import Row
 from search_spaces.architecture import Architecture
-from search_spaces.errors import Kind, UserError
+from search_spaces.errors import UserError, kind_of_number
 from tasks.base import Task
 from tasks.progress import said_if_slow, say
 
@@ -67,11 +67,10 @@ class Evidence:
         if not 1 <= self.seeds <= self.trials:
             message = f"--seeds must be from 1 to --trials ({self.trials}) in a search, got {self.seeds}."
             raise UserError("out-of-range", message, option="--seeds", value=self.seeds, least=1, most=self.trials)
-        number = isinstance(self.confirm, int | float) and not isinstance(self.confirm, bool)
-        if not (number and 0 <= self.confirm < 1):
+        kind = kind_of_number(self.confirm)
+        if kind == "wrong-type" or not 0 <= self.confirm < 1:
             message = f"--confirm must be a share of the trials, from 0 to below 1, got {self.confirm!r:.40}."
-            kind: Kind = "out-of-range" if number else "wrong-type"
-            raise UserError(kind, message, option="--confirm", value=self.confirm, least=0)
+            raise UserError(kind, message, option="--confirm", value=self.confirm, least=0, below=1)
 
     def check_recorded(self, task: Task, members: Feasible | Programme) -> None:
         """Raise UserError where a task with recorded seeds has too few of a member."""

@@ -13,7 +13,7 @@ from nas.storage.passwords import without_passwords
 from nas.storage.search_config import SearchConfig
 from results import table
 from results.row import Direction, Row
-from search_spaces.errors import Notice, UserError, unknown
+from search_spaces.errors import Notice, UserError, fields_of, unknown
 
 if TYPE_CHECKING:
     import pandas
@@ -152,7 +152,7 @@ class Study:
             raise unknown("cost", at, costs) if costs else none
         check_axis(axis, {*COSTS, *self.directions})
         asked = self.directions if metric is None else self.directions_of([metric])
-        table.require(self.column_names, [axis, *({} if metric is None else asked)])
+        table.check_columns(self.column_names, [axis, *({} if metric is None else asked)])
         if not asked:
             message = f'study {self.name!r} has no row that says what its metrics are. Give --metric "max NAME".'
             raise UserError("missing-rows", message, option="--metric", study=self.name, needs="directions")
@@ -168,7 +168,7 @@ class Study:
             except UserError as error:
                 reason = error
                 if len(groups) > 1:
-                    fields = {**error.fields, "cause": error.kind, "name": name}
+                    fields = {**fields_of(error), "name": name}
                     warnings.warn(Notice("skipped", f"{name} is left out: {error}", **fields), stacklevel=2)
         if not found:
             raise reason

@@ -32,7 +32,7 @@ def names_to_tune(texts: Sequence[str], trials: int | None, seeds: int) -> list[
         raise UserError("missing-value", message, option="--tune", needed_by="--tune-trials", trials=trials)
     if names and not seeds:
         message = "--tune is for trainings that count, got --seeds 0. Give --seeds."
-        raise UserError("out-of-range", message, option="--seeds", value=seeds, least=1, needed_by="--tune")
+        raise UserError("missing-value", message, option="--seeds", value=seeds, needed_by="--tune")
     return names
 
 

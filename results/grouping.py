@@ -10,7 +10,7 @@ from results.columns import COMPARABLE, COUNTS, PROVENANCE, places
 from results.features import Record
 from results.row import Direction
 from results.standing import Standing, standings
-from results.table import from_records, require
+from results.table import check_columns, from_records
 from search_spaces.errors import UserError
 
 _OF_TRAININGS = ("seed", "identity", "status", "error", *PROVENANCE)
@@ -32,7 +32,7 @@ def means(table: pa.Table, by: Sequence[str], metrics: Sequence[str]) -> pa.Tabl
     Raises:
         UserError: An unknown column, or a metric that holds no numbers.
     """
-    require(table.column_names, by)
+    check_columns(table.column_names, by)
     numbers = [name for name in dict.fromkeys(metrics) if name in table.column_names and name not in by]
     for name in numbers:
         if not (pa.types.is_floating(table[name].type) or pa.types.is_integer(table[name].type)):
@@ -77,7 +77,7 @@ def best(
     Raises:
         UserError: An unknown column, or one that holds no numbers.
     """
-    require(table.column_names, by)
+    check_columns(table.column_names, by)
     found, apart = standings(table, {metric: direction}, confirming), _apart(_complete(table), [])
     for name in by:
         if name in _OF_TRAININGS or not all(name in one.record for one in found):

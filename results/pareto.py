@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from results.columns import COMPARABLE
 from results.row import Direction
-from results.table import keep, require
+from results.table import check_columns, keep
 from search_spaces.errors import UserError
 
 TOGETHER = ("status", *COMPARABLE)
@@ -65,7 +65,7 @@ def check_objectives(table: pa.Table, objectives: Mapping[str, Direction]) -> No
     """Raise UserError where a table has no front in these objectives."""
     if not objectives:
         raise UserError("missing-value", "a front needs at least one objective.", option="objectives")
-    require(table.column_names, objectives)
+    check_columns(table.column_names, objectives)
     for name, direction in objectives.items():
         if direction not in ("max", "min"):
             message = f"the direction of objective {name!r} must be max or min, got {direction!r}."

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, final
 import pyarrow as pa
 
 from results.sizes import check_size
-from results.table import finite, require
-from search_spaces.errors import UserError
+from results.table import check_columns, finite
+from search_spaces.errors import UserError, fields_of
 from search_spaces.files import kind_of_read_error, regular
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class ParquetTable:
         """
         from pyarrow import parquet
 
-        require(self.column_names, names)
+        check_columns(self.column_names, names)
         try:
             with parquet.ParquetFile(self.path) as file:  # parquet.read_table takes ten times as long to import
                 check_size(self.path, _unpacked(file, {*names}))
@@ -88,4 +88,4 @@ def read(path: Path) -> pa.Table:
 def _refusal(path: Path, why: Exception) -> UserError:
     reason = str(why).partition("\n")[0].rstrip(".")
     message = f"{str(path)!r} must be a Parquet file, as `export.write` makes it: {reason}."
-    return UserError(kind_of_read_error(why), message, path=str(path), format="Parquet", cause=type(why).__name__)
+    return UserError(kind_of_read_error(why), message, **{**fields_of(why), "path": str(path), "format": "Parquet"})

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from results.pareto import front
 from results.row import Direction
-from results.table import require
+from results.table import check_columns
 from search_spaces.errors import UserError
 
 
@@ -34,7 +34,7 @@ def query(
     Raises:
         UserError: An unknown column, or a condition, objective or limit that cannot be.
     """
-    require(table.column_names, columns)
+    check_columns(table.column_names, columns)
     order = [order_in(text, table.column_names) for text in order_by]
     if limit is not None and limit < 0:
         message = f"limit must be 0 or more, got {limit}."
@@ -58,5 +58,5 @@ def order_in(text: str, known: Sequence[str]) -> tuple[str, Literal["ascending",
         name, direction = text.strip(), "asc"
     if name.startswith("-") and name not in known:
         name, direction = name[1:], "desc"
-    require(known, [name.strip()])
+    check_columns(known, [name.strip()])
     return name.strip(), "descending" if direction.lower() == "desc" else "ascending"

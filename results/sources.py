@@ -19,7 +19,7 @@ from results.repeated import contradictions, each_once
 from results.row import Row
 from results.sizes import check_size
 from results.table import finite, from_records
-from search_spaces.errors import UserError, unknown
+from search_spaces.errors import UserError, fields_of, unknown
 from search_spaces.files import kind_of_read_error, regular
 
 TABLES = Path(__file__).parent / "tables"
@@ -140,9 +140,7 @@ def _typed(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
 def _refusal(path: Path, form: str, why: object) -> UserError:
     reason = str(why).partition("\n")[0].rstrip(".")
     message = f"{str(path)!r} must be a {form} file, as --format {form.lower()} makes it: {reason}."
-    if isinstance(why, UserError):
-        return UserError(why.kind, message, **{**why.fields, "path": str(path), "format": form})
+    own = {"path": str(path), "format": form}
     if isinstance(why, Exception):
-        cause = type(why).__name__
-        return UserError(kind_of_read_error(why), message, path=str(path), format=form, cause=cause)
-    return UserError("bad-file", message, path=str(path), format=form)
+        return UserError(kind_of_read_error(why), message, **{**fields_of(why), **own})
+    return UserError("bad-file", message, **own)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 
-from search_spaces.errors import UserError
+from search_spaces.errors import UserError, value_of
 from search_spaces.spec import MOST_INTEGER
 
 JSON: TypeAlias = "bool | int | float | str | Sequence[JSON] | Mapping[str, JSON] | None"
@@ -107,7 +107,7 @@ def shaped(record: object, kinds: Mapping[str, Kind], needed: Sequence[str], wha
     """The record, whose values are of these kinds. Raises BadRow naming the first that is not, missing or unknown."""
     if not isinstance(record, dict):
         reason = f"{what} must be an object, got {_SHORT.repr(record)}"
-        raise BadRow("wrong-type", reason, option=what.strip("'"), **given(record))
+        raise BadRow("wrong-type", reason, option=what.strip("'"), **value_of(record))
     for name in needed:
         if name not in record:
             raise BadRow("missing-value", f"{what} has no {name!r}", option=name)
@@ -118,14 +118,8 @@ def shaped(record: object, kinds: Mapping[str, Kind], needed: Sequence[str], wha
         words, types, holds = kinds[name]
         if type(value) not in types or (holds is not None and not holds(value)):
             reason = f"{name!r} must be {words}, got {_SHORT.repr(value)}"
-            raise BadRow("wrong-type", reason, option=name, **given(value))
+            raise BadRow("wrong-type", reason, option=name, **value_of(value))
     return record
-
-
-def given(value: object) -> dict[str, Any]:
-    """What the fields of an error say of a value: a scalar as it is, of what may nest without end its type."""
-    is_scalar = value is None or isinstance(value, bool | int | float | str)
-    return {"value": value} if is_scalar else {"type": type(value).__name__}
 
 
 def is_shallow(value: Mapping[str, Any]) -> bool:

@@ -15,8 +15,8 @@ from pyarrow import compute
 from results.arrays import array
 from results.columns import CURVE, FIXED, TYPES
 from results.row import Row
-from results.strict_json import given, is_number
-from search_spaces.errors import Notice, UserError, fields_of, unknown
+from results.strict_json import is_number
+from search_spaces.errors import Notice, UserError, fields_of, unknown, value_of
 from search_spaces.spec import MOST_INTEGER
 
 _NUMBERS = frozenset({int, float})
@@ -71,7 +71,7 @@ def _check_numbers(row: Row) -> None:
         for name, value in group.items():
             if not is_number(value):
                 message = f"{name!r:.60} is no number, got {value!r:.60}"
-                raise UserError("wrong-type", message, option=name, **given(value))
+                raise UserError("wrong-type", message, option=name, **value_of(value))
 
 
 def _fitted(record: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -81,7 +81,7 @@ def _fitted(record: Mapping[str, Any]) -> Mapping[str, Any]:
             if not _fits(name, type(value)):
                 words = " or ".join(kind.__name__ for kind in _kinds(name))
                 message = f"column {name!r} holds {words}, got {value!r:.60}"
-                raise UserError("wrong-type", message, option=name, **given(value))
+                raise UserError("wrong-type", message, option=name, **value_of(value))
     for name, value in record.items():
         if type(value) is int and not -MOST_INTEGER - 1 <= value <= MOST_INTEGER:
             message = f"column {name!r} holds 64 bits, got {value!r:.60}"
@@ -171,7 +171,7 @@ def each_once(tables: Sequence[pa.Table]) -> pa.Table:
     return together(kept)
 
 
-def require(known: Sequence[str], names: Iterable[str]) -> None:
+def check_columns(known: Sequence[str], names: Iterable[str]) -> None:
     """Raise UserError where one of the names is of no column."""
     for name in names:
         if name not in known:

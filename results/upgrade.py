@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from results.strict_json import NUMBER, NUMBERS, POINTS, TEXTS, BadRow, given, is_integer, shaped
-from search_spaces.errors import Kind
+from results.strict_json import NUMBER, NUMBERS, POINTS, TEXTS, BadRow, is_integer, shaped
+from search_spaces.errors import Kind, value_of
 
 ROW_VERSION = 2
 
@@ -18,12 +18,12 @@ def upgraded(record: object) -> dict[str, Any]:
     """A record of any version as one of this version. Raises BadRow for a version that is none, or a newer one."""
     if not isinstance(record, dict):
         got = type(record).__name__
-        raise BadRow("wrong-type", f"it must be an object, got {got}", **given(record))
+        raise BadRow("wrong-type", f"it must be an object, got {got}", **value_of(record))
     version = record.get("row_version", 1)
     if not is_integer(version) or version < 1:
         message = f"'row_version' must be an integer of at least 1, got {version!r:.60}"
         kind: Kind = "out-of-range" if is_integer(version) else "wrong-type"
-        raise BadRow(kind, message, option="row_version", **given(version), least=1)
+        raise BadRow(kind, message, option="row_version", **value_of(version), least=1)
     if version > ROW_VERSION:
         message = f"it is of row_version {version}, this nas reads up to {ROW_VERSION}: install a newer one"
         raise BadRow("mismatch", message, option="row_version", value=version, most=ROW_VERSION)
@@ -58,14 +58,14 @@ def _from_version_1(record: Mapping[str, Any]) -> dict[str, Any]:
 def _point(point: Any) -> dict[str, Any]:
     if not isinstance(point, dict) or "step" not in point:
         message = f"'curve' must be a list of points, each with its step, got {point!r:.60}"
-        raise BadRow("wrong-type", message, option="curve", **given(point))
+        raise BadRow("wrong-type", message, option="curve", **value_of(point))
     return {"step": point["step"], "metrics": {name: value for name, value in point.items() if name != "step"}}
 
 
 def _listed(curve: Any) -> list[Any]:
     if not isinstance(curve, list):
         message = f"'curve' must be {POINTS.words}, got {curve!r:.60}"
-        raise BadRow("wrong-type", message, option="curve", **given(curve))
+        raise BadRow("wrong-type", message, option="curve", **value_of(curve))
     return curve
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, TypeVar
 
-from search_spaces.errors import Kind, UserError
+from search_spaces.errors import Kind, UserError, value_of
 from search_spaces.runs import canonical, check_divides, is_one_run, recorded, runs_of
 
 _LEAST = {"depth": 1, "width": 1, "heads": 0, "head_dim": 0, "hidden": 1}
@@ -117,7 +117,7 @@ class Architecture:
             kind = str if name in _TEXTS else int
             if type(value) is not kind:
                 message = f"{name!r} of an architecture must be {_KINDS[kind]}, got {value!r:.60}"
-                raise UserError("wrong-type", message, option=name, value=value, type=kind.__name__)
+                raise UserError("wrong-type", message, option=name, **value_of(value), needs=kind.__name__)
         architecture = object.__new__(cls)
         for name, field in known.items():
             if name not in values and field.default is MISSING:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from search_spaces.architecture import Architecture
-from search_spaces.errors import UserError, place_of, reason_of
+from search_spaces.errors import UserError, fields_of, reason_of
 from search_spaces.registry import Registry
 from search_spaces.space import SearchSpace
 from search_spaces.spec import Axes, Scalar
@@ -78,7 +78,7 @@ def space_named(name: str, base: Architecture) -> SearchSpace:
         raise
     except Exception as error:  # a plug-in may fail in any way
         message = f"space {name!r} could not be laid out around {base}: {reason_of(error)}"
-        raise UserError("bad-plugin", message, option="space", value=name, where=place_of(error)) from error
+        raise UserError("bad-plugin", message, option="space", value=name, **fields_of(error)) from error
     if not isinstance(space, SearchSpace):
         message = f"space {name!r} must be a function from an Architecture to a SearchSpace, got {space!r}."
         raise UserError("bad-plugin", message, option="space", value=name, type=type(space).__name__)

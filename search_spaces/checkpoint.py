@@ -122,7 +122,7 @@ def read_record(folder: Path) -> Record:
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError, OSError) as error:
         reason = f"{reason_of(error):.200}"
         message = f"{path} cannot be read as a checkpoint's record: {reason}. Take another, or train again."
-        raise UserError("bad-file", message, **{**fields_of(error), "path": str(path)}) from error
+        raise UserError(kind_of_read_error(error), message, **{**fields_of(error), "path": str(path)}) from error
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
@@ -137,7 +137,7 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
             stamp, weights = file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         message = f"{path} cannot be read: {error}. Take another checkpoint, or train again."
-        raise UserError(kind_of_read_error(error), message, path=str(path), cause=type(error).__name__) from error
+        raise UserError(kind_of_read_error(error), message, **{**fields_of(error), "path": str(path)}) from error
     if stamp.get("record") != _digest(record):
         message = f"{path} and {RECORD} beside it are not of one checkpoint. Take another, or train again."
         raise UserError("mismatch", message, path=str(path))

@@ -38,12 +38,12 @@ Kind = Literal[
     "missing-file",  # a path with nothing there
     "missing-data",  # a data set that is not there or lacks a part
     "missing-rows",  # a study, table or query without the rows that a command needs
-    "bad-file",  # a file that is damaged or of another format
+    "bad-file",  # a file that cannot be read, is damaged, or is of another format
     "bad-data",  # data that reads well and holds what it must not
     "unwritable",  # a file or folder that cannot be written
     "exists",  # something is there already and is not overwritten
     "mismatch",  # two things that do not belong together, such as a checkpoint and another task
-    "unsupported",  # a task, model or space that cannot do what an option asks for
+    "unsupported",  # a task, model, space or file's ending that cannot do what an option asks for
     "infeasible",  # no architecture, size or rate satisfies the conditions
     "too-large",  # beyond a limit of time, memory or number
     "in-use",  # another process holds it
@@ -76,8 +76,13 @@ class UserError(_WithKind, ValueError):
     Args:
         kind: The class of the mistake, for programs and tests.
         message: The sentence for people.
-        fields: What the message is made of: `option` (the option, setting or column that is wrong), `value` (what it
-            was), `choices` (what it can be), `path`, `extra` (the package extra that is missing) and others by name.
+        fields: What the message is made of, each part by a name that is the same everywhere, and others by their own:
+            `option` (the option, setting, field or column that is wrong), `value` (what it was; or `type`, of a value
+            that is no scalar), `choices` (what it can be) and `nearest` (the likeliest of these), `least` and `most`
+            (the range, ends included) or `above` and `below` (ends excluded), `path` and `size` (of a file), `expected`
+            (what should be there), `needs` (what is missing) or `needed_by` (what asks for it), `extra` (the package
+            extra to install), `cause` (the class or kind of the error behind it), `where` (that one's file and line)
+            and `problem` (one of several mistakes of one kind).
     """
 
 
@@ -127,31 +132,55 @@ def printable(text: str) -> str:
     return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
 
 
-def unknown(noun: str, got: str, known: Iterable[str], of: str = "", **fields: Any) -> UserError:
-    """A name that does not exist, with the nearest one that does; `of` says what has names of that kind."""
+def unknown(
+    noun: str, got: str, known: Iterable[str], of: str = "", option: str | None = None, **fields: Any
+) -> UserError:
+    """A name that does not exist, with the nearest one that does; `of` says what has names of that kind.
+
+    The field `option` of the error is `noun` where no other is given.
+    """
     names = sorted(known)
     near = nearest(got, names)
     remedy = f"Choose from: {', '.join(names)}." if near is None else f"Did you mean {near!r}?"
     message = f"unknown {noun} {got!r}{f' of {of}' if of else ''}. {remedy}"
-    return UserError("unknown-name", message, option=noun, value=got, choices=tuple(names), nearest=near, **fields)
+    given = {"option": option or noun, "value": got, "choices": tuple(names), "nearest": near}
+    return UserError("unknown-name", message, **given, **fields)
 
 
-def at_least(name: str, value: float, least: float, remedy: str = "") -> None:
-    """Raise UserError where a number is below the least that it may be."""
-    if value < least:
+def check_at_least(name: str, value: float | None, least: float, remedy: str = "") -> None:
+    """Raise UserError where a number is below the least that it may be; None, which is no number, may be."""
+    if value is not None and value < least:
         message = f"{name} must be at least {least}, got {value}. {remedy}".rstrip()
         raise UserError("out-of-range", message, option=name, value=value, least=least)
 
 
-def require(holds: object, check: str, message: str, **fields: Any) -> None:
+def kind_of_number(value: object, *, whole: bool = False) -> Kind:
+    """The kind of mistake of what should be a number (a whole one) within limits: its type, or else its size."""
+    is_number = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
+    return "out-of-range" if is_number else "wrong-type"
+
+
+def check_rule(holds: object, check: str, message: str, **fields: Any) -> None:
     """Raise a ContractError of this rule unless something holds, also where Python runs without assertions."""
     if not holds:
         raise ContractError(check, message, **fields)
 
 
+def value_of(value: object) -> dict[str, Any]:
+    """Fields of an error that say what a value was: a scalar as it is, of what may nest without end its type's name."""
+    is_scalar = value is None or isinstance(value, bool | int | float | str)
+    return {"value": value} if is_scalar else {"type": type(value).__name__}
+
+
 def fields_of(error: BaseException) -> dict[str, Any]:
-    """What an error has of its cause: `cause`, which is its class, or of a UserError its kind, beside its fields."""
-    return {**error.fields, "cause": error.kind} if isinstance(error, UserError) else {"cause": type(error).__name__}
+    """Fields of an error that was caused by this one: its class as `cause`, and as `where` its place if it has one.
+
+    Of a UserError they are its own, and `cause` is its kind.
+    """
+    if isinstance(error, UserError):
+        return {**error.fields, "cause": error.kind}
+    place = place_of(error)
+    return {"cause": type(error).__name__} | ({"where": place} if place else {})
 
 
 def nearest(got: str, names: Sequence[str]) -> str | None:

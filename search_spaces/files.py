@@ -126,8 +126,10 @@ def set_aside(path: Path, problem: str) -> None:
 
 
 def kind_of_read_error(error: Exception) -> Kind:
-    """The kind of mistake for a file that cannot be read: only a file that is not there is missing."""
-    return "missing-file" if isinstance(error, FileNotFoundError) else "bad-file"
+    """The kind of mistake for a file that cannot be read: it is not there, it is too large, or else it is bad."""
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return "missing-file"
+    return "too-large" if isinstance(error, UserError) and error.kind == "too-large" else "bad-file"
 
 
 def regular(path: Path, most: int | None = None) -> Path:

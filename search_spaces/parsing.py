@@ -26,7 +26,7 @@ def parse_architecture(text: str, base: Architecture) -> Architecture:
             message = f"expected FIELD=VALUE, got {part.strip()!r}. Fields: {', '.join(known)}."
             raise UserError("bad-syntax", message, option="field", value=part.strip(), choices=tuple(known))
         if name not in known:
-            raise unknown("architecture field", name, known)
+            raise unknown("architecture field", name, known, option="field")
         if name in changes:
             message = f"field {name!r} stands twice in {text!r}."
             raise UserError("duplicate", message, option="field", value=name, text=text)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from search_spaces.errors import Notice, UserError, place_of, reason_of, unknown
+from search_spaces.errors import Notice, UserError, fields_of, reason_of, unknown
 from search_spaces.source_text import first_line
 
 if TYPE_CHECKING:
@@ -84,12 +84,14 @@ class Registry:
         entry = self._entries[name]
         try:
             return entry.load()
-        except UserError:
-            raise
+        except UserError as error:
+            message = f"{self.kind} {name!r} ({entry.value}): {error}"
+            fields = {**error.fields, "plugin": name, "place": entry.value}
+            raise UserError(error.kind, message, **fields) from error
         except (Exception, SystemExit) as error:  # a plug-in may fail in any way, and that is not ours to trace
             message = f"{self.kind} {name!r} ({entry.value}) could not be imported: {reason_of(error)}"
-            where = {"place": entry.value, "where": place_of(error)}
-            raise UserError("bad-plugin", message, option=self.kind, value=name, **where) from error
+            fields = {"place": entry.value, **fields_of(error)}
+            raise UserError("bad-plugin", message, option=self.kind, value=name, **fields) from error
 
 
 def _precedence(entry: "EntryPoint") -> tuple[bool, str, str]:

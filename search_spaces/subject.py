@@ -50,4 +50,4 @@ def require_close(check: str, actual: Tensor, expected: Tensor, off: float | Non
     try:
         torch.testing.assert_close(actual, expected, rtol=off, atol=off)
     except AssertionError as error:
-        raise ContractError(check, str(error)) from error
+        raise ContractError(check, " ".join(str(error).split())) from error

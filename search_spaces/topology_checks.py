@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from search_spaces.architecture import Architecture
-from search_spaces.errors import UserError, require
+from search_spaces.errors import UserError, check_rule
 from search_spaces.layers.stack import Stack
 from search_spaces.one_text import defaults_of
 from search_spaces.retrofit import as_delivered
@@ -44,26 +44,26 @@ _SHAPES = ((3, 4, 4), (1, 4, 4), (3, 6, 4))
 def check_it_says_what_it_is(subject: Subject) -> None:
     """Options are frozen and have defaults, `axes` are options with values they can have, `delivered` is delivered."""
     kind, options = subject.kind, subject.kind.Options
-    require(kind.__doc__, "is-documented", "the docstring must give the equation and its source")
-    require(is_dataclass(options), "options-are-a-dataclass", f"Options must be a dataclass, got {options!r}")
+    check_rule(kind.__doc__, "is-documented", "the docstring must give the equation and its source")
+    check_rule(is_dataclass(options), "options-are-a-dataclass", f"Options must be a dataclass, got {options!r}")
     frozen = vars(options)["__dataclass_params__"].frozen
-    require(frozen, "options-are-frozen", "Options must be frozen: options are part of an architecture")
+    check_rule(frozen, "options-are-frozen", "Options must be frozen: options are part of an architecture")
     options()  # every option has a default: the name alone is a topology
     known, told = defaults_of(options), option_defaults(kind.__module__, kind.__name__)
     message = f"the source must tell the defaults that options have, {known}, got {told}"
-    require(told in (None, known), "source-tells-defaults", message, value=told)
+    check_rule(told in (None, known), "source-tells-defaults", message, value=told)
     message = f"axes must be options {sorted(known)}, got {sorted(kind.axes)}"
-    require(set(kind.axes) <= known.keys(), "axes-are-options", message, axes=tuple(kind.axes))
+    check_rule(set(kind.axes) <= known.keys(), "axes-are-options", message, axes=tuple(kind.axes))
     check_axes(kind, subject.name)
     for operator, handler in kind.handlers.items():
         message = f"handlers are named as operators are, aten::lstm, got {operator!r}"
-        require("::" in operator, "handlers-are-of-operators", message, operator=operator)
+        check_rule("::" in operator, "handlers-are-of-operators", message, operator=operator)
         message = f"the handler of {operator} must be a function or None"
-        require(handler is None or callable(handler), "handlers-are-functions", message, operator=operator)
+        check_rule(handler is None or callable(handler), "handlers-are-functions", message, operator=operator)
     delivered = kind.delivered(subject.options)
     delivers = transformer(*subject.wired, *_SHAPES[0]).topology.delivery(0)
     message = f"it must deliver what `delivered` says, {delivered!r}, got {delivers!r}"
-    require(delivers == delivered, "delivers-what-it-says", message, delivered=delivered, delivers=delivers)
+    check_rule(delivers == delivered, "delivers-what-it-says", message, delivered=delivered, delivers=delivers)
 
 
 def check_a_refusal_says_why(subject: Subject) -> None:
@@ -75,9 +75,9 @@ def check_a_refusal_says_why(subject: Subject) -> None:
             dense_sites = Wiring((Site(("x",), width, True),) * 2, width, 0, hidden=(8, 8))
             wire(*subject.wired, wiring_of(subject.kind, 2, width, heads, head_dim) if heads else dense_sites)
             continue
-        require(isinstance(reason, str), "reason-is-text", f"refusal must give None or a reason, got {reason!r}")
-        require(reason.strip(), "reason-is-not-empty", "a reason must not be empty")
-        require("\n" not in reason, "reason-is-one-line", f"a reason is one line, got {reason!r}")
+        check_rule(isinstance(reason, str), "reason-is-text", f"refusal must give None or a reason, got {reason!r}")
+        check_rule(reason.strip(), "reason-is-not-empty", "a reason must not be empty")
+        check_rule("\n" not in reason, "reason-is-one-line", f"a reason is one line, got {reason!r}")
 
 
 def check_features_keep_their_shape(subject: Subject) -> None:
@@ -85,13 +85,13 @@ def check_features_keep_their_shape(subject: Subject) -> None:
     for shape in _SHAPES:
         features = transformer(*subject.wired, *shape)(*embeddings())
         got, at = tuple(features.shape), _said(shape)
-        require(got == (2, TOKENS, WIDTH), "shape-is-kept", f"{at}: must be (2, 5, 16), got {got}", shape=got)
-        require(features.isfinite().all(), "features-are-finite", f"{at}: features must be finite")
+        check_rule(got == (2, TOKENS, WIDTH), "shape-is-kept", f"{at}: must be (2, 5, 16), got {got}", shape=got)
+        check_rule(features.isfinite().all(), "features-are-finite", f"{at}: features must be finite")
     for depth in () if subject.heads_needed else (1, 3):
         features = dense(*subject.wired, depth)(torch.randn(2, WIDTH).double())
         got = tuple(features.shape)
         message = f"without tokens: must be (2, 16), got {got}"
-        require(got == (2, WIDTH), "shape-is-kept-without-tokens", message, shape=got)
+        check_rule(got == (2, WIDTH), "shape-is-kept-without-tokens", message, shape=got)
 
 
 def check_every_parameter_learns(subject: Subject) -> None:
@@ -111,7 +111,7 @@ def check_every_parameter_learns(subject: Subject) -> None:
             optimizer.step()
         unmoved = [name for name, parameter in learned.items() if torch.equal(parameter, start[name])]
         message = f"at depth {depth} no gradient reaches {', '.join(unmoved)}"
-        require(not unmoved, "parameters-learn", message, depth=depth, parameters=tuple(unmoved))
+        check_rule(not unmoved, "parameters-learn", message, depth=depth, parameters=tuple(unmoved))
 
 
 def check_the_closed_form_is_what_is_counted(subject: Subject) -> None:
@@ -125,10 +125,10 @@ def check_the_closed_form_is_what_is_counted(subject: Subject) -> None:
         macs = subject.count_macs(stack, inputs)
         at = f"{_said((depth, heads, head_dim))}, width {width}"
         message = f"{at}: count says {form.params} parameters, there are {params}"
-        require(form.params == params, "params-are-counted", message, closed_form=form.params, counted=params)
+        check_rule(form.params == params, "params-are-counted", message, closed_form=form.params, counted=params)
         closed = 7 * form.macs
         message = f"{at}: count says {closed} MACs at 7 positions, {macs} are counted"
-        require(closed == macs, "macs-are-counted", message, closed_form=closed, counted=macs)
+        check_rule(closed == macs, "macs-are-counted", message, closed_form=closed, counted=macs)
 
 
 def check_two_forwards_do_not_meet(subject: Subject) -> None:
@@ -143,11 +143,11 @@ def check_two_forwards_do_not_meet(subject: Subject) -> None:
         first = topology.write(t, first, y)
         second = topology.write(t, second, other)
     message = "a forward is changed by another one that runs beside it"
-    require(torch.equal(topology.close(first), expected[0]), "forwards-do-not-meet", message)
-    require(torch.equal(topology.close(second), expected[1]), "forwards-do-not-meet", message)
+    check_rule(torch.equal(topology.close(first), expected[0]), "forwards-do-not-meet", message)
+    check_rule(torch.equal(topology.close(second), expected[1]), "forwards-do-not-meet", message)
     holders = [name or "the topology" for name, module in topology.named_modules() if list(kept_tensors(module))]
     message = f"no tensor may stay on a module after a forward, got one on {', '.join(holders)}"
-    require(not holders, "modules-keep-no-tensor", message, modules=tuple(holders))
+    check_rule(not holders, "modules-keep-no-tensor", message, modules=tuple(holders))
 
 
 def check_its_mixing_can_be_computed_twice(subject: Subject) -> None:
@@ -161,10 +161,10 @@ def check_its_mixing_can_be_computed_twice(subject: Subject) -> None:
         gradients.append({name: p.grad.clone() for name, p in stack.named_parameters() if p.grad is not None})
     once, twice = gradients
     message = "other parameters have gradients where its mixing is computed twice"
-    require(once.keys() == twice.keys(), "recomputed-gradients-exist", message)
+    check_rule(once.keys() == twice.keys(), "recomputed-gradients-exist", message)
     others = [name for name, gradient in once.items() if not torch.equal(gradient, twice[name])]
     message = f"computed twice, its mixing gives other gradients of {', '.join(others)}"
-    require(not others, "recomputed-gradients-are-equal", message, parameters=tuple(others))
+    check_rule(not others, "recomputed-gradients-are-equal", message, parameters=tuple(others))
 
 
 def check_positions_do_not_meet(subject: Subject) -> None:
@@ -176,7 +176,7 @@ def check_positions_do_not_meet(subject: Subject) -> None:
     difference = (stack(changed, positions) - stack(tokens, positions)).abs().amax(dim=(0, 2))
     elsewhere = [n for n in range(TOKENS) if n != 2 and difference[n] > 0]
     message = f"positions must not be mixed, but another token at 2 changed those at {elsewhere}"
-    require(not elsewhere, "positions-do-not-meet", message, positions=tuple(elsewhere))
+    check_rule(not elsewhere, "positions-do-not-meet", message, positions=tuple(elsewhere))
 
 
 def check_it_starts_as_the_residual_network(subject: Subject) -> None:
@@ -202,7 +202,7 @@ def _check_claim(subject: Subject) -> None:
     if not always and not kind.equals_resnet_behind_norms(options):
         return
     message = "equals_resnet cannot hold in head space, where layers have no projections"
-    require(kind.delivered(options) != "heads", "resnet-has-projections", message)
+    check_rule(kind.delivered(options) != "heads", "resnet-has-projections", message)
     residual = ResNet, ResNet.Options()
     tried: list[tuple[Stack, Stack, tuple[Tensor, ...]]]
     tried = [(transformer(*residual, *shape), transformer(*subject.wired, *shape), embeddings()) for shape in _SHAPES]
@@ -216,7 +216,7 @@ def _check_claim(subject: Subject) -> None:
         off = (stack(*inputs) - resnet(*inputs)).abs().max().item()
         claim = "equals_resnet" if always else "equals_resnet_behind_norms"
         message = f"{claim} is claimed, but at the start it is off by {off:.1e} with {options}"
-        require(off < 1e-11, "starts-as-claimed", message, claim=claim, difference=off, options=str(options))
+        check_rule(off < 1e-11, "starts-as-claimed", message, claim=claim, difference=off, options=str(options))
 
 
 def check_it_runs_in_bf16(subject: Subject) -> None:
@@ -230,7 +230,7 @@ def check_it_runs_in_bf16(subject: Subject) -> None:
     learned = {name: p for name, p in stack.named_parameters() if name.removeprefix("topology.") not in subject.still}
     lost = [name for name, p in learned.items() if p.grad is None or not p.grad.isfinite().all()]
     message = f"the gradient of {', '.join(lost)} is missing or not finite"
-    require(not lost, "bf16-gradients-are-finite", message, parameters=tuple(lost))
+    check_rule(not lost, "bf16-gradients-are-finite", message, parameters=tuple(lost))
 
 
 def check_it_is_finite_at_64_blocks(subject: Subject) -> None:
@@ -239,10 +239,10 @@ def check_it_is_finite_at_64_blocks(subject: Subject) -> None:
     with torch.autocast("cpu", dtype=torch.bfloat16):
         features = stack(*(part.float() for part in embeddings()))
     features.float().square().mean().backward()
-    require(features.isfinite().all(), "deep-features-are-finite", "features are not finite")
-    for name, parameter in stack.named_parameters():
-        finite = parameter.grad is None or parameter.grad.isfinite().all()
-        require(finite, "deep-gradients-are-finite", f"the gradient of {name} is not finite", parameters=(name,))
+    check_rule(features.isfinite().all(), "deep-features-are-finite", "features are not finite")
+    lost = [name for name, p in stack.named_parameters() if p.grad is not None and not p.grad.isfinite().all()]
+    message = f"the gradient of {', '.join(lost)} is not finite"
+    check_rule(not lost, "deep-gradients-are-finite", message, parameters=tuple(lost))
 
 
 def check_it_compiles_to_one_graph(subject: Subject) -> None:
@@ -262,9 +262,9 @@ def check_its_own_weights_can_be_shown(subject: Subject) -> None:
         shape = tuple(found.shape)
         message = f"coefficients {name!r} must be [rows, columns] or [rows, columns, columns], got {shape}"
         has_rows = len(shape) == 2 or (len(shape) == 3 and shape[1] == shape[2])
-        require(has_rows, "coefficients-have-rows", message, coefficients=name, shape=shape)
+        check_rule(has_rows, "coefficients-have-rows", message, coefficients=name, shape=shape)
         message = f"coefficients {name!r} must be finite or NaN"
-        require(not found.isinf().any(), "coefficients-are-numbers", message, coefficients=name)
+        check_rule(not found.isinf().any(), "coefficients-are-numbers", message, coefficients=name)
 
 
 CONTRACT: tuple[Callable[[Subject], None], ...] = (

@@ -9,7 +9,7 @@ from typing import Any
 
 from PIL import Image
 
-from search_spaces.errors import UserError
+from search_spaces.errors import Kind, UserError, fields_of
 from search_spaces.files import regular
 
 NAMES = {"train": ("train", "training"), "validation": ("validation", "val", "valid")}
@@ -127,12 +127,19 @@ def check_member(member: tarfile.TarInfo, place: Path) -> None:
         )
 
 
+def _kind(error: ImportError | OSError | ValueError) -> Kind:
+    """The kind of mistake for a data set of the hub: `datasets` is not there, no such split, or no answer."""
+    if isinstance(error, ImportError):
+        return "needs-extra"
+    return "unavailable" if isinstance(error, OSError) else "missing-data"
+
+
 def _hugging_face(name: Path, split: str) -> ImageSource:
     try:
         reader = _reader(name.as_posix(), split=split)
     except (ImportError, OSError, ValueError) as error:
         message = f"{str(name)!r} has no split {split!r} that can be read: {error}"
-        cause = type(error).__name__
-        raise UserError("unavailable", message, option="--data", value=str(name), split=split, cause=cause) from error
+        own = {"option": "--data", "value": str(name), "split": split}
+        raise UserError(_kind(error), message, **{**fields_of(error), **own}) from error
     # Of the hub's revision or the files' times, and of what was done to it since.
     return ImageSource(Images(reader), reader.class_to_idx, chain([reader.dataset._fingerprint], reader.iter_targets()))

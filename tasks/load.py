@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from results.columns import refusal_of
-from search_spaces.errors import UserError, place_of, reason_of, unknown
+from search_spaces.errors import UserError, fields_of, reason_of, unknown
 from tasks.base import Metric, Task
 from tasks.registry import TASK_FAMILIES, TASKS, kind_of
 
@@ -28,7 +28,7 @@ def load_task(reference: str, data: Path | None = None) -> Task:
         raise
     except (Exception, SystemExit) as error:  # somebody's task may fail in any way, and that is not ours to trace
         message = f"task {reference!r} could not be made: {reason_of(error)}"
-        raise UserError("bad-plugin", message, task=reference, where=place_of(error)) from error
+        raise UserError("bad-plugin", message, task=reference, **fields_of(error)) from error
 
 
 def task_class(reference: str) -> type[Task]:
@@ -82,7 +82,7 @@ def _imported(path: Path) -> ModuleType:
     except (Exception, SystemExit) as error:  # somebody's file may fail in any way, and that is not ours to trace
         del sys.modules[name]
         message = f"{path} could not be imported: {reason_of(error)}"
-        raise UserError("bad-plugin", message, path=str(path), where=place_of(error)) from error
+        raise UserError("bad-plugin", message, path=str(path), **fields_of(error)) from error
     return module
 
 

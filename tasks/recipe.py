@@ -134,10 +134,10 @@ class Recipe:
             raise UserError(
                 "missing-value",
                 f"batch_ramp needs micro-batches to grow by, got {self.batch_ramp} with accumulate=1. Set accumulate.",
-                option="batch_ramp",
-                value=self.batch_ramp,
-                needs="accumulate",
-                accumulate=self.accumulate,
+                option="accumulate",
+                value=self.accumulate,
+                needed_by="batch_ramp",
+                batch_ramp=self.batch_ramp,
             )
 
     def _check_optimizer(self) -> None:

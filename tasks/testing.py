@@ -19,7 +19,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from results.columns import refusal_of
 from search_spaces.architecture import Architecture
-from search_spaces.errors import ContractError, require
+from search_spaces.errors import ContractError, check_rule
 from tasks.base import Fitted, Task
 from tasks.batches import Batch, call, tensors
 from tasks.run import CONTINUE, STOP, Decision, Run
@@ -49,30 +49,36 @@ def check_task(task: Task, architecture: Architecture | None = None) -> None:
 
 def check_it_says_what_it_is(task: Task, architecture: Architecture) -> None:
     """Name, version, metrics and presets are there, metrics hide no other column, and presets show as one line."""
-    require(task.name, "name-is-not-empty", "name must not be empty")
-    require(isinstance(task.version, int), "version-is-an-integer", f"version must be an integer, got {task.version!r}")
-    require(task.version >= 1, "version-is-positive", f"version must be at least 1, got {task.version}")
-    require(task.metrics, "metrics-are-there", "metrics must name at least one")
+    check_rule(task.name, "name-is-not-empty", "name must not be empty")
+    check_rule(
+        isinstance(task.version, int), "version-is-an-integer", f"version must be an integer, got {task.version!r}"
+    )
+    check_rule(task.version >= 1, "version-is-positive", f"version must be at least 1, got {task.version}")
+    check_rule(task.metrics, "metrics-are-there", "metrics must name at least one")
     problem = refusal_of([metric.name for metric in task.metrics])
-    require(problem is None, "metric-names-are-free", problem or "")
+    check_rule(problem is None, "metric-names-are-free", problem or "")
     directions = {metric.direction for metric in task.metrics}
-    require(directions <= {"max", "min"}, "directions-are-max-or-min", "a metric's direction is max or min")
+    check_rule(directions <= {"max", "min"}, "directions-are-max-or-min", "a metric's direction is max or min")
     presets = set(task.presets)
     message = f"presets must have smoke and proxy, got {sorted(presets)}"
-    require({"smoke", "proxy"} <= presets, "presets-are-there", message)
-    require(set(task.bases) <= presets, "bases-are-presets", f"bases must be of presets, got {sorted(task.bases)}")
+    check_rule({"smoke", "proxy"} <= presets, "presets-are-there", message)
+    check_rule(set(task.bases) <= presets, "bases-are-presets", f"bases must be of presets, got {sorted(task.bases)}")
 
 
 def check_its_recipes_are_settings(task: Task, architecture: Architecture) -> None:
     """Presets are frozen dataclasses that show as one line, and that JSON can hold and give back."""
     for name, preset in task.presets.items():
-        require(is_dataclass(preset), "presets-are-dataclasses", f"preset {name!r} must be a dataclass, got {preset!r}")
-        require(type(preset).__hash__ is not None, "presets-are-frozen", f"preset {name!r} must be a frozen dataclass")
-        require("\n" not in str(preset), "presets-are-one-line", f"preset {name!r} must show as one line")
+        check_rule(
+            is_dataclass(preset), "presets-are-dataclasses", f"preset {name!r} must be a dataclass, got {preset!r}"
+        )
+        check_rule(
+            type(preset).__hash__ is not None, "presets-are-frozen", f"preset {name!r} must be a frozen dataclass"
+        )
+        check_rule("\n" not in str(preset), "presets-are-one-line", f"preset {name!r} must show as one line")
         values: dict[str, Any] = json.loads(json.dumps(values_of(preset), allow_nan=False))
         again: Any = changed(preset, values, f"preset {name!r}")
         message = f"preset {name!r} must be what its settings make, got {again!r} and {preset!r}"
-        require(again == preset, "presets-are-their-settings", message)
+        check_rule(again == preset, "presets-are-their-settings", message)
 
 
 def check_its_data_has_a_fingerprint(task: Task, architecture: Architecture) -> None:
@@ -81,11 +87,11 @@ def check_its_data_has_a_fingerprint(task: Task, architecture: Architecture) -> 
     first = task.fingerprint(recipe)
     before = torch.get_rng_state()
     again = task.fingerprint(recipe)
-    require(first, "fingerprint-is-not-empty", "the data must have a fingerprint")
-    require(isinstance(first, str), "fingerprint-is-text", f"a fingerprint is text, got {first!r}")
+    check_rule(first, "fingerprint-is-not-empty", "the data must have a fingerprint")
+    check_rule(isinstance(first, str), "fingerprint-is-text", f"a fingerprint is text, got {first!r}")
     message = f"the fingerprint must stay the same, got {first!r} and {again!r}"
-    require(first == again, "fingerprint-is-constant", message)
-    require(_torch_is_at(before), "fingerprint-draws-nothing", "to ask for the fingerprint must draw nothing")
+    check_rule(first == again, "fingerprint-is-constant", message)
+    check_rule(_torch_is_at(before), "fingerprint-draws-nothing", "to ask for the fingerprint must draw nothing")
 
 
 def check_what_is_measured_was_not_trained_on(task: Task, architecture: Architecture) -> None:
@@ -100,7 +106,7 @@ def check_what_is_measured_was_not_trained_on(task: Task, architecture: Architec
         twice = sum(digest in learnt for digest in own)
         few = twice <= MOST_TWICE * len(own)
         message = f"{twice} of {len(own)} examples of {name} are in train as well"
-        require(few, "examples-are-held-out", message, split=name, value=twice, examples=len(own))
+        check_rule(few, "examples-are-held-out", message, split=name, value=twice, examples=len(own))
 
 
 def check_it_builds_without_memory(task: Task, architecture: Architecture) -> None:
@@ -110,7 +116,7 @@ def check_it_builds_without_memory(task: Task, architecture: Architecture) -> No
             network, inputs = task.build(base), task.example()
         parts = [*network.parameters(), *network.buffers(), *tensors(inputs)]
         on_meta = all(tensor.is_meta for tensor in parts)
-        require(on_meta, "default-device-is-used", "build and example must use the default device")
+        check_rule(on_meta, "default-device-is-used", "build and example must use the default device")
         with torch.no_grad():
             call(network.eval(), inputs)
 
@@ -122,7 +128,7 @@ def check_the_closed_form_counts_every_parameter(task: Task, architecture: Archi
         with torch.device("meta"):
             params = sum(parameter.numel() for parameter in task.build(base).parameters())
         agree = count is None or count.params == params
-        require(agree, "params-are-counted", f"{base}: closed form {count}, network {params} parameters")
+        check_rule(agree, "params-are-counted", f"{base}: closed form {count}, network {params} parameters")
 
 
 def check_training_is_a_pure_function(task: Task, architecture: Architecture) -> None:
@@ -136,19 +142,19 @@ def check_training_is_a_pure_function(task: Task, architecture: Architecture) ->
         before = random.getstate(), torch.get_rng_state()
         second, again = _fit(task, architecture)
         message = "training must give back the number of threads"
-        require(torch.get_num_threads() == threads + 1, "threads-are-given-back", message)
+        check_rule(torch.get_num_threads() == threads + 1, "threads-are-given-back", message)
     finally:
         torch.set_num_threads(threads)
     message = f"two trainings with one seed must give the same, got {first} and {second}"
-    require(first == second, "training-is-repeatable", message)
-    require(curve == again, "reports-are-repeatable", "two trainings with one seed must report the same")
+    check_rule(first == second, "training-is-repeatable", message)
+    check_rule(curve == again, "reports-are-repeatable", "two trainings with one seed must report the same")
     message = "training must leave the generator of random as it was"
-    require(random.getstate() == before[0], "generator-of-random-is-kept", message)
+    check_rule(random.getstate() == before[0], "generator-of-random-is-kept", message)
     message = "training must leave the generator of torch as it was"
-    require(_torch_is_at(before[1]), "generator-of-torch-is-kept", message)
+    check_rule(_torch_is_at(before[1]), "generator-of-torch-is-kept", message)
     _check_fitted(task, task.presets["smoke"], first, curve)
     others = _other_runs(task, architecture)
-    require(
+    check_rule(
         any(_fit(task, **run) != (first, curve) for run in others),
         "training-depends-on-its-run",
         "numbers must depend on seed, architecture or recipe: another of each gave the very same metrics and curve",
@@ -166,23 +172,23 @@ def check_it_stops_and_goes_on(task: Task, architecture: Architecture) -> None:
         folder = Path(name)
         stopped, seen = _fit(task, architecture, folder=folder, stop=True)
         message = f"a training that is told STOP must report no further, got {seen} of {curve}"
-        require(seen == curve[:1], "stop-ends-reports", message)
+        check_rule(seen == curve[:1], "stop-ends-reports", message)
         end = (stopped.steps, stopped.metrics)
-        require(end == seen[0], "stop-gives-the-last-report", f"it must give what it reported, got {stopped}")
+        check_rule(end == seen[0], "stop-gives-the-last-report", f"it must give what it reported, got {stopped}")
         message = f"a training that is not at its end must not be tested, got {stopped.test}"
-        require(not stopped.test, "stop-tests-nothing", message)
+        check_rule(not stopped.test, "stop-tests-nothing", message)
         message = "a training that is told STOP must keep in run.folder what it goes on from"
-        require(any(folder.iterdir()), "stop-leaves-a-checkpoint", message)
+        check_rule(any(folder.iterdir()), "stop-leaves-a-checkpoint", message)
         with _counted_steps() as steps_left:
             resumed, again = _fit(task, architecture, folder=folder)
         left = [path.name for path in folder.iterdir()]
     message = f"a training that goes on must report what it had reported first, got {again} of {curve}"
-    require(again == curve, "resumed-reports-are-equal", message)
+    check_rule(again == curve, "resumed-reports-are-equal", message)
     message = f"a training that goes on must end as one that did not stop, got {resumed} and {whole}"
-    require(resumed == whole, "resumed-numbers-are-equal", message)
-    require(not left, "no-files-are-left", f"a finished training must leave no files behind, got {left}")
+    check_rule(resumed == whole, "resumed-numbers-are-equal", message)
+    check_rule(not left, "no-files-are-left", f"a finished training must leave no files behind, got {left}")
     # Steps in another process, or of an optimiser that is not torch's, are not seen.
-    require(
+    check_rule(
         not all_steps or len(steps_left) < len(all_steps),
         "resumed-training-goes-on",
         f"a training that goes on must not begin at its start, got {len(steps_left)} of {len(all_steps)} steps again",
@@ -205,7 +211,7 @@ def check_what_report_raises_ends_the_training(task: Task, architecture: Archite
         task.fit(Run(architecture=architecture, recipe=task.presets["smoke"], seed=0, report=report))
     except Enough:
         return
-    require(not reported, "report-may-raise", "what report raises must end the training and pass through it")
+    check_rule(not reported, "report-may-raise", "what report raises must end the training and pass through it")
 
 
 CONTRACT: tuple[Callable[[Task, Architecture], None], ...] = (
@@ -248,7 +254,7 @@ def _fit(
         run = Run(architecture=architecture, recipe=chosen, seed=seed, folder=folder or Path(own), report=report)
         fitted = task.fit(run)
         left = [path.name for path in Path(own).iterdir()]
-    require(not left, "no-files-are-left", f"a finished training must leave no files behind, got {left}")
+    check_rule(not left, "no-files-are-left", f"a finished training must leave no files behind, got {left}")
     return fitted, curve
 
 
@@ -290,19 +296,19 @@ def _seed_all(seed: int) -> None:
 def _check_fitted(task: Task, recipe: Any, fitted: Fitted, curve: list[Reported]) -> None:
     names = {metric.name for metric in task.metrics_for(recipe)}
     errors = {f"{name}_se" for name in names}
-    require(fitted.steps >= 1, "steps-are-counted", f"steps must be counted, got {fitted.steps}")
+    check_rule(fitted.steps >= 1, "steps-are-counted", f"steps must be counted, got {fitted.steps}")
     for part, values in (("metrics", fitted.metrics), ("test", fitted.test)):
         whole = part == "test" or names <= set(values)
-        require(whole, "values-are-complete", f"{part} must have {sorted(names)}, got {sorted(values)}", part=part)
+        check_rule(whole, "values-are-complete", f"{part} must have {sorted(names)}, got {sorted(values)}", part=part)
         rest = sorted(set(values) - names - errors)
         message = f"{part} must have nothing but metrics and their _se, got {rest}: that belongs in measures"
-        require(not rest, "values-are-of-metrics", message, part=part, value=tuple(rest))
+        check_rule(not rest, "values-are-of-metrics", message, part=part, value=tuple(rest))
         finite = all(np.isfinite(value) for value in values.values())
-        require(finite, "values-are-finite", f"{part} must be finite, got {values}", part=part)
+        check_rule(finite, "values-are-finite", f"{part} must be finite, got {values}", part=part)
     for step, metrics in curve:
         within = 1 <= step <= fitted.steps
-        require(within, "reported-steps-are-within", f"steps are reported from 1 to {fitted.steps}, got {step}")
+        check_rule(within, "reported-steps-are-within", f"steps are reported from 1 to {fitted.steps}, got {step}")
         message = f"a report must have {sorted(names)}, got {sorted(metrics)}"
-        require(names <= set(metrics), "reports-are-complete", message)
+        check_rule(names <= set(metrics), "reports-are-complete", message)
     steps = [step for step, _ in curve]
-    require(steps == sorted({*steps}), "reports-are-in-order", "steps must be reported in order")
+    check_rule(steps == sorted({*steps}), "reports-are-in-order", "steps must be reported in order")

@@ -28,21 +28,24 @@ def warns(kind: Kind, /, **fields: Any) -> Iterator[list[Notice]]:
     for other in record:
         if not isinstance(other.message, Notice):
             warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
-    assert any(_agrees(notice, kind, fields) for notice in notices), [(one.kind, one.fields) for one in notices]
+    expected, actual = f"expected {kind!r} with {fields}", [(notice.kind, notice.fields) for notice in notices]
+    assert any(_agrees(notice, kind, fields) for notice in notices), f"{expected}, got {actual}"
 
 
 @contextmanager
 def breaks(rule: str, **fields: Any) -> Iterator[None]:
-    """Expect a ContractError of this rule, whose fields include these."""
+    """Expect a ContractError of this rule, whose fields include these, and whose message is one line."""
     with pytest.raises(ContractError) as info:
         yield
     assert info.value.check == rule, str(info.value)
     assert _includes(info.value.fields, fields), info.value.fields
+    assert "\n" not in str(info.value).strip()
 
 
 def check(error: UserError | Notice, kind: Kind, /, **fields: Any) -> None:
     """Assert that an error or notice has this kind and these fields."""
-    assert _agrees(error, kind, fields), (error.kind, error.fields, str(error))
+    expected = f"expected {kind!r} with {fields}"
+    assert _agrees(error, kind, fields), f"{expected}, got {error.kind!r} with {error.fields}: {error}"
     assert "\n" not in str(error).strip()
 
 

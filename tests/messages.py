@@ -1,10 +1,10 @@
-"""How sentences read: every message of a UserError or Notice that the default suite provokes, in tests/messages.txt.
+"""How sentences read: every message of errors and notices that the default suite provokes, in tests/messages.txt.
 
 Tests elsewhere assert kinds and fields (`expect`). A run of the default suite, or of a part of it, fails once where it
 provokes messages that the snapshot does not have. After a change of texts:
 
     python -m tests.messages --update              # the whole suite: the snapshot is written anew
-    python -m tests.messages --update tests/nas    # a part of it: what it provokes is added
+    python -m tests.messages --update tests/nas    # a part of it: what it provokes is added, and nothing goes
 
 and read the diff. In place of the values that a message is made of stand the names of its fields, as in "got <value>",
 and so do other words that differ between two runs or machines: each sentence stands once.
@@ -21,13 +21,15 @@ from typing import Any
 
 import pytest
 
-from search_spaces.errors import Notice, UserError
+from search_spaces.errors import ContractError, Notice, UserError
 
 SNAPSHOT = Path(__file__).with_suffix(".txt")
 _ROOT = SNAPSHOT.parents[1]
 _KEY = "nas_messages"
 _MARGIN = 20
 """Columns of a kind in the snapshot."""
+_CONTRACT = "contract"
+"""What stands there for a ContractError, which has a rule in place of a kind."""
 
 _VARYING = (
     (re.compile(r"(?<![\w])/[^\s'\",;]*?/pytest-of-[^/]+/pytest-\d+/(?:popen-gw\d+/)?[^/\s'\",:;.]+"), "<tmp>"),
@@ -40,6 +42,7 @@ _VARYING = (
     (re.compile(r"\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{6,}\b"), "<hex>"),
     (re.compile(r"(?<=, line )\d+"), "<line>"),
     (re.compile(r"(?<=got )[\[{].*[\]}]"), "<value>"),  # tests make them at random
+    (re.compile(r"\b\d(\.\d+)?e[-+]\d\d\b"), "<number>"),
     (re.compile(r"its first \d+ documents"), "its first <number> documents"),
     (re.compile(r"(?<=it is not JSON: ).*"), "<reason>"),
 )
@@ -65,10 +68,14 @@ class Messages:
         config = session.config
         if hasattr(config, "workeroutput"):
             config.workeroutput[_KEY] = sorted(self.seen)
+        elif self.update and session.testsfailed:
+            print("\ntests/messages.txt is not written: tests failed.")
         elif self.update:
             SNAPSHOT.write_text("".join(f"{line}\n" for line in sorted(self.seen | _held(config))))
         elif new := sorted(self.seen - set(SNAPSHOT.read_text().splitlines())):
-            lines = "\n".join(("Messages that tests/messages.txt does not have:", *new, "", "See tests/messages.py."))
+            tests = [] if _is_whole(config) else config.args
+            remedy = f"If they are as they should be: {' '.join(('python -m tests.messages --update', *tests))}"
+            lines = "\n".join(("Messages that tests/messages.txt does not have:", *new, "", remedy))
             place = (str(SNAPSHOT.relative_to(_ROOT)), 0, "messages")
             report = pytest.TestReport(f"{place[0]}::messages", place, {}, "failed", lines, "call")
             config.hook.pytest_runtest_logreport(report=report)
@@ -117,7 +124,7 @@ def install(config: pytest.Config) -> None:
         return
     plugin = Messages(config.getoption("--update-messages"))
     config.pluginmanager.register(plugin, "messages")
-    for cls in (UserError, Notice):
+    for cls in (UserError, Notice, ContractError):
         _record_all(cls, plugin)
 
 
@@ -126,7 +133,7 @@ def _record_all(cls: type[Any], plugin: Messages) -> None:
 
     def recording(self: Any, kind: str, message: str, **fields: Any) -> None:
         construct(self, kind, message, **fields)
-        plugin.record(kind, message, fields)
+        plugin.record(_CONTRACT if cls is ContractError else kind, message, fields)
 
     cls.__init__ = recording
 
@@ -135,9 +142,9 @@ def _foreign_texts() -> list[str]:
     """What libraries say of the errors in hand, which changes with their versions; the system's own words do not."""
     texts, error = set(), sys.exc_info()[1]
     while error is not None:
-        if not isinstance(error, UserError | OSError):
+        if not isinstance(error, UserError | ContractError | OSError):
             first = next(iter(str(error).strip().splitlines()), "")
-            texts |= {str(error), first, _CLASS_OF_ERROR.sub("", first)}
+            texts |= {str(error), first, " ".join(str(error).split()), _CLASS_OF_ERROR.sub("", first)}
         error = error.__cause__ or error.__context__
     return sorted((text.rstrip(".") for text in texts if " " in text), key=len, reverse=True)
 
@@ -149,8 +156,11 @@ def _default_selection(config: pytest.Config) -> str:
 
 def _held(config: pytest.Config) -> set[str]:
     """What stays in the snapshot: all of it where only a part of the suite runs."""
-    whole = config.args_source is not pytest.Config.ArgsSource.ARGS and not config.getoption("keyword")
-    return set() if whole or not SNAPSHOT.exists() else set(SNAPSHOT.read_text().splitlines())
+    return set() if _is_whole(config) or not SNAPSHOT.exists() else set(SNAPSHOT.read_text().splitlines())
+
+
+def _is_whole(config: pytest.Config) -> bool:
+    return config.args_source is not pytest.Config.ArgsSource.ARGS and not config.getoption("keyword")
 
 
 def main() -> int:

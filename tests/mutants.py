@@ -27,6 +27,10 @@ _PACKAGES = ("nas", "results", "search_spaces", "tasks")
 _SELECTION = "not (outside or slow or chaos or browser)"
 """The default selection in other words: only with its own words are messages compared, whose wording proves nothing."""
 
+_Plain = argparse.RawDescriptionHelpFormatter
+_PATIENCE = 1200.0
+"""Seconds for the tests of one mutant, which take a minute or two."""
+
 _NOTICED = {0: "unnoticed", 1: "noticed"}
 """pytest's exit status -> what it says of a mutant; any other means that the tests could not run."""
 
@@ -76,7 +80,10 @@ def run(tests: Sequence[str], root: Path, mutant: Mutant | None = None) -> str:
         options = ["-q", "-x", "-p", "no:cacheprovider", "-m", _SELECTION]
         command = [sys.executable, "-m", "pytest", *options, *nearest, *tests]
         environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
-        done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True)
+        try:
+            done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, timeout=_PATIENCE)
+        except subprocess.TimeoutExpired:  # of a loop without end, which nobody would let pass
+            return "noticed"
     if done.returncode not in _NOTICED:
         print(done.stdout[-2000:], done.stderr[-2000:], file=sys.stderr)
     return _NOTICED.get(done.returncode, "broken")
@@ -84,13 +91,14 @@ def run(tests: Sequence[str], root: Path, mutant: Mutant | None = None) -> str:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run the mutants, print a line each, and write what came of them where that is asked for."""
-    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description="Changes that the tests must notice.")
-    parser.add_argument("--area", help="Only mutants of this area.")
+    every: Mapping[str, Any] = tomllib.loads((_HERE / "mutants.toml").read_text())
+    areas = sorted({one["area"] for one in every["mutant"]})
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__, formatter_class=_Plain)
+    parser.add_argument("--area", choices=areas, help="Only mutants of this area.")
     parser.add_argument("--root", type=Path, default=_HERE.parent, help="The checkout whose tests are tried.")
     parser.add_argument("--jobs", type=int, default=2, help="Mutants at once.")
     parser.add_argument("-o", "--output", type=Path, help="Write a JSON file: mutant -> noticed, unnoticed or broken.")
     options = parser.parse_args(words)
-    every: Mapping[str, Any] = tomllib.loads((_HERE / "mutants.toml").read_text())
     mutants = [Mutant(**one) for one in every["mutant"] if options.area in (None, one["area"])]
     try:
         for mutant in mutants:
@@ -98,6 +106,7 @@ def main(words: Sequence[str] | None = None) -> int:
     except LookupError as error:
         print(error, file=sys.stderr)
         return 2
+    print("running the tests without any change ...", flush=True)
     if run(sorted({test for mutant in mutants for test in mutant.tests}), options.root) != "unnoticed":
         print("these tests fail without any change", file=sys.stderr)
         return 2

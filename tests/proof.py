@@ -250,26 +250,46 @@ def _plain(value: Any) -> Any:
     return sorted(value) if isinstance(value, frozenset | set) else str(value)
 
 
+def _read(path: Path) -> dict[str, Any]:
+    """A file that this program wrote. Raises ValueError where it is none, in one line."""
+    try:
+        proof = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path} cannot be read: {error}") from error
+    if not isinstance(proof, dict) or "machine" not in proof:
+        raise ValueError(f"{path} is not a file that --write made.")
+    return proof
+
+
+def _check_machine(path: Path, proof: Mapping[str, Any], here: Mapping[str, str]) -> None:
+    """Raise ValueError where a file is of another machine."""
+    if proof["machine"] != here:
+        raise ValueError(f"{path} is of {proof['machine']}, not {here}: write it here, with its version.")
+
+
 def main(words: Sequence[str] | None = None) -> int:
     """Run, write or compare. Exit status 1 where two files differ, 2 where they cannot be compared."""
-    parser = argparse.ArgumentParser(prog="python -m tests.proof", description="Two versions, the same numbers.")
+    plain = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(prog="python -m tests.proof", description=__doc__, formatter_class=plain)
     parser.add_argument("--write", type=Path, metavar="FILE", help="Write what this version gives.")
     parser.add_argument("--compare", type=Path, nargs=2, metavar=("OLD", "NEW"), help="Compare two files.")
     options = parser.parse_args(words)
     if options.write:
-        options.write.write_text(json.dumps(run(), indent=1) + "\n")
+        with options.write.open("a"):  # which fails now rather than in ten minutes
+            proof = run()
+        options.write.write_text(json.dumps(proof, indent=1) + "\n")
         return 0
-    old, new = (json.loads(path.read_text()) for path in options.compare or (PROOF, PROOF))
-    here = new["machine"] if options.compare else machine()
-    if old["machine"] != here:
-        message = f"the old file is of {old['machine']}, not {here}: write it anew here, with the old version."
-        print(message, file=sys.stderr)
+    old_file, new_file = options.compare or (PROOF, None)
+    try:
+        old, new = _read(old_file), _read(new_file) if new_file else None
+        _check_machine(old_file, old, new["machine"] if new else machine())
+    except ValueError as error:
+        print(error, file=sys.stderr)
         return 2
     names = tomllib.loads(NAMES.read_text()) if NAMES.exists() else {}
-    found = differences(old, new if options.compare else run(), names)
-    print(*found[:50], sep="\n")
-    print(f"{len(found)} differences")
-    return int(bool(found))
+    lines = differences(old, new or run(), names)
+    print(*lines[:50], f"{len(lines)} differences", sep="\n")
+    return int(bool(lines))
 
 
 if __name__ == "__main__":

@@ -17,13 +17,12 @@ import pytest
 from PIL import Image, ImageFile
 
 import nas
-from expect import check, raises, warns
+from expect import raises, warns
 from grouped import grouped
 from results import lines
 from results.row import Row
 from results.strict_json import BadRow, parse
 from search_spaces.checkpoint import RECORD, read_record
-from search_spaces.errors import UserError
 from tasks.image_shards import listed, shard_source
 from tasks.image_sources import source
 from tasks.language import shards
@@ -43,7 +42,8 @@ def test_hostile_rows_are_bad_lines(tmp_path: Path) -> None:
         ):
             with case(text[:20]):
                 file.write_text(f"{a_row().to_json()}\n{text}\n{a_row(seed=1).to_json()}\n")
-                study = nas.load(source=file)
+                with warns("skipped", study=str(file)):
+                    study = nas.load(source=file)
                 assert [row.seed for row in study.rows()] == [0, 1]
                 assert len(study.bad) == 1
                 assert study.bad[0].startswith(f"{file}, line 2: ")
@@ -106,16 +106,13 @@ def test_huge_files_are_not_read(tmp_path: Path) -> None:
             file.truncate(2**40)  # of holes
     with raises("too-large", path=str(tmp_path / "tokenizer.json"), size=2**40):
         tokenizer_at(tmp_path)
-    with pytest.raises(UserError) as refused:
+    with raises("too-large", path=str(tmp_path / RECORD), size=2**40):
         read_record(tmp_path)
-    cause = refused.value.__cause__
-    assert isinstance(cause, UserError)
-    check(cause, "too-large", path=str(tmp_path / RECORD), size=2**40)
 
 
 def test_hostile_record_is_refused_in_a_line(tmp_path: Path) -> None:
     with grouped() as case:
-        for text in ('{"architecture":' * 100_000, "[]", '"a"', '{"architecture": []}', "7"):
+        for text in ('{"architecture":' * 50_000, "[]", '"a"', '{"architecture": []}', "7"):
             with case(text[:20]):
                 (tmp_path / RECORD).write_text(text)
                 with raises("bad-file", path=str(tmp_path / RECORD)):

@@ -31,7 +31,6 @@ def show(
     from nas import picture, report
     from results import export, table
 
-    report.say_bad(study.bad)
     found = (study if where is None else study.where(where)).effects(axis, metric, at=at)
     if report.for_a_terminal(format, output):
         _print(found, format)

@@ -44,7 +44,6 @@ def query_rows(
     from results import export
     from results.query import query
 
-    report.say_bad(study.bad)
     _check_columns(columns, format)
     question = Question(pareto, knee, best, names_in(by or ""), sql)
     for_terminal, condition = report.for_a_terminal(format, output), _conditions(study, where, budget)
@@ -145,7 +144,7 @@ def _asked(
     """The columns that have to be read to answer and to show it. Raises UserError where there is no such column."""
     from results.mixtures import mixed
     from results.query import order_in
-    from results.table import require
+    from results.table import check_columns
 
     known = study.column_names
     asked = {*question.reads(study), *named}
@@ -154,7 +153,7 @@ def _asked(
 
         asked |= {*columns_in(condition, known)}
     if question.is_of_rows:  # of anything else columns are its answer's
-        require(known, named)
+        check_columns(known, named)
         asked |= {order_in(text, known)[0] for text in orders}
         asked |= {*(() if named else _telling_columns(study)), "status", "error"}
     if question.is_of_rows or question.is_of_means:

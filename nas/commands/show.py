@@ -54,7 +54,6 @@ def front(study: "Study", plot: Path | None = None) -> None:
     from nas import report
     from nas.places import RUNS, slug
 
-    report.say_bad(study.bad)
     objectives, found = study.objectives, study.standings()
     if not found:
         raise study.nothing_complete()
@@ -91,10 +90,9 @@ def report(study: "Study", where: str | None = None, page: Path | None = None, w
     trained networks.
     """
     from nas.places import RUNS, slug
-    from nas.report import say, say_bad, screen
+    from nas.report import say, screen
     from tasks.progress import said_if_slow
 
-    say_bad(study.bad)
     path = page or RUNS / f"{slug(study.name)}.html"
     with said_if_slow(f"writing {path} ..."):
         (study if where is None else study.where(where)).report(path, wirings=wirings)

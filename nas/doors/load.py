@@ -1,5 +1,6 @@
 """`nas.load`: the Rows of a study, of several, of files, or of all of these together."""
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,11 +18,21 @@ def load(
     that has any.
 
     `source` is a file of Rows (JSON Lines) or of columns (CSV, JSON, Parquet), or a table that ships (`tables`: all of
-    them), or several: in place of a storage or, where a study is named, together with it. Loads no torch.
+    them), or several: in place of a storage or, where a study is named, together with it. Loads no torch. A Notice
+    names each line that is no Row; it is not in the Study.
 
     Raises:
         UserError: There is no such study or file.
     """
+    from search_spaces.errors import Notice
+
+    result = _study(study, storage, source)
+    for line in result.bad:
+        warnings.warn(Notice("skipped", f"passed over, {line}", study=result.name, row=line), stacklevel=2)
+    return result
+
+
+def _study(study: str | None, storage: str, source: str | Path | Sequence[str | Path]) -> "Study":
     from nas.study import Study
     from results import sources
     from search_spaces.errors import UserError

@@ -87,7 +87,7 @@ def profile_what_fits(
                 if size == 1 or (gives_step(task) and batch_of(sized) is None):
                     least = "one example" if size == 1 else "its batch, which cannot be set"
                     message = f"there is no memory for a step of {least}. Take a smaller network."
-                    raise UserError("too-large", message, task=task.name, batch=size) from error
+                    raise UserError("too-large", message, task=task.name, batch=1 if size == 1 else None) from error
                 size //= 2
                 sized = with_batch(sized, size, max(1, pass_of(sized) // 2))
                 torch.cuda.empty_cache()

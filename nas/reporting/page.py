@@ -23,7 +23,7 @@ from nas.storage.passwords import without_passwords
 from results import mixtures
 from results.row import Direction
 from results.standing import Standing
-from search_spaces.errors import Notice, UserError, printable
+from search_spaces.errors import Notice, UserError, fields_of, printable
 from search_spaces.files import atomic_write
 
 if TYPE_CHECKING:
@@ -203,9 +203,8 @@ def _wirings(
     measured = wirings_of(study, found, objectives)
     if not measured.shown:
         message = f"the report shows no wirings. {'; '.join(measured.notes)}."
-        fields = {"option": "--wirings", "study": study.name}
-        for error in measured.errors[:1]:
-            fields = {**error.fields, "cause": error.kind, **fields}
+        cause = fields_of(measured.errors[0]) if measured.errors else {}
+        fields = {**cause, "option": "--wirings", "study": study.name}
         warnings.warn(Notice("skipped", message, **fields), stacklevel=2)
     parts = []
     for number, one in enumerate(measured.shown):

@@ -92,13 +92,12 @@ def wirings_of(study: "Study", found: Sequence[Standing], objectives: Mapping[st
     best = sorted(kept, key=lambda each: findings.place(each.one, objectives))[:MOST_SHOWN]
     chosen = [each for each in kept if each in best]
     shown, failures = _measured(chosen)
-    errors = {str(error): error for _, error in failures}
-    notes = [f"{', '.join(name for name, error in failures if str(error) == why)}: {why}" for why in errors]
+    notes = [f"{', '.join(names)}: {why}" for why, (_, names) in failures.items()]
     if lost := [one for one in contenders if one not in with_network]:
         notes.append(f"{_names(lost)}: {_why_not_kept(study)}")
     if beyond := [each.one for each in kept if each not in best]:
         notes.append(f"{_names(beyond)}: left out, the {MOST_SHOWN} that are most surely on the front are shown")
-    return Wirings(tuple(shown), tuple(notes), tuple(errors.values()))
+    return Wirings(tuple(shown), tuple(notes), tuple(error for error, _ in failures.values()))
 
 
 def _kept(study: "Study", contenders: Sequence[Standing]) -> list[_Kept]:
@@ -126,18 +125,18 @@ def _why_not_kept(study: "Study") -> str:
     return "no network is kept; `nas search --keep all` keeps every one, and `nas evaluate` its own"
 
 
-def _measured(chosen: Sequence[_Kept]) -> tuple[list[Wiring], list[tuple[str, UserError]]]:
-    """The wirings of networks; and of those that cannot be measured the names, and why."""
+def _measured(chosen: Sequence[_Kept]) -> tuple[list[Wiring], dict[str, tuple[UserError, list[str]]]]:
+    """The wirings of networks; and each reason why some cannot be measured, with its error and their names."""
     from nas.jobs import fresh_task
 
-    shown, failures = list[Wiring](), list[tuple[str, UserError]]()
+    shown, failures = list[Wiring](), dict[str, tuple[UserError, list[str]]]()
     load = cache(fresh_task)  # they are of one task: its data is read once
     with Progress("networks measured", len(chosen)) as progress:
         for each in chosen:
             try:
                 shown += _wirings(each, _look_at(each, load))
             except UserError as error:
-                failures.append((_name(each.one), error))
+                failures.setdefault(str(error), (error, []))[1].append(_name(each.one))
             progress.advance()
     return shown, failures
 

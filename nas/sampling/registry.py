@@ -12,7 +12,7 @@ from optuna.samplers import BaseSampler
 from nas.samplers import SAMPLERS
 from nas.sampling.borrowed import Borrowed
 from nas.sampling.proposer import Proposer, Situation
-from search_spaces.errors import UserError, place_of, reason_of, unknown
+from search_spaces.errors import UserError, fields_of, reason_of, unknown, value_of
 
 
 def proposer(text: str) -> Proposer:
@@ -58,7 +58,7 @@ class Foreign(Proposer):
                 f"sampler {self._text!r} must propose one of the candidates that are untried or may have another seed, "
                 f"got {index!r}.",
                 sampler=self._text,
-                value=index,
+                **value_of(index),
             )
         return index
 
@@ -79,8 +79,9 @@ def _imported(text: str) -> Any:
     path, _, name = text.partition(":")
     try:
         module = importlib.import_module(path)
-    except UserError:
-        raise
+    except UserError as error:
+        fields = {**error.fields, "plugin": text, "place": path}
+        raise UserError(error.kind, f"sampler {text!r}: {error}", **fields) from error
     except Exception as error:  # somebody's module may fail in any way
         remedy = "It is MODULE:CLASS, of a module that is installed, or here with PYTHONPATH=. before the command."
         message = f"sampler {text!r} could not be imported: {reason_of(error)}. {remedy}"
@@ -119,9 +120,9 @@ def _try(text: str, make: Callable[[], Any]) -> Any:
 
 def _origin(text: str, error: BaseException) -> dict[str, Any]:
     """Fields of an error of somebody's sampler: its name, and what was raised, where."""
-    return {"sampler": text, "cause": type(error).__name__, "where": place_of(error)}
+    return {**fields_of(error), "sampler": text}
 
 
 def _no_sampler(text: str, got: Any) -> UserError:
     rule = "must be an Optuna sampler's class, a nas.sampling.proposer.Proposer's, or a function that gives a Proposer"
-    return UserError("bad-plugin", f"sampler {text!r} {rule}, got {got!r}.", sampler=text, value=got)
+    return UserError("bad-plugin", f"sampler {text!r} {rule}, got {got!r}.", sampler=text, **value_of(got))

@@ -74,12 +74,12 @@ def check_file(parsed: URL, url: str, make: bool) -> None:
         raise unusable(url, error) from error
     if not stat.S_ISREG(found.st_mode):
         message = f"a store must be a file, got {file}, which is none. Give another --storage."
-        raise UserError("bad-file", message, option="--storage", path=str(file))
+        raise UserError("bad-file", message, option="--storage", storage=shown_url(url), problem="type")
     if not found.st_size:
         message = (
             f"store {file} is empty: what it held is gone. Put a copy of it there, or remove the file to begin anew."
         )
-        raise UserError("bad-file", message, option="--storage", path=str(file), problem="empty")
+        raise UserError("bad-file", message, option="--storage", storage=shown_url(url), problem="empty")
 
 
 def is_server(parsed: URL) -> bool:
@@ -243,7 +243,8 @@ def unusable(url: str, error: BaseException) -> UserError:
         f"store {shown_url(url)} cannot be used: {reason.rstrip('.')}. What it holds is kept; {remedy} and run the"
         " same command again, or give another --storage."
     )
-    return UserError("unavailable", message, storage=shown_url(url), server=server, cause=cause)
+    fields = {"option": "--storage", "storage": shown_url(url), "server": server, "cause": cause}
+    return UserError("unavailable", message, **fields)
 
 
 def file_of(url: str) -> Path | None:

@@ -66,12 +66,12 @@ def _opened(
     for key in asked:
         # Baselines are measured, not asked for: the stored ones stand.
         if key != "baselines" and asked[key] != had[key]:
-            was, now = _plain(had[key]), _plain(asked[key])
+            was, now = had[key], asked[key]
             gone, new = (_beyond(had[key], asked[key]), _beyond(asked[key], had[key])) if key == "axes" else ({}, {})
             if gone or new:  # of hundreds of values one may be another
-                was, now = _plain(gone), _plain(new)
-            message = f"study {name!r} was made with {key} {was}, got {now}. Give another --study."
-            raise UserError("mismatch", message, option=key, value=asked[key], choices=(had[key],), study=name)
+                was, now = gone, new
+            message = f"study {name!r} was made with {key} {_plain(was)}, got {_plain(now)}. Give another --study."
+            raise UserError("mismatch", message, option=key, value=now, expected=was, study=name)
     return study
 
 

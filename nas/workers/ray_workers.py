@@ -33,7 +33,7 @@ from nas.workers.ray_cluster import RayCluster
 from nas.workers.ray_task import Assignment, begun, evaluate_assignment, stamp_of
 from nas.workers.resources import AUTO, Resources, processes_for
 from results.row import Row
-from search_spaces.errors import UserError, place_of, reason_of
+from search_spaces.errors import UserError, fields_of, reason_of
 from tasks.progress import say
 
 _TICK_S = 1.0  # between looks at times and nodes
@@ -173,7 +173,7 @@ class RayWorkers:
             raise self._cluster.head_lost(f"is gone: {error}") from error
         except RayError as error:
             message = f"Ray could not carry out an evaluation: {reason_of(error)}. See its logs."
-            raise UserError("failed", message, cause=type(error).__name__, where=place_of(error)) from error
+            raise UserError("failed", message, **fields_of(error)) from error
         else:
             for notice in notices:
                 warnings.warn(notice, stacklevel=2)
@@ -225,7 +225,7 @@ def _told(error: BaseException) -> BaseException:
     """What a worker raised, as its user is told: a node that lacks a package is the user's to mend."""
     if isinstance(error, ImportError):
         message = f"a node could not begin: {reason_of(error)}. Install the same packages on all of them."
-        return UserError("needs-extra", message, module=error.name, where=place_of(error))
+        return UserError("needs-extra", message, module=error.name, **fields_of(error))
     return error
 
 

@@ -5,7 +5,7 @@ import sys
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from search_spaces.errors import Kind, UserError
+from search_spaces.errors import Kind, UserError, kind_of_number
 
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _BYTES = {"": 1, "B": 1}
@@ -73,7 +73,8 @@ def workers_of(asked: int | str | None) -> int | str | None:
         return text
     if isinstance(asked, bool) or not text.isdecimal() or text.strip("0") == "":
         message = f"--workers must be a whole number of at least 1, ray, or ray://HOST:PORT, got {asked!r:.40}."
-        kind: Kind = "out-of-range" if text.strip("0") == "" and text else "bad-syntax"
+        of_text: Kind = "out-of-range" if text.removeprefix("-").isdecimal() else "bad-syntax"
+        kind = of_text if isinstance(asked, str) else kind_of_number(asked, whole=True)
         raise UserError(kind, message, option="--workers", value=asked, least=1)
     if len(text) > 9 or int(text) > MOST_WORKERS:
         message = f"--workers must be at most {MOST_WORKERS}, got {text:.40}. More are a cluster's: ray."

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from search_spaces.count import Count
-from search_spaces.errors import UserError, at_least
+from search_spaces.errors import UserError, check_at_least
 from search_spaces.layers.attention import SoftmaxAttention, count_softmax
 
 Scaling = Literal["matrix", "batch"]
@@ -40,7 +40,7 @@ class Nystrom:
     scaling: Scaling = "matrix"
 
     def __post_init__(self) -> None:
-        at_least("landmarks", self.landmarks, 1)
+        check_at_least("landmarks", self.landmarks, 1)
         if self.kernel is not None and self.kernel % 2 != 1:
             message = f"kernel must be odd, got {self.kernel}."
             raise UserError("out-of-range", message, option="kernel", value=self.kernel)

@@ -123,12 +123,12 @@ def build_family(
     own, base = _stages(name), base_of(name)
     if image != own.image:
         message = f"timm's {name} takes images of {own.image}, the task has {image}. Choose another model."
-        raise UserError("mismatch", message, option="model", value=name, image=image, choices=(own.image,))
+        raise UserError("mismatch", message, option="model", value=name, image=image, expected=own.image)
     for field in ("width", "hidden"):
         value, published = getattr(architecture, field), getattr(base, field)
         if value != published:
             message = f"{field} of timm's {name} is {published}, got {value}."
-            raise UserError("mismatch", message, option=field, value=value, choices=(published,), model=name)
+            raise UserError("mismatch", message, option=field, value=value, expected=published, model=name)
     depths, heads = _depths(name, own, architecture.depth), _heads(own, architecture.heads)
     if not heads:
         able = heads_of(name)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from search_spaces.count import Count, linear
-from search_spaces.errors import at_least
+from search_spaces.errors import check_at_least
 from search_spaces.lecun import draw_by_lecun
 from search_spaces.spec import Axes
 from search_spaces.topologies.base import Topology, Wiring, total
@@ -34,8 +34,7 @@ class AggregationOptions:
 
     def __post_init__(self) -> None:
         for name, number in (("every", self.every), ("features", self.features)):
-            if number is not None:
-                at_least(name, number, 1)
+            check_at_least(name, number, 1)
 
 
 class Node(nn.Module):

@@ -56,10 +56,10 @@ class ANCReOptions:
             raise UserError("conflict", rule, option="inputs", value=self.inputs, form=self.form)
         if self.form == "latest" and not self.cascaded:
             rule = "form=latest leaves block 1 its own skip: it needs cascaded=true."
-            raise UserError("missing-value", rule, option="cascaded", value=False, needed_by=f"form={self.form}")
+            raise UserError("conflict", rule, option="cascaded", value=False, form=self.form)
         if self.inputs == "feed-forward" and not self.cascaded:
             rule = "inputs=feed-forward has no shortcut around blocks: it needs cascaded=true."
-            raise UserError("missing-value", rule, option="cascaded", value=False, needed_by=f"inputs={self.inputs}")
+            raise UserError("conflict", rule, option="cascaded", value=False, inputs=self.inputs)
 
 
 class History(NamedTuple):

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count, weighted_sum
-from search_spaces.errors import at_least
+from search_spaces.errors import check_at_least
 from search_spaces.spec import Axes
 from search_spaces.topologies.base import Topology, Wiring, largest_divisor, total
 
@@ -51,7 +51,7 @@ class OverDepthOptions:
 
     def __post_init__(self) -> None:
         for name, number in (("every", self.every), ("heads", self.heads)):
-            at_least(name, number, 1)
+            check_at_least(name, number, 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from search_spaces.count import Count, weighted_sum
-from search_spaces.errors import at_least
+from search_spaces.errors import check_at_least
 from search_spaces.topologies.base import Topology, Wiring, in_rows, total
 
 State = tuple[dict[int, Tensor], Tensor]
@@ -30,7 +30,7 @@ class DenseFormerOptions:
 
     def __post_init__(self) -> None:
         for name, number in (("dilation", self.dilation), ("period", self.period)):
-            at_least(name, number, 1)
+            check_at_least(name, number, 1)
 
 
 @final

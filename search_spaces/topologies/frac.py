@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count, linear
-from search_spaces.errors import UserError, at_least
+from search_spaces.errors import UserError, check_at_least
 from search_spaces.spec import Axes
 from search_spaces.topologies.base import Topology, Wiring, largest_divisor, total
 
@@ -29,7 +29,7 @@ class FracOptions:
     dynamic: bool = True
 
     def __post_init__(self) -> None:
-        at_least("parts", self.parts, 1)
+        check_at_least("parts", self.parts, 1)
 
 
 class FracConnection(nn.Module):

@@ -23,7 +23,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from search_spaces.count import Count, weighted_sum
-from search_spaces.errors import at_least
+from search_spaces.errors import check_at_least
 from search_spaces.spec import Axes
 from search_spaces.topologies.base import Delivery, Topology, Wiring, total
 
@@ -43,8 +43,7 @@ class GRNOptions:
     k: int | None = None
 
     def __post_init__(self) -> None:
-        if self.k is not None:
-            at_least("k", self.k, 1, "Without k the whole stack is read.")
+        check_at_least("k", self.k, 1, "Without k the whole stack is read.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from search_spaces.count import Count, linear, weighted_sum
-from search_spaces.errors import at_least
+from search_spaces.errors import check_at_least
 from search_spaces.spec import Axes
 from search_spaces.topologies.base import Topology, Wiring, total
 
@@ -46,7 +46,7 @@ class WeightedOptions:
     rank: int = 0
 
     def __post_init__(self) -> None:
-        at_least("rank", self.rank, 0)
+        check_at_least("rank", self.rank, 0)
 
 
 @final
@@ -120,7 +120,7 @@ class ReachOptions:
 
     def __post_init__(self) -> None:
         for name, number in (("rank", self.rank), ("reach", self.reach)):
-            at_least(name, number, 1)
+            check_at_least(name, number, 1)
 
 
 @final

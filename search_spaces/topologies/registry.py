@@ -10,7 +10,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 from search_spaces.architecture import Architecture
-from search_spaces.errors import Kind, Notice, UserError, fields_of, place_of, reason_of, unknown
+from search_spaces.errors import Kind, Notice, UserError, fields_of, reason_of, unknown, value_of
 from search_spaces.one_text import TOPOLOGIES as TOPOLOGIES
 from search_spaces.one_text import check_told
 from search_spaces.spec import Axes, Scalar, Spec, format_scalar
@@ -62,7 +62,7 @@ def _refusal_of_run(run: Architecture) -> str | None:
         raise
     except Exception as error:  # a plug-in may fail in any way
         message = f"topology {name!r} could not be asked whether it can be wired: {reason_of(error)}"
-        raise UserError("bad-plugin", message, topology=name, where=place_of(error)) from error
+        raise UserError("bad-plugin", message, **{**fields_of(error), "topology": name}) from error
     return next((reason for reason in reasons if reason is not None), None)
 
 
@@ -95,7 +95,7 @@ def check_axes(topology: "type[Topology]", name: str) -> None:
     for option, values in topology.axes.items():
         if not isinstance(values, tuple) or not values or len(set(values)) < len(values):
             message = f"axis {option!r} of topology {name!r} must be a tuple of distinct values, got {values!r}."
-            raise UserError("bad-plugin", message, topology=name, option=option, value=values)
+            raise UserError("bad-plugin", message, topology=name, option=option, **value_of(values))
         for value in values:
             options_of(topology, Spec(name, {option: value}))
 
@@ -126,7 +126,7 @@ def options_of(topology: "type[Topology]", spec: Spec) -> Any:
         raise UserError(error.kind, f"topology {spec.name!r}: {error}", **inner) from error
     except Exception as error:  # a plug-in's options may fail in any way
         message = f"options of topology {spec.name!r} cannot be read: {reason_of(error)}"
-        raise UserError("bad-plugin", message, topology=spec.name, where=place_of(error)) from error
+        raise UserError("bad-plugin", message, **{**fields_of(error), "topology": spec.name}) from error
 
 
 def _options(record: type, spec: Spec) -> Any:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count, linear
-from search_spaces.errors import UserError, at_least
+from search_spaces.errors import UserError, check_at_least
 from search_spaces.lecun import draw_by_lecun
 from search_spaces.spec import Axes
 from search_spaces.topologies.base import Delivery, Topology, Wiring, total
@@ -38,8 +38,7 @@ class RMTOptions:
 
     def __post_init__(self) -> None:
         for name, number in (("keys", self.keys), ("values", self.values)):
-            if number is not None:
-                at_least(name, number, 1)
+            check_at_least(name, number, 1)
 
 
 class Load(nn.Module):

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from search_spaces.architecture import Architecture
 from search_spaces.count import Count, weighted_sum
-from search_spaces.errors import at_least
+from search_spaces.errors import check_at_least
 from search_spaces.spec import Axes
 from search_spaces.topologies.base import NoOptions, Topology, Wiring, in_rows, total
 
@@ -35,8 +35,7 @@ class ValueResidualOptions:
     last: int | None = None
 
     def __post_init__(self) -> None:
-        if self.last is not None:
-            at_least("last", self.last, 1, "Without it all but the first have it.")
+        check_at_least("last", self.last, 1, "Without it all but the first have it.")
 
 
 class Stream(NamedTuple):

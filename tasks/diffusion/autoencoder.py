@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 from torch import Generator, Tensor
 
-from search_spaces.errors import UserError
+from search_spaces.errors import Kind, UserError
 from tasks.progress import said_if_slow
 
 _AT_ONCE = 8
@@ -34,13 +34,14 @@ def autoencoder(name: str | Path) -> Any:
         with said_if_slow(f"loading the autoencoder {name} ..."):
             found = AutoencoderKL.from_pretrained(str(name), use_safetensors=True, low_cpu_mem_usage=False)
     except Exception as error:  # of the hub, of the network, of safetensors, of a configuration
-        is_there = Path(name).exists()  # else it is a name on the hub
+        is_there, is_path = Path(name).exists(), isinstance(name, Path) or name.startswith((".", "/", "~"))
+        kind: Kind = "bad-file" if is_there else "missing-file" if is_path else "unavailable"
         raise UserError(
-            "bad-file" if is_there else "unavailable",
+            kind,
             f"no autoencoder can be loaded from {str(name)!r}: {str(error).splitlines()[0]:.200} Give a folder that "
             f"diffusers wrote (config.json and diffusion_pytorch_model.safetensors).",
             option="--vae",
-            **{"path" if is_there else "value": str(name)},
+            **{"path" if is_there or is_path else "value": str(name)},  # else it is a name on the hub
             cause=type(error).__name__,
         ) from error
     return found.requires_grad_(False).eval()

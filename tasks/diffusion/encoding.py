@@ -74,14 +74,11 @@ def encode(images: Path, folder: Path, vae: str, size: int) -> Encoded:
 
 def _check_size(model: Any, size: int) -> None:
     step = 2 * 2 ** (len(model.config.block_out_channels) - 1)  # latents of an even side, for patches of 2
-    if size <= 0 or size % step:
-        raise UserError(
-            "mismatch",
-            f"the pictures' size must be a multiple of {step} for this autoencoder, got {size}.",
-            option="--size",
-            value=size,
-            step=step,
-        )
+    message = f"the pictures' size must be a multiple of {step} for this autoencoder, got {size}."
+    if size <= 0:
+        raise UserError("out-of-range", message, option="--size", value=size, least=step, step=step)
+    if size % step:
+        raise UserError("mismatch", message, option="--size", value=size, step=step)
 
 
 def _claim(folder: Path, of: dict[str, Any]) -> None:

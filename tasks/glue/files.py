@@ -155,13 +155,13 @@ def _check_short(path: Path, short: Sequence[int], whole: int, columns: int) -> 
             f"{path} has {len(short)} lines without a text, an answer or one of {columns} columns, the first of them "
             f"line {short[0]}, and {whole} whole ones. Take GLUE's own file.",
             path=str(path),
-            lines=len(short),
+            short_lines=len(short),
             examples=whole,
             line=short[0],
         )
     if short:
         words = f"{len(short)} of {len(short) + whole} lines are short, and left out; the first is line {short[0]}"
-        fields = {"path": str(path), "lines": len(short), "examples": whole, "line": short[0]}
+        fields = {"path": str(path), "short_lines": len(short), "examples": whole, "line": short[0]}
         warnings.warn(Notice("skipped", f"{path}: {words}.", **fields), stacklevel=2)
 
 

@@ -14,7 +14,7 @@ import tokenizers
 from numpy.typing import NDArray
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from search_spaces.errors import UserError
+from search_spaces.errors import UserError, fields_of
 from search_spaces.files import kind_of_read_error, regular
 from tasks.cache import cached
 from tasks.language.hub import hub_file
@@ -145,11 +145,8 @@ def tokenizer_at(path: Path) -> Tokenizer:
     try:
         return Tokenizer(regular(file, _MOST).read_text(encoding="utf-8"), str(file))
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(
-            kind_of_read_error(error),
-            f"the tokenizer {file} cannot be read: {error}.",
-            path=str(file),
-        ) from error
+        message = f"the tokenizer {file} cannot be read: {error}."
+        raise UserError(kind_of_read_error(error), message, **{**fields_of(error), "path": str(file)}) from error
 
 
 def tokenizer_named(name: str) -> Tokenizer:

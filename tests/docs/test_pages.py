@@ -30,7 +30,9 @@ def test_program_of_the_python_page_runs(capsys: pytest.CaptureFixture[str]) -> 
     names: dict[str, Any] = {}
     exec(compile(program, "python.md", "exec"), names)
     exec(compile(mistake, "python.md", "exec"), names)
-    assert "resnet 0." in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "resnet 0." in printed
+    assert "smok" in printed  # the mistake is raised, and told
     assert {path.name for path in Path().iterdir()} >= {"front.png", "best.safetensors", "nas-runs"}
 
 

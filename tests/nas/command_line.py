@@ -41,12 +41,12 @@ def user_errors(tell: Callable[[UserError], None]) -> Iterator[None]:
 
     show = nas.cli.show_traceback
 
-    def told(error: BaseException) -> None:
+    def collect(error: BaseException) -> None:
         if isinstance(error, UserError):
             tell(error)
         show(error)
 
-    with patch.object(nas.cli, "show_traceback", told):
+    with patch.object(nas.cli, "show_traceback", collect):
         yield
 
 

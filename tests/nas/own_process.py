@@ -68,7 +68,7 @@ def in_own_process(
             process.kill()
             raise TimeoutError(f"nas {' '.join(words)}: {said.read_text()}")
         finished = Finished(words, process.exitcode, "" if out else printed.read_text(), said.read_text())
-        finished.error = pickle.loads(kept) if (kept := error.read_bytes()) else None
+        finished.error = pickle.loads(pickled) if (pickled := error.read_bytes()) else None
         return finished
 
 
@@ -91,9 +91,9 @@ def _command(
         first()
     from nas.cli import main
 
-    def keep(found: UserError) -> None:
+    def keep(raised: UserError) -> None:
         with suppress(OSError):  # where the command may write no file
-            error.write_bytes(pickle.dumps(found))
+            error.write_bytes(pickle.dumps(raised))
 
     try:
         with user_errors(keep):

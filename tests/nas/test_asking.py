@@ -40,7 +40,7 @@ MISTAKES: list[tuple[dict[str, Any], Kind, dict[str, Any]]] = [
     ({"study": " a"}, "bad-syntax", {"option": "--study", "value": " a"}),
     # what the command line refuses
     ({"trials": 0}, "out-of-range", {"option": "--trials", "value": 0, "least": 1}),
-    ({"workers": -1}, "bad-syntax", {"option": "--workers", "value": -1}),
+    ({"workers": -1}, "out-of-range", {"option": "--workers", "value": -1}),
     ({"workers": 0}, "out-of-range", {"option": "--workers", "value": 0, "least": 1}),
     ({"seed": -1}, "out-of-range", {"option": "--seed", "value": -1, "least": 0}),
     ({"threads": 0}, "out-of-range", {"option": "--threads", "value": 0}),
@@ -110,10 +110,10 @@ def test_optimisers_with_options_are_an_axis() -> None:
 def test_a_topology_that_cannot_wire_a_network_is_refused_with_those_that_can() -> None:
     task = load_task("goal-point-maze")
     with grouped() as case:
-        for asked in ("svformer", "resnet/svformer", "svformer/resnet", "resnet[:1]+svformer[1:]"):
-            with case(asked):
+        for wiring in ("svformer", "resnet/svformer", "svformer/resnet", "resnet[:1]+svformer[1:]"):
+            with case(wiring):
                 with raises("unsupported", option="topology") as refused:
-                    architecture_of(task, "proxy", "", asked)
+                    architecture_of(task, "proxy", "", wiring)
                 can = refused.value.fields["choices"]
                 assert {"resnet", "dca", "mhc"} <= set(can)
                 assert not {"svformer", "value-residual", "depth-lstm", "rmt"} & set(can)

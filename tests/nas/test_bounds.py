@@ -65,8 +65,8 @@ def test_only_bounds_that_are_counted_are_kept_before_a_search(
         for budget in ("latency_ms<=1000", "params<=3k,step_ms<=1000", "params<=3k")
     )
     assert "latency_ms<=1000.0" in measured
-    kept, _, later = both.partition("; ")
-    assert kept == counted
+    first, _, later = both.partition("; ")
+    assert first == counted
     assert counted.endswith("params<=3000")
     assert later.startswith("step_ms<=1000.0 ")
     search(budget="params<=3k", trials=1, space="depth-heads")

@@ -32,9 +32,9 @@ def test_reliability_is_judged_less_its_standard_error() -> None:
     record = {"metric": "accuracy", "reliability": 0.9, "levels": 2, "architectures": 8}
     sure, unsure = (Audit("title", ({**record, "reliability_se": error},), (), ()) for error in (0.05, 0.2))
     assert unreliable(sure, ["accuracy", "flops"]) is None
-    said = unreliable(unsure, ["accuracy"])
-    assert said is not None
-    assert all(token in said for token in ("accuracy", "0.90±0.20", "2 of 8"))
+    caution = unreliable(unsure, ["accuracy"])
+    assert caution is not None
+    assert all(token in caution for token in ("accuracy", "0.90±0.20", "2 of 8"))
     assert unreliable(unsure, ["flops"]) is None
 
 
@@ -45,5 +45,5 @@ def test_no_trial_is_stopped_early_if_early_reports_do_not_predict(
     monkeypatch.setattr("nas.searching.audit_for", lambda config, store: audit)
     study = search(task=f"{TOYS}:Learning", rungs=2, grace=0.1, trials=6, space="depth-heads")
     assert {row.status for row in study.rows()} == {"complete"}
-    (told,) = [line for line in capsys.readouterr().err.splitlines() if "--grace" in line]
-    assert "accuracy" in told
+    (caution,) = [line for line in capsys.readouterr().err.splitlines() if "--grace" in line]
+    assert "accuracy" in caution

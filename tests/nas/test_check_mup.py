@@ -43,14 +43,14 @@ def test_moves_of_the_outputs_after_five_steps() -> None:
 
 
 def test_mup_moves_no_farther_with_width_and_equals_standard_at_the_base() -> None:
-    found = nas.check_mup("digits-vit", preset="smoke", widths=[16, 128], settings="lr=1e-3,batch=32", seeds=2)
-    of = {(one["parametrization"], one["part"]): one for one in found.records}
+    check = nas.check_mup("digits-vit", preset="smoke", widths=[16, 128], settings="lr=1e-3,batch=32", seeds=2)
+    of = {(one["parametrization"], one["part"]): one for one in check.records}
     for part in ("stack.layers.3", "stack.layers.7", "outputs"):
         standard, mup = of["standard", part], of["mup(base=16)", part]
         assert mup["moved_16"] == pytest.approx(standard["moved_16"], rel=0.05)
         assert abs(mup["slope"]) < 0.2, part
         assert standard["slope"] > mup["slope"] + 0.3, part
-    assert len(found.to_pandas()) == len(found.records) == 8
+    assert len(check.to_pandas()) == len(check.records) == 8
 
 
 def test_the_command_prints_and_draws(command: Command) -> None:
@@ -78,6 +78,6 @@ MISTAKES: list[tuple[dict[str, Any], Kind, dict[str, Any]]] = [
 def test_mistakes_are_refused_before_training(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DigitsViT, "training", lambda *_: pytest.fail("it was trained"))
     with grouped() as case:
-        for given, kind, fields in MISTAKES:
-            with case(str(given)), raises(kind, **fields):
-                nas.check_mup(**{"task": "digits-vit", **given})
+        for arguments, kind, fields in MISTAKES:
+            with case(str(arguments)), raises(kind, **fields):
+                nas.check_mup(**{"task": "digits-vit", **arguments})

@@ -165,8 +165,8 @@ def test_measured_times_are_compared_with_those_of_papers(monkeypatch: pytest.Mo
     monkeypatch.setattr("nas.profiling.timing.WARM_UP_S", 0.0)
     monkeypatch.setattr("nas.profiling.timing.MEASURED_S", 0.0)
     small = "depth=1,width=8,heads=1,head_dim=8,hidden=8"
-    found = nas.compare("digits-vit", preset="smoke", arch=small, topology="resnet,dca(k=2)", profile=True)
-    plain, dca = found.records
+    comparison = nas.compare("digits-vit", preset="smoke", arch=small, topology="resnet,dca(k=2)", profile=True)
+    plain, dca = comparison.records
     assert plain["step_over_first"] == 1
     assert dca["step_over_first"] == pytest.approx(dca["step_ms"] / plain["step_ms"])
     assert (plain["printed_step"], dca["printed_step"]) == (None, 1.523)
@@ -192,9 +192,9 @@ MISTAKES: list[tuple[dict[str, Any], Kind, dict[str, Any]]] = [
 
 def test_mistakes_are_refused(command: Command) -> None:
     with grouped() as case:
-        for given, kind, fields in MISTAKES:
-            with case(str(given)), raises(kind, **fields):
-                nas.compare("digits-vit", **given)
+        for arguments, kind, fields in MISTAKES:
+            with case(str(arguments)), raises(kind, **fields):
+                nas.compare("digits-vit", **arguments)
         for words, kind, option in (
             (("--output", "rows.txt"), "unsupported", "--output"),
             (("--topology", ","), "missing-value", "--topology"),

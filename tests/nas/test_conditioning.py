@@ -80,12 +80,12 @@ def test_the_condition_number_is_that_of_the_explicit_jacobian() -> None:
             with case(str(shape)):
                 heads, head_dim, tokens, width = shape
                 of = layer(*shape)
-                found, values = condition(of), singular_values(of, heads)
+                jacobian, values = condition(of), singular_values(of, heads)
                 inner = heads * head_dim
                 defect = max(0, tokens - inner) * max(0, width - inner)
-                assert (found.rank, found.full) == (tokens * width - defect, tokens * width)
-                assert values[found.rank - 1] > 1e-9 * values[0]
-                assert found.number == pytest.approx((values[0] / values[found.rank - 1]).item(), rel=1e-6)
+                assert (jacobian.rank, jacobian.full) == (tokens * width - defect, tokens * width)
+                assert values[jacobian.rank - 1] > 1e-9 * values[0]
+                assert jacobian.number == pytest.approx((values[0] / values[jacobian.rank - 1]).item(), rel=1e-6)
 
 
 def singular_values(of: Layer, heads: int) -> Tensor:

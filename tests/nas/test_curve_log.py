@@ -95,12 +95,12 @@ def test_an_unwritable_folder_is_reported_once(tmp_path: Path, capsys: pytest.Ca
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_search_logs_each_training_once_with_earlier_ones(tmp_path: Path, workers: int) -> None:
     held = {"rungs": 2, "grace": 0.1, "factor": 3.0, "seeds": 2, "space": "depth-heads"}
-    asked = a_search(tmp_path) | {"task": f"{TOYS}:Learning", **held}
-    began = nas.search(**asked)
+    arguments = a_search(tmp_path) | {"task": f"{TOYS}:Learning", **held}
+    began = nas.search(**arguments)
     folder = tmp_path / "store" / "tensorboard"
     assert not folder.exists()
-    study = nas.search(**{**asked, "trials": 12, "workers": workers}, log="tensorboard")
-    with closing(Store(asked["storage"])) as store:
+    study = nas.search(**{**arguments, "trials": 12, "workers": workers}, log="tensorboard")
+    with closing(Store(arguments["storage"])) as store:
         assert len(study) < len(store.numbered("s"))  # some were held, and went on
     assert len(began) < len(study)
     assert {row.seed for row in study.rows()} > {0}

@@ -45,10 +45,10 @@ MISTAKES: list[tuple[dict[str, Any], Kind, dict[str, Any]]] = [
     ({"rungs": -1}, "out-of-range", {"option": "--rungs", "value": -1, "most": 5}),
     ({"rungs": 6}, "out-of-range", {"option": "--rungs", "value": 6}),
     ({"rungs": 1.0}, "wrong-type", {"option": "--rungs", "value": 1.0}),
-    ({"grace": 0.0}, "out-of-range", {"option": "--grace", "value": 0.0}),
-    ({"grace": 1}, "out-of-range", {"option": "--grace", "value": 1}),
+    ({"grace": 0.0}, "out-of-range", {"option": "--grace", "value": 0.0, "above": 0}),
+    ({"grace": 1}, "out-of-range", {"option": "--grace", "value": 1, "below": 1}),
     ({"grace": "half"}, "wrong-type", {"option": "--grace", "value": "half"}),
-    ({"factor": 1.0}, "out-of-range", {"option": "--factor", "value": 1.0}),
+    ({"factor": 1.0}, "out-of-range", {"option": "--factor", "value": 1.0, "above": 1}),
     ({"factor": float("nan")}, "out-of-range", {"option": "--factor"}),
     ({"rungs": 3, "grace": 0.2, "factor": 3.0}, "infeasible", {"option": "--rungs", "value": 3}),
     (
@@ -118,9 +118,9 @@ def test_early_stopping_saves_steps_and_finds_the_same_front(
 ) -> None:
     whole = search(**{**ALIKE, "rungs": 0, "storage": elsewhere("whole")})
     assert sum(row.steps for row in whole.rows()) == 1200
-    asked = {**ALIKE, "sampler": sampler, "storage": elsewhere("held")}
+    arguments = {**ALIKE, "sampler": sampler, "storage": elsewhere("held")}
     capsys.readouterr()
-    held = search(**asked)
+    held = search(**arguments)
     lines, rows = capsys.readouterr().err.splitlines(), held.rows()
     assert lines[-1].startswith("12/12 ")
     assert any("pruned" in line for line in lines)
@@ -133,9 +133,9 @@ def test_early_stopping_saves_steps_and_finds_the_same_front(
     costs = [one["flops"] for one in fronts[1]]
     best = [[max(one["accuracy"] for one in each if one["flops"] <= cost) for cost in costs] for each in fronts]
     assert np.subtract(*best) == pytest.approx(0.0, abs=0.02)  # what would have added next to nothing was left
-    check_resumed(held, optuna.load_study(study_name="s", storage=asked["storage"]).trials)
+    check_resumed(held, optuna.load_study(study_name="s", storage=arguments["storage"]).trials)
     with raises("mismatch", study="s", option="rungs") as refused:
-        search(**{**asked, "rungs": 0})
+        search(**{**arguments, "rungs": 0})
     assert "number=2,grace=0.1,factor=3.0" in str(refused.value)
 
 
@@ -154,17 +154,17 @@ def check_resumed(study: Study, trials: list[optuna.trial.FrozenTrial]) -> None:
 def test_an_interrupted_search_stops_the_same_trials(
     search: Search, elsewhere: Callable[[str], str], interrupted: Interrupted
 ) -> None:
-    asked = {**HELD, "trials": 8, "space": "depth-heads", "confirm": 0.25, "sampler": "surrogate"}
+    arguments = {**HELD, "trials": 8, "space": "depth-heads", "confirm": 0.25, "sampler": "surrogate"}
 
-    def found(study: Study) -> list[tuple[Any, ...]]:
+    def trials_of(study: Study) -> list[tuple[Any, ...]]:
         return [(row.architecture, row.seed, row.status) for row in study.rows()]
 
-    whole = found(search(**asked, storage=elsewhere("whole")))
+    whole = trials_of(search(**arguments, storage=elsewhere("whole")))
     assert {status for *_, status in whole} == {"complete", "pruned"}
     for until in (1, 9):
-        again = {**asked, "storage": elsewhere(str(until))}
+        again = {**arguments, "storage": elsewhere(str(until))}
         interrupted(lambda again=again: search(**again), until)
-        assert found(search(**again)) == whole, until
+        assert trials_of(search(**again)) == whole, until
 
 
 @pytest.mark.usefixtures("soon")

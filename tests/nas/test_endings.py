@@ -32,20 +32,20 @@ def test_a_signal_ends_a_command_and_those_that_train_can_resume(capsys: pytest.
     def train(preset: str, storage: str) -> None:
         signal.raise_signal(number)
 
-    def check(**given: str) -> None:
+    def check(**options: str) -> None:
         signal.raise_signal(number)
 
     def ended(door: Any, *checks: Any) -> tuple[int, str]:
         with pytest.raises(typer.Exit) as end:
-            command_of(door, lambda found: None, *checks)(
+            command_of(door, lambda result: None, *checks)(
                 None, study="s", storage="x", preset="smoke", save_config=None
             )
         return end.value.exit_code, capsys.readouterr().err
 
     for number, status in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
-        asked, trained = ended(ask), ended(train)
-        assert (asked[0], trained[0]) == (status, status)
+        asking, trained = ended(ask), ended(train)
+        assert (asking[0], trained[0]) == (status, status)
         assert ended(train, check) == trained
-        assert all(len(line.splitlines()) == 1 and number.name in line for _, line in (asked, trained))
-        assert trained[1].startswith(asked[1].rstrip(".\n"))
-        assert len(trained[1]) > len(asked[1])  # that the same command resumes
+        assert all(len(line.splitlines()) == 1 and number.name in line for _, line in (asking, trained))
+        assert trained[1].startswith(asking[1].rstrip(".\n"))
+        assert len(trained[1]) > len(asking[1])  # that the same command resumes

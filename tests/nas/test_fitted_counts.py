@@ -101,8 +101,8 @@ def test_counts_that_are_no_polynomials_are_counted() -> None:
     with grouped() as case:
         for number, count in enumerate(NO_POLYNOMIALS):
             with case(str(number)):
-                every, asked = members(depths=(1, 2, 3, 6)), Asked(count)
-                assert dict(fitted_counts(every, asked)) == {one: count(one) for one in every}
+                every, counted = members(depths=(1, 2, 3, 6)), Asked(count)
+                assert dict(fitted_counts(every, counted)) == {one: count(one) for one in every}
 
 
 def test_sizes_bounded_by_the_width_are_counted() -> None:

@@ -62,16 +62,17 @@ def test_a_file_with_bad_lines_changes_nothing(tmp_path: Path, url: str) -> None
     nas.import_rows(file, storage=url)
     unknown = json.dumps({**json.loads(whole[1]), "mood": "good", "seed": 9})
     file.write_text("\n".join([json.dumps({**json.loads(whole[0]), "seed": 8}), unknown, "__import__('os')"]))
-    with raises("bad-file", path=str(file), cause="unknown-name", value="mood", lines=(2, 3)) as refused:
+    with raises("bad-file", path=str(file), cause="unknown-name", value="mood", lines=(2, 3), count=2) as refused:
         nas.import_rows(file, storage=url)
     assert "mood" in str(refused.value)
+    assert "line" not in refused.value.fields
     assert len(nas.load("theirs", storage=url).rows()) == 2
 
 
 def test_of_many_bad_lines_three_are_named(tmp_path: Path, url: str) -> None:
     file = tmp_path / "bad.jsonl"
     file.write_text("no\n" * 7)
-    with raises("bad-file", path=str(file), cause="bad-syntax", lines=(1, 2, 3)) as refused:
+    with raises("bad-file", path=str(file), cause="bad-syntax", lines=(1, 2, 3), count=7) as refused:
         nas.import_rows(file, storage=url)
     assert " 4 " in str(refused.value)
     assert not (tmp_path / "mine.db").exists()

@@ -161,7 +161,7 @@ MISTAKES: list[tuple[dict[str, Any], Mistake, dict[str, Any]]] = [
     ({"space": "joint"}, "conflict", {"option": "--space", "task": "replay:toys"}),
     ({"arch": "depth=2"}, "conflict", {"option": "--arch", "task": "replay:toys"}),
     ({"axis": "depth=1,2"}, "conflict", {"option": "--axis", "task": "replay:toys"}),
-    ({"settings": "lr=0.1"}, "mismatch", {"option": "lr", "value": "0.1", "choices": (0.01,), "table": "toys"}),
+    ({"settings": "lr=0.1"}, "mismatch", {"option": "lr", "value": "0.1", "expected": 0.01, "table": "toys"}),
     ({"preset": "smoke"}, "unknown-name", {"value": "smoke", "choices": ("proxy",)}),
     ({"data": "x"}, "unsupported", {"option": "--data", "value": "x"}),
     ({"budget": "latency_ms<=5"}, "unsupported", {"task": "replay:toys", "needs": "remembered"}),

@@ -87,9 +87,9 @@ def test_differences_are_of_validation_where_no_test_was_made(capsys: pytest.Cap
     verdict = {"over_first": 0.1, "low": -0.0123, "high": 0.2123, "than_first": "not distinguishable"}
     records = [compared("resnet", 0.5) | untested, compared("dca", 0.6, **verdict) | untested | {"accuracy": 0.6}]
     print_comparison(Console(width=150), "title", records, {})
-    told = capsys.readouterr().out.splitlines()[-1]
-    assert "accuracy" in told
-    assert "test_accuracy" not in told
+    line = capsys.readouterr().out.splitlines()[-1]
+    assert "accuracy" in line
+    assert "test_accuracy" not in line
 
 
 def test_equal_means_with_different_errors_are_both_shown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -37,8 +37,8 @@ def test_end_of_each_curve_is_printed(command: Command) -> None:
 def test_every_point_is_written_as_csv(command: Command, tmp_path: Path) -> None:
     done = command("reproduce", "figures", "--paper", "ancre", "--format", "csv", "--plot", str(tmp_path / "f.png"))
     assert done.returncode == 0
-    found = list(csv.DictReader(io.StringIO(done.stdout)))
-    assert [(line["paper"], line["steps"], line["log10_loss"]) for line in found] == [
+    points = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert [(line["paper"], line["steps"], line["log10_loss"]) for line in points] == [
         ("ancre", "1", "1"),
         ("ancre", "7", "-2.5"),
     ]
@@ -55,6 +55,6 @@ MISTAKES: list[tuple[dict[str, Any], Kind, dict[str, Any]]] = [
 
 def test_impossible_options_are_refused() -> None:
     with grouped() as case:
-        for asked, kind, fields in MISTAKES:
-            with case(str(asked)), raises(kind, **fields):
-                compared(**{"what": Printed.FIGURES, **asked})
+        for arguments, kind, fields in MISTAKES:
+            with case(str(arguments)), raises(kind, **fields):
+                compared(**{"what": Printed.FIGURES, **arguments})

@@ -29,8 +29,8 @@ ARCH, SETTINGS = "depth=2,width=16,heads=2,head_dim=8,hidden=16", "epochs=0,step
 def network(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Row]:
     """A residual network that was trained briefly, and its row, which is in the store beside it."""
     folder = tmp_path_factory.mktemp("trained") / "resnet"
-    asked = {"arch": ARCH, "preset": "smoke", "settings": SETTINGS, "storage": f"sqlite:///{folder.parent}/s.db"}
-    return folder, nas.evaluate("digits-vit", **asked, save=folder)  # type: ignore[arg-type]
+    arguments = {"arch": ARCH, "preset": "smoke", "settings": SETTINGS, "storage": f"sqlite:///{folder.parent}/s.db"}
+    return folder, nas.evaluate("digits-vit", **arguments, save=folder)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -45,8 +45,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def evaluate(folder: Path, storage: Path, **changes: Any) -> Row:
     """The evaluation that the trained network is of, or another one, with its network kept in a folder."""
-    asked = {"arch": ARCH, "preset": "smoke", "settings": SETTINGS, "storage": f"sqlite:///{storage}/s.db"}
-    return nas.evaluate("digits-vit", **{**asked, **changes}, save=folder)
+    arguments = {"arch": ARCH, "preset": "smoke", "settings": SETTINGS, "storage": f"sqlite:///{storage}/s.db"}
+    return nas.evaluate("digits-vit", **{**arguments, **changes}, save=folder)
 
 
 def test_saved_network_has_a_record(network: tuple[Path, Row]) -> None:
@@ -91,8 +91,8 @@ def test_retrofitted_network_starts_where_the_residual_one_ended(
     assert before.start is None
     assert read_record(tmp_path / "dca" / "start").step == before.steps
     assert read_record(tmp_path / "dca").step == 2 * before.steps
-    (kept,) = nas.load("evaluations").rows()
-    first = kept.curve[0]
+    (row,) = nas.load("evaluations").rows()
+    first = row.curve[0]
     assert first["step"] == 0
     assert first["metrics"]["loss"] == pytest.approx(before.metrics["loss"], abs=1e-5)
     assert f"loss {first['metrics']['loss']:.4g}" in done.stderr

@@ -3,6 +3,7 @@
 import math
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import optuna
@@ -33,9 +34,9 @@ def test_optuna_samplers_by_import_path_keep_to_the_budget_and_repeat() -> None:
     with grouped() as case:
         for name in ("TPESampler", "NSGAIISampler", "RandomSampler", "QMCSampler", "NSGAIIISampler"):
             with case(name):
-                found = run(name)
-                assert len(set(found) & set(BAND)) == 20
-                assert run(name) == found
+                chosen = run(name)
+                assert len(set(chosen) & set(BAND)) == 20
+                assert run(name) == chosen
 
 
 def test_axes_of_one_value_have_it() -> None:
@@ -75,6 +76,16 @@ def test_wrong_samplers_are_refused() -> None:
                     search(study_with(sampler), sampler, 3)
                 assert token in str(caught.value)
                 assert "multi-objective" not in token or ".." not in str(caught.value)
+
+
+def test_user_error_of_a_samplers_module_has_the_samplers_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    raised = 'UserError("needs-extra", "this needs a package.", extra="there")'
+    (tmp_path / "telling_sampler.py").write_text(f"from search_spaces.errors import UserError\n\nraise {raised}\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    name = "telling_sampler:Sampler"
+    with raises("needs-extra", extra="there", plugin=name, place="telling_sampler") as refused:
+        BudgetSampler(BAND, name)
+    assert name in str(refused.value)
 
 
 def test_cma_es_searches_one_objective() -> None:

@@ -168,14 +168,14 @@ def test_search_does_not_take_the_name_of_evaluations(search: Search, asked: dic
 
 
 def test_study_with_other_axes_or_settings_is_not_continued(search: Search, storage_copy: str) -> None:
-    with raises("mismatch", option="settings", value={"penalty": 0.5}, choices=({},), study="s"):
+    with raises("mismatch", option="settings", value={"penalty": 0.5}, expected={}, study="s"):
         search(storage=storage_copy, settings="penalty=0.5")
     made = optuna.load_study(study_name="s", storage=storage_copy)
     config = made.user_attrs[CONFIG]
     config["axes"]["topology"].remove("dca")  # which was installed later, as it were
     config["axes"]["depth"].append(99)
     made.set_user_attr(CONFIG, config)
-    with raises("mismatch", option="axes", study="s"):
+    with raises("mismatch", option="axes", value={"topology": ["dca"]}, expected={"depth": [99]}, study="s"):
         search(storage=storage_copy)
 
 
@@ -183,7 +183,7 @@ def test_study_with_other_axes_or_settings_is_not_continued(search: Search, stor
 def test_front_names_the_store_to_ask(
     full_study: Study, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Study, "plot", lambda *asked: None)
+    monkeypatch.setattr(Study, "plot", lambda *arguments: None)
     front(full_study)
     said = " ".join(capsys.readouterr().out.split())
     assert f"nas results --study s --storage {full_study.storage}" in said

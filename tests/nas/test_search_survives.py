@@ -78,6 +78,7 @@ def test_dead_worker_fails_its_trial_only(search: Search) -> None:
     assert len(study) > 5
     for row in study.rows():
         assert (row.status == "failed") == (row.architecture.depth == row.architecture.heads == 1)
+        assert (row.status == "complete") == (row.error is None)
         assert row.status == "complete" or str(row.error).startswith(f"{PROCESS_DIED} (")
 
 

@@ -65,8 +65,8 @@ def seeds_of(rows: list[Row]) -> Counter[Architecture]:
 @pytest.fixture(scope="module")
 def confirmed(tmp_path_factory: pytest.TempPathFactory) -> Study:
     """Twelve trials of which three confirm, in a store that nothing more is written to."""
-    asked = {**a_search(tmp_path_factory.mktemp("confirmed")), **WITH_HYPER}
-    return nas.search(**{**asked, "trials": 12, "confirm": 0.25})
+    arguments = {**a_search(tmp_path_factory.mktemp("confirmed")), **WITH_HYPER}
+    return nas.search(**{**arguments, "trials": 12, "confirm": 0.25})
 
 
 @pytest.fixture
@@ -131,11 +131,11 @@ def test_extended_study_has_the_trials_asked_for_and_confirms_anew(
 
 @pytest.mark.usefixtures("in_this_process")
 def test_resumed_confirming_equals_uninterrupted_confirming(search: Search, interrupted: Interrupted) -> None:
-    asked: dict[str, Any] = {"trials": 8, "confirm": 0.5, "sampler": "surrogate"}
-    whole = search(**asked)
+    arguments: dict[str, Any] = {"trials": 8, "confirm": 0.5, "sampler": "surrogate"}
+    whole = search(**arguments)
     for until in (3, 6):
-        interrupted(lambda until=until: search(**asked, study=f"to {until}"), until)
-        again = search(**asked, study=f"to {until}")
+        interrupted(lambda until=until: search(**arguments, study=f"to {until}"), until)
+        again = search(**arguments, study=f"to {until}")
         assert [(row.architecture, row.seed) for row in again.rows()] == [
             (row.architecture, row.seed) for row in whole.rows()
         ]
@@ -187,7 +187,7 @@ def test_impossible_seeds_and_shares_are_refused(search: Search) -> None:
         for share, kind in ((1, "out-of-range"), (-0.1, "out-of-range"), ("much", "wrong-type")):
             with case(f"confirm {share}"), raises(kind, option="--confirm", value=share):  # type: ignore[arg-type]
                 search(confirm=share)
-        with case("confirm nan"), raises("out-of-range", option="--confirm"):
+        with case("confirm nan"), raises("out-of-range", option="--confirm", least=0, below=1):
             search(confirm=math.nan)
 
 

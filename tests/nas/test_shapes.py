@@ -116,10 +116,10 @@ LAYOUTS = (Tensor.contiguous, _turned, _sparse, _spread)
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda one: one.__name__)
 def test_every_rule_gives_what_torch_gives(layout: Layout) -> None:
     with grouped() as case:
-        for number, (operator, given) in enumerate(CASES):
+        for number, (operator, inputs) in enumerate(CASES):
             with case(f"{number} {operator.name()}"):
-                laid = tree_map(lambda one: layout(one) if isinstance(one, Tensor) else one, given)
-                check_rule(operator, laid if operator is not aten.add_.Scalar else given)
+                laid = tree_map(lambda one: layout(one) if isinstance(one, Tensor) else one, inputs)
+                check_rule(operator, laid if operator is not aten.add_.Scalar else inputs)
 
 
 def test_layout_of_broadcast_operands_is_that_of_torch() -> None:

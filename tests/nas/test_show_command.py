@@ -92,13 +92,13 @@ def test_trained_network_is_shown_with_its_weights(trained: Path) -> None:
 
 def test_every_stack_is_shown_without_a_loss() -> None:
     pytest.importorskip("gymnasium_robotics")
-    found = nas.show("goal-point-maze", preset="smoke", topology="denseformer", arch="depth=2")
-    assert [stack.name for stack in found.stacks] == ["actor.stack", "phi.stack", "psi.stack"]
-    data = found.to_pandas()
+    network = nas.show("goal-point-maze", preset="smoke", topology="denseformer", arch="depth=2")
+    assert [stack.name for stack in network.stacks] == ["actor.stack", "phi.stack", "psi.stack"]
+    data = network.to_pandas()
     assert "gradient" not in data or data["gradient"].isna().all()
     assert set(data["stack"]) == {"actor.stack", "phi.stack", "psi.stack"}
     assert (data["made"] > 0).all()
-    assert len(found.plot().axes) >= 3
+    assert len(network.plot().axes) >= 3
 
 
 MISTAKES: list[tuple[dict[str, Any], Kind, dict[str, Any]]] = [
@@ -112,9 +112,9 @@ MISTAKES: list[tuple[dict[str, Any], Kind, dict[str, Any]]] = [
 
 def test_impossible_requests_are_refused(command: Command) -> None:
     with grouped() as case:
-        for asked, kind, fields in MISTAKES:
-            with case(str(asked)), raises(kind, **fields):
-                nas.show(**{"task": "digits-vit", **asked})
+        for arguments, kind, fields in MISTAKES:
+            with case(str(arguments)), raises(kind, **fields):
+                nas.show(**{"task": "digits-vit", **arguments})
     command("show", "digits-vit", "-o", "wiring.jpg").refused("unsupported", path="wiring.jpg")
 
 

@@ -35,12 +35,12 @@ def test_replay_in_memory_equals_search_with_a_store(tmp_path: Path, sampler: st
         else row
         for row in recorded(noise=0.1)
     ]
-    asked: dict[str, Any] = {"trials": 12, "confirm": 0, "seed": 4, "sampler": sampler, "objectives": [*WAYS]}
-    study = nas.search(written(tmp_path, rows), storage=f"sqlite:///{tmp_path}/s.db", workers=1, **asked)
-    found = replayed(a_table(*rows), sampler, 4, 12)
-    assert [(row.architecture, row.seed) for row in found] == [(row.architecture, row.seed) for row in study.rows()]
-    assert found == [a_table(*rows).evaluate(row.architecture, row.seed) for row in found]
-    assert [(row.status, row.metrics) for row in found] == [(row.status, row.metrics) for row in study.rows()]
+    arguments: dict[str, Any] = {"trials": 12, "confirm": 0, "seed": 4, "sampler": sampler, "objectives": [*WAYS]}
+    study = nas.search(written(tmp_path, rows), storage=f"sqlite:///{tmp_path}/s.db", workers=1, **arguments)
+    replay = replayed(a_table(*rows), sampler, 4, 12)
+    assert [(row.architecture, row.seed) for row in replay] == [(row.architecture, row.seed) for row in study.rows()]
+    assert replay == [a_table(*rows).evaluate(row.architecture, row.seed) for row in replay]
+    assert [(row.status, row.metrics) for row in replay] == [(row.status, row.metrics) for row in study.rows()]
 
 
 def test_seeds_repeat_and_differ() -> None:

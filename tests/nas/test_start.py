@@ -59,18 +59,18 @@ def text(network_of: Callable[[str], tuple[Path, Row]]) -> Row:
 
 
 def test_training_begins_with_the_weights_and_architecture_of_another(images: Row) -> None:
-    asked: dict[str, Any] = {"preset": "smoke", "settings": BRIEFLY["digits-vit"], "seed": 3}
-    after = nas.evaluate("digits-vit", **asked, start="first", save="second")
+    arguments: dict[str, Any] = {"preset": "smoke", "settings": BRIEFLY["digits-vit"], "seed": 3}
+    after = nas.evaluate("digits-vit", **arguments, start="first", save="second")
     assert after.status == "complete"
     assert after.architecture == images.architecture
     assert after.start == fingerprint(read_weights(Path("first")))
     assert after.curve[0]["step"] == 0
     assert after.curve[0]["metrics"]["loss"] == pytest.approx(images.metrics["loss"], abs=1e-6)
     assert read_record(Path("second")).step == images.steps + after.steps
-    drawn = nas.evaluate("digits-vit", arch=NETWORK, **asked)
+    drawn = nas.evaluate("digits-vit", arch=NETWORK, **arguments)
     assert drawn.identity() != after.identity()
     assert drawn.metrics != after.metrics
-    again = nas.evaluate("digits-vit", **asked, start=Path("first").resolve())
+    again = nas.evaluate("digits-vit", **arguments, start=Path("first").resolve())
     assert again.provenance["started"] == after.provenance["started"]  # the store knew it
 
 

@@ -123,8 +123,8 @@ NAMES: list[tuple[Any, str, Kind, dict[str, Any]]] = [
 def test_wrong_names_are_refused_and_write_nothing() -> None:
     with grouped() as case:
         for door, name, kind, fields in NAMES:
-            given = {"value": name} if fields["option"] == "NAME" else {}
-            with case(name), raises(kind, **given, **fields):
+            value = {"value": name} if fields["option"] == "NAME" else {}
+            with case(name), raises(kind, **value, **fields):
                 door(name)
     assert not list(Path().iterdir())
 

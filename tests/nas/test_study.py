@@ -183,6 +183,6 @@ def test_unknown_studies_and_sources_are_refused(study: Study) -> None:
         ({"source": "tables"} | there, "conflict", {"option": "--from", "excludes": "--storage"}),
     ]
     with grouped() as case:
-        for asked, kind, fields in mistakes:
-            with case(str(asked)), raises(kind, **fields):
-                nas.load(**asked)
+        for arguments, kind, fields in mistakes:
+            with case(str(arguments)), raises(kind, **fields):
+                nas.load(**arguments)

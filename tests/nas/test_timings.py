@@ -15,16 +15,16 @@ from toy_searches import TOYS
 
 def tables_in(lines: list[str]) -> list[tuple[float, dict[str, float]]]:
     """The total of each table, and the seconds of its rows by their names; shares add up to 100 %."""
-    found: list[tuple[float, dict[str, float]]] = []
+    tables: list[tuple[float, dict[str, float]]] = []
     shares: list[float] = []
     for line in lines:
         if head := re.match(r"([\d.]+) s ", line):
-            found.append((float(head[1]), {}))
+            tables.append((float(head[1]), {}))
         elif row := re.fullmatch(r"  (\S.*?) +([\d.]+) s +([\d.]+)%", line):
-            found[-1][1][row[1]] = float(row[2])
+            tables[-1][1][row[1]] = float(row[2])
             shares.append(float(row[3]))
-    assert sum(shares) == pytest.approx(100 * len(found), abs=0.5)
-    return found
+    assert sum(shares) == pytest.approx(100 * len(tables), abs=0.5)
+    return tables
 
 
 def test_seconds_are_added_up_by_activity(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,8 +53,8 @@ def test_search_reports_its_timings_where_asked(
 ) -> None:
     monkeypatch.setenv("TOYS_FITTED", str(tmp_path / "fitted"))
     monkeypatch.setenv("TOYS_SECONDS", "0.1")
-    asked: dict[str, Any] = {"preset": "smoke", "trials": 2, "workers": 1, "storage": f"sqlite:///{tmp_path}/s.db"}
-    study = nas.search(f"{TOYS}:Counted", timings=True, **asked)
+    arguments: dict[str, Any] = {"preset": "smoke", "trials": 2, "workers": 1, "storage": f"sqlite:///{tmp_path}/s.db"}
+    study = nas.search(f"{TOYS}:Counted", timings=True, **arguments)
     (clock, spent), (_, meanwhile) = tables_in(capsys.readouterr().err.splitlines())
     assert len(spent) == 7
     assert {"loading", "proposing", "evaluating", "storing"} <= spent.keys()
@@ -63,5 +63,5 @@ def test_search_reports_its_timings_where_asked(
     fits = [row.provenance["fit_s"] for row in study.rows()]
     assert sum(fits) == pytest.approx(meanwhile["training"], abs=0.06)
     assert all(0 < row.provenance["fit_s"] < row.provenance["wall_s"] for row in study.rows())
-    nas.search(f"{TOYS}:Counted", **{**asked, "trials": 3})
+    nas.search(f"{TOYS}:Counted", **{**arguments, "trials": 3})
     assert not tables_in(capsys.readouterr().err.splitlines())

@@ -96,8 +96,8 @@ def test_front_is_reported_by_validation_and_judged_by_test() -> None:
 
 
 def test_more_trainings_find_more_and_seeds_repeat(tmp_path: Path) -> None:
-    asked = {"samplers": ["random"], "seeds": 1, "trials": 36}
-    first, again = (nas.tournament(written(tmp_path), **asked) for _ in range(2))  # type: ignore[arg-type]
+    arguments = {"samplers": ["random"], "seeds": 1, "trials": 36}
+    first, again = (nas.tournament(written(tmp_path), **arguments) for _ in range(2))  # type: ignore[arg-type]
     assert first.records == again.records
     assert [record["trainings"] for record in first.records] == [4, 9, 18, 27, 36]
     assert first.records[-1]["hypervolume"] > 0.97  # all of them were tried

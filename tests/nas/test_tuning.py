@@ -131,7 +131,7 @@ def test_comparison_tunes_first_with_a_seed_of_its_own(tmp_path: Any, capsys: py
     printed = capsys.readouterr().out
     assert compared.records[1]["than_first"] in printed
     assert "over" in printed
-    with raises("out-of-range", option="--seeds", needed_by="--tune", value=0, least=1):
+    with raises("missing-value", option="--seeds", needed_by="--tune", value=0):
         nas.compare(f"{TOYS}:Toy", **{**asked, "seeds": 0})
     with raises("out-of-range", option="--tune-trials", value=1, least=2):
         nas.compare(f"{TOYS}:Toy", **{**asked, "tune_trials": 1})

@@ -196,40 +196,40 @@ def test_impossible_architecture_and_status_are_read_unjudged(make_row: MakeRow)
     assert Row.from_json(row.to_json()) == row
 
 
-CHANGES: list[tuple[dict[str, Any], Kind, str]] = [
-    ({"task": 3}, "wrong-type", "task"),
-    ({"task_version": True}, "wrong-type", "task_version"),
-    ({"seed": 1.5}, "wrong-type", "seed"),
-    ({"data": 7}, "wrong-type", "data"),
-    ({"metrics": [1]}, "wrong-type", "metrics"),
-    ({"metrics": {"loss": "low"}}, "wrong-type", "metrics"),
-    ({"metrics": {"loss": None}}, "wrong-type", "metrics"),
-    ({"test": {"loss": True}}, "wrong-type", "test"),
-    ({"profile": {"batch": None}}, "wrong-type", "profile"),
-    ({"curve": {}}, "wrong-type", "curve"),
-    ({"curve": [{"step": 1, "loss": 2.0}]}, "wrong-type", "curve"),
-    ({"curve": [{"step": 1.5, "metrics": {}}]}, "wrong-type", "curve"),
-    ({"recipe": None}, "wrong-type", "recipe"),
-    ({"provenance": {"wall_s": "long"}}, "wrong-type", "wall_s"),
-    ({"provenance": {"versions": ["torch"]}}, "wrong-type", "versions"),
-    ({"architecture": "resnet"}, "wrong-type", "architecture"),
-    ({"architecture": {"depth": 1}}, "missing-value", "width"),
-    ({"architecture": {"depth": "2", "width": 1, "hidden": 1}}, "wrong-type", "depth"),
-    ({"costs": {"params": 1.5}}, "wrong-type", "params"),
-    ({"costs": {"prams": 1}}, "unknown-name", "field"),
-    ({"costs": {"uncounted": "add"}}, "wrong-type", "uncounted"),
-    ({"metric": {}}, "unknown-name", "field"),
-    ({"row_version": 3}, "mismatch", "row_version"),
-    ({"row_version": 0}, "out-of-range", "row_version"),
-    ({"row_version": "2"}, "wrong-type", "row_version"),
+CHANGES: list[tuple[dict[str, Any], Kind, dict[str, Any]]] = [
+    ({"task": 3}, "wrong-type", {"option": "task"}),
+    ({"task_version": True}, "wrong-type", {"option": "task_version"}),
+    ({"seed": 1.5}, "wrong-type", {"option": "seed"}),
+    ({"data": 7}, "wrong-type", {"option": "data"}),
+    ({"metrics": [1]}, "wrong-type", {"option": "metrics"}),
+    ({"metrics": {"loss": "low"}}, "wrong-type", {"option": "metrics"}),
+    ({"metrics": {"loss": None}}, "wrong-type", {"option": "metrics"}),
+    ({"test": {"loss": True}}, "wrong-type", {"option": "test"}),
+    ({"profile": {"batch": None}}, "wrong-type", {"option": "profile"}),
+    ({"curve": {}}, "wrong-type", {"option": "curve"}),
+    ({"curve": [{"step": 1, "loss": 2.0}]}, "wrong-type", {"option": "curve"}),
+    ({"curve": [{"step": 1.5, "metrics": {}}]}, "wrong-type", {"option": "curve"}),
+    ({"recipe": None}, "wrong-type", {"option": "recipe"}),
+    ({"provenance": {"wall_s": "long"}}, "wrong-type", {"option": "wall_s"}),
+    ({"provenance": {"versions": ["torch"]}}, "wrong-type", {"option": "versions"}),
+    ({"architecture": "resnet"}, "wrong-type", {"option": "architecture"}),
+    ({"architecture": {"depth": 1}}, "missing-value", {"option": "width"}),
+    ({"architecture": {"depth": "2", "width": 1, "hidden": 1}}, "wrong-type", {"option": "depth"}),
+    ({"costs": {"params": 1.5}}, "wrong-type", {"option": "params"}),
+    ({"costs": {"prams": 1}}, "unknown-name", {"option": "field", "value": "prams"}),
+    ({"costs": {"uncounted": "add"}}, "wrong-type", {"option": "uncounted"}),
+    ({"metric": {}}, "unknown-name", {"option": "field", "value": "metric"}),
+    ({"row_version": 3}, "mismatch", {"option": "row_version"}),
+    ({"row_version": 0}, "out-of-range", {"option": "row_version"}),
+    ({"row_version": "2"}, "wrong-type", {"option": "row_version"}),
 ]
 
 
 def test_record_that_cannot_be_a_row_is_refused_by_field(make_row: MakeRow) -> None:
     with grouped() as case:
-        for change, kind, name in CHANGES:
+        for change, kind, fields in CHANGES:
             with case(str(change)):
-                check(refused(json.loads(make_row().to_json()) | change), kind, option=name)
+                check(refused(json.loads(make_row().to_json()) | change), kind, **fields)
     glued = {"architecture": {"depth": 1, "width": 1, "hidden": 1, "glue": 1}}
     check(refused(json.loads(make_row().to_json()) | glued), "unknown-name", value="glue")
 

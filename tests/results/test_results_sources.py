@@ -71,7 +71,7 @@ def test_shipped_tables_have_names() -> None:
 UNREADABLE: list[tuple[str, str, Kind, dict[str, Any]]] = [
     ("x.json", "{}", "bad-file", {"format": "JSON"}),
     ("x.json", "[1]", "bad-file", {"format": "JSON"}),
-    ("x.json", '[{"depth": "deep"}]', "wrong-type", {"option": "depth", "value": "deep"}),
+    ("x.json", '[{"depth": "deep"}]', "bad-file", {"option": "depth", "value": "deep", "cause": "wrong-type"}),
     ("x.json", "[" * 100_000, "bad-file", {"format": "JSON"}),
     ("x.csv", "", "bad-file", {"format": "CSV"}),
     ("x.csv", "a,b\n1\n", "bad-file", {"format": "CSV"}),

@@ -48,9 +48,9 @@ def test_a_recorded_wiring_is_read_as_its_one_text(said: str, text: str) -> None
     ("record", "kind", "fields"),
     [
         ({"depth": 2, "width": 8}, "missing-value", {"option": "hidden"}),
-        (RECORD | {"depth": "2"}, "wrong-type", {"option": "depth", "value": "2", "type": "int"}),
-        (RECORD | {"depth": True}, "wrong-type", {"option": "depth", "value": True, "type": "int"}),
-        (RECORD | {"topology": None}, "wrong-type", {"option": "topology", "value": None, "type": "str"}),
+        (RECORD | {"depth": "2"}, "wrong-type", {"option": "depth", "value": "2", "needs": "int"}),
+        (RECORD | {"depth": True}, "wrong-type", {"option": "depth", "value": True, "needs": "int"}),
+        (RECORD | {"topology": None}, "wrong-type", {"option": "topology", "value": None, "needs": "str"}),
         (RECORD | {"glue": 1}, "unknown-name", {"option": "field", "value": "glue"}),
     ],
 )

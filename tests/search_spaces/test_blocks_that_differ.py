@@ -71,7 +71,7 @@ def test_changing_a_field_changes_all_blocks() -> None:
         ("hidden=4/", "bad-syntax", {"option": "hidden", "value": "4/"}),
         ("depth=2/4", "bad-syntax", {"option": "depth", "value": "2/4"}),
         ("topology=dca/", "bad-syntax", {"value": ""}),
-        ("blocks=heads", "unknown-name", {"option": "architecture field", "value": "blocks"}),
+        ("blocks=heads", "unknown-name", {"option": "field", "value": "blocks"}),
     ],
 )
 def test_blocks_that_cannot_be_are_refused(text: str, kind: Kind, fields: dict[str, Any]) -> None:

@@ -13,13 +13,15 @@ from search_spaces.errors import (
     ContractError,
     Notice,
     UserError,
-    at_least,
+    check_at_least,
     fields_of,
+    kind_of_number,
     nearest,
     place_of,
     reason_of,
     show_notices,
     unknown,
+    value_of,
 )
 
 
@@ -84,12 +86,13 @@ def test_an_unknown_name_says_of_what_it_is() -> None:
 
 
 def test_at_least_lets_the_least_pass() -> None:
-    at_least("--trials", 1, 1)
+    check_at_least("--trials", 1, 1)
+    check_at_least("--trials", None, 1)
     with raises("out-of-range", option="--trials", value=0, least=1) as caught:
-        at_least("--trials", 0, 1)
+        check_at_least("--trials", 0, 1)
     assert str(caught.value) == "--trials must be at least 1, got 0."
     with raises("out-of-range", option="k", value=0, least=1) as caught:
-        at_least("k", 0, 1, "Leave it out.")
+        check_at_least("k", 0, 1, "Leave it out.")
     assert str(caught.value) == "k must be at least 1, got 0. Leave it out."
 
 
@@ -97,6 +100,23 @@ def test_an_error_has_the_fields_of_its_cause() -> None:
     inner = UserError("too-large", "it is too large.", path="x", size=3)
     assert fields_of(inner) == {"path": "x", "size": 3, "cause": "too-large"}
     assert fields_of(KeyError("x")) == {"cause": "KeyError"}
+
+
+def test_an_error_of_somebodys_code_has_its_place(tmp_path: Path) -> None:
+    error = raised_by(tmp_path / "theirs.py", "1 / 0\n")
+    assert fields_of(error) == {"cause": "ZeroDivisionError", "where": f"{tmp_path / 'theirs.py'}, line 1"}
+
+
+def test_of_what_may_nest_an_error_has_the_type() -> None:
+    assert value_of(None) == {"value": None}
+    assert value_of("x") == {"value": "x"}
+    assert value_of([1]) == {"type": "list"}
+
+
+def test_a_number_is_out_of_range_and_all_else_of_a_wrong_type() -> None:
+    assert [kind_of_number(one) for one in (1, 0.5)] == 2 * ["out-of-range"]
+    assert [kind_of_number(one) for one in (True, "1", None)] == 3 * ["wrong-type"]
+    assert [kind_of_number(one, whole=True) for one in (1, 0.5, True)] == ["out-of-range", "wrong-type", "wrong-type"]
 
 
 def test_the_reason_of_a_user_error_is_its_line() -> None:

@@ -15,7 +15,7 @@ from nas.evaluation import evaluate
 from nas.jobs import EvaluationJob
 from search_spaces.checkpoint import RECORD, WEIGHTS, Record, read_record, read_weights, save_checkpoint
 from search_spaces.errors import UserError
-from search_spaces.files import keep, kept, replacing
+from search_spaces.files import keep, kept, kind_of_read_error, replacing
 from tasks.cache import cached, cached_arrays
 from tasks.checkpoint import Checkpoint
 from toy_rows import LITTLE
@@ -130,3 +130,9 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
     with replacing(path) as file:
         file.write(b"new")
     assert [one.read_text() for one in tmp_path.iterdir()] == ["new"]
+
+
+def test_a_file_that_cannot_be_read_is_missing_too_large_or_bad() -> None:
+    large = UserError("too-large", "it is too large.", path="x", size=3)
+    kinds = [*map(kind_of_read_error, (FileNotFoundError(), NotADirectoryError(), large, OSError(), ValueError()))]
+    assert kinds == ["missing-file", "missing-file", "too-large", "bad-file", "bad-file"]

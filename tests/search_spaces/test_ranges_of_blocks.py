@@ -88,7 +88,7 @@ def test_ranges_that_do_not_hold_each_block_once_are_refused(typed: str, kind: K
         wired(typed)
 
 
-def counted(name: str) -> None:
+def check_counts(name: str) -> None:
     """Assert that the closed form is what is counted where a topology stands before and behind another."""
     architecture = parse_architecture(f"topology={name}[:1]+dca[1:4]+{name}[4:]", BASE)
     stack = build_transformer(architecture, STYLE, lambda block: SoftmaxAttention(causal=True)).double()
@@ -103,7 +103,7 @@ def test_the_closed_form_of_ranges_is_what_is_counted() -> None:
     with grouped() as case:
         for name in ("resnet", "dca", "deepnorm", "rezero(norms=false)", "rmt", "depth-lstm", "svformer"):
             with case(name):
-                counted(name)
+                check_counts(name)
 
 
 @pytest.mark.slow
@@ -111,7 +111,7 @@ def test_the_closed_form_of_ranges_of_every_topology_is_what_is_counted() -> Non
     with grouped() as case:
         for name in TOPOLOGIES.names():
             with case(name):
-                counted(name)
+                check_counts(name)
 
 
 def test_ranges_are_values_of_an_axis_of_listed_and_of_unlisted_spaces() -> None:

@@ -76,9 +76,11 @@ def test_an_entry_that_cannot_be_imported_is_reported_with_file_and_line(install
         topologies().load("sad")
 
 
-def test_user_error_of_an_entry_stays_as_it_is(install: Install) -> None:
+def test_user_error_of_an_entry_keeps_its_kind_beside_the_name(install: Install) -> None:
     folder = install("telling", "[nas.topologies]\ntells = telling_module:Tells\n")
     raised = 'UserError("needs-extra", "this needs a package.", extra="there")'
     (folder / "telling_module.py").write_text(f"from search_spaces.errors import UserError\n\nraise {raised}\n")
-    with raises("needs-extra", extra="there"):
+    names = {"plugin": "tells", "place": "telling_module:Tells"}
+    with raises("needs-extra", extra="there", **names) as raised_with_name:
         topologies().load("tells")
+    assert "topology 'tells' (telling_module:Tells)" in str(raised_with_name.value)

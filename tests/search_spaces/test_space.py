@@ -197,8 +197,8 @@ class Wrong(ResNet):
     ("entry", "attributes", "fields"),
     [
         (Wrong, {"axes": {"speed": (1, 2)}}, {"cause": "unknown-name", "option": "option", "value": "speed"}),
-        (Wrong, {"axes": {"speed": [1, 2]}}, {"cause": "bad-plugin", "option": "speed", "value": [1, 2]}),
-        (Wrong, {"axes": {"speed": (1, 1)}}, {"cause": "bad-plugin", "option": "speed", "value": (1, 1)}),
+        (Wrong, {"axes": {"speed": [1, 2]}}, {"cause": "bad-plugin", "option": "speed", "type": "list"}),
+        (Wrong, {"axes": {"speed": (1, 1)}}, {"cause": "bad-plugin", "option": "speed", "type": "tuple"}),
         (Wrong, {"refusal": classmethod(lambda cls, architecture, options: 1 / 0)}, {"cause": "bad-plugin"}),
         (Wrong, {"__abstractmethods__": frozenset({"write"})}, {"cause": "bad-plugin", "needs": ("write",)}),
         (Architecture, {}, {"cause": "bad-plugin"}),

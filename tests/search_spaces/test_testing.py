@@ -197,6 +197,22 @@ class Growing(Gated):
         return (1000 if t > 5 else 1) * super().write(t, state, y)
 
 
+class Steep(Gated):
+    """Has gradients without bound behind the sixth layer, and features as before."""
+
+    def __init__(self, wiring: Wiring, options: Any) -> None:
+        super().__init__(wiring, options)
+        self.v = nn.Parameter(torch.ones(1))
+
+    @classmethod
+    def count(cls, wiring: Wiring, options: Any) -> Count:
+        return super().count(wiring, options) + Count(params=1)
+
+    def write(self, t: int, state: Tensor, y: Tensor) -> Tensor:
+        root = self.v * self.w[t]
+        return super().write(t, state, self.v * y + ((root - root.detach()).sqrt() if t > 5 else 0))
+
+
 class Flat(Gated):
     """Shows its weights without rows."""
 
@@ -242,6 +258,7 @@ class Breaking(Gated):
         (Otherwise, "delivers-what-it-says", {"delivered": "bare", "delivers": "shared"}),
         (Fragile, "bf16-is-near-float32", {}),
         (Growing, "deep-features-are-finite", {}),
+        (Steep, "deep-gradients-are-finite", {"parameters": ("topology.w", "topology.v")}),
         (Flat, "coefficients-have-rows", {"coefficients": "w"}),
         (Silent, "reason-is-not-empty", {}),
         (Loose, "axes-are-options", {"axes": ("strength",)}),

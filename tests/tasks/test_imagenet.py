@@ -16,8 +16,10 @@ from timm.data.auto_augment import RandAugment
 
 from expect import raises
 from nas.counting import count
+from search_spaces.errors import Kind
 from search_spaces.models.families import base_of
 from tasks.base import Fitted
+from tasks.image_sources import source
 from tasks.imagenet import ImageNetViT
 from tasks.images import ImageSplits
 from tasks.run import Run
@@ -175,6 +177,21 @@ def test_hugging_face_data_sets_are_read_like_folders(
     name = Path("hfds", image_folder.name)
     assert ImageNetViT(name).classes == 3
     same(batches(name), batches(image_folder))
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [(ImportError("x"), "needs-extra"), (ValueError("x"), "missing-data"), (ConnectionError("x"), "unavailable")],
+)
+def test_hugging_face_data_that_cannot_be_read_are_refused(
+    error: Exception, kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask(*_: object, **__: object) -> object:
+        raise error
+
+    monkeypatch.setattr("tasks.image_sources._reader", ask)
+    with raises(kind, option="--data", value="hfds/x", split="train", cause=type(error).__name__):
+        source(Path("hfds", "x"), "train")
 
 
 def test_a_training_on_webdataset_shards(image_shards: Path) -> None:

@@ -100,7 +100,11 @@ def test_contradictory_recipes_are_refused() -> None:
             "conflict",
             {"option": "batch_ramp", "value": 0.5, "epochs": 1},
         ),
-        ({"steps": 1, "batch_ramp": 0.5}, "missing-value", {"option": "batch_ramp", "needs": "accumulate"}),
+        (
+            {"steps": 1, "batch_ramp": 0.5},
+            "missing-value",
+            {"option": "accumulate", "value": 1, "needed_by": "batch_ramp", "batch_ramp": 0.5},
+        ),
         ({"hours": 1e300}, "out-of-range", {"option": "hours", "value": 1e300, "most": 8766}),
         ({"hours": -1.0}, "out-of-range", {"option": "hours", "value": -1.0, "least": 0}),
         ({"steps": 1, "accumulate": 2, "batch_ramp": 1.5}, "out-of-range", {"option": "batch_ramp", "value": 1.5}),

@@ -71,37 +71,37 @@ Table = Callable[[Task, Architecture], list[dict[str, Any]]]
 # Every topology is walked on every model in tests/search_spaces/models.
 @pytest.mark.parametrize("name", TASKS.names())
 def test_closed_form_and_counters_agree_on_a_task(name: str, agree: Agree) -> None:
-    counted_alike(*of(name, "resnet"), agree)
+    check_counts(*of(name, "resnet"), agree)
 
 
 @pytest.mark.parametrize("name", FIRST)
 def test_costs_agree_for_every_kind_of_block(name: str, agree: Agree) -> None:
-    all_counted_alike(name, agree)
+    check_all_counts(name, agree)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted({*TASKS.names()} - {*FIRST}))
 def test_costs_agree_for_every_kind_of_block_of_other_tasks(name: str, agree: Agree) -> None:
-    all_counted_alike(name, agree)
+    check_all_counts(name, agree)
 
 
-def all_counted_alike(name: str, agree: Agree) -> None:
+def check_all_counts(name: str, agree: Agree) -> None:
     """Assert that costs agree for equal and unequal blocks, and in tables."""
     with grouped() as case:
         with case("equal blocks, hyper"):
-            counted_alike(*of(name, "hyper"), agree)
+            check_counts(*of(name, "hyper"), agree)
         for topology in ("dca(k=1)/hyper", "resnet"):
             with case(f"unequal blocks, {topology}"):
                 task, architecture = of(name, topology, depth=2)
                 own = {"hidden": (architecture.hidden, 24)}
                 if architecture.heads:
                     own |= {"heads": (architecture.heads, 3), "head_dim": (architecture.head_dim, 6)}
-                counted_alike(task, architecture.changed(own), agree)
+                check_counts(task, architecture.changed(own), agree)
         with case("columns of the tables"):
             columns_sum_to_costs(*of(name, "resnet"))
 
 
-def counted_alike(task: Task, architecture: Architecture, agree: Agree) -> None:
+def check_counts(task: Task, architecture: Architecture, agree: Agree) -> None:
     """Assert that the closed form and both counters agree on a task's network."""
     with meta_device():
         model, example = task.build(architecture), task.example()

@@ -94,11 +94,11 @@ def test_rows_are_paired_by_seed_and_signed_by_direction() -> None:
 
 def test_command_prints_a_line_a_claim(monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
     monkeypatch.setattr("nas.claims.experiments.untrained", lambda: iter(QUICK))
-    found = list(
+    printed = list(
         csv.DictReader(io.StringIO(command("reproduce", "claims", "--paper", "rmt", "--format", "csv").stdout))
     )
     expected = chain.from_iterable(one.claims for one in QUICK if one.paper == "rmt")
-    assert [line["claim"] for line in found] == [claim.name for claim in expected]
+    assert [line["claim"] for line in printed] == [claim.name for claim in expected]
     shown = command("reproduce", "claims", "--paper", "rmt")
     assert shown.returncode == 0
     assert "not distinguishable" in shown.stdout

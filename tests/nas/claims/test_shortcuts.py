@@ -33,11 +33,11 @@ def learnt(w: list[Tensor], c: list[Tensor]) -> Tensor:
 
 def test_names_say_which_shortcuts_a_network_has() -> None:
     for name, net in NETS.items():
-        said, _, layers = name.partition(" of ")
+        kind, _, layers = name.partition(" of ")
         number = int(layers or 3)
-        pairs = [tuple(map(int, pair.split(":"))) for pair in said.split("+")] if ":" in said else []
-        skips = [(layer, layer + 1) for layer in range(number)] if said == "cascaded" else pairs
-        temperature = float(said.removeprefix("ANCRe ")) if said.startswith("ANCRe ") else None
+        pairs = [tuple(map(int, pair.split(":"))) for pair in kind.split("+")] if ":" in kind else []
+        skips = [(layer, layer + 1) for layer in range(number)] if kind == "cascaded" else pairs
+        temperature = float(kind.removeprefix("ANCRe ")) if kind.startswith("ANCRe ") else None
         assert (net.layers, [*net.skips], net.temperature) == (number, skips, temperature), name
     assert {name for name in NETS if ":" not in name} == {
         "none of 2", "none of 3", "cascaded", "ANCRe 0.1", "ANCRe 0.01",

@@ -46,10 +46,10 @@ def test_claim_compares_the_rows_of_its_two_networks(paper: str, monkeypatch: py
 
 
 def test_claims_at_equal_parameters_have_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept: list[EvaluationJob] = []
+    evaluated: list[EvaluationJob] = []
 
     def take_jobs(jobs: Sequence[EvaluationJob], *_: object) -> list[Row]:
-        kept[:] = jobs
+        evaluated[:] = jobs
         return []
 
     monkeypatch.setattr(trained, "evaluate_all", take_jobs)
@@ -58,7 +58,7 @@ def test_claims_at_equal_parameters_have_them(monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr(trained, "COMPARED", (one,))
         experiment = Trained(one.paper, "smoke", "sqlite://", None, resources_of(1, 1))
         assert experiment.values() == {one.claim.name: [1.0]}
-        first, second = dict.fromkeys(job.architecture for job in kept)
+        first, second = dict.fromkeys(job.architecture for job in evaluated)
         params = [cheap_counts(DigitsViT(), each)["params"] for each in (first, second)]
         assert abs(params[1] / params[0] - 1) < 0.005 or not one.matched
         assert ("equal parameters" in one.claim.statement) is one.matched

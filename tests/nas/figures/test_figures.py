@@ -41,9 +41,9 @@ def test_point_is_the_loss_after_so_many_steps(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(shortcut_layouts, "EVERY", 4)
     curves = {one.network: one for one in shortcut_layouts.panels(seeds=2)[1].curves}
     for name, net in (("0:2", Net(3, ((0, 2),))), ("ANCRe 0.01", Net(3, temperature=0.01))):
-        found = curves[name]
-        assert list(found.at) == [0, 4, 8]
-        for steps, decades in zip(found.at, found.decades, strict=True):
+        drawn = curves[name]
+        assert list(drawn.at) == [0, 4, 8]
+        for steps, decades in zip(drawn.at, drawn.decades, strict=True):
             monkeypatch.setattr(shortcuts, "_STEPS", steps)
             assert 10.0 ** torch.tensor(decades, dtype=torch.float64) == pytest.approx(curve(net, 2)[-1])
 

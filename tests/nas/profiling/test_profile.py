@@ -65,8 +65,8 @@ class Own(Toy):
         return step
 
 
-def notes_of(found: Any) -> list[str]:
-    return [note for note in str(found.get("profile_note", "")).split("; ") if note]
+def notes_of(record: Any) -> list[str]:
+    return [note for note in str(record.get("profile_note", "")).split("; ") if note]
 
 
 def numbers(note: str) -> list[int]:
@@ -150,8 +150,8 @@ def test_threads_are_set_during_the_measurement_and_recorded() -> None:
 
 def test_another_batch_keeps_passes_no_larger_than_before() -> None:
     expected = [(48, None, 3), (16, None, 1), (32, None, 2), (17, None, 17), (24, 8, 3), (24, 7, 4), (1, 1, 1)]
-    found = [with_batch(StepRecipe(), batch, most) for batch, most, _ in expected]
-    assert found == [StepRecipe(batch=batch, accumulate=accumulate) for batch, _, accumulate in expected]
+    recipes = [with_batch(StepRecipe(), batch, most) for batch, most, _ in expected]
+    assert recipes == [StepRecipe(batch=batch, accumulate=accumulate) for batch, _, accumulate in expected]
 
 
 def test_batch_of_a_recipe_without_passes_or_without_a_batch() -> None:
@@ -288,13 +288,13 @@ def test_no_memory_for_a_fixed_batch_is_a_user_error() -> None:
         def training_step(self, run: Run) -> Callable[[], None]:
             raise torch.OutOfMemoryError("no memory")
 
-    with raises("too-large", task="toy"):
+    with raises("too-large", task="toy", batch=None):
         profile_what_fits(Large(), Own.base, ToyRecipe(), None, None)
 
 
 def job(**changes: object) -> EvaluationJob:
-    asked = {"task": f"{TOYS}:Toy", "architecture": Toy.base, "preset": "smoke", "seed": 0, **changes}
-    return EvaluationJob(**asked)  # type: ignore[arg-type]
+    fields = {"task": f"{TOYS}:Toy", "architecture": Toy.base, "preset": "smoke", "seed": 0, **changes}
+    return EvaluationJob(**fields)  # type: ignore[arg-type]
 
 
 def test_network_over_a_limit_is_not_trained() -> None:

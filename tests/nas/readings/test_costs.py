@@ -44,20 +44,20 @@ def named(costs: list[Cost], table: str, model: str, number: int = 0) -> Cost:
 
 def test_flops_of_the_transformer_agree_with_its_formula() -> None:
     """A forward pass of one token: 2 a weight but the embeddings', and both products of attention."""
-    found = named(costs("flops"), "4", "Transformer", 1).here
+    flops = named(costs("flops"), "4", "Transformer", 1).here
     weights, attention = 24 * (4 * 1024 * 1024 + 2 * 1024 * 4096), 24 * 2 * 512 * 1024
-    assert found == pytest.approx(3 * 6e9 * 2 * (weights + attention))
+    assert flops == pytest.approx(3 * 6e9 * 2 * (weights + attention))
     with_words = named(costs("flops"), "4", "Transformer", 0).here
-    assert with_words - found == pytest.approx(3 * 6e9 * 2 * 50257 * 1024)
+    assert with_words - flops == pytest.approx(3 * 6e9 * 2 * 50257 * 1024)
 
 
 def test_tokens_are_twenty_a_parameter_or_steps_times_rows() -> None:
-    found = costs("tokens")
+    tokens = costs("tokens")
     norms = 13 * 384
-    assert named(found, "8", "Transformer 49M").here == pytest.approx(
+    assert named(tokens, "8", "Transformer 49M").here == pytest.approx(
         20 * (6 * (4 * 384 * 384 + 2 * 384 * 1536) + norms) / 1e6
     )
-    assert named(found, "2", "LLaMA-1B").here == pytest.approx(100_000 * 512 * 256 / 1e6)
+    assert named(tokens, "2", "LLaMA-1B").here == pytest.approx(100_000 * 512 * 256 / 1e6)
 
 
 def test_every_printed_memory_has_a_count_beside_it() -> None:
@@ -70,16 +70,16 @@ def test_every_printed_memory_has_a_count_beside_it() -> None:
 
 
 def test_times_are_ratios_to_the_plain_network() -> None:
-    found = costs("time")
-    assert named(found, "1", "2-DCA").printed == pytest.approx(8.30 / 5.45)
-    assert named(found, "4", "RMT over transformer").printed == pytest.approx(3.30 / 1.86)
-    assert all(cost.label == "beside" for cost in found)
+    times = costs("time")
+    assert named(times, "1", "2-DCA").printed == pytest.approx(8.30 / 5.45)
+    assert named(times, "4", "RMT over transformer").printed == pytest.approx(3.30 / 1.86)
+    assert all(cost.label == "beside" for cost in times)
     maps = 8 * (4 * 512 * 512 + 3 * 512 * 1376) + 32_000 * 512 + 8 * 2 * 256 * 512  # of LLaMA-60M, at one position
     skips, weighted = 8 * 2 * 512, (8 + 2 * sum(range(1, 9))) * 512  # ANCRe's go on top, and two are one product
-    assert named(found, "6", "LLaMA-60M, ANCRe over none").here == pytest.approx(
+    assert named(times, "6", "LLaMA-60M, ANCRe over none").here == pytest.approx(
         (maps + (skips + weighted) / 2) / (maps + skips / 2), rel=1e-9
     )
-    assert all(1 < cost.here < 1.1 for cost in found if cost.paper != "rmt")
+    assert all(1 < cost.here < 1.1 for cost in times if cost.paper != "rmt")
 
 
 def test_command_prints_a_line_a_cost_and_fails_where_one_broke(

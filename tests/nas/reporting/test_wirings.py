@@ -56,10 +56,9 @@ def copied(wired: Study, tmp_path: Path) -> Study:
 
 
 def test_numbers_are_those_of_nas_show(wired: Study, measured: Wirings) -> None:
-    found = measured
-    assert not found.notes
-    assert [one.topology for one in found.shown] == [one.record["topology"] for one in on_the_front(wired)]
-    for one in found.shown:
+    assert not measured.notes
+    assert [one.topology for one in measured.shown] == [one.record["topology"] for one in on_the_front(wired)]
+    for one in measured.shown:
         shown = nas.show("digits-vit", checkpoint=network_of(wired, one.topology))
         assert one.says.startswith(shown.title)
         assert one.title == f"{one.topology} {shown_key(wired, one.topology)}, seed 0"
@@ -86,7 +85,7 @@ def test_numbers_are_those_of_nas_show(wired: Study, measured: Wirings) -> None:
             assert {(record["row"], record["column"]): record["weight"] for record in records} == there
             assert len(records) == len(there)
             assert max(len(f"{record['weight']:.9f}".strip("-0.")) for record in records) <= 4  # digits
-    weights = {one.topology: [*one.coefficients] for one in found.shown if one.coefficients}
+    weights = {one.topology: [*one.coefficients] for one in measured.shown if one.coefficients}
     assert weights == {"ancre": ["p"]}  # of which block 1 has no second one
 
 
@@ -156,9 +155,9 @@ def test_record_of_a_checkpoint_runs_no_code(copied: Study, tmp_path: Path) -> N
     record.write_text(record.read_text().replace("digits-vit", f"{tmp_path}/evil.py:Evil"))
     found = found_in(copied)
     assert len(found.shown) == 2
-    with raises("missing-value", option="--task", task=f"{tmp_path}/evil.py:Evil") as told:
+    with raises("missing-value", option="--task", task=f"{tmp_path}/evil.py:Evil") as refused:
         origin_of(record.parent, load=nas.jobs.fresh_task)
-    assert found.notes[0].endswith(f": {told.value}")
+    assert found.notes[0].endswith(f": {refused.value}")
     assert not (tmp_path / "ran").exists()
 
 
@@ -202,10 +201,10 @@ def test_wirings_are_on_the_page_with_own_weights(
 def test_command_and_function_ask_for_the_same_wirings(
     wired: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[Any] = []
+    calls: list[Any] = []
 
     def noted(study: Study, *of: Any, **how: Any) -> str:
-        asked.append((study.name, study.rows(), of, how))
+        calls.append((study.name, study.rows(), of, how))
         return "a page"
 
     monkeypatch.setattr("nas.reporting.page.page_of", noted)
@@ -213,7 +212,7 @@ def test_command_and_function_ask_for_the_same_wirings(
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
     wired.report(tmp_path / "called.html", wirings=True)
-    typed, called = asked
+    typed, called = calls
     assert typed == called
     assert called[-1] == {"wirings": True}
     assert [(tmp_path / name).read_text() for name in ("typed.html", "called.html")] == ["a page"] * 2

@@ -18,8 +18,8 @@ from results import export, table
 
 def headings(out: str) -> dict[str, list[int]]:
     """Task -> the numbers in the heading of its table."""
-    found = re.findall(r"^(any|other): (.*)$", out, re.MULTILINE)
-    return {task: [*map(int, re.findall(r"\d+", rest))] for task, rest in found}
+    titles = re.findall(r"^(any|other): (.*)$", out, re.MULTILINE)
+    return {task: [*map(int, re.findall(r"\d+", rest))] for task, rest in titles}
 
 
 def only_line(out: str) -> list[int]:
@@ -83,8 +83,8 @@ def test_terminal_shows_the_ten_best_per_task(capsys: pytest.CaptureFixture[str]
     assert shown(by="hidden")["any"] == 12
     query_rows(both, best="accuracy", format=Format.CSV, output=tmp_path / "best.csv")
     assert len((tmp_path / "best.csv").read_text().splitlines()) == 16
-    (said,) = capsys.readouterr().err.splitlines()
-    assert f"{tmp_path}/best.csv" in said
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{tmp_path}/best.csv" in line
 
 
 def test_study_without_rows_prints_one_line(capsys: pytest.CaptureFixture[str]) -> None:

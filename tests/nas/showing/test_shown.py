@@ -85,9 +85,9 @@ def test_own_weights_of_a_topology_have_rows_and_columns() -> None:
 
 @pytest.mark.parametrize("topology", ["mhc", "hyper(streams=2)"])
 def test_own_weights_are_drawn_with_lines_between_matrices_and_numbers_if_there_is_room(topology: str) -> None:
-    found = shown(topology)
-    panels = {axes.get_title(loc="left"): axes for axes in found.plot().get_axes()}
-    for name, weights in found.stacks[0].coefficients.items():
+    network = shown(topology)
+    panels = {axes.get_title(loc="left"): axes for axes in network.plot().get_axes()}
+    for name, weights in network.stacks[0].coefficients.items():
         rows, columns = len(weights), weights[0].size
         assert len(panels[name].get_lines()) == columns // weights.shape[-1] - 1
         assert len(panels[name].texts) == (weights.size if max(rows, columns) <= NUMBERED else 0)

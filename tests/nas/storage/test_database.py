@@ -34,16 +34,16 @@ def test_other_databases_are_refused(tmp_path: Path) -> None:
 
 def test_missing_driver_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nas.storage.database, "find_spec", lambda name: None)
-    with raises("needs-extra", option="--storage", extra="postgres") as told:
+    with raises("needs-extra", option="--storage", extra="postgres") as refused:
         Store("postgresql://u:p@h/d", make=True)
-    assert "u:***@h/d" in str(told.value)
+    assert "u:***@h/d" in str(refused.value)
 
 
 def test_wrong_password_or_address_is_refused_at_once(postgres: Server) -> None:
     for url in (postgres.url().replace(postgres.password, "wrong"), "postgresql://u:wrong@127.0.0.1:1/d"):
-        with raises("unavailable", storage=shown_url(url), server=True) as told:
+        with raises("unavailable", storage=shown_url(url), server=True) as refused:
             Store(url, make=True)
-        assert "wrong" not in f"{told.value} {told.value.fields}"
+        assert "wrong" not in f"{refused.value} {refused.value.fields}"
 
 
 def test_unusable_file_and_unusable_server_are_told_apart() -> None:

@@ -145,9 +145,9 @@ def test_emptied_store_is_refused_and_stays_empty(search: Search, asked: dict[st
     search(trials=1)
     file = tmp_path / "store" / "studies.db"
     os.truncate(file, 0)
-    with raises("bad-file", path=str(file), problem="empty"):
+    with raises("bad-file", storage=str(file), problem="empty"):
         nas.load("s", storage=asked["storage"])
-    with raises("bad-file", path=str(file), problem="empty"):
+    with raises("bad-file", storage=str(file), problem="empty"):
         search()
     assert file.stat().st_size == 0
 
@@ -191,7 +191,7 @@ def test_store_killed_before_its_tables_is_still_a_database(tmp_path: Path, monk
 def test_pipe_is_no_store(search: Search, tmp_path: Path) -> None:
     (tmp_path / "store").mkdir()
     os.mkfifo(tmp_path / "store" / "studies.db")
-    with raises("bad-file", option="--storage", path=str(tmp_path / "store" / "studies.db")):
+    with raises("bad-file", storage=str(tmp_path / "store" / "studies.db"), problem="type"):
         search()
 
 

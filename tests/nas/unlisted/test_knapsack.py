@@ -59,8 +59,8 @@ RANGES: list[tuple[Cost, Cost]] = [
 
 @pytest.mark.parametrize("seed", range(3))
 def test_number_of_choices_is_that_of_the_list(seed: int) -> None:
-    found = [Knapsack(kinds_of(seed, len(low)), low, high).number for low, high in RANGES]
-    assert found == [len(by_hand(seed, low, high)) for low, high in RANGES]
+    numbers = [Knapsack(kinds_of(seed, len(low)), low, high).number for low, high in RANGES]
+    assert numbers == [len(by_hand(seed, low, high)) for low, high in RANGES]
 
 
 @pytest.mark.parametrize(("low", "high"), [RANGES[1], RANGES[2], RANGES[7]])

@@ -23,11 +23,11 @@ ROOM = [  # busy, memory, running evaluations, room
 
 
 def test_one_more_evaluation_needs_as_much_as_each_running_one() -> None:
-    found = [
+    rooms = [
         (busy, memory, running, has_room_for_one_more([GpuLoad(busy, memory)] * ENOUGH_LOADS, running))
         for busy, memory, running, _ in ROOM
     ]
-    assert found == ROOM
+    assert rooms == ROOM
 
 
 def test_time_counts_on_average_and_memory_at_its_peak() -> None:

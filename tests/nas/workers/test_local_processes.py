@@ -158,8 +158,8 @@ def test_failure_for_bounded_memory_names_the_option(monkeypatch: pytest.MonkeyP
         ("ValueError: no", 10**9, "ValueError: no"),
         (None, 10**9, None),
     ]
-    found: list[Any] = []
+    reasons: list[Any] = []
     for error, memory, _ in cases:
         rows.append(a_row(error=error, status="failed", metrics={}) if error else a_row())
-        found.append((error, memory, local_processes.evaluate_within(JOB, 1, memory).error))
-    assert found == cases
+        reasons.append((error, memory, local_processes.evaluate_within(JOB, 1, memory).error))
+    assert reasons == cases

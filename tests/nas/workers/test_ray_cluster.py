@@ -74,9 +74,9 @@ def test_lost_or_silent_head_is_a_user_error(cluster: Any, monkeypatch: pytest.M
 
 def test_other_errors_of_ray_are_raised_as_they_are(cluster: Any) -> None:
     wrong = ValueError("what is this")
-    with pytest.raises(ValueError) as told:  # noqa: PT011  # it is the very same
+    with pytest.raises(ValueError) as raised:  # noqa: PT011  # it is the very same
         cluster.answer(lambda: (_ for _ in ()).throw(wrong))
-    assert told.value is wrong
+    assert raised.value is wrong
 
 
 def test_hanging_cluster_does_not_delay_the_end(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,6 +160,6 @@ def test_other_failures_to_join_are_raised_at_once(monkeypatch: pytest.MonkeyPat
 def test_cluster_that_is_not_there_is_a_user_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
     for address, cluster in (("ray://127.0.0.1:1", "ray://127.0.0.1:1"), ("ray", "127.0.0.1:1")):
-        with raises("unavailable", option="--workers", cluster=cluster) as told:
+        with raises("unavailable", option="--workers", cluster=cluster) as refused:
             ray_cluster.RayCluster(address)
-        assert isinstance(told.value.__cause__, ConnectionRefusedError)
+        assert isinstance(refused.value.__cause__, ConnectionRefusedError)

@@ -245,8 +245,8 @@ def test_finished_row_is_kept_if_another_evaluation_raises(
     for _ in range(2):
         pool.submit(job)
     with warns("skipped", option="any"):
-        found: list[tuple[EvaluationJob, Row]] = pool.collect()
-    assert found == [(job, row)]
+        finished: list[tuple[EvaluationJob, Row]] = pool.collect()
+    assert finished == [(job, row)]
     with raises("unavailable", cluster="ray://there"):
         pool.collect()
 

@@ -256,9 +256,9 @@ def test_load_is_measured_only_once_training_has_begun(
     assert (pool.collect(patience=0.0), pool.capacity) == ([], 2)
 
 
-def searched(tmp_path: Path, **asked: Any) -> None:
+def searched(tmp_path: Path, **arguments: Any) -> None:
     """Begin a search with shared GPUs, which is refused and leaves nothing."""
-    nas.search(f"{TOYS}:Toy", preset="smoke", storage=f"sqlite:///{tmp_path}/s.db", **asked)
+    nas.search(f"{TOYS}:Toy", preset="smoke", storage=f"sqlite:///{tmp_path}/s.db", **arguments)
 
 
 def test_shared_gpus_refuse_measurements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,9 +268,9 @@ def test_shared_gpus_refuse_measurements(tmp_path: Path, monkeypatch: pytest.Mon
         ({"budget": "step_ms<=5"}, "step_ms"),
         ({"profile": True}, "--profile"),
     ]
-    for asked, named in wanting:
+    for arguments, named in wanting:
         with raises("conflict", option="--trial-gpus", value="auto", excludes=(named,)):
-            searched(tmp_path, trial_gpus="auto", **asked)
+            searched(tmp_path, trial_gpus="auto", **arguments)
     assert not list(tmp_path.iterdir())
 
 

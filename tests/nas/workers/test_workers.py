@@ -58,9 +58,9 @@ def test_more_gpus_than_the_machine_has_are_refused(gpus: list[int]) -> None:
     with pool_of(Resources(gpus=0.5), 8) as pool:
         assert pool.capacity == 6
     gpus[0] = 0
-    for asked in (0.5, AUTO):
-        with raises("needs-system", option="--trial-gpus", value=asked):
-            pool_of(Resources(1, gpus=asked), 8)
+    for share in (0.5, AUTO):
+        with raises("needs-system", option="--trial-gpus", value=share):
+            pool_of(Resources(1, gpus=share), 8)
     assert isinstance(pool_of(Resources(1), 8), ThisProcess)
 
 

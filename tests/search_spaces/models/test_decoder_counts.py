@@ -20,7 +20,7 @@ Agree = Callable[[nn.Module, tuple[Tensor, ...], Count | None], None]
 EVERY = [*TOPOLOGIES.names(), "rezero(norms=false)"]
 
 
-def counted(style: str, topologies: Iterable[str], tokens: int, tied: bool, agree: Agree) -> None:
+def check_counts(style: str, topologies: Iterable[str], tokens: int, tied: bool, agree: Agree) -> None:
     """Assert that counters and closed form agree on decoders with these topologies."""
     with grouped() as case:
         for topology in topologies:
@@ -33,19 +33,20 @@ def counted(style: str, topologies: Iterable[str], tokens: int, tied: bool, agre
 
 
 def test_closed_form_and_both_counters_agree_on_a_decoder_of_each_topology(agree: Agree) -> None:
-    counted("gpt2", EVERY, 128, True, agree)
+    check_counts("gpt2", EVERY, 128, True, agree)
 
 
 def test_closed_form_and_both_counters_agree_on_a_decoder_of_each_style(agree: Agree) -> None:
     for style in DECODER_STYLES:
-        counted(style, ("resnet", "dca"), 4096, False, agree)
+        check_counts(style, ("resnet", "dca"), 4096, False, agree)
+    check_counts("llama", ("rmt", "depth-lstm", "svformer"), 4096, False, agree)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("style", DECODER_STYLES)
 def test_closed_form_and_both_counters_agree_on_every_decoder(style: str, agree: Agree) -> None:
-    counted(style, EVERY, 128, True, agree)
-    counted(style, EVERY, 4096, False, agree)
+    check_counts(style, EVERY, 128, True, agree)
+    check_counts(style, EVERY, 4096, False, agree)
 
 
 def shape(

@@ -209,7 +209,7 @@ def test_every_topology_wires_a_dit_that_depends_on_the_condition() -> None:
                 assert [name for name in still if not name.startswith("stack.topology")] == []
 
 
-def counted(topologies: Iterable[str], shape: Architecture, agree: Agree) -> None:
+def check_counts(topologies: Iterable[str], shape: Architecture, agree: Agree) -> None:
     """Assert that counters and closed form agree on DiTs with these topologies."""
     with grouped() as case:
         for topology in topologies:
@@ -223,14 +223,14 @@ def counted(topologies: Iterable[str], shape: Architecture, agree: Agree) -> Non
 
 
 def test_closed_form_and_both_counters_agree_on_a_dit(agree: Agree) -> None:
-    counted(("deepnorm", "rezero(norms=false)", "depth-lstm", "svformer"), OBLONG, agree)
-    counted(("resnet", "dca", "rmt"), SMALL, agree)
+    check_counts(("deepnorm", "rezero(norms=false)", "depth-lstm", "svformer"), OBLONG, agree)
+    check_counts(("resnet", "dca", "rmt"), SMALL, agree)
 
 
 @pytest.mark.slow
 def test_closed_form_and_both_counters_agree_on_every_dit(agree: Agree) -> None:
     for shape in (SMALL, OBLONG):
-        counted(EVERY, shape, agree)
+        check_counts(EVERY, shape, agree)
 
 
 def test_a_dit_without_heads_is_refused() -> None:

@@ -53,7 +53,7 @@ def texts(real: int, tokens: int = 32) -> Tensor:
     return ids
 
 
-def counted(attention: str, topology: str, texts_each: int, tokens: int, agree: Agree, depth: int = 2) -> None:
+def check_counts(attention: str, topology: str, texts_each: int, tokens: int, agree: Agree, depth: int = 2) -> None:
     """Assert that counters and closed form agree on an encoder."""
     architecture = replace(ARCHITECTURE, topology=topology, depth=depth)
     sizes = replace(SIZES, context=tokens, texts=texts_each, attention=ATTENTION[attention], dropout=0.1)
@@ -72,10 +72,10 @@ def test_closed_form_and_both_counters_agree_on_an_encoder(agree: Agree) -> None
     with grouped() as case:
         for attention, (texts_each, tokens) in product(ATTENTION, LENGTHS):
             with case(f"{attention}, {texts_each} texts of {tokens} tokens"):
-                counted(attention, "resnet", texts_each, tokens, agree, depth=1)
+                check_counts(attention, "resnet", texts_each, tokens, agree, depth=1)
         for topology in FORMS:
             with case(topology):
-                counted("softmax", topology, 1, 128, agree)
+                check_counts("softmax", topology, 1, 128, agree)
 
 
 @pytest.mark.slow
@@ -83,7 +83,7 @@ def test_closed_form_and_both_counters_agree_on_every_encoder(agree: Agree) -> N
     with grouped() as case:
         for (attention, topology), (texts_each, tokens) in product(CASES, LENGTHS):
             with case(f"{topology} with {attention}, {texts_each} texts of {tokens} tokens"):
-                counted(attention, topology, texts_each, tokens, agree)
+                check_counts(attention, topology, texts_each, tokens, agree)
 
 
 # Long Range Arena, ListOps of "Leaner Transformers" (table 6), with Nyströmformer's published configuration: stated.

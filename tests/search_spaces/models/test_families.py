@@ -99,14 +99,14 @@ def test_the_space_of_a_model_is_depth_against_heads() -> None:
     ("changes", "kind", "fields"),
     [
         ({"heads": 5}, "mismatch", {"option": "heads", "value": 5, "choices": (2, 4, 8, 16)}),
-        ({"width": 256}, "mismatch", {"option": "width", "value": 256, "choices": (512,)}),
-        ({"hidden": 1}, "mismatch", {"option": "hidden", "value": 1, "choices": (2048,)}),
+        ({"width": 256}, "mismatch", {"option": "width", "value": 256, "expected": 512}),
+        ({"hidden": 1}, "mismatch", {"option": "hidden", "value": 1, "expected": 2048}),
         ({"model": "resnet50"}, "unsupported", {"option": "model", "value": "resnet50", "family": "ResNet"}),
         ({"model": "xcit_medum_24_p16_224"}, "unknown-name", {"option": "model", "nearest": "xcit_medium_24_p16_224"}),
         (
             {"model": "xcit_medium_24_p16_384"},
             "mismatch",
-            {"option": "model", "choices": ((3, 384, 384),), "image": IMAGE},
+            {"option": "model", "expected": (3, 384, 384), "image": IMAGE},
         ),
     ],
 )

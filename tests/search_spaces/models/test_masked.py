@@ -31,7 +31,7 @@ def texts() -> Tensor:
     return torch.randint(50, (3, 16), generator=torch.Generator().manual_seed(1))
 
 
-def counted(topologies: Iterable[str], style: str, agree: Agree) -> None:
+def check_counts(topologies: Iterable[str], style: str, agree: Agree) -> None:
     """Assert that counters and closed form agree on masked encoders with these topologies."""
     with grouped() as case:
         for topology in topologies:
@@ -44,13 +44,13 @@ def counted(topologies: Iterable[str], style: str, agree: Agree) -> None:
 
 
 def test_closed_form_and_both_counters_agree_on_a_masked_encoder(agree: Agree) -> None:
-    counted(FORMS, "crammed-bert", agree)
-    counted(["resnet"], "crammed-bert-rotary", agree)
+    check_counts(FORMS, "crammed-bert", agree)
+    check_counts(["resnet"], "crammed-bert-rotary", agree)
 
 
 @pytest.mark.slow
 def test_closed_form_and_both_counters_agree_on_every_masked_encoder(agree: Agree) -> None:
-    counted([*TOPOLOGIES.names(), "rezero(norms=false)"], "crammed-bert", agree)
+    check_counts([*TOPOLOGIES.names(), "rezero(norms=false)"], "crammed-bert", agree)
 
 
 def test_crammed_bert_has_the_parameters_of_the_paper() -> None:

@@ -94,7 +94,7 @@ def test_every_topology_without_heads_wires_an_agent() -> None:
                 assert all(parameter.grad is not None for parameter in agent.phi.parameters())
 
 
-def counted(topologies: Iterable[str], depth: int, width: int, hidden: int, agree: Agree) -> None:
+def check_counts(topologies: Iterable[str], depth: int, width: int, hidden: int, agree: Agree) -> None:
     """Assert that counters and closed form agree on agents with these topologies."""
     with grouped() as case:
         for topology in topologies:
@@ -107,7 +107,7 @@ def counted(topologies: Iterable[str], depth: int, width: int, hidden: int, agre
 
 
 def test_closed_form_and_both_counters_agree_on_an_agent(agree: Agree) -> None:
-    counted(("resnet", "dca", "hyper"), 2, 20, 12, agree)
+    check_counts(("resnet", "dca", "hyper"), 2, 20, 12, agree)
 
 
 def test_closed_form_and_both_counters_agree_on_a_network_of_each_topology(agree: Agree) -> None:
@@ -122,8 +122,8 @@ def test_closed_form_and_both_counters_agree_on_a_network_of_each_topology(agree
 
 @pytest.mark.slow
 def test_closed_form_and_both_counters_agree_on_every_agent(agree: Agree) -> None:
-    counted(WIRED, 1, 12, 20, agree)
-    counted(WIRED, 6, 20, 12, agree)
+    check_counts(WIRED, 1, 12, 20, agree)
+    check_counts(WIRED, 6, 20, 12, agree)
 
 
 def test_topologies_that_need_heads_are_these_four() -> None:

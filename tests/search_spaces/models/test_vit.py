@@ -157,7 +157,7 @@ SMALL = [
 """Shapes, and the sides of their images."""
 
 
-def counted(topologies: Iterable[str], shape: Architecture, side: int, agree: Agree) -> None:
+def check_counts(topologies: Iterable[str], shape: Architecture, side: int, agree: Agree) -> None:
     """Assert that counters and closed form agree on ViTs with these topologies."""
     image = (3, side, side)
     with grouped() as case:
@@ -170,15 +170,15 @@ def counted(topologies: Iterable[str], shape: Architecture, side: int, agree: Ag
 
 
 def test_closed_form_and_both_counters_agree_on_a_vit(agree: Agree) -> None:
-    counted(("deepnorm", "rmt", "depth-lstm", "svformer"), *SMALL[1], agree)
+    check_counts(("deepnorm", "rmt", "depth-lstm", "svformer"), *SMALL[1], agree)
     for (shape, side), topology in zip(SMALL, ("resnet", "dca", "resnet", "dca"), strict=True):
-        counted([topology], shape, side, agree)
+        check_counts([topology], shape, side, agree)
 
 
 @pytest.mark.slow
 def test_closed_form_and_both_counters_agree_on_every_vit(agree: Agree) -> None:
     for shape, side in SMALL:
-        counted(TOPOLOGIES.names(), shape, side, agree)
+        check_counts(TOPOLOGIES.names(), shape, side, agree)
 
 
 def test_a_vit_without_heads_is_refused() -> None:

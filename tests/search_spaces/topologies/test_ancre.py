@@ -90,14 +90,8 @@ def test_a_temperature_of_zero_is_refused() -> None:
         ("form=constant,direction=outgoing", "conflict", "direction", "outgoing", {"form": "constant"}),
         ("form=latest,direction=none", "conflict", "direction", "none", {"form": "latest"}),
         ("form=latest,inputs=both", "conflict", "inputs", "both", {"form": "latest"}),
-        ("form=latest,cascaded=false", "missing-value", "cascaded", False, {"needed_by": "form=latest"}),
-        (
-            "inputs=feed-forward,cascaded=false",
-            "missing-value",
-            "cascaded",
-            False,
-            {"needed_by": "inputs=feed-forward"},
-        ),
+        ("form=latest,cascaded=false", "conflict", "cascaded", False, {"form": "latest"}),
+        ("inputs=feed-forward,cascaded=false", "conflict", "cascaded", False, {"inputs": "feed-forward"}),
     ],
 )
 def test_options_that_exclude_each_other_are_refused(

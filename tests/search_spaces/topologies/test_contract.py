@@ -72,7 +72,8 @@ MORE_OPTIONS = [
 """Whose counts are checked by default, and all else with `-m slow`."""
 
 DEFAULT_ROUNDS = ["mhc(dynamic=false)", "mhc(streams=1)", "mhc(streams=2)"]
-"""With as many rounds of Sinkhorn's normalisation as mhc has by default, which take seconds: with `-m slow`."""
+"""With the rounds of Sinkhorn's normalisation that mhc has by default, which take seconds: whose counts alone are
+checked by default, and all else with `-m slow`."""
 
 COMPILED = "dca"
 """The one that is compiled by default: a compilation takes about a second."""

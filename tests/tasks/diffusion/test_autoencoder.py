@@ -8,6 +8,7 @@ import torch
 from PIL import Image
 
 from expect import raises
+from search_spaces.errors import Kind
 from tasks.diffusion.autoencoder import autoencoder, cropped, decoded, encoded
 
 
@@ -35,13 +36,25 @@ def test_refuses_a_folder_without_an_autoencoder(tmp_path: Path) -> None:
         autoencoder(tmp_path)
 
 
-def test_refuses_an_autoencoder_that_the_hub_does_not_give(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("name", "kind", "field"),
+    [
+        ("nobody/nothing", "unavailable", "value"),
+        (Path("nobody/nothing"), "missing-file", "path"),
+        ("./nothing", "missing-file", "path"),
+        ("/nobody/nothing", "missing-file", "path"),
+        ("~/nothing", "missing-file", "path"),
+    ],
+)
+def test_refuses_an_autoencoder_that_is_neither_there_nor_given_by_the_hub(
+    name: str | Path, kind: Kind, field: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def ask(*_: object, **__: object) -> object:
         raise OSError("no network")
 
     monkeypatch.setattr("diffusers.models.autoencoders.autoencoder_kl.AutoencoderKL.from_pretrained", ask)
-    with raises("unavailable", option="--vae", value="nobody/nothing", cause="OSError"):
-        autoencoder("nobody/nothing")
+    with raises(kind, option="--vae", cause="OSError", **{field: str(name)}):
+        autoencoder(name)
 
 
 def test_crops_an_image_of_any_size() -> None:

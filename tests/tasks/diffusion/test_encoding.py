@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 import nas
 from expect import raises
 from nas.cli import app
+from search_spaces.errors import Kind
 from tasks.diffusion.autoencoder import autoencoder, cropped
 from tasks.diffusion.imagenet_dit import ImageNetDiT
 from tasks.image_sources import source
@@ -96,8 +97,9 @@ def test_refuses_a_folder_with_other_latents(images: Path, folder: Path, tiny_va
 
 
 def test_refuses_a_size_that_does_not_divide_into_patches(images: Path, tmp_path: Path, tiny_vae: Path) -> None:
-    for size in (0, 24, -32):
-        with raises("mismatch", option="--size", value=size, step=16):
+    sizes: list[tuple[int, Kind]] = [(0, "out-of-range"), (24, "mismatch"), (-32, "out-of-range")]
+    for size, kind in sizes:
+        with raises(kind, option="--size", value=size, step=16):
             nas.encode(images, tmp_path / "latents", vae=str(tiny_vae), size=size)
         assert not (tmp_path / "latents").exists()
 

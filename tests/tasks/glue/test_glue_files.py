@@ -57,7 +57,7 @@ def test_quotation_marks_are_text_and_either_line_end_is_read(tmp_path: Path) ->
 
 def test_a_few_short_lines_are_skipped_with_a_notice(tmp_path: Path) -> None:
     good = ["sentence\tlabel", *["a film\t1"] * 2000]
-    with warns("skipped", lines=1, examples=2000, line=2002):
+    with warns("skipped", short_lines=1, examples=2000, line=2002):
         found: SetTexts = read_set(GLUE["sst2"], written(tmp_path, "sst2", [*good, "a film"]))
     assert len(found.train.texts) == 2000
 
@@ -67,7 +67,7 @@ def test_a_few_short_lines_are_skipped_with_a_notice(tmp_path: Path) -> None:
     [
         (["text\tlabel", "a film\t1"], "bad-data", {"column": "sentence", "columns": ("text", "label")}),
         (["sentence\tlabel", "a film\tgood"], "bad-data", {"option": "label", "value": "good", "line": 2}),
-        (["sentence\tlabel", "a film\t1", "a film"], "bad-data", {"lines": 1, "examples": 1, "line": 3}),
+        (["sentence\tlabel", "a film\t1", "a film"], "bad-data", {"short_lines": 1, "examples": 1, "line": 3}),
         (["sentence\tlabel"], "missing-data", {}),
         ([], "bad-data", {"column": "sentence", "columns": ("",)}),
     ],
