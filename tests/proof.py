@@ -42,6 +42,8 @@ TASKS = (
 """One of each family whose data is embedded or generated."""
 
 SMALL = {"preset": "smoke", "settings": "epochs=2"}
+SEARCH = {**SMALL, "workers": 1}
+"""With several, what a search proposes depends on which training ends first."""
 BUDGET = "params<=30k"
 _VARYING = ("started", "wall_s", "commit", "command", "device", "trace", "seconds")
 _VARYING_PREFIXES = ("speed_", "version_", "profile_")
@@ -64,24 +66,24 @@ def evaluations() -> Iterator[tuple[str, Any]]:
 def searches() -> Iterator[tuple[str, Any]]:
     """Searches with two samplers, of a space that is listed and one that is not, and their fronts."""
     for sampler in ("surrogate", "nsga2"):
-        study = nas.search("digits-vit", budget=BUDGET, trials=14, sampler=sampler, **SMALL, storage=store(sampler))
+        study = nas.search("digits-vit", budget=BUDGET, trials=14, sampler=sampler, **SEARCH, storage=store(sampler))
         yield f"search {sampler}", [values_of(row) for row in study.rows()]
         yield f"front {sampler}", [vars(one) for one in study.standings()]
-    study = nas.search("digits-vit", space="per-block", budget=BUDGET, trials=6, **SMALL, storage=store("blocks"))
+    study = nas.search("digits-vit", space="per-block", budget=BUDGET, trials=6, **SEARCH, storage=store("blocks"))
     yield "search per-block", [values_of(row) for row in study.rows()]
 
 
 def early_stopping() -> Iterator[tuple[str, Any]]:
     """A search whose trainings may end early."""
     study = nas.search("digits-vit", budget=BUDGET, trials=14, rungs=1, grace=0.3, preset="smoke",
-                       settings="epochs=6", storage=store("rungs"))  # fmt: skip
+                       settings="epochs=6", workers=1, storage=store("rungs"))  # fmt: skip
     yield "search with rungs", [values_of(row) for row in study.rows()]
 
 
 def comparison() -> Iterator[tuple[str, Any]]:
     """Architectures side by side at equal size, each with a rate of its own, and what their topologies are worth."""
     found = nas.compare("digits-vit", topology="resnet,dca(k=2),rmt(keys=16)", match="params", seeds=2, tune="lr",
-                        tune_trials=2, **SMALL, study="compared", storage=store("compared"))  # fmt: skip
+                        tune_trials=2, **SEARCH, study="compared", storage=store("compared"))  # fmt: skip
     yield "compare", [values_of(row) for row in found.rows()]
     yield "compare, side by side", plain(found.records)
     yield "effects", printed("effects", "topology", "--storage", store("compared"))
@@ -98,7 +100,7 @@ def resume() -> Iterator[tuple[str, Any]]:
     process.send_signal(signal.SIGKILL)
     if process.wait() != -signal.SIGKILL or not 4 <= ended(store("killed")) < 14:
         raise RuntimeError("the search was not killed on its way")
-    study = nas.search("digits-vit", budget=BUDGET, trials=14, **SMALL, storage=store("killed"))
+    study = nas.search("digits-vit", budget=BUDGET, trials=14, **SEARCH, storage=store("killed"))
     yield "search after a kill", [values_of(row) for row in study.rows()]
     changes = {"preset": "smoke", "settings": "epochs=6,reports=3", "storage": store("stopped")}
     nas.evaluate("digits-vit", **changes, until=1)
@@ -184,7 +186,7 @@ def plain(records: Any) -> list[tuple[str, Any]]:
 def run() -> dict[str, Any]:
     """Run all parts in a folder of their own, telling how long each took."""
     here, proof = Path.cwd(), {"machine": machine()}
-    os.environ |= {"NAS_WORKERS": "1", "COLUMNS": "300"}
+    os.environ["COLUMNS"] = "300"
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         try:
