@@ -41,8 +41,8 @@ TASKS = (
 )  # fmt: skip
 """One of each family whose data is embedded or generated."""
 
-SMALL = {"preset": "smoke", "settings": "epochs=2"}
-SEARCH = {**SMALL, "workers": 1}
+SMALL: Mapping[str, Any] = {"preset": "smoke", "settings": "epochs=2"}
+SEARCH: Mapping[str, Any] = {**SMALL, "workers": 1}
 """With several, what a search proposes depends on which training ends first."""
 BUDGET = "params<=30k"
 _VARYING = ("started", "wall_s", "commit", "command", "device", "trace", "seconds")
