@@ -102,7 +102,7 @@ def resume() -> Iterator[tuple[str, Any]]:
         raise RuntimeError("the search was not killed on its way")
     study = nas.search("digits-vit", budget=BUDGET, trials=14, **SEARCH, storage=store("killed"))
     yield "search after a kill", [values_of(row) for row in study.rows()]
-    changes = {"preset": "smoke", "settings": "epochs=6,reports=3", "storage": store("stopped")}
+    changes: dict[str, Any] = {"preset": "smoke", "settings": "epochs=6,reports=3", "storage": store("stopped")}
     nas.evaluate("digits-vit", **changes, until=1)
     yield "training after a stop", values_of(nas.evaluate("digits-vit", **changes))
 
