@@ -70,23 +70,26 @@ QUICK = [
     (f"{TABLE} --where depth>1", f"duckdb numpy {ARROW}"),
 ]
 
-AT_LENGTH = [
+LONGER = [
     (f"{TABLE} --by topology", f"numpy pandas {ARROW} scipy"),  # of which Arrow's groups take pandas
-    ("effects topology --from digits-vit-topologies", f"numpy {ARROW} scipy scipy.stats"),
-    ("list presets", "torch numpy pyarrow"),
     ("list presets digits-vit", "torch numpy"),
-    ("list presets c4-lm", "torch numpy pyarrow"),
     ("cost digits-vit", "torch fvcore numpy"),
-    ("cost digits-dit", "torch fvcore numpy"),
-    ("cost lra-listops", "torch fvcore numpy"),
-    ("cost c4-lm", "torch fvcore numpy pyarrow"),
     ("cost stdlib-lm", "torch fvcore numpy pyarrow"),
-    ("cost stdlib-mlm", "torch fvcore numpy pyarrow"),
-    ("cost imagenet-vit", "torch fvcore numpy"),
     (
         "evaluate digits-vit --preset smoke --set epochs=1",
         f"{COMPILER} fvcore lightning_fabric sqlalchemy numpy pandas {ARROW} scipy scipy.stats sklearn",
     ),
+]
+
+FURTHER = [
+    ("effects topology --from digits-vit-topologies", f"numpy {ARROW} scipy scipy.stats"),
+    ("list presets", "torch numpy pyarrow"),
+    ("list presets c4-lm", "torch numpy pyarrow"),
+    ("cost digits-dit", "torch fvcore numpy"),
+    ("cost lra-listops", "torch fvcore numpy"),
+    ("cost c4-lm", "torch fvcore numpy pyarrow"),
+    ("cost stdlib-mlm", "torch fvcore numpy pyarrow"),
+    ("cost imagenet-vit", "torch fvcore numpy"),
 ]
 
 
@@ -95,8 +98,13 @@ def test_quick_commands_load_what_they_need(tmp_path: Path) -> None:
 
 
 @pytest.mark.outside
-def test_other_commands_load_what_they_need(tmp_path: Path) -> None:
-    check_loaded(AT_LENGTH, tmp_path)
+def test_longer_commands_load_what_they_need(tmp_path: Path) -> None:
+    check_loaded(LONGER, tmp_path)
+
+
+@pytest.mark.slow
+def test_further_commands_load_what_they_need(tmp_path: Path) -> None:
+    check_loaded(FURTHER, tmp_path)
 
 
 def check_loaded(commands: list[tuple[str, str]], folder: Path) -> None:

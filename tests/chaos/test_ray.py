@@ -266,6 +266,7 @@ def test_search_ends_though_its_head_hangs(place: Place) -> None:
     until(lambda: not any(map(is_alive, place.pids())), "its trainings had ended")
 
 
+@pytest.mark.slow
 def test_search_of_a_client_ends_if_the_head_is_lost(place: Place, cluster: Shared) -> None:
     search = place.begin("--workers", cluster.client, "--trials", "60")
     until(lambda: len(place.began()) > 2 and place.rows(), "a training had ended")

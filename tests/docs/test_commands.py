@@ -105,7 +105,7 @@ def quick(words: list[str]) -> list[str]:
     line = line.replace("STUDY", "s").replace("params<=50k", "params<=30k")
     short = {
         "search": " --preset smoke --workers 1",
-        "audit": " --preset smoke --architectures 4 --seeds 2 --workers 1",
+        "audit": " --preset smoke --set epochs=1 --architectures 4 --seeds 2 --workers 1",
     }
     line += short.get(words[0], "")
     if words[0] == "search" and "--study" not in line and "moons" not in line:
