@@ -172,8 +172,8 @@ def _nothing_to_hold(told: Sequence[Record], axis: str, metric: str, at: str | N
         message = f"{have}: there is nothing to hold it against. {remedy}"
     else:
         need = "Give rows of more architectures, or leave --at out." if at else "Give rows that have, or --at flops."
-        kept = f"no two values of {axis!r} have {metric!r} with all else equal"
-        message = f"{kept}: nothing is held against anything. {need}"
+        reason = f"no two values of {axis!r} have {metric!r} with all else equal"
+        message = f"{reason}: nothing is held against anything. {need}"
     return UserError("missing-rows", message, axis=axis, metric=metric, at=at, values=len(values))
 
 

@@ -140,7 +140,7 @@ def _typed(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
 def _refusal(path: Path, form: str, why: object) -> UserError:
     reason = str(why).partition("\n")[0].rstrip(".")
     message = f"{str(path)!r} must be a {form} file, as --format {form.lower()} makes it: {reason}."
-    own = {"path": str(path), "format": form}
+    place = {"path": str(path), "format": form}
     if isinstance(why, Exception):
-        return UserError(kind_of_read_error(why), message, **{**fields_of(why), **own})
-    return UserError("bad-file", message, **own)
+        return UserError(kind_of_read_error(why), message, **{**fields_of(why), **place})
+    return UserError("bad-file", message, **place)

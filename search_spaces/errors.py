@@ -143,8 +143,8 @@ def unknown(
     near = nearest(got, names)
     remedy = f"Choose from: {', '.join(names)}." if near is None else f"Did you mean {near!r}?"
     message = f"unknown {noun} {got!r}{f' of {of}' if of else ''}. {remedy}"
-    given = {"option": option or noun, "value": got, "choices": tuple(names), "nearest": near}
-    return UserError("unknown-name", message, **given, **fields)
+    choices = tuple(names)
+    return UserError("unknown-name", message, option=option or noun, value=got, choices=choices, nearest=near, **fields)
 
 
 def check_at_least(name: str, value: float | None, least: float, remedy: str = "") -> None:

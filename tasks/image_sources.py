@@ -139,7 +139,7 @@ def _hugging_face(name: Path, split: str) -> ImageSource:
         reader = _reader(name.as_posix(), split=split)
     except (ImportError, OSError, ValueError) as error:
         message = f"{str(name)!r} has no split {split!r} that can be read: {error}"
-        own = {"option": "--data", "value": str(name), "split": split}
-        raise UserError(_kind(error), message, **{**fields_of(error), **own}) from error
+        fields = {**fields_of(error), "option": "--data", "value": str(name), "split": split}
+        raise UserError(_kind(error), message, **fields) from error
     # Of the hub's revision or the files' times, and of what was done to it since.
     return ImageSource(Images(reader), reader.class_to_idx, chain([reader.dataset._fingerprint], reader.iter_targets()))

@@ -245,11 +245,11 @@ def _problem_of_kind(value: Any, kind: Any) -> _Problem | None:
 def _problem_of_union(value: Any, kinds: tuple[Any, ...]) -> _Problem | None:
     """What none of the types allows; where one of them does but for its range, that is the kind."""
     problems = [_problem(value, each) for each in kinds]
-    found = [problem for problem in problems if problem is not None]
-    if len(found) < len(problems):
+    misfits = [problem for problem in problems if problem is not None]
+    if len(misfits) < len(problems):
         return None
-    nearest = next((problem for problem in found if problem.kind != "wrong-type"), found[0])
-    return nearest._replace(rule=" or ".join(problem.rule for problem in found))
+    nearest = next((problem for problem in misfits if problem.kind != "wrong-type"), misfits[0])
+    return nearest._replace(rule=" or ".join(problem.rule for problem in misfits))
 
 
 def _problem_of_number(value: object, kind: type) -> _Problem | None:

@@ -186,11 +186,11 @@ def _outcome(future: Future[Row], attempt: _Attempt) -> tuple[Row | None, _Attem
 def _cause(error: BrokenProcessPool, kills_before: int | None) -> str:
     """What is known of a process's death, and no more: how it ended, and whether the kernel says it was for memory."""
     ended = re.search(r"exit codes of the workers are \{(.+?)\}", str(error))  # loky says it in its message alone
-    said = f"{PROCESS_DIED} ({ended[1]})" if ended else PROCESS_DIED
+    reason = f"{PROCESS_DIED} ({ended[1]})" if ended else PROCESS_DIED
     kills = kills_for_memory()
-    if kills is None or kills_before is None or kills == kills_before or "SIGKILL" not in said:
-        return said
-    return f"{OUT_OF_MEMORY}: {said}, and the kernel ended {kills - kills_before} for lack of memory meanwhile"
+    if kills is None or kills_before is None or kills == kills_before or "SIGKILL" not in reason:
+        return reason
+    return f"{OUT_OF_MEMORY}: {reason}, and the kernel ended {kills - kills_before} for lack of memory meanwhile"
 
 
 def _gpus(place: int, gpus: float | None) -> str | None:

@@ -57,12 +57,12 @@ def test_botorch_searches_the_same_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(noisy_search, "TRIALS", 10)  # two beyond those at random
     searches: list[list[Architecture]] = []
 
-    def kept(*asked: Any) -> Any:
-        trained, seconds = trainings(*asked)
+    def recording(*arguments: Any) -> Any:
+        trained, seconds = trainings(*arguments)
         searches.append([one.architecture for one in trained])
         return trained, seconds
 
-    monkeypatch.setattr(noisy_search, "trainings", kept)
+    monkeypatch.setattr(noisy_search, "trainings", recording)
     found = noisy_search.botorch(LANDSCAPE, 0.05, 0)
     assert found.front <= set(EVERY)
     assert not found.chances

@@ -16,8 +16,8 @@ def test_each_group_of_blocks_has_a_topology() -> None:
         "resnet/rmt/dca/ancre": ["resnet", "rmt", "dca", "ancre"],
         "resnet[0:9]+grn-v3[9:12]": ["resnet", "resnet", "resnet", "grn-v3"],
     }
-    found = {one: per_block.topologies_by_group(replace(BASE, depth=12, topology=one)) for one in groups}
-    assert found == groups
+    actual = {one: per_block.topologies_by_group(replace(BASE, depth=12, topology=one)) for one in groups}
+    assert actual == groups
 
 
 def test_topology_gains_more_behind_itself_and_in_later_blocks() -> None:

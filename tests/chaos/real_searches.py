@@ -136,9 +136,9 @@ class Place:
         usual |= {"--storage": self.storage, "--keep": "none", "--budget": "params<=3k"}
         usual |= dict(zip(options[::2], options[1::2], strict=True))
         words = ["search", TASK, *(word for pair in usual.items() for word in pair)]
-        own = {"ENDURED_LOG": str(self.folder / "log"), "ENDURED_STEP_S": str(step_s)}
+        variables = {"ENDURED_LOG": str(self.folder / "log"), "ENDURED_STEP_S": str(step_s)}
         (self.folder / "deed").write_text(deed)
-        process = self.launch(words, self.folder / f"said-{len(self.begun)}", {**os.environ, **own})
+        process = self.launch(words, self.folder / f"said-{len(self.begun)}", {**os.environ, **variables})
         self.begun.append(process)
         return process
 
