@@ -83,6 +83,9 @@ def test_an_unknown_name_says_of_what_it_is() -> None:
     found = unknown("preset", "papr", ["paper"], of="task 'glue'", task="glue")
     check(found, "unknown-name", option="preset", value="papr", nearest="paper", task="glue")
     assert "task 'glue'" in str(found)
+    other = unknown("architecture field", "dept", ["depth"], option="field")
+    check(other, "unknown-name", option="field", value="dept", choices=("depth",), nearest="depth")
+    assert "architecture field" in str(other)
 
 
 def test_at_least_lets_the_least_pass() -> None:
