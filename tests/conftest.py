@@ -84,6 +84,12 @@ def one_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
 
 
+@pytest.fixture
+def no_other_tests_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tests have loaded tasks from files, which puts the folders of these on the path, moons.py's among them."""
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry != str(HERE / "tasks")])
+
+
 @pytest.fixture(scope="session")
 def postgres() -> Iterator["Server"]:
     """A PostgreSQL server of the tests' own, for as long as they run."""

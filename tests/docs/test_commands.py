@@ -104,7 +104,7 @@ def quick(words: list[str]) -> list[str]:
     line = re.sub(r"(?<!replay:)digit-ranks-vit", "digits-vit", line)  # of the recorded trainings there is one table
     line = line.replace("STUDY", "s").replace("params<=50k", "params<=30k")
     short = {
-        "search": " --preset smoke --workers 1",
+        "search": " --preset smoke --workers 1" + (" --set epochs=1" if "digits-vit" in line else ""),
         "audit": " --preset smoke --set epochs=1 --architectures 4 --seeds 2 --workers 1",
     }
     line += short.get(words[0], "")
@@ -127,7 +127,8 @@ def test_commands_of_the_wirings_page_run(tmp_path: Path, monkeypatch: pytest.Mo
     assert {"dca.png", "wiring-attnres.png"} <= {path.name for path in tmp_path.iterdir()}
 
 
-@pytest.mark.slow
+@pytest.mark.outside
+@pytest.mark.usefixtures("no_other_tests_tasks")
 def test_commands_of_the_three_uses_run(tmp_path: Path) -> None:
     text = (ROOT / "docs" / "uses.md").read_text().partition("## And besides")[0]
     page = tmp_path / "uses.md"

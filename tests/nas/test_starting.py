@@ -25,10 +25,8 @@ TEMPLATES = HERE.parent / "nas" / "templates"
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_other_tests_tasks: None) -> None:
     monkeypatch.chdir(tmp_path)
-    # Other tests have loaded tasks from files, which puts the folders of these on the path, moons.py's among them.
-    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry != str(HERE / "tasks")])
 
 
 def run(*words: str, **more: str) -> str:
