@@ -1,6 +1,7 @@
 """One evaluation: its Row, what is known of it, and how it is stopped and gone on with."""
 
 import fcntl
+import sys
 import weakref
 from collections.abc import Callable
 from dataclasses import replace
@@ -196,7 +197,10 @@ def test_a_folder_that_cannot_be_locked_does_not_stop_the_training(tmp_path: Pat
         assert evaluate(job).status == "complete"
 
 
-def test_another_version_of_a_task_file_makes_another_evaluation(ask: Callable[..., Row], tmp_path: Path) -> None:
+def test_another_version_of_a_task_file_makes_another_evaluation(
+    ask: Callable[..., Row], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)  # bytecode knows a file by its second and its size
     copy = tmp_path / "copy.py"
     copy.write_text(TOYS.read_text())
     first = nas.evaluate(f"{copy}:Toy", preset="smoke")
