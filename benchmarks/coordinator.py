@@ -33,7 +33,7 @@ from nas.storage.leases import claims_in
 from nas.storage.optuna_study import open_storage, open_study
 from nas.storage.store import Store
 from results.row import Row
-from search_spaces.spec import Scalar
+from search_spaces.support.spec import Scalar
 
 SIZES = (100, 1000, 10_000)
 OPTUNAS: dict[str, type[BaseSampler]] = {"random": RandomSampler, "nsga2": NSGAIISampler, "tpe": TPESampler}

@@ -19,10 +19,10 @@ from nas.budget import parse_budget
 from nas.counting import FlopCountAnalysis, count_macs, meta_device
 from nas.feasibility import within
 from nas.handlers import HANDLERS
-from search_spaces.architecture import Architecture
-from search_spaces.catalog import space_named
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.decoder import build_decoder
 from search_spaces.models.vit import build_vit
+from search_spaces.spaces.catalog import space_named
 from tasks.digits import DigitsViT
 
 VIT_BASE = Architecture(depth=12, width=768, heads=12, head_dim=64, hidden=3072)

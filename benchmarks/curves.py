@@ -24,7 +24,7 @@ import nas
 from nas.counting import cheap_counts
 from results import lines
 from results.row import Costs, CurvePoint, Row
-from search_spaces.parsing import parse_architecture
+from search_spaces.architecture.parsing import parse_architecture
 from tasks.digit_ranks import DigitRanksViT
 from tasks.settings import changed, values_of
 

@@ -14,7 +14,7 @@ import torch
 from gymnasium.vector import SyncVectorEnv
 
 from benchmarks.form import Figure, main
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.residual_mlp import GoalAgent
 from tasks.allocator import freed_memory_kept
 from tasks.goal_rl.catalog import GoalPointMaze

@@ -14,14 +14,14 @@ import numpy as np
 
 from nas.budget import Feasible, feasible, parse_budget
 from results.pareto import hypervolume
-from search_spaces import catalog
-from search_spaces.architecture import Architecture
-from search_spaces.axis_names import option_of
-from search_spaces.count import Count
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.architecture.canonical_text import whole
 from search_spaces.models.vit import count_vit
-from search_spaces.one_text import whole
-from search_spaces.space import SearchSpace
-from search_spaces.spec import Spec
+from search_spaces.spaces import catalog
+from search_spaces.spaces.axis_names import option_of
+from search_spaces.spaces.space import SearchSpace
+from search_spaces.support.count import Count
+from search_spaces.support.spec import Spec
 from search_spaces.topologies.registry import load
 
 BASE = Architecture(depth=12, heads=6, head_dim=64, width=384, hidden=1536)  # ViT-S

@@ -24,7 +24,7 @@ from benchmarks.clock import WARM, Clock
 from benchmarks.form import Figure, main
 from benchmarks.plain_gpt import PlainGPT
 from nas.device import lent_device
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from tasks.allocator import freed_memory_kept
 from tasks.batches import Batch
 from tasks.language.corpus import Corpus, folder_corpus, stdlib_corpus

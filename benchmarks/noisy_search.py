@@ -37,9 +37,9 @@ from nas.simulation import Outcome, simulate
 from results import table
 from results.pareto import non_dominated
 from results.standing import standings
-from search_spaces.architecture import Architecture
-from search_spaces.count import Count
-from search_spaces.space import Candidate
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.spaces.space import Candidate
+from search_spaces.support.count import Count
 
 TRIALS, CONFIRMING = 100, 25
 

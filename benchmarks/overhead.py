@@ -25,7 +25,7 @@ from torch import nn
 import nas
 from benchmarks.form import Figure, main
 from nas.workers.local_processes import OneProcess
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from tasks.allocator import freed_memory_kept
 from tasks.digits import DigitsRecipe, DigitsViT
 

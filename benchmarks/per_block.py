@@ -16,12 +16,12 @@ from benchmarks.landscapes import BASE, GAIN
 from nas.budget import Budget, parse_budget
 from nas.unlisted.programme import Programme
 from results.pareto import hypervolume
-from search_spaces.architecture import Architecture
-from search_spaces.catalog import per_block
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.architecture.block_segments import runs_of
 from search_spaces.models.vit import count_vit
-from search_spaces.runs import runs_of
-from search_spaces.space import SearchSpace
-from search_spaces.spec import Spec
+from search_spaces.spaces.catalog import per_block
+from search_spaces.spaces.space import SearchSpace
+from search_spaces.support.spec import Spec
 
 BUDGET = "21M<=params<=23M,flops<=9500M"
 GROUPS = 4  # of blocks, as `per-block` has them at depths of 8, 12 and 16

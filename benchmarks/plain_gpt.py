@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 
 
 class Block(nn.Module):

@@ -15,8 +15,8 @@ from nas.budget import Feasible
 from nas.simulation import replay
 from results.row import Costs, CurvePoint, Direction, Row
 from results.tabular import TabularBenchmark
-from search_spaces.architecture import Architecture
-from search_spaces.listed import listed_space
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.spaces.enumerated import listed_space
 
 SEEDS, REPORTS, TRIALS = 3, 20, 100
 TOPOLOGIES = ("resnet", *(f"dca(k={k})" for k in (1, 2, 4)), *(f"ancre(temperature={t})" for t in (0.01, 0.1)))

@@ -31,9 +31,9 @@ from benchmarks.per_block import LargeLandscape
 from nas.samplers import DEFAULT
 from nas.sampling import BudgetSampler
 from nas.simulation import Outcome, simulate
-from search_spaces.architecture import Architecture
-from search_spaces.axis_names import option_of
-from search_spaces.space import Candidate
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.spaces.axis_names import option_of
+from search_spaces.spaces.space import Candidate
 
 BUDGETS = {"band": "21M<=params<=23M", "cap": "params<=18500k"}  # hold 3 % and 30 % of the space
 TRIALS = 100

@@ -22,7 +22,7 @@ from nas.comparing import printed_overhead
 from nas.device import lent_device
 from nas.profiling.memory import peak_of
 from nas.profiling.timing import synchronise
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.attention import SoftmaxAttention
 from search_spaces.layers.feed_forward import GELU
 from search_spaces.layers.norm import Norm

@@ -23,7 +23,7 @@ from torch.optim import Optimizer
 
 from benchmarks.clock import WARM, Clock
 from benchmarks.form import Figure, main
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from tasks.allocator import freed_memory_kept
 from tasks.digits import DigitsViT
 from tasks.imagenet import ImageNetRecipe, ImageNetViT

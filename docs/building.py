@@ -100,7 +100,7 @@ def _words(text: str) -> str:
 
 def topology(name: str) -> str:
     """What a topology says of itself and its options."""
-    from search_spaces.spec import format_scalar
+    from search_spaces.support.spec import format_scalar
     from search_spaces.topologies.meanings import meanings
     from search_spaces.topologies.registry import load
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from nas.doors.tournament import tournament
     from nas.study import Study
     from results.row import Row
-    from search_spaces.errors import Notice, UserError
+    from search_spaces.support.errors import Notice, UserError
 
 __all__ = [
     "Notice",
@@ -63,10 +63,10 @@ __all__ = [
 
 _HOMES = {
     **{name: f"nas.doors.{name}" for name in __all__ if name[0].islower()},
-    "Notice": "search_spaces.errors",
+    "Notice": "search_spaces.support.errors",
     "Row": "results.row",
     "Study": "nas.study",
-    "UserError": "search_spaces.errors",
+    "UserError": "search_spaces.support.errors",
 }
 
 

@@ -24,11 +24,11 @@ from nas.sampling import proposer
 from nas.storage.search_config import SearchConfig
 from nas.unlisted.programme import Programme
 from results.row import Direction
-from search_spaces.architecture import Architecture
-from search_spaces.errors import UserError
-from search_spaces.space import SearchSpace
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.spaces.space import SearchSpace
+from search_spaces.support.errors import UserError
+from search_spaces.support.progress import said_if_slow
 from tasks.base import Task
-from tasks.progress import said_if_slow
 
 
 def check_device(quantities: Collection[str]) -> None:

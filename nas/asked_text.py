@@ -6,10 +6,10 @@ from typing import Any, Literal, get_args
 
 from nas.budget import parse_budget
 from nas.samplers import check_sampler
-from search_spaces.errors import UserError, unknown
-from search_spaces.one_text import TOPOLOGIES
-from search_spaces.runs import topologies_of
-from search_spaces.spec import MOST_INTEGER, Spec, split_top_level
+from search_spaces.architecture.block_segments import topologies_of
+from search_spaces.architecture.canonical_text import TOPOLOGIES
+from search_spaces.support.errors import UserError, unknown
+from search_spaces.support.spec import MOST_INTEGER, Spec, split_top_level
 from tasks.registry import check_reference
 
 LogFormat = Literal["tensorboard"]

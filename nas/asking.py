@@ -8,13 +8,13 @@ from nas.asked_text import pairs_of
 from nas.counting import meta_device
 from nas.jobs import recipe_of
 from nas.objectives import MEASURES, names_in
-from search_spaces.architecture import Architecture
-from search_spaces.catalog import space_named
-from search_spaces.errors import UserError, unknown
-from search_spaces.parsing import parse_architecture, parse_axes
-from search_spaces.runs import topologies_of
-from search_spaces.space import SearchSpace
-from search_spaces.spec import Scalar, Spec, split_top_level
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.architecture.block_segments import topologies_of
+from search_spaces.architecture.parsing import parse_architecture, parse_axes
+from search_spaces.spaces.catalog import space_named
+from search_spaces.spaces.space import SearchSpace
+from search_spaces.support.errors import UserError, unknown
+from search_spaces.support.spec import Scalar, Spec, split_top_level
 from search_spaces.topologies.registry import refusal, texts_that_wire
 from tasks.base import Task
 from tasks.settings import values_of

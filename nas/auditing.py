@@ -30,8 +30,8 @@ from results.reliability import (
     seeds_for,
 )
 from results.row import Row
-from search_spaces.architecture import Architecture
-from search_spaces.errors import UserError, kind_of_number
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.errors import UserError, kind_of_number
 from tasks.base import Task
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 from torch import nn
 
 from nas.counting import Work, count, meta_device, work
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.stack import Stack
 from tasks.base import Task
 from tasks.batches import positional

@@ -13,9 +13,9 @@ from math import ceil, floor, inf
 
 from nas.objectives import COUNTED, PROFILED
 from results.sizes import SIZES
-from search_spaces.architecture import Architecture
-from search_spaces.errors import UserError, unknown
-from search_spaces.space import Candidate, SearchSpace
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.spaces.space import Candidate, SearchSpace
+from search_spaces.support.errors import UserError, unknown
 
 QUANTITIES = (*COUNTED, *PROFILED)
 """What a budget can bound."""

@@ -33,9 +33,9 @@ from nas.doors.tournament import tournament
 from nas.option_values import check_option_values
 from nas.run_file import command_of, expanded
 from nas.workers.left_behind import LEFT_BEHIND
-from search_spaces.errors import Kind, UserError, nearest, place_of, printable, reason_of, show_notices
-from tasks.progress import QUIET, VERBOSE
-from tasks.silence import SILENCE
+from search_spaces.support.errors import Kind, UserError, nearest, place_of, printable, reason_of, show_notices
+from search_spaces.support.progress import QUIET, VERBOSE
+from search_spaces.support.quiet_timer import SILENCE
 
 app = typer.Typer(
     name="nas",

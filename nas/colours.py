@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from search_spaces.runs import is_one_run
+from search_spaces.architecture.block_segments import is_one_run
 
 COLOURS = (
     *("#ff5c00", "#d60014", "#eb668f", "#528fff", "#8f00ff", "#00707a", "#47a314", "#997a5c"),

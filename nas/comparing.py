@@ -20,8 +20,8 @@ from nas.profiling.profile import profile_what_fits, trace_of
 from results import table
 from results.intervals import interval
 from results.row import Direction, Row
-from search_spaces.architecture import Architecture
-from search_spaces.errors import Notice, UserError, fields_of
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.errors import Notice, UserError, fields_of
 from search_spaces.topologies.registry import TOPOLOGIES, refusal
 from tasks.base import Metric, Task
 

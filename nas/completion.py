@@ -10,7 +10,7 @@ def tasks(beginning: str) -> list[str]:
 
 def spaces(beginning: str) -> list[str]:
     """The names of search spaces that begin so."""
-    from search_spaces.catalog import SPACES
+    from search_spaces.spaces.catalog import SPACES
 
     return _beginning(SPACES.names(), beginning)
 

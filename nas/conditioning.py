@@ -29,8 +29,8 @@ from torch import Tensor, nn
 from torch.func import functional_call, jvp, vjp, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from search_spaces.errors import UserError
 from search_spaces.layers.attention import Attention, NoProjection
+from search_spaces.support.errors import UserError
 from search_spaces.topologies.base import Topology
 from tasks.batches import Inputs, call, chosen, moved
 from tasks.splits import spread

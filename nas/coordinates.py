@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from results import table
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.stack import Stack
 from tasks.batches import call, moved
 from tasks.parametrization import STANDARD, at_width

@@ -23,9 +23,9 @@ with warnings.catch_warnings():  # fvcore rests on torch.jit, whose deprecation 
 from nas.handlers import HANDLERS, HARMLESS, Miscount, taught_by, traced
 from nas.shapes import Shapes
 from results.row import Costs
-from search_spaces.architecture import Architecture
-from search_spaces.count import Count
-from search_spaces.errors import UserError
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.count import Count
+from search_spaces.support.errors import UserError
 from tasks.base import Task
 from tasks.batches import positional
 
@@ -114,8 +114,9 @@ def work(model: nn.Module, example: tuple[Tensor, ...], task: Task | None = None
         raise Miscount(
             "unsupported",
             f"nobody counts {', '.join(strange)}. Teach it in `handlers` of the topology or task that uses it: "
-            f'handlers = {{"{strange[0]}": lambda inputs, outputs: MACS}} counts by the shapes of its tensors (see '
-            f'search_spaces.count.Handler), handlers = {{"{strange[0]}": None}} says that it holds no matrix work.',
+            f'handlers = {{"{strange[0]}": lambda inputs, outputs: MACS}} counts by the shapes of its tensors '
+            f"(search_spaces.support.count.Handler), "
+            f'handlers = {{"{strange[0]}": None}} says that it holds no matrix work.',
             operators=tuple(strange),
         )
     whole = {module: {name: int(each) for name, each in operators.items()} for module, operators in macs.items()}

@@ -14,9 +14,9 @@ from nas.jobs import first_process
 from nas.places import dashed, slug
 from results.row import Row
 from results.strict_json import is_number
-from search_spaces.errors import printable
-from search_spaces.files import replacing
-from tasks.progress import say
+from search_spaces.support.errors import printable
+from search_spaces.support.files import replacing
+from search_spaces.support.progress import say
 
 if TYPE_CHECKING:
     from tensorboard.compat.proto.event_pb2 import Event

@@ -4,7 +4,7 @@ import os
 import sys
 import traceback
 
-from search_spaces.errors import printable
+from search_spaces.support.errors import printable
 
 DEBUG = "NAS_DEBUG"
 

@@ -12,7 +12,7 @@ from typer.models import ArgumentInfo
 from nas.options import OPTIONS, format_for
 from nas.run_file import SAVE, save
 from nas.signals import Terminated, ended_when_asked
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
 
 _SAVED = Parameter(SAVE, Parameter.KEYWORD_ONLY, default=None, annotation=OPTIONS[SAVE])
 

@@ -17,12 +17,12 @@ from nas.networks import load_network
 from nas.retrofitting import Origin
 from nas.storage.store import Store
 from results.row import Row
-from search_spaces.checkpoint import read_record
-from search_spaces.errors import Kind, UserError, fields_of, reason_of
+from search_spaces.architecture.checkpoint import read_record
+from search_spaces.support.errors import Kind, UserError, fields_of, reason_of
+from search_spaces.support.progress import said_if_slow
 from tasks.language.data import LanguageSplits
 from tasks.language.hub import ask_the_hub_only_where_it_is
 from tasks.language.task import LanguageTask
-from tasks.progress import said_if_slow
 
 _FEWSHOT_SEED = 1234
 """What lm-eval draws the examples in front of a question with."""

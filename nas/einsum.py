@@ -6,7 +6,7 @@ fvcore's own handler reads the number that NumPy prints, which has four digits.
 import math
 from collections.abc import Sequence
 
-from search_spaces.count import Shape
+from search_spaces.support.count import Shape
 
 Index = str | int
 """A letter, or the place, from the right, of an axis that "..." stands for."""

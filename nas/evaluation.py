@@ -29,13 +29,13 @@ from nas.storage.locks import held
 from nas.storage.outages import patient
 from nas.storage.store import Store
 from results.row import BadRow, CurvePoint, Row
-from search_spaces.checkpoint import read_weights
-from search_spaces.errors import Notice, fields_of, reason_of
-from search_spaces.files import keep, kept
+from search_spaces.architecture.checkpoint import read_weights
+from search_spaces.support.errors import Notice, fields_of, reason_of
+from search_spaces.support.files import keep, kept
+from search_spaces.support.rank import processes
+from search_spaces.support.threads import threads_on_the_cpu
 from tasks.base import Diverged, Fitted, Task, plain_numbers
-from tasks.processes import processes
 from tasks.run import CONTINUE, STOP, Decision, Run
-from tasks.threads import threads_on_the_cpu
 
 KEPT = "row.json"
 

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram, ShapesCollection
 
 from nas.draws import Draws
-from search_spaces.checkpoint import Record, load_weights, weights_of
-from search_spaces.errors import UserError
+from search_spaces.architecture.checkpoint import Record, load_weights, weights_of
+from search_spaces.support.errors import UserError
 from tasks.batches import Inputs, call, tensors
 
 TOLERANCE = 1e-5
@@ -62,8 +62,8 @@ class Format:
 def _safetensors(network: nn.Module, draws: Draws, axes: Axes, path: Path, record: Record) -> Loaded:
     """The weights; loaded into a network without any."""
     how = (
-        "network = tasks.load.load_task(task, None).build(search_spaces.architecture.Architecture(**architecture)); "
-        "search_spaces.checkpoint.load_weights(network, safetensors.torch.load_file(FILE), FILE)"
+        "network = tasks.load.load_task(task, None).build(search_spaces.Architecture(**architecture)); "
+        "search_spaces.architecture.checkpoint.load_weights(network, safetensors.torch.load_file(FILE), FILE)"
     )
     weights = {name: x.contiguous() for name, x in weights_of(network).items()}
     attempt(save_file, weights, path, metadata={"format": "pt", **_metadata(record, how)})

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from nas.draws import Draws
 from nas.export_formats import FORMATS, Axes, Format, Loaded, Refused, attempt
 from nas.networks import network_of
-from search_spaces.checkpoint import Record, load_weights, read_record, read_weights
-from search_spaces.errors import UserError
-from search_spaces.files import atomic_replace, partial_file
+from search_spaces.architecture.checkpoint import Record, load_weights, read_record, read_weights
+from search_spaces.support.errors import UserError
+from search_spaces.support.files import atomic_replace, partial_file
 from tasks.base import Task
 from tasks.batches import Inputs, call, each, tensors
 
@@ -53,7 +53,7 @@ class ExportReport:
 
 
 def export_folder(folder: Path, to: Path, task: Task) -> ExportReport:
-    """Export a kept network, a folder of `search_spaces.checkpoint`, as `export` does.
+    """Export a kept network, a folder of `search_spaces.architecture.checkpoint`, as `export` does.
 
     The network is the one that was trained: of the preset that the record's settings name, with those of its fields
     that stand there as `recipe.FIELD`. Its fixed sizes, such as a text's length, are those of `task.example()`.

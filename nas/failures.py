@@ -8,7 +8,7 @@ from contextlib import suppress
 import torch
 
 from results.row import Row
-from search_spaces.errors import reason_of
+from search_spaces.support.errors import reason_of
 
 OUT_OF_MEMORY, TIMED_OUT = "out-of-memory", "timed-out"
 """What the error of a failed Row begins with where it took too much."""
@@ -28,7 +28,7 @@ _ON_GPUS = ("cuda", "cublas", "cudnn")
 
 
 def reason_of_failure(error: BaseException) -> str:
-    """An error as `search_spaces.errors.reason_of` has it, behind "out-of-memory:" where that is what it was."""
+    """An error as `errors.reason_of` has it, behind "out-of-memory:" where that is what it was."""
     said = reason_of(error)
     return f"{OUT_OF_MEMORY}: {said}" if _is_out_of_memory(error) else said
 

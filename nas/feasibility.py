@@ -6,10 +6,10 @@ from nas.budget import Budget, Feasible, feasible
 from nas.counting import cheap_counts
 from nas.fitted_counts import fitted_counts
 from nas.unlisted.programme import Programme
-from search_spaces.architecture import Architecture
-from search_spaces.space import SearchSpace
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.spaces.space import SearchSpace
+from search_spaces.support.progress import Progress
 from tasks.base import Task
-from tasks.progress import Progress
 
 
 def within(space: SearchSpace, task: Task, budget: Budget) -> Feasible | Programme:

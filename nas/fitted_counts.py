@@ -13,7 +13,7 @@ from functools import cache
 from itertools import product
 from math import prod
 
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 
 NUMBERS = ("depth", "width", "heads", "head_dim", "hidden")
 """What architectures that are fitted together may differ in."""

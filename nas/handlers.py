@@ -1,7 +1,7 @@
 """How operators are counted: what this project knows of them, and what plug-ins teach it.
 
 fvcore calls a handler with the traced inputs and outputs of an operator. A plug-in's handler takes their shapes alone,
-see `search_spaces.count.Handler`.
+see `search_spaces.support.count.Handler`.
 """
 
 import math
@@ -17,8 +17,8 @@ with warnings.catch_warnings():  # fvcore rests on torch.jit, whose deprecation 
     from fvcore.nn.jit_handles import get_shape
 
 from nas.einsum import einsum_macs
-from search_spaces.count import Handler, Handlers, Shape
-from search_spaces.errors import UserError, fields_of, reason_of, value_of
+from search_spaces.support.count import Handler, Handlers, Shape
+from search_spaces.support.errors import UserError, fields_of, reason_of, value_of
 from search_spaces.topologies.base import Topology
 from tasks.base import Task
 

@@ -11,8 +11,8 @@ from results import lines
 from results.columns import COUNTS
 from results.repeated import each_once
 from results.row import Direction, Row, Status
-from search_spaces.errors import UserError, fields_of
-from tasks.progress import said_if_slow
+from search_spaces.support.errors import UserError, fields_of
+from search_spaces.support.progress import said_if_slow
 
 _MOST_NAMED = 3
 """Bad lines of a file that are named."""

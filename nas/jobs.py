@@ -11,13 +11,13 @@ from nas.device import device_name, lent_device
 from nas.objectives import MEASURES
 from nas.provenance import provenance
 from results.row import Row
-from search_spaces.architecture import Architecture
-from search_spaces.checkpoint import fingerprint, read_weights
-from search_spaces.errors import UserError, unknown
-from search_spaces.spec import Scalar
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.architecture.checkpoint import fingerprint, read_weights
+from search_spaces.support.errors import UserError, unknown
+from search_spaces.support.progress import said_if_slow
+from search_spaces.support.spec import Scalar
 from tasks.base import Task
 from tasks.load import load_task
-from tasks.progress import said_if_slow
 from tasks.registry import TASKS
 from tasks.settings import changed, values_of
 

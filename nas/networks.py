@@ -10,7 +10,7 @@ from torch import nn
 from nas.jobs import EvaluationJob, first_process, identity, recipe_of
 from nas.storage.store import Store
 from results.row import Row
-from search_spaces.checkpoint import (
+from search_spaces.architecture.checkpoint import (
     RECORD,
     Record,
     load_weights,
@@ -19,8 +19,8 @@ from search_spaces.checkpoint import (
     save_checkpoint,
     weights_of,
 )
-from search_spaces.errors import Notice, UserError, unknown
-from search_spaces.spec import Scalar
+from search_spaces.support.errors import Notice, UserError, unknown
+from search_spaces.support.spec import Scalar
 from tasks.base import Fitted, Task
 from tasks.supervised import SupervisedTask
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from results.row import Direction
-from search_spaces.errors import UserError, unknown
+from search_spaces.support.errors import UserError, unknown
 
 COUNTED = ("params", "macs", "flops")
 """What a network costs by counting, and a budget bounds before anything is built: see `results.row.Costs`."""

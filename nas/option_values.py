@@ -10,7 +10,7 @@ from itertools import takewhile
 from typing import Any
 
 from nas.run_file import command_of
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
 
 
 def check_option_values(words: Sequence[str], commands: Mapping[str, Any]) -> None:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from nas import completion
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
 
 
 class Format(StrEnum):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from nas.colours import Look, looks
 from nas.objectives import COSTS
 from results.row import Direction
-from search_spaces.errors import UserError
-from search_spaces.files import replacing
+from search_spaces.support.errors import UserError
+from search_spaces.support.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

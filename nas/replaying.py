@@ -8,11 +8,11 @@ from torch import nn
 
 from results.row import Row
 from results.tabular import TabularBenchmark, read_table
-from search_spaces.architecture import Architecture
-from search_spaces.count import Count
-from search_spaces.errors import UserError
-from search_spaces.listed import first_of, listed_space
-from search_spaces.space import SearchSpace
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.spaces.enumerated import first_of, listed_space
+from search_spaces.spaces.space import SearchSpace
+from search_spaces.support.count import Count
+from search_spaces.support.errors import UserError
 from tasks.base import Fitted, Metric, Task
 from tasks.batches import Inputs
 from tasks.run import STOP, Run

@@ -18,7 +18,7 @@ from nas.options import Format
 from nas.places import DEFAULT_STORE
 from nas.storage.passwords import without_passwords
 from results.sizes import short
-from search_spaces.errors import UserError, printable
+from search_spaces.support.errors import UserError, printable
 
 if TYPE_CHECKING:
     from results.row import Row

@@ -11,11 +11,11 @@ from torch import nn
 from nas.asking import made_folder
 from nas.jobs import EvaluationJob, first_process, fresh_task
 from nas.networks import check_place, network_of
-from search_spaces.architecture import Architecture
-from search_spaces.checkpoint import Record, read_record, save_checkpoint, weights_of
-from search_spaces.errors import UserError, unknown
-from search_spaces.retrofit import retrofitted
-from search_spaces.spec import Scalar
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.architecture.checkpoint import Record, read_record, save_checkpoint, weights_of
+from search_spaces.models.retrofit import retrofitted
+from search_spaces.support.errors import UserError, unknown
+from search_spaces.support.spec import Scalar
 from search_spaces.topologies.registry import refusal
 from tasks.base import Task
 from tasks.registry import TASKS

@@ -10,8 +10,8 @@ from typing import Any
 
 import typer
 
-from search_spaces.errors import UserError, unknown
-from search_spaces.files import kind_of_read_error
+from search_spaces.support.errors import UserError, unknown
+from search_spaces.support.files import kind_of_read_error
 
 SAVE = "save_config"
 """The parameter of the option that writes one, which no file holds."""

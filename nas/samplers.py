@@ -1,6 +1,6 @@
 """The installed ways of searching by name. Loads none of them."""
 
-from search_spaces.registry import Registry
+from search_spaces.support.registry import Registry
 
 DEFAULT = "surrogate"
 

@@ -24,9 +24,9 @@ from nas.watching import Evaluations
 from nas.workers.resources import Resources
 from nas.workers.workers import Workers, pool_of
 from results.row import Row
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
+from search_spaces.support.progress import said_if_slow, say
 from tasks.base import Task
-from tasks.progress import said_if_slow, say
 
 
 class OutOfTime(Exception):

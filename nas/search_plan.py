@@ -35,7 +35,7 @@ from nas.storage.search_config import SearchConfig
 from nas.storage.store import Store
 from results.pareto import not_surely_dominated
 from results.row import Row
-from search_spaces.space import Point
+from search_spaces.spaces.space import Point
 
 Keep = Literal["front", "all", "none"]
 """Which trained networks a search keeps."""

@@ -40,10 +40,10 @@ from nas.watching import Evaluations
 from nas.workers.resources import AUTO, Resources
 from nas.workers.workers import check_gpus, pool_of
 from results.row import Row
-from search_spaces.architecture import Architecture
-from search_spaces.errors import UserError, kind_of_number
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.errors import UserError, kind_of_number
+from search_spaces.support.progress import said_if_slow, say
 from tasks.base import Task
-from tasks.progress import said_if_slow, say
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Sequence
 
-from search_spaces.errors import UserError
-from search_spaces.spec import MOST_INTEGER
+from search_spaces.support.errors import UserError
+from search_spaces.support.spec import MOST_INTEGER
 
 
 def next_seed(first: int, taken: Collection[int], recorded: Sequence[int] | None = None) -> int:

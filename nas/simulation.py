@@ -16,8 +16,8 @@ from nas.seeds import next_seed
 from nas.storage.optuna_study import ERRORS, confirm_from
 from results.row import Direction, Row
 from results.tabular import TabularBenchmark
-from search_spaces.architecture import Architecture
-from search_spaces.space import Candidate
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.spaces.space import Candidate
 
 WAYS = {"max": StudyDirection.MAXIMIZE, "min": StudyDirection.MINIMIZE}
 

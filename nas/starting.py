@@ -12,8 +12,8 @@ from keyword import iskeyword
 from pathlib import Path
 from typing import Literal
 
-from search_spaces.errors import UserError
-from search_spaces.registry import Registry
+from search_spaces.support.errors import UserError
+from search_spaces.support.registry import Registry
 
 _REGISTRIES = {"task": Registry("nas.tasks", "task"), "topology": Registry("nas.topologies", "topology")}
 """Names alone; tasks.base, which has that of tasks, would load torch."""

@@ -13,7 +13,7 @@ from nas.storage.passwords import without_passwords
 from nas.storage.search_config import SearchConfig
 from results import table
 from results.row import Direction, Row
-from search_spaces.errors import Notice, UserError, fields_of, unknown
+from search_spaces.support.errors import Notice, UserError, fields_of, unknown
 
 if TYPE_CHECKING:
     import pandas

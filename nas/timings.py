@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Self, final
 
 from results.row import Row
-from tasks.progress import warn
+from search_spaces.support.progress import warn
 
 
 @final

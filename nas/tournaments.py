@@ -20,8 +20,8 @@ from results.row import Direction, Row
 from results.standing import standings
 from results.tabular import TabularBenchmark
 from results.true_front import TrueFront
-from search_spaces.architecture import Architecture
-from search_spaces.errors import UserError
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.errors import UserError
 
 if TYPE_CHECKING:
     import pandas

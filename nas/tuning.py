@@ -12,8 +12,8 @@ from nas.asking import Settings
 from nas.jobs import recipe_of
 from nas.objectives import names_in
 from results.row import Row
-from search_spaces.architecture import Architecture
-from search_spaces.errors import Notice, UserError, unknown
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.errors import Notice, UserError, unknown
 from tasks.base import Metric, Task
 from tasks.settings import values_of
 

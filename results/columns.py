@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from results.costs import Costs
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 
 FIRST = ("task", "task_version", "space", "preset", "seed", "status")
 SHAPE = tuple(field.name for field in fields(Architecture))

@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from results.sandbox import SECONDS, interrupted_after, kind_of, reason_of, rows_in_memory
 from results.sizes import SIZES
-from search_spaces.errors import Kind, Notice, UserError, nearest, unknown
-from search_spaces.runs import recorded
+from search_spaces.architecture.block_segments import recorded
+from search_spaces.support.errors import Kind, Notice, UserError, nearest, unknown
 
 MAX_LENGTH, MAX_NESTING = 4000, 20
 

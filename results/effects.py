@@ -22,7 +22,7 @@ from results.features import Record
 from results.intervals import reached
 from results.process import Array
 from results.row import Direction
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
 
 REFERENCE = "resnet"
 """What others are held against where it is among them; else it is the first value."""

@@ -10,8 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import compute
 
-from search_spaces.errors import UserError, printable, unknown
-from search_spaces.files import replacing
+from search_spaces.support.errors import UserError, printable, unknown
+from search_spaces.support.files import replacing
 
 _FORMULA = "^('*[=+@\t\r\n＝＋－＠-])"  # noqa: RUF001  # their wide forms, which some spreadsheets run too
 """How text begins that a spreadsheet would run, or that another ' would make look like such text disarmed."""

@@ -11,9 +11,9 @@ import numpy as np
 
 from results.columns import SHAPE
 from results.process import Array, Places
-from search_spaces.errors import UserError
-from search_spaces.one_text import whole
-from search_spaces.spec import Spec
+from search_spaces.architecture.canonical_text import whole
+from search_spaces.support.errors import UserError
+from search_spaces.support.spec import Spec
 
 _SIZES = ("params", "flops")
 _WORD = 0.5**0.5  # two words are 1 apart

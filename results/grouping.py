@@ -11,7 +11,7 @@ from results.features import Record
 from results.row import Direction
 from results.standing import Standing, standings
 from results.table import check_columns, from_records
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
 
 _OF_TRAININGS = ("seed", "identity", "status", "error", *PROVENANCE)
 """Columns that say something of a training, and nothing of its architecture."""

@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from results.strict_json import JSON, MOST_LEVELS, plain
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 
 LATER: Mapping[str, JSON] = {
     "optimizer": "adamw",

@@ -15,8 +15,8 @@ from typing import IO, Any
 from results.row import Row
 from results.sizes import MOST_FILE
 from results.strict_json import MOST_TEXT, BadRow
-from search_spaces.errors import UserError, fields_of
-from search_spaces.files import kind_of_read_error, regular, replacing
+from search_spaces.support.errors import UserError, fields_of
+from search_spaces.support.files import kind_of_read_error, regular, replacing
 
 MOST_LINE = MOST_TEXT
 """Bytes of a line."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from results.columns import COMPARABLE
 from results.row import Direction
 from results.table import check_columns, keep
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
 
 TOGETHER = ("status", *COMPARABLE)
 """Columns that say which rows are held against each other."""

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from results.sizes import check_size
 from results.table import check_columns, finite
-from search_spaces.errors import UserError, fields_of
-from search_spaces.files import kind_of_read_error, regular
+from search_spaces.support.errors import UserError, fields_of
+from search_spaces.support.files import kind_of_read_error, regular
 
 if TYPE_CHECKING:
     from pyarrow import parquet

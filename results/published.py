@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
-from search_spaces.errors import unknown
+from search_spaces.support.errors import unknown
 
 Line = Mapping[str, str]
 """Column -> what is printed; nothing where the paper prints nothing."""

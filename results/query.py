@@ -8,7 +8,7 @@ import pyarrow as pa
 from results.pareto import front
 from results.row import Direction
 from results.table import check_columns
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
 
 
 def query(

@@ -38,9 +38,9 @@ from results.strict_json import (
 )
 from results.strict_json import BadRow as BadRow
 from results.upgrade import ROW_VERSION, upgraded
-from search_spaces.architecture import Architecture
-from search_spaces.errors import UserError
-from search_spaces.runs import recorded
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.architecture.block_segments import recorded
+from search_spaces.support.errors import UserError
 
 _OPTIONS = re.compile(r'"topology": "([^"]*\([^"]*)"')
 

@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from search_spaces.errors import Kind
+from search_spaces.support.errors import Kind
 
 SECONDS = 10.0
 """That a question may take."""

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
 
 SIZES = {"k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 """What a letter behind a number multiplies it by."""

@@ -19,8 +19,8 @@ from results.repeated import contradictions, each_once
 from results.row import Row
 from results.sizes import check_size
 from results.table import finite, from_records
-from search_spaces.errors import UserError, fields_of, unknown
-from search_spaces.files import kind_of_read_error, regular
+from search_spaces.support.errors import UserError, fields_of, unknown
+from search_spaces.support.files import kind_of_read_error, regular
 
 TABLES = Path(__file__).parent / "tables"
 

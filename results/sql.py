@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from results.sandbox import SECONDS, interrupted_after, kind_of, reason_of, rows_in_memory
 from results.table import finite
-from search_spaces.errors import Kind, UserError
+from search_spaces.support.errors import Kind, UserError
 
 _EXAMPLE = 'Write it as in "SELECT topology, max(accuracy) FROM rows GROUP BY topology".'
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 
-from search_spaces.errors import UserError, value_of
-from search_spaces.spec import MOST_INTEGER
+from search_spaces.support.errors import UserError, value_of
+from search_spaces.support.spec import MOST_INTEGER
 
 JSON: TypeAlias = "bool | int | float | str | Sequence[JSON] | Mapping[str, JSON] | None"
 

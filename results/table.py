@@ -16,8 +16,8 @@ from results.arrays import array
 from results.columns import CURVE, FIXED, TYPES
 from results.row import Row
 from results.strict_json import is_number
-from search_spaces.errors import Notice, UserError, fields_of, unknown, value_of
-from search_spaces.spec import MOST_INTEGER
+from search_spaces.support.errors import Notice, UserError, fields_of, unknown, value_of
+from search_spaces.support.spec import MOST_INTEGER
 
 _NUMBERS = frozenset({int, float})
 _TEXTS = frozenset({str, NoneType})

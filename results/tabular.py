@@ -17,8 +17,8 @@ from results.repeated import each_once
 from results.row import Costs, Direction, Row
 from results.sources import shipped
 from results.strict_json import JSON
-from search_spaces.architecture import Architecture
-from search_spaces.errors import UserError, unknown
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.errors import UserError, unknown
 
 ENDINGS = (".jsonl", ".jsonl.gz")
 """What the name of a file of Rows ends in."""

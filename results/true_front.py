@@ -13,8 +13,8 @@ import numpy as np
 from results.pareto import hypervolume
 from results.row import Direction, Row
 from results.tabular import TabularBenchmark
-from search_spaces.architecture import Architecture
-from search_spaces.errors import UserError, unknown
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.errors import UserError, unknown
 
 BEYOND = 0.1
 """How far beyond the worst the reference point lies, as a share of the range."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from results.strict_json import NUMBER, NUMBERS, POINTS, TEXTS, BadRow, is_integer, shaped
-from search_spaces.errors import Kind, value_of
+from search_spaces.support.errors import Kind, value_of
 
 ROW_VERSION = 2
 

@@ -4,13 +4,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from search_spaces.architecture import Architecture
-    from search_spaces.errors import UserError
-    from search_spaces.space import Candidate, SearchSpace
+    from search_spaces.architecture.architecture import Architecture
+    from search_spaces.spaces.space import Candidate, SearchSpace
+    from search_spaces.support.errors import UserError
 
 __all__ = ["Architecture", "Candidate", "SearchSpace", "UserError"]
 
-_HOMES = {"Architecture": "architecture", "Candidate": "space", "SearchSpace": "space", "UserError": "errors"}
+_HOMES = {
+    "Architecture": "architecture.architecture",
+    "Candidate": "spaces.space",
+    "SearchSpace": "spaces.space",
+    "UserError": "support.errors",
+}
 
 
 def __getattr__(name: str) -> Any:  # whoever asks for results needs no space

@@ -11,10 +11,10 @@ from typing import Any, ClassVar, Literal
 
 from torch import nn
 
-from search_spaces.architecture import Architecture
-from search_spaces.count import Count, Handlers
-from search_spaces.errors import Notice, UserError
-from search_spaces.space import SearchSpace
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.spaces.space import SearchSpace
+from search_spaces.support.count import Count, Handlers
+from search_spaces.support.errors import Notice, UserError
 from tasks.batches import Inputs
 from tasks.run import Run
 

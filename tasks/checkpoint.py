@@ -12,8 +12,8 @@ from typing import Any, final
 
 import torch
 
-from search_spaces.errors import Notice
-from search_spaces.files import BAD, PARTIAL, atomic_replace, digest_of, partial_file, set_aside
+from search_spaces.support.errors import Notice
+from search_spaces.support.files import BAD, PARTIAL, atomic_replace, digest_of, partial_file, set_aside
 
 SECONDS = 60.0
 """At least so long is between two checkpoints that nobody asked for."""

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Generator, Tensor
 
-from search_spaces.architecture import Architecture
-from search_spaces.errors import UserError
-from search_spaces.files import regular
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.errors import UserError
+from search_spaces.support.files import regular
 from tasks.batches import Batch
 from tasks.splits import TensorSplits
 from tasks.vision import MixRecipe, ViTTask, crop_and_flip, mix, stratified

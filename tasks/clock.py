@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import final
 
-from tasks.processes import Share
+from search_spaces.support.rank import Share
 
 _HOUR = 3_600_000
 

@@ -14,9 +14,9 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
-from search_spaces.architecture import Architecture
-from search_spaces.count import Count, linear
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.vit import ViT, build_vit, count_vit
+from search_spaces.support.count import Count, linear
 from tasks.base import Metric
 from tasks.batches import Batch
 from tasks.digits import DigitsRecipe, DigitsViT, xavier

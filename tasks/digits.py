@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Generator, Tensor, nn
 
-from search_spaces.architecture import Architecture
-from search_spaces.count import Count
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.vit import ViT, build_vit, count_vit
+from search_spaces.support.count import Count
 from tasks.batches import Batch
 from tasks.classification import ClassificationTask
 from tasks.recipe import Recipe

@@ -11,10 +11,10 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
+from search_spaces.support.rank import ALONE, Share
 from tasks.batches import Batch, moved
 from tasks.fingerprints import fingerprint_of
-from tasks.processes import ALONE, Share
 from tasks.recipe import Recipe
 from tasks.splits import DataPosition, Part, Splits, derived_seed, seeded, shuffled, spread
 

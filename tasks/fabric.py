@@ -14,7 +14,7 @@ from packaging.version import Version
 from torch import nn
 
 from search_spaces.layers.stack import Stack
-from tasks.processes import processes
+from search_spaces.support.rank import processes
 from tasks.recipe import Recipe
 
 if TYPE_CHECKING:

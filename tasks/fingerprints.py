@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
 from tasks.splits import seeded
 
 _PLAIN = (str, bytes, int, float, bool, complex, type(None), np.generic)

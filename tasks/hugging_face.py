@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from search_spaces.architecture import Architecture
-from search_spaces.errors import UserError
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.errors import UserError
 from tasks.batches import Inputs
 from tasks.example_splits import Example, Examples, ExampleSplits, stacked
 from tasks.jackknife import jackknife

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from search_spaces.errors import UserError
-from search_spaces.files import regular
-from tasks.cache import Arrays, cached_arrays
+from search_spaces.support.cache import Arrays, cached_arrays
+from search_spaces.support.errors import UserError
+from search_spaces.support.files import regular
+from search_spaces.support.progress import said_if_slow
 from tasks.image_sources import ImageSource, check_member, state_of
-from tasks.progress import said_if_slow
 
 LISTING = "_info.json"
 """What such a folder has: for each split its shards, and how many images are in each."""

@@ -9,8 +9,8 @@ from typing import Any
 
 from PIL import Image
 
-from search_spaces.errors import Kind, UserError, fields_of
-from search_spaces.files import regular
+from search_spaces.support.errors import Kind, UserError, fields_of
+from search_spaces.support.files import regular
 
 NAMES = {"train": ("train", "training"), "validation": ("validation", "val", "valid")}
 """What splits are called."""

@@ -6,8 +6,8 @@ from typing import Any
 
 from PIL import Image
 
-from search_spaces.architecture import Architecture
-from search_spaces.errors import UserError
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.errors import UserError
 from tasks.image_shards import LISTING, shard_source
 from tasks.image_sources import NAMES, ImageSource, source
 from tasks.images import ImageSplits, Transform

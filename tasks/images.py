@@ -16,9 +16,9 @@ import torch
 from torch import Generator, Tensor
 from torch.utils.data import DataLoader, Dataset
 
+from search_spaces.support.rank import ALONE, Share
 from tasks.batches import Batch, moved
 from tasks.image_sources import ImageSource
-from tasks.processes import ALONE, Share
 from tasks.splits import Augment, DataPosition, Part, Splits, derived_seed, shuffled, spread
 
 Key = tuple[int, int]

@@ -15,13 +15,13 @@ from lightning.pytorch import LightningDataModule, LightningModule
 from lightning.pytorch.utilities.combined_loader import CombinedLoader
 from lightning.pytorch.utilities.model_helpers import is_overridden
 
-from search_spaces.architecture import Architecture
-from search_spaces.errors import UserError
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.errors import UserError
+from search_spaces.support.rank import processes
 from tasks.base import Fitted, Task
 from tasks.batches import Inputs, each
 from tasks.fingerprints import examples_of, fingerprint_of
 from tasks.lightning_training import train_by_lightning
-from tasks.processes import processes
 from tasks.recipe import Precision
 from tasks.run import Run
 from tasks.settings import AtLeastOne, Between, NotNegative, ShareOfOne, check, shown

@@ -11,8 +11,8 @@ from lightning.fabric.utilities.warnings import PossibleUserWarning
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.utilities.model_helpers import is_overridden
 
-from search_spaces.checkpoint import load_weights
-from search_spaces.errors import reason_of
+from search_spaces.architecture.checkpoint import load_weights
+from search_spaces.support.errors import reason_of
 from tasks.base import Diverged, Fitted
 from tasks.checkpoint import Checkpoint
 from tasks.fabric import make_lightning_quiet

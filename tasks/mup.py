@@ -28,8 +28,8 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from search_spaces.errors import UserError
 from search_spaces.layers.stack import Stack
+from search_spaces.support.errors import UserError
 
 DRAWN = (nn.Linear, nn.Conv1d, nn.Conv2d)
 """Modules whose weight [O, I, ...] maps I to O."""

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Final, Literal
 
-from search_spaces.errors import UserError, unknown
-from search_spaces.spec import Spec
+from search_spaces.support.errors import UserError, unknown
+from search_spaces.support.spec import Spec
 from tasks.settings import AtLeastOne, BelowOne, Positive, changed
 
 

@@ -6,10 +6,10 @@ from typing import Any
 from torch import nn, optim
 from torch.optim import Optimizer
 
-from search_spaces.errors import UserError
 from search_spaces.layers.attention import SharedProjection
 from search_spaces.layers.feed_forward import FeedForward
 from search_spaces.layers.stack import Stack
+from search_spaces.support.errors import UserError
 from search_spaces.topologies.decay import split_by_decay
 from tasks.galore import EPSILON, GaLoreAdamW
 from tasks.optimizer_choice import SGD, Adam, AdamW, GaLore, Muon, read_choice

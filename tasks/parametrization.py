@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Final
 
-from search_spaces.architecture import Architecture
-from search_spaces.errors import UserError, unknown
-from search_spaces.spec import Spec
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.errors import UserError, unknown
+from search_spaces.support.spec import Spec
 from tasks.settings import AtLeastOne, changed
 
 STANDARD: Final = "standard"

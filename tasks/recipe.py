@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
 from tasks.optimizer_choice import SGD, Adam, AdamW, GaLore, Muon, canonical, read_choice
 from tasks.parametrization import STANDARD, read_parametrization
 from tasks.settings import AtLeastOne, BelowOne, NotNegative, Positive, ShareOfOne, Whole, check, shown

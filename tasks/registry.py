@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from search_spaces.registry import Registry
+from search_spaces.support.registry import Registry
 
 TASKS = Registry("nas.tasks", "task")
 

@@ -9,7 +9,7 @@ from typing import Any, Final, final
 import torch
 from torch import Tensor
 
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 
 
 class Decision(Enum):

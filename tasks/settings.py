@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from functools import lru_cache
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from search_spaces.errors import Kind, UserError, unknown
-from search_spaces.spec import MOST_INTEGER
+from search_spaces.support.errors import Kind, UserError, unknown
+from search_spaces.support.spec import MOST_INTEGER
 
 Recipe = TypeVar("Recipe")
 

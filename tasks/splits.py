@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
+from search_spaces.support.rank import ALONE, Share
 from tasks.batches import Batch, chosen, examples, moved, names, tensors
-from tasks.processes import ALONE, Share
 from tasks.recipe import Recipe
 
 Part = Literal["validation", "test"]

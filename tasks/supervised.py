@@ -12,16 +12,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from search_spaces.architecture import Architecture
-from search_spaces.checkpoint import load_weights
-from search_spaces.errors import UserError
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.architecture.checkpoint import load_weights
 from search_spaces.layers.stack import Stack
+from search_spaces.support.errors import UserError
+from search_spaces.support.rank import own_share
 from tasks.base import Fitted, Task
 from tasks.batches import Inputs
 from tasks.fabric import fabric_for
 from tasks.mup import redraw, scales
 from tasks.parametrization import at_width, read_parametrization
-from tasks.processes import own_share
 from tasks.recipe import Recipe
 from tasks.run import Run
 from tasks.splits import Part, Splits

@@ -12,12 +12,12 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
+from search_spaces.support.rank import Share
 from tasks.base import Diverged
 from tasks.batches import Batch, Inputs, call, each, joined, moved
 from tasks.clock import Clock
 from tasks.compiling import compile_network
 from tasks.optimizers import NO_RATES, optimizers_for
-from tasks.processes import Share
 from tasks.recipe import Recipe
 from tasks.splits import DataPosition, Splits, derived_seed
 from tasks.training import Training

@@ -18,8 +18,8 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from results.columns import refusal_of
-from search_spaces.architecture import Architecture
-from search_spaces.errors import ContractError, check_rule
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.errors import ContractError, check_rule
 from tasks.base import Fitted, Task
 from tasks.batches import Batch, call, tensors
 from tasks.run import CONTINUE, STOP, Decision, Run

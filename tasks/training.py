@@ -14,14 +14,14 @@ import numpy as np
 import torch
 from torch import nn
 
-from search_spaces.checkpoint import fingerprint
-from search_spaces.errors import reason_of
+from search_spaces.architecture.checkpoint import fingerprint
+from search_spaces.support.errors import reason_of
+from search_spaces.support.rank import ALONE, Share
+from search_spaces.support.threads import threads_on_the_cpu
 from tasks.allocator import freed_memory_kept
 from tasks.base import Diverged, Fitted, Task
 from tasks.checkpoint import Checkpoint
-from tasks.processes import ALONE, Share
 from tasks.run import STOP, Run
-from tasks.threads import threads_on_the_cpu
 
 Reported = tuple[int, dict[str, float]]
 """A step and the metrics there."""

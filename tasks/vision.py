@@ -12,9 +12,9 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
-from search_spaces.architecture import Architecture
-from search_spaces.count import Count
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.vit import build_vit, count_vit
+from search_spaces.support.count import Count
 from tasks.batches import Batch
 from tasks.classification import ClassificationTask
 from tasks.recipe import Recipe

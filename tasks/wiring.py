@@ -2,8 +2,8 @@
 
 from torch import nn
 
-from search_spaces.architecture import Architecture
-from search_spaces.errors import UserError
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.errors import UserError
 from search_spaces.topologies.base import Topology
 
 

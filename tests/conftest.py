@@ -18,7 +18,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from nas.counting import count_macs
 from nas.shapes import Shapes
-from search_spaces.count import Count
+from search_spaces.support.count import Count
 
 if TYPE_CHECKING:
     from postgres_server import Server

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from search_spaces.errors import ContractError, Kind, Notice, UserError
+from search_spaces.support.errors import ContractError, Kind, Notice, UserError
 
 
 @contextmanager

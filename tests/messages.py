@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from search_spaces.errors import ContractError, Notice, UserError
+from search_spaces.support.errors import ContractError, Notice, UserError
 
 SNAPSHOT = Path(__file__).with_suffix(".txt")
 _ROOT = SNAPSHOT.parents[1]

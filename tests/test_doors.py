@@ -14,8 +14,8 @@ import pytest
 
 import nas
 from results.row import Row
-from search_spaces.errors import UserError
-from search_spaces.topology_checks import CONTRACT
+from search_spaces.support.errors import UserError
+from search_spaces.testing.checks import CONTRACT
 
 HERE = Path(__file__).parent
 SEARCH: dict[str, str | int] = {
@@ -55,8 +55,8 @@ def numbers(rows: list[Row]) -> list[tuple[Any, ...]]:
 CALLS = f"""
 import contextlib, io, json
 import nas
-from search_spaces.catalog import space_named
-from search_spaces.testing import check_topology
+from search_spaces.spaces.catalog import space_named
+from search_spaces.testing.contract import check_topology
 from tasks.load import load_task
 space = space_named("topology", load_task("digits-vit").base)
 found = {{"space": sorted({{one.architecture.topology for one in space if "weave" in str(one)}})}}

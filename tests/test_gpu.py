@@ -20,12 +20,12 @@ from nas.failures import failed_on_a_gpu
 from nas.jobs import EvaluationJob
 from nas.profiling.profile import profile
 from nas.workers import gpu_load, shared_gpus
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.attention import SoftmaxAttention
 from search_spaces.layers.stack import Stack
 from search_spaces.layers.transformer import build_transformer
-from search_spaces.small_networks import embeddings, perturbed, transformer
-from search_spaces.spec import Scalar
+from search_spaces.support.spec import Scalar
+from search_spaces.testing.small_networks import embeddings, perturbed, transformer
 from search_spaces.topologies.registry import TOPOLOGIES, load
 from tasks.compiling import compile_network
 from tasks.digits import DigitsViT

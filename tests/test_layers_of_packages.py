@@ -15,12 +15,12 @@ MAY_IMPORT = {
     "search_spaces": {"search_spaces"},
     "results": {
         "results",
-        "search_spaces.architecture",
-        "search_spaces.errors",
-        "search_spaces.files",
-        "search_spaces.one_text",
-        "search_spaces.runs",
-        "search_spaces.spec",
+        "search_spaces.architecture.architecture",
+        "search_spaces.support.errors",
+        "search_spaces.support.files",
+        "search_spaces.architecture.canonical_text",
+        "search_spaces.architecture.block_segments",
+        "search_spaces.support.spec",
     },
 }
 MODULES = {

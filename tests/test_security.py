@@ -33,9 +33,9 @@ from grouped import grouped
 from nas.storage.locks import only_writer
 from nas.storage.names import check_name
 from nas.storage.store import Store
-from search_spaces.checkpoint import WEIGHTS, Record, read_weights, save_checkpoint
-from search_spaces.errors import printable
-from tasks.cache import cached, cached_arrays
+from search_spaces.architecture.checkpoint import WEIGHTS, Record, read_weights, save_checkpoint
+from search_spaces.support.cache import cached, cached_arrays
+from search_spaces.support.errors import printable
 from tasks.checkpoint import Checkpoint
 from tasks.language.corpus import folder_corpus
 from toy_rows import LITTLE, a_row

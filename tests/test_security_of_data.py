@@ -22,7 +22,7 @@ from grouped import grouped
 from results import lines
 from results.row import Row
 from results.strict_json import BadRow, parse
-from search_spaces.checkpoint import RECORD, read_record
+from search_spaces.architecture.checkpoint import RECORD, read_record
 from tasks.image_shards import listed, shard_source
 from tasks.image_sources import source
 from tasks.language import shards

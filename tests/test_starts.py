@@ -11,7 +11,7 @@ import pytest
 
 import nas
 from grouped import grouped
-from search_spaces.errors import Kind
+from search_spaces.support.errors import Kind
 
 HEAVY = (
     *("torch", "torch._dynamo", "torch._inductor", "sympy", "torchvision", "timm", "fvcore"),
@@ -24,7 +24,7 @@ HEAVY = (
 PROGRAM = f"""
 import json, os, sys
 import nas.cli
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
 
 show, errors = nas.cli.show_traceback, []
 

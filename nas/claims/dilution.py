@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from nas.claims import Claim, Experiment, Values
 from search_spaces.layers.stack import Stack
-from search_spaces.retrofit import retrofit
+from search_spaces.models.retrofit import retrofit
 from search_spaces.topologies.base import Site, Wiring
 from search_spaces.topologies.build import wire
 from search_spaces.topologies.registry import load

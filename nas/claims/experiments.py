@@ -11,7 +11,7 @@ from nas.claims.shortcuts import Shortcuts
 from nas.claims.trained import COMPARED, SEEDS, Trained
 from nas.claims.variance import Variance
 from nas.workers.resources import Resources
-from search_spaces.errors import unknown
+from search_spaces.support.errors import unknown
 
 
 def untrained() -> Iterator[Experiment]:

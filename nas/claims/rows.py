@@ -7,7 +7,7 @@ from nas.claims import Claim, Experiment, Values
 from results import lines
 from results.row import Row
 from results.sources import shipped
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
 
 Shape = Mapping[str, int | str]
 """Fields of an architecture -> what they are."""

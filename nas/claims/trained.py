@@ -12,7 +12,7 @@ from nas.jobs import fresh_task
 from nas.scheduler import evaluate_all
 from nas.workers.resources import Resources
 from results.row import Row
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from tasks.base import Task
 
 TASK = "digits-vit"

@@ -16,7 +16,7 @@ def records(
     """
     from nas.claims.experiments import trained, untrained
     from nas.workers.resources import resources_of
-    from tasks.progress import say
+    from search_spaces.support.progress import say
 
     experiments = untrained() if preset is None else trained(preset, storage, study, resources_of(workers, 1))
     found = []

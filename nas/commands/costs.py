@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from nas.readings import LABELS, holds
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
 
 if TYPE_CHECKING:
     from nas.readings.costs import Cost

@@ -28,7 +28,7 @@ def copied(*, storage: str = DEFAULT_STORE) -> "InMemoryStorage":
 
     from nas.storage.optuna_study import clear_storage_errors, held_storage
     from nas.storage.store import Store
-    from search_spaces.errors import UserError
+    from search_spaces.support.errors import UserError
 
     store, copy = Store(storage), optuna.storages.InMemoryStorage()
     searches = store.searches()
@@ -61,7 +61,7 @@ def _attributes(row: "Row") -> dict[str, Any]:
 
 def serve(copy: "InMemoryStorage", port: int = 8080) -> None:
     """Serve a copy on this machine alone, until Ctrl-C."""
-    from search_spaces.errors import Kind, UserError
+    from search_spaces.support.errors import Kind, UserError
 
     if not 1 <= port <= _MOST_PORT:
         message = f"--port must be from 1 to {_MOST_PORT}, got {port}."

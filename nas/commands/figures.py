@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
 
 PAPERS = ("ancre", "dca")
 """Whose figures of linear networks are trained here."""
@@ -22,7 +22,7 @@ def records(paper: str | None, plot: Path | None) -> list[dict[str, Any]]:
     from nas.figures import low_rank, shortcut_layouts
     from nas.figures.drawing import drawn
     from nas.picture import check_picture, save_figure
-    from tasks.progress import said_if_slow
+    from search_spaces.support.progress import said_if_slow
 
     check_picture(plot)
     panels = []

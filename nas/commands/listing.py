@@ -6,7 +6,7 @@ from typing import Any
 
 from nas.options import Kind
 from nas.places import DEFAULT_STORE
-from tasks.progress import LOADING, said_if_slow
+from search_spaces.support.progress import LOADING, said_if_slow
 
 Lines = Iterator[tuple[str, str]]
 
@@ -22,8 +22,8 @@ def everything(
         UserError: An unknown task or topology, one beside what has none, or a store that cannot be used.
     """
     from nas.samplers import SAMPLERS
-    from search_spaces.catalog import SPACES
-    from search_spaces.errors import UserError
+    from search_spaces.spaces.catalog import SPACES
+    from search_spaces.support.errors import UserError
     from search_spaces.topologies.registry import TOPOLOGIES
 
     if of is not None and kind not in (Kind.PRESETS, Kind.TOPOLOGIES):
@@ -49,7 +49,7 @@ def show(listed: dict[Kind, list[tuple[str, str]]]) -> None:
     from rich.table import Table
 
     from nas import report
-    from search_spaces.errors import printable
+    from search_spaces.support.errors import printable
 
     for kind, lines in listed.items():
         table = Table(title=kind.value, title_justify="left", box=None, show_header=False, padding=(0, 2, 0, 0))
@@ -62,7 +62,7 @@ def show(listed: dict[Kind, list[tuple[str, str]]]) -> None:
 
 def _registered(registry: Any) -> Lines:
     """What each says of itself. One that had to be imported for that and cannot be is named with its reason."""
-    from search_spaces.errors import UserError
+    from search_spaces.support.errors import UserError
 
     for name in registry.names():
         try:
@@ -81,7 +81,7 @@ def _tasks() -> Lines:
 
 def _presets() -> Lines:
     """Every task is imported, and one that cannot be is named with its reason."""
-    from search_spaces.errors import UserError
+    from search_spaces.support.errors import UserError
     from tasks.load import task_class
     from tasks.registry import TASKS
 
@@ -105,7 +105,7 @@ def _sheet(task: str) -> Lines:
 
 def _options(topology: str) -> Lines:
     """What a topology is, and each of its options: its value, what it means, and which values are searched."""
-    from search_spaces.spec import Spec, format_scalar
+    from search_spaces.support.spec import Spec, format_scalar
     from search_spaces.topologies.meanings import meanings
     from search_spaces.topologies.registry import TOPOLOGIES, load
 

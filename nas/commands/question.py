@@ -35,7 +35,7 @@ class Question:
     sql: str | None
 
     def __post_init__(self) -> None:
-        from search_spaces.errors import UserError
+        from search_spaces.support.errors import UserError
 
         if self.knee and self.pareto is None:
             message = "--knee is of a front. Give --pareto accuracy,flops."
@@ -101,7 +101,7 @@ class Question:
         """Its answer by some rows of a study. Raises UserError where there is none."""
         if self.sql is not None:
             from results import sql
-            from tasks.progress import said_if_slow
+            from search_spaces.support.progress import said_if_slow
 
             with said_if_slow("asking in SQL ..."):
                 return sql.answer(every, self.sql)
@@ -118,7 +118,7 @@ class Question:
 def _front(study: "Study", every: "pa.Table", pareto: str, *, knee: bool) -> "pa.Table":
     from nas.objectives import names_in
     from results import pareto as fronts
-    from search_spaces.errors import UserError
+    from search_spaces.support.errors import UserError
 
     objectives = study.directions_of(names_in(pareto))
     if not objectives:

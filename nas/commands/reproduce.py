@@ -9,7 +9,7 @@ from nas.commands import claims, costs, figures
 from nas.options import Format, Printed
 from nas.places import DEFAULT_STORE
 from nas.readings import LABELS, Reading, holds, is_printed, readings, row_of, unread
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,7 @@ def _in_order(question: Question, answer: "pa.Table", orders: Sequence[str], lim
 
 
 def _check_columns(columns: str | None, format: Format) -> None:
-    from search_spaces.errors import UserError
+    from search_spaces.support.errors import UserError
 
     if columns is not None and format is Format.JSONL:
         message = "--format jsonl is of whole rows and takes no --columns. Take csv, json or parquet."
@@ -215,7 +215,7 @@ def _conditions(study: "Study", where: str | None, budget: Sequence[str]) -> str
 
 def _rows_of(study: "Study", found: "pa.Table") -> "list[Row]":
     """The whole Rows of a table's lines. Raises UserError where a line is of none."""
-    from search_spaces.errors import UserError
+    from search_spaces.support.errors import UserError
 
     rows = {row.identity(): row for row in study.rows()}
     wanted = [*map(str, found["identity"].to_pylist() if "identity" in found.column_names else [""])]

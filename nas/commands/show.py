@@ -29,8 +29,8 @@ def check(
 ) -> None:
     """Raise UserError where what was asked for could not be shown: before the work and not after it."""
     from nas import picture, report
-    from search_spaces.errors import UserError
-    from search_spaces.files import check_writable
+    from search_spaces.support.errors import UserError
+    from search_spaces.support.files import check_writable
 
     picture.check_picture(plot)
     report.for_a_terminal(format, output)
@@ -91,7 +91,7 @@ def report(study: "Study", where: str | None = None, page: Path | None = None, w
     """
     from nas.places import RUNS, slug
     from nas.report import say, screen
-    from tasks.progress import said_if_slow
+    from search_spaces.support.progress import said_if_slow
 
     path = page or RUNS / f"{slug(study.name)}.html"
     with said_if_slow(f"writing {path} ..."):
@@ -104,7 +104,7 @@ def row(evaluated: "Row", format: Format = Format.TABLE, output: Path | None = N
     from nas import report
     from nas.jobs import first_process
     from nas.networks import before_training
-    from search_spaces.errors import UserError
+    from search_spaces.support.errors import UserError
 
     for_terminal = report.for_a_terminal(format, output)
     if not first_process():
@@ -144,7 +144,7 @@ def comparison(
     """Print a comparison: a file holds every Row, a terminal the means."""
     from nas import report
     from results import export, table
-    from search_spaces.errors import UserError
+    from search_spaces.support.errors import UserError
 
     for_terminal = report.for_a_terminal(format, output)
     if curves is not None:
@@ -200,7 +200,7 @@ def drawn(
 def _write_kept(rows: "Sequence[Row]", format: Format, output: Path | None) -> None:
     """Write Rows that a store has. Raises UserError where that cannot be, and says that they are not lost."""
     from nas import report
-    from search_spaces.errors import UserError
+    from search_spaces.support.errors import UserError
 
     try:
         report.write_rows(rows, format, output)

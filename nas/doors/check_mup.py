@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nas.asked_text import check_asked
-from tasks.progress import LOADING, said_if_slow
+from search_spaces.support.progress import LOADING, said_if_slow
 
 if TYPE_CHECKING:
     from nas.coordinates import CoordinateCheck
@@ -38,7 +38,7 @@ def check_mup(
         from nas.coordinates import checked
         from nas.jobs import fresh_task, recipe_of
         from nas.objectives import names_in
-        from search_spaces.errors import UserError
+        from search_spaces.support.errors import UserError
         from tasks.recipe import Recipe
         from tasks.supervised import SupervisedTask
 
@@ -60,7 +60,7 @@ def check_mup(
 
 
 def _width(text: str | int) -> int:
-    from search_spaces.errors import UserError
+    from search_spaces.support.errors import UserError
 
     if not str(text).strip().isdigit():
         message = f"--widths are whole numbers like 64,128,256, got {text!r}."

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from nas.asked_text import check_asked, listed
 from nas.places import DEFAULT_STORE
 from nas.workers.resources import resources_of
-from tasks.progress import LOADING, said_if_slow
+from search_spaces.support.progress import LOADING, said_if_slow
 
 if TYPE_CHECKING:
     from nas.asked_text import LogFormat

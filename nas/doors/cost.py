@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from nas.asked_text import check_asked
-from tasks.progress import LOADING, said_if_slow
+from search_spaces.support.progress import LOADING, said_if_slow
 
 
 def cost(

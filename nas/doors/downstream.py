@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from nas.asked_text import check_asked
 from nas.places import DEFAULT_STORE
-from tasks.progress import LOADING, said_if_slow
+from search_spaces.support.progress import LOADING, said_if_slow
 
 if TYPE_CHECKING:
     from results.row import Row

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from nas.asked_text import check_asked
 from nas.places import DEFAULT_STORE
-from tasks.progress import LOADING, said_if_slow
+from search_spaces.support.progress import LOADING, said_if_slow
 
 if TYPE_CHECKING:
     from nas.asked_text import LogFormat
     from nas.asking import Settings
     from results.row import Row
-    from search_spaces.architecture import Architecture
+    from search_spaces.architecture.architecture import Architecture
     from tasks.base import Task
 
 
@@ -109,7 +109,7 @@ def _beside(
     from nas.asking import check_measures, check_until, made_folder
     from nas.jobs import text_of
     from nas.profiling.profile import trace_of
-    from search_spaces.files import check_writable
+    from search_spaces.support.files import check_writable
 
     check_until(of, until)
     with said_if_slow(LOADING):

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nas.places import DEFAULT_STORE
-from tasks.progress import LOADING, said_if_slow
+from search_spaces.support.progress import LOADING, said_if_slow
 
 if TYPE_CHECKING:
     from nas.exporting import ExportReport
@@ -34,7 +34,7 @@ def export(
         from nas.networks import kept_folder
         from nas.retrofitting import known_reference
         from nas.storage.store import Store
-        from search_spaces.checkpoint import read_record
+        from search_spaces.architecture.checkpoint import read_record
 
     folder = kept_folder(Store(storage), load(study, storage=storage), key)
     record = read_record(folder)

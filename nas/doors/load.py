@@ -24,7 +24,7 @@ def load(
     Raises:
         UserError: There is no such study or file.
     """
-    from search_spaces.errors import Notice
+    from search_spaces.support.errors import Notice
 
     result = _study(study, storage, source)
     for line in result.bad:
@@ -35,7 +35,7 @@ def load(
 def _study(study: str | None, storage: str, source: str | Path | Sequence[str | Path]) -> "Study":
     from nas.study import Study
     from results import sources
-    from search_spaces.errors import UserError
+    from search_spaces.support.errors import UserError
 
     named = [source] if isinstance(source, str | Path) else list(source)
     if named and study is None and storage != DEFAULT_STORE:

@@ -9,7 +9,7 @@ from nas.doors.load import load
 from nas.places import DEFAULT_STORE
 from nas.timings import Timings
 from nas.workers.resources import resources_of, seconds_of
-from tasks.progress import LOADING, said_if_slow
+from search_spaces.support.progress import LOADING, said_if_slow
 
 if TYPE_CHECKING:
     from nas.asked_text import LogFormat

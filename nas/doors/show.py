@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nas.asked_text import check_asked, pairs_of
-from tasks.progress import LOADING, said_if_slow
+from search_spaces.support.progress import LOADING, said_if_slow
 
 if TYPE_CHECKING:
     from nas.showing.shown import Shown

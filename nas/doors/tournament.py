@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from nas.asked_text import check_asked, listed
-from tasks.progress import LOADING, said_if_slow
+from search_spaces.support.progress import LOADING, said_if_slow
 
 if TYPE_CHECKING:
     from nas.tournaments import Tournament
@@ -38,8 +38,8 @@ def tournament(
         from nas.replaying import Replay
         from nas.samplers import SAMPLERS
         from nas.tournaments import play, summed_up, trials_for
-        from search_spaces.errors import UserError
-        from tasks.progress import Progress
+        from search_spaces.support.errors import UserError
+        from search_spaces.support.progress import Progress
     names = SAMPLERS.names() if samplers is None else names_in(samplers)
     _check(names, seeds)
     of = fresh_task(table, None)
@@ -62,7 +62,7 @@ def tournament(
 
 def _check(samplers: Sequence[str], seeds: int) -> None:
     from nas.sampling import proposer
-    from search_spaces.errors import UserError
+    from search_spaces.support.errors import UserError
 
     if not samplers or not seeds:
         got = f"--samplers {','.join(samplers)} --seeds {seeds}"

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import AdamW, Optimizer
 
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.topologies.decay import split_by_decay
 from tasks.base import Task
 from tasks.batches import Inputs, call, each, moved, repeated, tensors

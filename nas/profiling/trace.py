@@ -15,7 +15,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile, schedule
 
 from nas.profiling.kernels import on_tensor_cores
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
 
 STEPS = 3
 """How many steps a trace holds, after one to warm up the profiler."""

@@ -11,7 +11,7 @@ from decimal import Decimal
 from nas.readings import Label, Reading, readings
 from nas.readings.networks import params
 from results import published
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from tasks.base import Task
 from tasks.language.published import LM1BLM, OpenWebTextLM
 from tasks.language.task import CorpusTask

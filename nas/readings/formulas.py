@@ -4,7 +4,7 @@ import ast
 import operator
 from collections.abc import Callable, Mapping
 
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
 
 _OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,

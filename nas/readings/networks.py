@@ -10,12 +10,12 @@ from torch import nn
 from nas.counting import meta_device
 from nas.readings import Reading
 from nas.readings.formulas import value_of
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.architecture.parsing import parse_architecture
 from search_spaces.layers.nystrom import Nystrom
 from search_spaces.models.encoder import EncoderSizes, build_encoder
 from search_spaces.models.masked import build_masked
 from search_spaces.models.vit import build_vit
-from search_spaces.parsing import parse_architecture
 from tasks.imagenet import ImageNetViT
 from tasks.load import task_class
 

@@ -23,8 +23,8 @@ from nas.storage.passwords import without_passwords
 from results import mixtures
 from results.row import Direction
 from results.standing import Standing
-from search_spaces.errors import Notice, UserError, fields_of, printable
-from search_spaces.files import atomic_write
+from search_spaces.support.errors import Notice, UserError, fields_of, printable
+from search_spaces.support.files import atomic_write
 
 if TYPE_CHECKING:
     from jinja2 import Template

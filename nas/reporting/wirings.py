@@ -17,8 +17,8 @@ from nas.reporting import findings
 from nas.storage.store import Store
 from results.row import Direction, Row
 from results.standing import Standing
-from search_spaces.errors import UserError
-from tasks.progress import LOADING, Progress, said_if_slow
+from search_spaces.support.errors import UserError
+from search_spaces.support.progress import LOADING, Progress, said_if_slow
 
 if TYPE_CHECKING:
     from nas.showing.influence import Array

@@ -14,11 +14,11 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from nas.budget import Feasible
 from nas.storage.optuna_study import other_choices
 from results.process import Array, Indices, Places
-from search_spaces.architecture import Architecture
-from search_spaces.axis_names import option_of
-from search_spaces.errors import UserError
-from search_spaces.space import Candidate, Point, SearchSpace
-from search_spaces.spec import Scalar
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.spaces.axis_names import option_of
+from search_spaces.spaces.space import Candidate, Point, SearchSpace
+from search_spaces.support.errors import UserError
+from search_spaces.support.spec import Scalar
 
 
 class Axis(ABC):

@@ -8,7 +8,7 @@ from optuna.samplers import BaseSampler, GPSampler, NSGAIISampler, TPESampler
 
 from nas.sampling.axes import Axis
 from nas.sampling.proposer import Proposer, Situation
-from search_spaces.spec import Scalar
+from search_spaces.support.spec import Scalar
 
 
 class Borrowed(Proposer):

@@ -10,8 +10,8 @@ import optuna
 from nas.budget import Feasible
 from nas.sampling.axes import Coordinates
 from nas.sampling.history import History, Tried
-from search_spaces.space import Candidate
-from search_spaces.spec import Scalar
+from search_spaces.spaces.space import Candidate
+from search_spaces.support.spec import Scalar
 
 
 class Members(ABC):

@@ -19,8 +19,8 @@ from nas.storage.optuna_study import trials_of
 from nas.unlisted.programme import Programme
 from results.pareto import non_dominated
 from results.process import Array, Indices
-from search_spaces.space import Candidate, Point
-from search_spaces.spec import Scalar
+from search_spaces.spaces.space import Candidate, Point
+from search_spaces.support.spec import Scalar
 
 DRAWN, MUTATED = 100, 200
 """Members of a pool that are drawn at random, and that are mutated from the best of those tried; at most so many."""

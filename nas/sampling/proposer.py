@@ -11,7 +11,7 @@ from optuna.trial import FrozenTrial
 from nas.sampling.axes import Coordinates
 from nas.sampling.history import Tried
 from results.process import Array, Indices
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 
 Costs = Callable[[Architecture], Sequence[float]]
 """An architecture -> its objectives as counting tells them, less being better; NaN for all where it does not."""

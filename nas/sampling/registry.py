@@ -12,7 +12,7 @@ from optuna.samplers import BaseSampler
 from nas.samplers import SAMPLERS
 from nas.sampling.borrowed import Borrowed
 from nas.sampling.proposer import Proposer, Situation
-from search_spaces.errors import UserError, fields_of, reason_of, unknown, value_of
+from search_spaces.support.errors import UserError, fields_of, reason_of, unknown, value_of
 
 
 def proposer(text: str) -> Proposer:

@@ -23,10 +23,10 @@ from nas.sampling.registry import proposer
 from nas.storage.optuna_study import confirms_from, trials_of
 from nas.unlisted.programme import Programme
 from results.process import Indices
-from search_spaces.architecture import Architecture
-from search_spaces.errors import UserError
-from search_spaces.space import Candidate
-from search_spaces.spec import Scalar
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.spaces.space import Candidate
+from search_spaces.support.errors import UserError
+from search_spaces.support.spec import Scalar
 
 
 class Exhausted(RuntimeError):

@@ -14,12 +14,12 @@ from nas.networks import network_of
 from nas.showing.influence import influences
 from nas.showing.shown import Shown
 from nas.showing.stacks import shown_stack
-from search_spaces.architecture import Architecture
-from search_spaces.checkpoint import Record, load_weights, read_record, read_weights
-from search_spaces.errors import UserError
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.architecture.checkpoint import Record, load_weights, read_record, read_weights
+from search_spaces.architecture.parsing import parse_architecture
 from search_spaces.layers.stack import Stack
-from search_spaces.parsing import parse_architecture
-from search_spaces.spec import Scalar
+from search_spaces.support.errors import UserError
+from search_spaces.support.spec import Scalar
 from tasks.base import Task
 from tasks.batches import call, chosen, each
 from tasks.supervised import SupervisedTask

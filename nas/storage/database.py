@@ -21,7 +21,7 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from nas.places import DEFAULT_STORE
 from nas.storage.names import no_study
 from nas.storage.passwords import shape_of, without_passwords
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
 
 PATIENCE_S = 60  # how long a write waits for somebody else's lock
 

@@ -17,8 +17,8 @@ from sqlalchemy.exc import DisconnectionError, SQLAlchemyError
 
 from nas.places import slug
 from nas.storage.database import PATIENCE_S, begin_file, is_server, open_engine, unusable
-from search_spaces.errors import Notice, UserError
-from tasks.progress import said_if_slow
+from search_spaces.support.errors import Notice, UserError
+from search_spaces.support.progress import said_if_slow
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Names of studies: which they can have, and which of them somebody means."""
 
-from search_spaces.errors import UserError, unknown
+from search_spaces.support.errors import UserError, unknown
 
 _MOST_NAME = 100
 """Characters of a study's name, which files are named after."""

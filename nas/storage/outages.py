@@ -7,7 +7,7 @@ from typing import ParamSpec, TypeVar
 from sqlalchemy.exc import DBAPIError, DisconnectionError, InterfaceError, OperationalError
 from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponential, wait_random
 
-from tasks.progress import say
+from search_spaces.support.progress import say
 
 OUTAGE_S = 300.0
 """Seconds after which a server that is away is given up."""

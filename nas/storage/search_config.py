@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from results.row import Direction
-from search_spaces.spec import Scalar
+from search_spaces.support.spec import Scalar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

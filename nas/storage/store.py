@@ -32,7 +32,7 @@ from nas.storage.outages import patient
 from nas.storage.search_config import SearchConfig
 from results.repeated import each_once
 from results.row import BadRow, Row, identity_in
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
 
 CONFIG = "settings"  # the attribute of Optuna's study that has a SearchConfig
 CONFIRMS_FROM = "confirms_from"  # and that which has the number of the first trial that confirms

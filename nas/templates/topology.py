@@ -27,8 +27,8 @@ from typing import ClassVar, final
 import torch
 from torch import Tensor, nn
 
-from search_spaces.count import Count
-from search_spaces.spec import Axes
+from search_spaces.support.count import Count
+from search_spaces.support.spec import Axes
 from search_spaces.topologies.base import Topology, Wiring, total
 
 
@@ -93,6 +93,6 @@ class NewTopology(Topology):
 
 
 if __name__ == "__main__":
-    from search_spaces.testing import check_topology
+    from search_spaces.testing.contract import check_topology
 
     check_topology(NewTopology)

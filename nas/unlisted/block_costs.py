@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from nas.unlisted.knapsack import Cost
-from search_spaces.architecture import Architecture
-from search_spaces.space import Point, SearchSpace
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.spaces.space import Point, SearchSpace
 
 Costs = Callable[[Architecture], Cost]
 """How much of each bounded quantity a network has."""

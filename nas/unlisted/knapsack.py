@@ -17,7 +17,7 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
 
 Cost = tuple[int, ...]
 """How much of each bounded quantity."""

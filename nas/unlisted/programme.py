@@ -16,11 +16,11 @@ from nas.budget import Budget, Counts, Range
 from nas.unlisted.knapsack import Cost, Knapsack, below
 from nas.unlisted.nearest import nearest_choice
 from nas.unlisted.slices import Slice, slices_of
-from search_spaces.architecture import Architecture
-from search_spaces.axis_names import is_recipe, option_of
-from search_spaces.errors import UserError
-from search_spaces.space import Candidate, Point, SearchSpace
-from search_spaces.spec import Scalar
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.spaces.axis_names import is_recipe, option_of
+from search_spaces.spaces.space import Candidate, Point, SearchSpace
+from search_spaces.support.errors import UserError
+from search_spaces.support.spec import Scalar
 from search_spaces.topologies.registry import refusal
 
 Distance = Callable[[str, Scalar], float]

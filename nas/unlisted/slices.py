@@ -15,9 +15,9 @@ from math import gcd, prod
 
 from nas.unlisted.block_costs import Costs, Measured, Table, plus
 from nas.unlisted.knapsack import Cost
-from search_spaces.errors import UserError
-from search_spaces.runs import runs_of
-from search_spaces.space import LISTED, Point, SearchSpace
+from search_spaces.architecture.block_segments import runs_of
+from search_spaces.spaces.space import LISTED, Point, SearchSpace
+from search_spaces.support.errors import UserError
 from search_spaces.topologies.registry import load, refusal
 
 MOST_SLICES = 2_000

@@ -6,7 +6,7 @@ from pathlib import Path
 from nas.failures import TIMED_OUT
 from nas.jobs import EvaluationJob, blank_row
 from results.row import Row
-from tasks.progress import say
+from search_spaces.support.progress import say
 
 PROCESS_DIED, NODE_DIED = "its process died", "its node died"
 """What the error of an evaluation begins with that was tried too often."""

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from nas.nvml import handle_of
-from search_spaces.errors import UserError, fields_of, reason_of
+from search_spaces.support.errors import UserError, fields_of, reason_of
 
 MOST_USED = 0.9
 """The share of a GPU's time, and of its memory, that evaluations are to take at most."""

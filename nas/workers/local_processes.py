@@ -22,7 +22,7 @@ from nas.workers.processes import prepare_process, working_directory_not_importe
 from nas.workers.resources import processes_for
 from nas.workers.together import evaluate_together
 from results.row import Row
-from search_spaces.errors import UserError, show_notices
+from search_spaces.support.errors import UserError, show_notices
 
 
 class LocalProcesses:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tasks.progress import QUIET
+from search_spaces.support.progress import QUIET
 
 _PR_SET_PDEATHSIG = 1  # of linux/prctl.h
 _SAFE_PATH = "PYTHONSAFEPATH"

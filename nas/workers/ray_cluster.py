@@ -22,8 +22,8 @@ from tenacity import Retrying, retry_if_exception_message, stop_after_attempt
 from nas.debugging import DEBUG
 from nas.workers.left_behind import LEFT_BEHIND
 from nas.workers.resources import fitting
-from search_spaces.errors import UserError
-from tasks.progress import said_if_slow
+from search_spaces.support.errors import UserError
+from search_spaces.support.progress import said_if_slow
 
 HEAD_PATIENCE_S = 20.0
 """So long the head may be away. Ray ends a process that cannot reach it for 60 s, without a word to its Python."""

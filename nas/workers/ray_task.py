@@ -20,7 +20,7 @@ from nas.workers.local_processes import evaluate_within
 from nas.workers.processes import end_forks_with_this, prepare_process, working_directory_not_imported
 from nas.workers.resources import processes_for
 from results.row import Row
-from search_spaces.errors import Notice, UserError
+from search_spaces.support.errors import Notice, UserError
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,8 +33,8 @@ from nas.workers.ray_cluster import RayCluster
 from nas.workers.ray_task import Assignment, begun, evaluate_assignment, stamp_of
 from nas.workers.resources import AUTO, Resources, processes_for
 from results.row import Row
-from search_spaces.errors import UserError, fields_of, reason_of
-from tasks.progress import say
+from search_spaces.support.errors import UserError, fields_of, reason_of
+from search_spaces.support.progress import say
 
 _TICK_S = 1.0  # between looks at times and nodes
 

@@ -5,7 +5,7 @@ import sys
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from search_spaces.errors import Kind, UserError, kind_of_number
+from search_spaces.support.errors import Kind, UserError, kind_of_number
 
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _BYTES = {"": 1, "B": 1}

@@ -13,8 +13,8 @@ from nas.steps import tells_steps
 from nas.workers.gpu_load import ENOUGH_LOADS, GpuLoad, has_room_for_one_more, read_load
 from nas.workers.local_processes import LocalProcesses
 from results.row import Row
-from search_spaces.errors import UserError
-from tasks.progress import say
+from search_spaces.support.errors import UserError
+from search_spaces.support.progress import say
 
 TICK_S = 1.0
 """Seconds between two measurements; NVML's own are of the last sixth of a second to second."""

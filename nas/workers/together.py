@@ -14,7 +14,7 @@ from nas.evaluation import evaluate, held_for
 from nas.jobs import EvaluationJob
 from nas.workers.processes import prepare_process, working_directory_not_imported
 from results.row import Row
-from search_spaces.errors import UserError, show_notices
+from search_spaces.support.errors import UserError, show_notices
 
 
 def evaluate_together(job: EvaluationJob, processes: int) -> Row:

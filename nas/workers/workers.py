@@ -12,7 +12,7 @@ from nas.workers.local_processes import LocalProcesses
 from nas.workers.resources import AUTO, Resources, fitting
 from nas.workers.shared_gpus import SharedGpus
 from results.row import Row
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
 
 
 class Workers(Protocol):

@@ -9,8 +9,8 @@ from itertools import pairwise
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from search_spaces.count import Count, linear
 from search_spaces.layers.norm import Norm
+from search_spaces.support.count import Count, linear
 from search_spaces.topologies.base import Site
 
 LAYERS = 4

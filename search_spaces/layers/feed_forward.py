@@ -10,9 +10,9 @@ from functools import partial
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from search_spaces.count import Count, linear
-from search_spaces.joined_maps import JoinedMaps
 from search_spaces.layers.norm import Norm
+from search_spaces.support.count import Count, linear
+from search_spaces.support.fused_linear import JoinedMaps
 from search_spaces.topologies.base import AS_IT_IS, Delivery, Site
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from search_spaces.count import Count, linear
 from search_spaces.layers.norm import Norm
+from search_spaces.support.count import Count, linear
 from search_spaces.topologies.base import AS_IT_IS, Delivery
 
 BARE = Norm("layer-bare", 1e-6)

@@ -11,9 +11,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from search_spaces.count import Count
-from search_spaces.errors import UserError, check_at_least
 from search_spaces.layers.attention import SoftmaxAttention, count_softmax
+from search_spaces.support.count import Count
+from search_spaces.support.errors import UserError, check_at_least
 
 Scaling = Literal["matrix", "batch"]
 STEPS = 6

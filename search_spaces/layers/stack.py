@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from search_spaces.architecture import Architecture
-from search_spaces.count import Count
-from search_spaces.errors import UserError
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.norm import Norm
+from search_spaces.support.count import Count
+from search_spaces.support.errors import UserError
 from search_spaces.topologies import build as topologies
 from search_spaces.topologies.base import AS_IT_IS, Site, Topology
 from search_spaces.topologies.registry import load, refusal

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from search_spaces.architecture import Architecture
-from search_spaces.count import Count
-from search_spaces.errors import UserError
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.attention import Attention, count_attention, count_softmax
 from search_spaces.layers.feed_forward import Activation, FeedForward, count_feed_forward
 from search_spaces.layers.modulated import Modulated, count_modulation
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import Stack, build_stack, count_stack
+from search_spaces.support.count import Count
+from search_spaces.support.errors import UserError
 from search_spaces.topologies.base import Site
 from search_spaces.topologies.build import own_values
 from search_spaces.topologies.registry import load

@@ -10,9 +10,7 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from search_spaces.architecture import Architecture
-from search_spaces.count import Count, linear
-from search_spaces.errors import UserError, unknown
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.attention import SharedProjection, SoftmaxAttention
 from search_spaces.layers.distance import DistanceAttention, DistanceBias
 from search_spaces.layers.embedding import Embedding, SinusoidalPositions, Tokens, TokensAndPositions
@@ -21,7 +19,9 @@ from search_spaces.layers.norm import Norm
 from search_spaces.layers.rotary import Rotary, RotaryAttention
 from search_spaces.layers.stack import Stack
 from search_spaces.layers.transformer import TransformerStyle, build_transformer, count_transformer
-from search_spaces.lecun import draw_by_lecun
+from search_spaces.support.count import Count, linear
+from search_spaces.support.errors import UserError, unknown
+from search_spaces.support.lecun_init import draw_by_lecun
 from search_spaces.topologies.base import NORMED
 
 

@@ -10,13 +10,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from search_spaces.architecture import Architecture
-from search_spaces.count import Count, linear
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.attention import SoftmaxAttention
 from search_spaces.layers.feed_forward import GELU_TANH
 from search_spaces.layers.modulated import BARE, Modulation, modulated
 from search_spaces.layers.stack import Stack
 from search_spaces.layers.transformer import TransformerStyle, build_transformer, count_transformer
+from search_spaces.support.count import Count, linear
 
 DIT = TransformerStyle(BARE, GELU_TANH, attention_bias=True, feed_forward_bias=True, parts=1, conditioned=True)
 _WAVES = 256

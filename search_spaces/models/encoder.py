@@ -11,9 +11,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from search_spaces.architecture import Architecture
-from search_spaces.count import Count, linear
-from search_spaces.errors import Notice, UserError
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.attention import SoftmaxAttention, count_softmax
 from search_spaces.layers.embedding import TokensAndPositions
 from search_spaces.layers.feed_forward import GELU
@@ -21,6 +19,8 @@ from search_spaces.layers.norm import Norm
 from search_spaces.layers.nystrom import Nystrom
 from search_spaces.layers.stack import Stack
 from search_spaces.layers.transformer import TransformerStyle, build_transformer, count_transformer
+from search_spaces.support.count import Count, linear
+from search_spaces.support.errors import Notice, UserError
 
 Pooling = Literal["tokens", "positions"]
 

@@ -16,8 +16,8 @@ import timm
 import torch
 from torch import nn
 
-from search_spaces.architecture import Architecture
-from search_spaces.errors import UserError
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.errors import UserError
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from search_spaces.architecture import Architecture
-from search_spaces.count import Count, linear
-from search_spaces.errors import UserError, unknown
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.attention import SoftmaxAttention
 from search_spaces.layers.embedding import Embedding
 from search_spaces.layers.feed_forward import GEGLU
@@ -20,6 +18,8 @@ from search_spaces.layers.norm import Norm
 from search_spaces.layers.rotary import Rotary, RotaryAttention
 from search_spaces.layers.stack import Stack
 from search_spaces.layers.transformer import TransformerStyle, build_transformer, count_transformer
+from search_spaces.support.count import Count, linear
+from search_spaces.support.errors import UserError, unknown
 
 _NORM = Norm("layer", 1e-12)
 _LAYERS = TransformerStyle(_NORM, GEGLU, attention_bias=False, feed_forward_bias=False, parts=1)

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from search_spaces.architecture import Architecture
-from search_spaces.count import Count, linear
-from search_spaces.errors import UserError
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.dense import DenseBlock, DenseNormSwish, count_dense, count_dense_block, initialised
 from search_spaces.layers.stack import build_stack, count_stack
+from search_spaces.support.count import Count, linear
+from search_spaces.support.errors import UserError
 from search_spaces.topologies.base import Site
 
 REPRESENTATION = 64

@@ -10,13 +10,13 @@ from itertools import accumulate
 import torch
 from torch import Tensor, nn
 
-from search_spaces.architecture import Architecture
-from search_spaces.count import Count, linear
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.attention import Attention, SoftmaxAttention
 from search_spaces.layers.feed_forward import GELU
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import Stack
 from search_spaces.layers.transformer import TransformerStyle, build_transformer, count_transformer
+from search_spaces.support.count import Count, linear
 
 VIT = TransformerStyle(Norm("layer", 1e-6), GELU, attention_bias=True, feed_forward_bias=True, parts=2)
 

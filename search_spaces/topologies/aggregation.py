@@ -11,10 +11,10 @@ from typing import Any, ClassVar, Literal, final
 import torch
 from torch import Tensor, nn
 
-from search_spaces.count import Count, linear
-from search_spaces.errors import check_at_least
-from search_spaces.lecun import draw_by_lecun
-from search_spaces.spec import Axes
+from search_spaces.support.count import Count, linear
+from search_spaces.support.errors import check_at_least
+from search_spaces.support.lecun_init import draw_by_lecun
+from search_spaces.support.spec import Axes
 from search_spaces.topologies.base import Topology, Wiring, total
 
 

@@ -11,10 +11,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from search_spaces.architecture import Architecture
-from search_spaces.count import Count, weighted_sum
-from search_spaces.errors import check_at_least
-from search_spaces.spec import Axes
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.count import Count, weighted_sum
+from search_spaces.support.errors import check_at_least
+from search_spaces.support.spec import Axes
 from search_spaces.topologies.base import Topology, Wiring, largest_divisor, total
 
 Source = tuple[Tensor, Tensor]

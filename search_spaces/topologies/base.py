@@ -27,9 +27,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from search_spaces.architecture import Architecture
-from search_spaces.count import Count, Handlers
-from search_spaces.spec import Axes
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.count import Count, Handlers
+from search_spaces.support.spec import Axes
 
 Delivery = Literal["shared", "per-port", "bare", "normed", "heads"]
 

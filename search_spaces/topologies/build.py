@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
-from search_spaces.architecture import Architecture
-from search_spaces.count import Count
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.count import Count
 from search_spaces.topologies.base import Site, Topology, Wiring
 from search_spaces.topologies.per_block import Inner, PerBlock, openings
 from search_spaces.topologies.registry import load

@@ -4,7 +4,7 @@ from typing import Any, ClassVar, final
 
 from torch import Tensor
 
-from search_spaces.count import Count
+from search_spaces.support.count import Count
 from search_spaces.topologies.base import NoOptions, Topology, Wiring, total
 
 

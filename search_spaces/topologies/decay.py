@@ -5,7 +5,7 @@ from collections.abc import Collection
 
 from torch import nn
 
-from search_spaces.errors import Notice
+from search_spaces.support.errors import Notice
 from search_spaces.topologies.base import Topology
 
 

@@ -8,8 +8,8 @@ from typing import ClassVar, final
 import torch
 from torch import Tensor, nn
 
-from search_spaces.count import Count
-from search_spaces.joined_maps import JoinedMaps
+from search_spaces.support.count import Count
+from search_spaces.support.fused_linear import JoinedMaps
 from search_spaces.topologies.base import Delivery, NoOptions, Topology, Wiring, total
 
 EPS = 1e-5

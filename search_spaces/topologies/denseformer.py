@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Literal, final
 import torch
 from torch import Tensor, nn
 
-from search_spaces.count import Count, weighted_sum
-from search_spaces.errors import check_at_least
+from search_spaces.support.count import Count, weighted_sum
+from search_spaces.support.errors import check_at_least
 from search_spaces.topologies.base import Topology, Wiring, in_rows, total
 
 State = tuple[dict[int, Tensor], Tensor]

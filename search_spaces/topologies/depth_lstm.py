@@ -10,10 +10,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from search_spaces.architecture import Architecture
-from search_spaces.count import Count, linear
-from search_spaces.errors import UserError
-from search_spaces.lecun import draw_by_lecun
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.count import Count, linear
+from search_spaces.support.errors import UserError
+from search_spaces.support.lecun_init import draw_by_lecun
 from search_spaces.topologies.base import Topology, Wiring, total
 
 State = tuple[Tensor, Tensor]

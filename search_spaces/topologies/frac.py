@@ -9,10 +9,10 @@ from typing import Any, ClassVar, final
 import torch
 from torch import Tensor, nn
 
-from search_spaces.architecture import Architecture
-from search_spaces.count import Count, linear
-from search_spaces.errors import UserError, check_at_least
-from search_spaces.spec import Axes
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.count import Count, linear
+from search_spaces.support.errors import UserError, check_at_least
+from search_spaces.support.spec import Axes
 from search_spaces.topologies.base import Topology, Wiring, largest_divisor, total
 
 

@@ -22,9 +22,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from search_spaces.count import Count, weighted_sum
-from search_spaces.errors import check_at_least
-from search_spaces.spec import Axes
+from search_spaces.support.count import Count, weighted_sum
+from search_spaces.support.errors import check_at_least
+from search_spaces.support.spec import Axes
 from search_spaces.topologies.base import Delivery, Topology, Wiring, total
 
 Entries = tuple[Tensor, ...]

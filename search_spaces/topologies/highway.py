@@ -9,9 +9,9 @@ from typing import ClassVar, Literal, final
 import torch
 from torch import Tensor, nn
 
-from search_spaces.count import Count, linear
-from search_spaces.lecun import draw_by_lecun
-from search_spaces.spec import Axes
+from search_spaces.support.count import Count, linear
+from search_spaces.support.lecun_init import draw_by_lecun
+from search_spaces.support.spec import Axes
 from search_spaces.topologies.base import Topology, Wiring, total
 
 Form = Literal["tanh", "sigmoid", "highway"]

@@ -10,9 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from search_spaces.count import Count
-from search_spaces.errors import UserError
-from search_spaces.spec import Axes
+from search_spaces.support.count import Count
+from search_spaces.support.errors import UserError
+from search_spaces.support.spec import Axes
 from search_spaces.topologies.base import Topology, Wiring, total
 
 MOST_STREAMS = 64

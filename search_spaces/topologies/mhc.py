@@ -12,9 +12,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from search_spaces.count import Count, linear
-from search_spaces.errors import UserError
-from search_spaces.spec import Axes
+from search_spaces.support.count import Count, linear
+from search_spaces.support.errors import UserError
+from search_spaces.support.spec import Axes
 from search_spaces.topologies.base import Topology, Wiring, total
 from search_spaces.topologies.hyper import MOST_STREAMS
 

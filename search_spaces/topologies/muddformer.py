@@ -12,8 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from search_spaces.count import Count, linear, weighted_sum
-from search_spaces.spec import Axes
+from search_spaces.support.count import Count, linear, weighted_sum
+from search_spaces.support.spec import Axes
 from search_spaces.topologies.base import Delivery, Topology, Wiring, in_rows, total
 
 EPS = 1e-6

@@ -5,8 +5,8 @@ from typing import Any, ClassVar, Literal, final
 
 from torch import Tensor, nn
 
-from search_spaces.count import Count
-from search_spaces.errors import UserError
+from search_spaces.support.count import Count
+from search_spaces.support.errors import UserError
 from search_spaces.topologies.base import AS_IT_IS, Topology, Wiring
 
 

@@ -9,11 +9,11 @@ from functools import lru_cache
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
-from search_spaces.architecture import Architecture
-from search_spaces.errors import Kind, Notice, UserError, fields_of, reason_of, unknown, value_of
-from search_spaces.one_text import TOPOLOGIES as TOPOLOGIES
-from search_spaces.one_text import check_told
-from search_spaces.spec import Axes, Scalar, Spec, format_scalar
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.architecture.canonical_text import TOPOLOGIES as TOPOLOGIES
+from search_spaces.architecture.canonical_text import check_told
+from search_spaces.support.errors import Kind, Notice, UserError, fields_of, reason_of, unknown, value_of
+from search_spaces.support.spec import Axes, Scalar, Spec, format_scalar
 
 if TYPE_CHECKING:
     from search_spaces.topologies.base import Topology

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal, final
 
 from torch import Tensor, nn
 
-from search_spaces.count import Count
+from search_spaces.support.count import Count
 from search_spaces.topologies.base import Delivery, Topology, Wiring
 
 

@@ -9,9 +9,9 @@ from typing import Any, ClassVar, final
 import torch
 from torch import Tensor, nn
 
-from search_spaces.count import Count
-from search_spaces.errors import UserError
-from search_spaces.spec import Axes
+from search_spaces.support.count import Count
+from search_spaces.support.errors import UserError
+from search_spaces.support.spec import Axes
 from search_spaces.topologies.base import Delivery, Topology, Wiring, total
 
 

@@ -10,8 +10,8 @@ import torch
 from PIL import Image
 from torch import Generator, Tensor
 
-from search_spaces.errors import Kind, UserError
-from tasks.progress import said_if_slow
+from search_spaces.support.errors import Kind, UserError
+from search_spaces.support.progress import said_if_slow
 
 _AT_ONCE = 8
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 from torch import Tensor
 
-from tasks.cache import Arrays, cached_arrays
+from search_spaces.support.cache import Arrays, cached_arrays
 from tasks.diffusion.frechet import Features
 from tasks.digits import DigitsViT
 

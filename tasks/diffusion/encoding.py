@@ -15,13 +15,13 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from search_spaces.errors import UserError
-from search_spaces.files import atomic_replace, atomic_write, partial_file
+from search_spaces.support.errors import UserError
+from search_spaces.support.files import atomic_replace, atomic_write, partial_file
+from search_spaces.support.progress import Progress, said_if_slow
 from tasks.diffusion.autoencoder import autoencoder, cropped, encoded
 from tasks.diffusion.imagenet_dit import REFERENCE, VAE
 from tasks.diffusion.latents import FEATURES, LABELS
 from tasks.image_sources import ImageSource, source
-from tasks.progress import Progress, said_if_slow
 from tasks.splits import derived_seed, spread
 
 _RECORD = "encoded.json"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
 
 _LEAST = 48  # pixels of a picture's side in the file, at least
 

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from search_spaces.architecture import Architecture
-from search_spaces.errors import UserError
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.dit import Pictures
+from search_spaces.support.errors import UserError
 from tasks.base import Metric
 from tasks.batches import Inputs, call
 from tasks.diffusion.autoencoder import autoencoder, decoded

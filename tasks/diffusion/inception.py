@@ -15,12 +15,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from search_spaces.errors import Kind, UserError
-from search_spaces.files import kind_of_read_error, regular
-from tasks.cache import Arrays, cached_arrays
+from search_spaces.support.cache import Arrays, cached_arrays
+from search_spaces.support.errors import Kind, UserError
+from search_spaces.support.files import kind_of_read_error, regular
+from search_spaces.support.progress import said_if_slow
 from tasks.diffusion.frechet import Features, Normal, frechet, normal, precision_and_recall
 from tasks.image_sources import state_of
-from tasks.progress import said_if_slow
 
 _AT_ONCE = 64
 _SPATIAL = 7

@@ -15,15 +15,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from search_spaces.errors import UserError, fields_of
-from search_spaces.files import kind_of_read_error, regular
+from search_spaces.support.cache import cached_arrays
+from search_spaces.support.errors import UserError, fields_of
+from search_spaces.support.files import kind_of_read_error, regular
+from search_spaces.support.progress import said_if_slow
+from search_spaces.support.rank import ALONE, Share
 from tasks.batches import Batch
-from tasks.cache import cached_arrays
 from tasks.diffusion.noise import STEPS, noised
 from tasks.image_sources import ImageSource, state_of
 from tasks.images import ImageSplits
-from tasks.processes import ALONE, Share
-from tasks.progress import said_if_slow
 from tasks.splits import Augment, Part, spread
 
 FEATURES, LABELS = "features", "labels"

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
-from search_spaces.errors import UserError
 from search_spaces.models.dit import Pictures
+from search_spaces.support.errors import UserError
 from tasks.diffusion.noise import FIRST, LAST, STEPS
 from tasks.diffusion.recipe import DiffusionRecipe
 

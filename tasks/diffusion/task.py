@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Generator, Tensor, nn
 
-from search_spaces.architecture import Architecture
-from search_spaces.count import Count
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.dit import Pictures, build_dit, count_dit
+from search_spaces.support.count import Count
 from tasks.base import Metric
 from tasks.batches import Batch
 from tasks.diffusion.noise import STEPS, bounds, noised, squared_errors

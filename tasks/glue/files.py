@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from search_spaces.errors import Notice, UserError
-from search_spaces.files import kind_of_read_error, regular
+from search_spaces.support.errors import Notice, UserError
+from search_spaces.support.files import kind_of_read_error, regular
 from tasks.glue.sets import GlueSet, Labelled, SetTexts
 from tasks.language.hub import hub_splits
 

@@ -11,8 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from search_spaces.architecture import Architecture
-from search_spaces.checkpoint import fingerprint, load_weights
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.architecture.checkpoint import fingerprint, load_weights
 from search_spaces.models.masked import MaskedEncoder, build_masked
 from tasks.base import Metric
 from tasks.glue.recipe import GlueRecipe

@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import final
 
-from search_spaces.errors import UserError, unknown
+from search_spaces.support.errors import UserError, unknown
 from tasks.base import Metric
 from tasks.glue.files import GLUE, hub_set, read_set
 from tasks.glue.recipe import GlueRecipe

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
 from tasks.parametrization import STANDARD
 from tasks.recipe import Recipe
 from tasks.settings import BelowOne

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
+from search_spaces.support.progress import Progress
 from tasks.batches import Batch, chosen
 from tasks.glue.sets import Labelled, SetTexts, Text
 from tasks.language.tokenizer import Tokenizer, Tokens
-from tasks.progress import Progress
 from tasks.splits import TensorSplits, spread
 
 _MOST_VALIDATED, _VALIDATED = 1_000, 10

@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 
 from torch import nn
 
-from search_spaces.architecture import Architecture
-from search_spaces.checkpoint import load_weights, weights_of
-from search_spaces.count import Count
-from search_spaces.errors import UserError, unknown
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.architecture.checkpoint import load_weights, weights_of
+from search_spaces.support.count import Count
+from search_spaces.support.errors import UserError, unknown
+from search_spaces.support.rank import own_share
 from tasks.base import Diverged, Fitted, Metric, Task
 from tasks.batches import Inputs
 from tasks.checkpoint import Checkpoint
@@ -24,7 +25,6 @@ from tasks.glue.summary import component_scores, majority, mean_over_sets
 from tasks.language.corpus import Corpus
 from tasks.language.masked import MaskedTask
 from tasks.language.tokenizer import Tokenizer
-from tasks.processes import own_share
 from tasks.run import Run, always_continue
 from tasks.settings import shown
 from tasks.splits import Part, TensorSplits

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from tasks.goal_rl.environments import gymnasium, make, registered_by
 from tasks.goal_rl.recipe import PAPER, GoalRecipe, smoke
 from tasks.goal_rl.task import PACKAGES, GoalTask

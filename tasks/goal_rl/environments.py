@@ -8,8 +8,8 @@ from importlib.metadata import packages_distributions
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from search_spaces.errors import UserError, unknown
 from search_spaces.models.residual_mlp import Sizes
+from search_spaces.support.errors import UserError, unknown
 
 if TYPE_CHECKING:
     from gymnasium import Env

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
 from tasks.settings import AtLeastOne, Between, NotNegative, Positive, ShareOfOne, Whole, check, shown
 
 

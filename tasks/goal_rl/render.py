@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from search_spaces.errors import UserError
 from search_spaces.models.residual_mlp import GoalAgent
+from search_spaces.support.errors import UserError
 from tasks.goal_rl.episodes import deterministic
 from tasks.goal_rl.vectors import Environments, SyncVectorEnv
 from tasks.splits import derived_seed

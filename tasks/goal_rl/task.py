@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from search_spaces.architecture import Architecture
-from search_spaces.checkpoint import load_weights
-from search_spaces.count import Count
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.architecture.checkpoint import load_weights
 from search_spaces.models.residual_mlp import GoalAgent, Sizes, count_goal_agent
+from search_spaces.support.count import Count
 from tasks.base import Fitted, Metric, Task
 from tasks.goal_rl import render
 from tasks.goal_rl.environments import sizes

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
 
 if TYPE_CHECKING:
     from gymnasium import Env

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from search_spaces.errors import UserError
-from search_spaces.files import regular
+from search_spaces.support.errors import UserError
+from search_spaces.support.files import regular
 from tasks.language.hub import hub_shards
 from tasks.language.shards import HashShare, JsonShard, MemoryShard, ParquetShard, TextShard
 from tasks.language.stdlib import stdlib_documents

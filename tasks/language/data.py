@@ -13,7 +13,9 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
+from search_spaces.support.progress import Progress
+from search_spaces.support.rank import ALONE, Share
 from tasks.batches import Batch
 from tasks.language.corpus import Corpus
 from tasks.language.encoded import BLOCK
@@ -21,8 +23,6 @@ from tasks.language.rows import Layout
 from tasks.language.shards import TextShard, read
 from tasks.language.stream import Position, Stream, prefetch
 from tasks.language.tokenizer import Tokenizer, Tokens
-from tasks.processes import ALONE, Share
-from tasks.progress import Progress
 from tasks.recipe import Recipe
 from tasks.splits import DataPosition, Part, Splits
 

@@ -10,11 +10,11 @@ import numpy as np
 import tokenizers
 from numpy.typing import NDArray
 
-from tasks.cache import Arrays, cached_arrays
+from search_spaces.support.cache import Arrays, cached_arrays
+from search_spaces.support.progress import said_if_slow
+from search_spaces.support.rank import Share
 from tasks.language.shards import TextShard, read
 from tasks.language.tokenizer import Tokenizer, Tokens
-from tasks.processes import Share
-from tasks.progress import said_if_slow
 
 _RULE = 1
 """Of what follows from a tokenizer.json and the library, in `Tokenizer.encode` and here; another has another number."""

@@ -11,7 +11,7 @@ import huggingface_hub  # gives what is asked of it and loads that then
 from huggingface_hub import constants
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
 from tasks.language.shards import HubShard, TextShard
 
 

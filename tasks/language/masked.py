@@ -13,16 +13,16 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
-from search_spaces.architecture import Architecture
-from search_spaces.count import Count
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.masked import build_masked, count_masked
+from search_spaces.support.count import Count
+from search_spaces.support.rank import ALONE, Share
 from tasks.base import Metric
 from tasks.batches import Batch
 from tasks.language.data import LanguageSplits
 from tasks.language.measure import by_document, ratio
 from tasks.language.rows import IGNORED
 from tasks.language.task import TextTask
-from tasks.processes import ALONE, Share
 from tasks.recipe import Recipe
 from tasks.settings import ShareOfOne
 from tasks.splits import DataPosition, Part, Splits, derived_seed

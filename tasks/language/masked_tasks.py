@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import final
 
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from tasks.language.corpus import Corpus, TextSource, stdlib_corpus
 from tasks.language.masked import MaskedRecipe, MaskedSplits, MaskedTask
 from tasks.language.masked_baselines import masked_methods

@@ -7,9 +7,9 @@ device; their `accumulate` is for 80 GB or more of memory.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.decoder import Initial
-from search_spaces.spec import Spec
+from search_spaces.support.spec import Spec
 from tasks.recipe import Recipe
 from tasks.settings import NOTE, NotNegative
 

@@ -12,9 +12,9 @@ from lm_eval.utils import get_rolling_token_windows, make_disjoint_window
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
+from search_spaces.support.progress import Progress
 from tasks.language.tokenizer import Tokenizer
-from tasks.progress import Progress
 
 Scored = tuple[float, bool]
 """The logarithm of a text's probability, and whether it is what is most likely, token by token."""

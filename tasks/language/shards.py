@@ -20,8 +20,8 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 
-from search_spaces.errors import Kind, Notice, UserError
-from tasks.processes import ALONE, Share
+from search_spaces.support.errors import Kind, Notice, UserError
+from search_spaces.support.rank import ALONE, Share
 
 MOST_LINE = 2**26
 """Bytes of a line: a document of more is none."""

@@ -14,8 +14,8 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from search_spaces.errors import UserError
-from tasks.cache import cached
+from search_spaces.support.cache import cached
+from search_spaces.support.errors import UserError
 
 _OTHERS = frozenset({"site-packages", "dist-packages", "test", "tests", "lib2to3", "idlelib", "__pycache__"})
 _TOPICS = Path("pydoc_data", "topics.py")

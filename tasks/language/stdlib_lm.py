@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import final
 
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from tasks.language.baselines import simple_methods
 from tasks.language.corpus import Corpus, stdlib_corpus
 from tasks.language.data import LanguageSplits

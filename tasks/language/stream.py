@@ -14,12 +14,12 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
+from search_spaces.support.rank import ALONE, Share
 from tasks.language.encoded import blocks
 from tasks.language.rows import Layout
 from tasks.language.shards import TextShard
 from tasks.language.tokenizer import Tokenizer, Tokens
-from tasks.processes import ALONE, Share
 
 Item = TypeVar("Item")
 

@@ -15,10 +15,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from search_spaces.architecture import Architecture
-from search_spaces.count import Count
-from search_spaces.errors import UserError
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.decoder import build_decoder, count_decoder
+from search_spaces.support.count import Count
+from search_spaces.support.errors import UserError
 from tasks.language.corpus import Corpus, TextSource, folder_corpus, hub_corpus
 from tasks.language.data import LanguageSplits
 from tasks.language.measure import METRICS, row_sums, summary

@@ -14,11 +14,11 @@ import tokenizers
 from numpy.typing import NDArray
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from search_spaces.errors import UserError, fields_of
-from search_spaces.files import kind_of_read_error, regular
-from tasks.cache import cached
+from search_spaces.support.cache import cached
+from search_spaces.support.errors import UserError, fields_of
+from search_spaces.support.files import kind_of_read_error, regular
+from search_spaces.support.progress import said_if_slow
 from tasks.language.hub import hub_file
-from tasks.progress import said_if_slow
 
 Tokens = NDArray[np.int32]
 

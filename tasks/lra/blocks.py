@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import count
 from typing import TypeVar
 
-from tasks.progress import Progress
+from search_spaces.support.progress import Progress
 
 Made = TypeVar("Made")
 

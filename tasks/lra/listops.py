@@ -10,10 +10,10 @@ from typing import final
 import numpy as np
 import torch
 
-from search_spaces.errors import UserError
-from search_spaces.files import regular
+from search_spaces.support.cache import Arrays, cached_arrays
+from search_spaces.support.errors import UserError
+from search_spaces.support.files import regular
 from tasks.batches import Batch
-from tasks.cache import Arrays, cached_arrays
 from tasks.lra.lists import IDS, Grammar, generated, ids_of
 from tasks.lra.presets import LISTOPS, ListOpsRecipe
 from tasks.lra.release import ReleaseFiles

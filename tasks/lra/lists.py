@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
 from tasks.lra.blocks import in_blocks
 
 _DIGIT = 1

@@ -10,9 +10,9 @@ import torch
 from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
-from search_spaces.errors import UserError
-from search_spaces.files import regular
-from tasks.cache import Arrays, cached_arrays
+from search_spaces.support.cache import Arrays, cached_arrays
+from search_spaces.support.errors import UserError
+from search_spaces.support.files import regular
 from tasks.lra import contours, stamps
 from tasks.lra.presets import PATHFINDER, PathfinderRecipe
 from tasks.lra.release import ReleaseFiles

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
 
 RELEASE = "https://storage.googleapis.com/long-range-arena/lra_release.gz"
 _WITHIN = ("", "lra_release", "lra_release/lra_release")

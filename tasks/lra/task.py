@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from search_spaces.architecture import Architecture
-from search_spaces.count import Count
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.nystrom import Nystrom
 from search_spaces.models.encoder import PADDING, EncoderSizes, build_encoder, count_encoder
+from search_spaces.support.count import Count
 from tasks.batches import Batch
 from tasks.classification import ClassificationTask
 from tasks.lra.presets import LongRangeRecipe

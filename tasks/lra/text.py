@@ -5,8 +5,8 @@ from typing import final
 
 import torch
 
-from search_spaces.errors import UserError
-from search_spaces.files import regular
+from search_spaces.support.errors import UserError
+from search_spaces.support.files import regular
 from tasks.batches import Batch
 from tasks.lra.presets import TEXT
 from tasks.lra.release import ReleaseFiles

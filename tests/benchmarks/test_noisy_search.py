@@ -12,8 +12,8 @@ from benchmarks import form, noisy_search
 from benchmarks.landscapes import Landscape
 from benchmarks.noisy_search import Reported, as_measured, calibration_error, ours, trainings
 from nas.budget import Feasible
-from search_spaces.architecture import Architecture
-from search_spaces.space import SearchSpace
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.spaces.space import SearchSpace
 
 BASE = Architecture(depth=4, width=8, heads=2, head_dim=4, hidden=16)
 SPACE = SearchSpace("tiny", BASE, {"depth": tuple(range(1, 9)), "heads": (1, 2, 4), "topology": ("none", "resnet")})

@@ -13,9 +13,9 @@ from benchmarks.form import Figure
 from benchmarks.landscapes import Landscape
 from benchmarks.search_efficiency import Found, Searched, reject
 from nas.budget import Feasible
-from search_spaces.architecture import Architecture
-from search_spaces.axis_names import option_of
-from search_spaces.space import Candidate, SearchSpace
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.spaces.axis_names import option_of
+from search_spaces.spaces.space import Candidate, SearchSpace
 
 ROOT = Path(__file__).parents[2]
 BASE = Architecture(depth=4, width=8, heads=2, head_dim=4, hidden=16)

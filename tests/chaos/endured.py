@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 
 import tasks.checkpoint
-from search_spaces.architecture import Architecture
-from search_spaces.count import Count, linear
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.count import Count, linear
 from tasks.base import Fitted, Metric, Task
 from tasks.run import Run
 from tasks.training import Training, apart, checkpoint_of, train

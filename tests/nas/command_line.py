@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 import pytest
 
-from search_spaces.errors import Kind, UserError
+from search_spaces.support.errors import Kind, UserError
 
 
 class Finished(CompletedProcess[str]):
@@ -22,7 +22,7 @@ class Finished(CompletedProcess[str]):
     def refused(self, kind: Kind, **fields: Any) -> UserError:
         """Assert that it ended with status 2 and the one line of a UserError of this kind, with these fields."""
         from expect import check
-        from search_spaces.errors import printable
+        from search_spaces.support.errors import printable
 
         assert self.error is not None, self.stderr or self.stdout
         check(self.error, kind, **fields)

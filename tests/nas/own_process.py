@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from command_line import Finished, user_errors
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
 
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(

@@ -10,8 +10,8 @@ from grouped import grouped
 from nas.asked_search import ask_search
 from nas.commands import show
 from nas.commands.results import query_rows
-from search_spaces.architecture import Architecture
-from search_spaces.spec import Spec
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.spec import Spec
 from toy_searches import TOYS, Search
 
 HUGE = 10**22

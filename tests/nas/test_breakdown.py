@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from nas.breakdown import by_layer, by_operator
 from nas.counting import count
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.families import MODEL_FAMILIES, base_of, build_family
 from tasks.load import load_task
 from toy_tasks import Toy

@@ -8,9 +8,9 @@ import pytest
 from expect import raises
 from grouped import grouped
 from nas.budget import Budget, Feasible, feasible, parse_budget
-from search_spaces.architecture import Architecture
-from search_spaces.errors import Kind
-from search_spaces.space import SearchSpace
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.spaces.space import SearchSpace
+from search_spaces.support.errors import Kind
 
 BASE = Architecture(depth=4, width=8, hidden=16)
 

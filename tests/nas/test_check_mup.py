@@ -12,7 +12,7 @@ from expect import raises
 from grouped import grouped
 from nas.coordinates import STEPS, checked
 from nas.jobs import recipe_of
-from search_spaces.errors import Kind
+from search_spaces.support.errors import Kind
 from tasks.digits import DigitsViT
 from tasks.parametrization import at_width
 from tasks.run import Run

@@ -15,8 +15,8 @@ from grouped import grouped
 from nas import __version__
 from nas.provenance import without_passwords
 from nas.storage.store import Store
-from search_spaces.catalog import SPACES
-from search_spaces.errors import Kind
+from search_spaces.spaces.catalog import SPACES
+from search_spaces.support.errors import Kind
 from search_spaces.topologies.registry import TOPOLOGIES
 from tasks.registry import TASKS
 from toy_rows import a_row

@@ -10,7 +10,7 @@ import pytest
 from command_line import Command
 from grouped import grouped
 from nas.options import Format
-from search_spaces.errors import Kind
+from search_spaces.support.errors import Kind
 from toy_searches import TOY
 
 MISTAKES: list[tuple[tuple[str, ...], Kind, dict[str, Any]]] = [

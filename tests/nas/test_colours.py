@@ -8,8 +8,8 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from nas.colours import COLOURS, looks
-from search_spaces.architecture import Architecture
-from search_spaces.catalog import joint, topology
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.spaces.catalog import joint, topology
 from search_spaces.topologies.registry import TOPOLOGIES
 
 BASE = Architecture(depth=2, width=8, heads=2, head_dim=4, hidden=16)

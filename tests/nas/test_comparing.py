@@ -22,9 +22,9 @@ from nas.counting import cheap_counts
 from nas.jobs import fresh_task
 from nas.watching import Evaluations
 from results.row import Row
-from search_spaces.architecture import Architecture
-from search_spaces.errors import Kind, Notice
-from search_spaces.runs import tidy
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.architecture.block_segments import tidy
+from search_spaces.support.errors import Kind, Notice
 from search_spaces.topologies.registry import TOPOLOGIES, load
 from tasks.load import load_task
 from toy_searches import TOY

@@ -15,7 +15,7 @@ from nas.conditioning import Layer, condition, measure
 from nas.evaluation import evaluate
 from nas.jobs import EvaluationJob
 from nas.objectives import measures_for, resolve
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.attention import Attention, SoftmaxAttention
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.nystrom import Nystrom

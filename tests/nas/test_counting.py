@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from expect import raises
 from nas.counting import Miscount, cheap_counts, count, count_macs
-from search_spaces.architecture import Architecture
-from search_spaces.count import Count
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.count import Count
 from tasks.load import load_task
 from toy_tasks import Toy
 

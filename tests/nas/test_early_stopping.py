@@ -17,7 +17,7 @@ from nas.storage.optuna_study import first_of, note_length
 from nas.study import Study
 from results.pareto import front
 from results.row import Costs
-from search_spaces.errors import Kind
+from search_spaces.support.errors import Kind
 from tasks.digits import DigitsViT
 from tasks.glue.stdlib_glue import StdlibGlue
 from tasks.recipe import Recipe

@@ -15,7 +15,7 @@ from nas.colours import looks
 from nas.picture import draw_effects
 from nas.study import Study
 from results.row import Direction
-from search_spaces.errors import Kind
+from search_spaces.support.errors import Kind
 from toy_rows import LITTLE, a_row
 
 TASKS = {"sight": {"resnet": 0.5, "dca": 0.6, "rmt": 0.8}, "speech": {"resnet": 0.2, "dca": 0.1, "rmt": 0.4}}

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.nystrom import Nystrom
 from search_spaces.models.decoder import build_decoder
 from search_spaces.models.encoder import EncoderSizes, build_encoder

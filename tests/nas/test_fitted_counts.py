@@ -13,9 +13,9 @@ from nas.evaluation import evaluate
 from nas.feasibility import within
 from nas.fitted_counts import Counted, fitted_counts
 from nas.jobs import EvaluationJob
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.vit import count_vit
-from search_spaces.space import SearchSpace
+from search_spaces.spaces.space import SearchSpace
 from search_spaces.topologies.registry import TOPOLOGIES, refusal
 from toy_searches import TOYS, Search
 from toy_tasks import Toy

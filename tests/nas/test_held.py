@@ -17,8 +17,8 @@ from nas.sampling.history import History, Tried
 from nas.storage.optuna_study import new_trial, note_length, record
 from nas.unlisted.programme import Programme
 from results.process import Places, Process, Readings
-from search_spaces.architecture import Architecture
-from search_spaces.catalog import per_block
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.spaces.catalog import per_block
 from toy_space import ALL, params
 
 pytestmark = pytest.mark.usefixtures("quiet")

@@ -16,12 +16,12 @@ from nas.counting import Miscount, count, count_macs
 from nas.options import Kind as Kinds
 from nas.samplers import SAMPLERS
 from nas.sampling import BudgetSampler
-from search_spaces.architecture import Architecture
-from search_spaces.catalog import joint, topology
-from search_spaces.errors import Kind
-from search_spaces.registry import Registry
-from search_spaces.space import SearchSpace
-from search_spaces.testing import check_topology
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.spaces.catalog import joint, topology
+from search_spaces.spaces.space import SearchSpace
+from search_spaces.support.errors import Kind
+from search_spaces.support.registry import Registry
+from search_spaces.testing.contract import check_topology
 from search_spaces.topologies.registry import TOPOLOGIES
 from tasks.load import load_task
 from tasks.registry import TASKS

@@ -17,9 +17,9 @@ from nas.sampling import BudgetSampler, Exhausted
 from nas.sampling.axes import Coordinates
 from nas.sampling.pool import Growing
 from nas.unlisted.programme import Programme
-from search_spaces.architecture import Architecture
-from search_spaces.catalog import per_block
-from search_spaces.space import Candidate, Point, SearchSpace
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.spaces.catalog import per_block
+from search_spaces.spaces.space import Candidate, Point, SearchSpace
 from toy_space import ONCE, QUICK, study_with
 
 pytestmark = pytest.mark.usefixtures("quiet", "small_pools")

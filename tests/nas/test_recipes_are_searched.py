@@ -7,8 +7,8 @@ import pytest
 
 from nas.budget import Feasible, feasible, parse_budget
 from nas.sampling import BudgetSampler
-from search_spaces.architecture import Architecture
-from search_spaces.space import Candidate, SearchSpace
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.spaces.space import Candidate, SearchSpace
 from toy_space import BASE, ONCE, params, study_with
 
 pytestmark = pytest.mark.usefixtures("quiet")

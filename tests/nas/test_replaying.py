@@ -19,8 +19,8 @@ from nas.storage.store import Store
 from nas.study import Study
 from results.row import Costs, Row
 from results.tabular import TabularBenchmark
-from search_spaces.errors import Kind as Mistake
-from search_spaces.listed import first_of
+from search_spaces.spaces.enumerated import first_of
+from search_spaces.support.errors import Kind as Mistake
 from toy_rows import LITTLE
 from toy_tables import recorded, trained, written
 

@@ -13,7 +13,7 @@ from grouped import grouped
 from nas.commands.reproduce import compared
 from nas.figures import Curve, Panel, low_rank, shortcut_layouts
 from nas.options import Printed
-from search_spaces.errors import Kind
+from search_spaces.support.errors import Kind
 
 
 @pytest.fixture(autouse=True)

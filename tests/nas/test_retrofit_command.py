@@ -16,9 +16,9 @@ from grouped import grouped
 from nas.jobs import EvaluationJob
 from nas.retrofitting import origin_of, rewired
 from results.row import Row
-from search_spaces.architecture import Architecture
-from search_spaces.checkpoint import RECORD, WEIGHTS, read_record, read_weights, save_checkpoint
-from search_spaces.errors import Kind
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.architecture.checkpoint import RECORD, WEIGHTS, read_record, read_weights, save_checkpoint
+from search_spaces.support.errors import Kind
 from tasks.digits import DigitsViT
 from tasks.recipe import Recipe
 

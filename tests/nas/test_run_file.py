@@ -12,7 +12,7 @@ from expect import raises
 from grouped import grouped
 from nas.cli import app
 from nas.run_file import expanded
-from search_spaces.errors import Kind
+from search_spaces.support.errors import Kind
 from toy_searches import TOY
 
 COMMANDS = vars(get_command(app))["commands"]

@@ -14,8 +14,8 @@ from grouped import grouped
 from nas.budget import feasible, parse_budget
 from nas.samplers import SAMPLERS
 from nas.sampling import BudgetSampler
-from search_spaces.errors import Kind
-from search_spaces.space import Candidate, SearchSpace
+from search_spaces.spaces.space import Candidate, SearchSpace
+from search_spaces.support.errors import Kind
 from toy_space import ALL, BAND, BASE, params, search, study_with
 
 pytestmark = pytest.mark.usefixtures("quiet")
@@ -80,7 +80,9 @@ def test_wrong_samplers_are_refused() -> None:
 
 def test_user_error_of_a_samplers_module_has_the_samplers_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     raised = 'UserError("needs-extra", "this needs a package.", extra="there")'
-    (tmp_path / "telling_sampler.py").write_text(f"from search_spaces.errors import UserError\n\nraise {raised}\n")
+    (tmp_path / "telling_sampler.py").write_text(
+        f"from search_spaces.support.errors import UserError\n\nraise {raised}\n"
+    )
     monkeypatch.syspath_prepend(str(tmp_path))
     name = "telling_sampler:Sampler"
     with raises("needs-extra", extra="there", plugin=name, place="telling_sampler") as refused:

@@ -11,7 +11,7 @@ from optuna.trial import TrialState
 from expect import raises
 from nas.budget import Feasible
 from nas.sampling import BudgetSampler, Exhausted
-from search_spaces.space import Candidate
+from search_spaces.spaces.space import Candidate
 from toy_space import ALL, BAND, BASE, ONCE, QUICK, SPACE, search, study_with, within
 
 pytestmark = pytest.mark.usefixtures("quiet")

@@ -15,7 +15,7 @@ from expect import raises
 from nas.storage.locks import only_writer
 from nas.workers.attempts import PROCESS_DIED
 from nas.workers.workers import Workers, pool_of
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
 from toy_searches import TOYS, Search, found, rows
 
 

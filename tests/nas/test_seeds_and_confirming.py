@@ -29,7 +29,7 @@ from nas.study import Study
 from nas.workers.workers import pool_of
 from results.process import Process, Readings
 from results.row import Row
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from toy_searches import Interrupted, Search, a_search
 from toy_space import ALL, BAND, study_with
 

@@ -211,7 +211,7 @@ def of_a_fresh_process(code: str) -> str:
 COUNT_ALL = """
 import contextlib, sys
 import nas
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
 from search_spaces.topologies.registry import TOPOLOGIES
 for name in TOPOLOGIES.names():
     nas.cost("stdlib-lm", topology=name)

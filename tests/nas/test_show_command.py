@@ -12,8 +12,8 @@ import nas
 from command_line import Command
 from expect import raises
 from grouped import grouped
-from search_spaces.checkpoint import read_record
-from search_spaces.errors import Kind
+from search_spaces.architecture.checkpoint import read_record
+from search_spaces.support.errors import Kind
 from toy_searches import TOY
 
 NETWORK = "depth=2,width=16,heads=2,head_dim=8,hidden=16"

@@ -13,8 +13,8 @@ from nas.sampling import BudgetSampler
 from nas.simulation import Outcome, outcome_of, replay, simulate
 from results.row import Direction, Row
 from results.tabular import TabularBenchmark
-from search_spaces.listed import listed_space
-from search_spaces.space import Candidate
+from search_spaces.spaces.enumerated import listed_space
+from search_spaces.spaces.space import Candidate
 from toy_rows import LITTLE
 from toy_space import ALL
 from toy_tables import a_table, recorded, trained, written

@@ -16,7 +16,7 @@ from command_line import Command
 from expect import raises
 from grouped import grouped
 from nas import starting
-from search_spaces.errors import Kind
+from search_spaces.support.errors import Kind
 from search_spaces.topologies.base import Topology
 from tasks.base import Task
 
@@ -69,7 +69,7 @@ def test_documented_task_equals_the_template() -> None:
 ONCE_INSTALLED = """
 import sys
 from nas.cli import main
-from search_spaces.testing import check_topology
+from search_spaces.testing.contract import check_topology
 for words in ("list topologies", "evaluate digits-vit --preset smoke --topology gated-skip(per_entry=true)"):
     sys.argv = ["nas", *words.split()]
     try:

@@ -17,7 +17,7 @@ from nas.study import Study
 from results import lines, table
 from results.row import Direction
 from results.standing import standings
-from search_spaces.errors import Kind
+from search_spaces.support.errors import Kind
 from toy_searches import TOY
 
 

@@ -10,8 +10,8 @@ import pytest
 from nas.budget import Feasible
 from nas.sampling import BudgetSampler
 from nas.sampling.hypervolume import Hypervolume
-from search_spaces.architecture import Architecture
-from search_spaces.space import SearchSpace
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.spaces.space import SearchSpace
 
 BASE = Architecture(depth=4, width=8, heads=2, head_dim=4, hidden=16)
 SPACE = SearchSpace(

@@ -18,8 +18,8 @@ from nas.simulation import replay
 from nas.tournaments import Tournament, lengths, reported, trials_for, worth
 from results.row import Direction, Row
 from results.true_front import TrueFront
-from search_spaces.errors import Kind
-from search_spaces.listed import listed_space
+from search_spaces.spaces.enumerated import listed_space
+from search_spaces.support.errors import Kind
 from toy_rows import LITTLE
 from toy_tables import a_table, at, recorded, trained, written
 

@@ -12,7 +12,7 @@ from grouped import grouped
 from nas.commands import show
 from nas.comparing import over_first
 from nas.tuning import REACH, recipes_to_try, tuned
-from search_spaces.errors import Kind
+from search_spaces.support.errors import Kind
 from tasks.base import Metric
 from tasks.digits import DigitsViT
 from toy_rows import LITTLE, a_row

@@ -10,7 +10,7 @@ import pytest
 import nas
 from nas import steps
 from nas.watching import Evaluations
-from tasks import progress
+from search_spaces.support import progress
 from toy_searches import TOYS
 
 

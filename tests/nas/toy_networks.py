@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from nas.export_formats import TOLERANCE
 from nas.exporting import ExportReport, export
-from search_spaces.architecture import Architecture
-from search_spaces.checkpoint import Record
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.architecture.checkpoint import Record
 from tasks.batches import Inputs, tensors
 from tasks.digits import DigitsViT
 

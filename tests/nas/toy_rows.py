@@ -3,7 +3,7 @@
 from typing import Any
 
 from results.row import Row
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 
 LITTLE = Architecture(depth=1, width=8, heads=1, head_dim=8, hidden=16)
 

@@ -5,8 +5,8 @@ import optuna
 from nas.budget import Feasible, feasible, parse_budget
 from nas.samplers import SAMPLERS
 from nas.sampling import BudgetSampler
-from search_spaces.architecture import Architecture
-from search_spaces.space import Candidate, SearchSpace
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.spaces.space import Candidate, SearchSpace
 
 BASE = Architecture(depth=4, width=8, heads=2, head_dim=4, hidden=16)
 SPACE = SearchSpace(

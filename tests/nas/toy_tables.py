@@ -8,7 +8,7 @@ from pathlib import Path
 from results import lines
 from results.row import Costs, CurvePoint, Row
 from results.tabular import TabularBenchmark
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from toy_rows import a_row
 
 STEPS = 100

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
-from search_spaces.architecture import Architecture
-from search_spaces.count import Count, linear
-from search_spaces.errors import Notice, UserError
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.count import Count, linear
+from search_spaces.support.errors import Notice, UserError
 from tasks.base import Diverged, Fitted, Metric, Task
 from tasks.run import STOP, Run, always_continue
 from tasks.settings import NotNegative

@@ -10,7 +10,7 @@ import pytest
 
 from results.row import Costs, CurvePoint, Row
 from results.table import from_rows
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 
 _ROW = Row(
     task="digits",

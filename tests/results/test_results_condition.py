@@ -17,7 +17,7 @@ from results import condition, sandbox
 from results.condition import select
 from results.row import Row
 from results.table import from_rows
-from search_spaces.errors import Kind, Notice, UserError
+from search_spaces.support.errors import Kind, Notice, UserError
 
 MakeRow = Callable[..., Row]
 

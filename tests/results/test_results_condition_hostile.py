@@ -11,7 +11,7 @@ from expect import raises
 from grouped import grouped
 from results import condition
 from results.condition import FUNCTIONS, KEYWORDS, MAX_LENGTH, select
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
 
 
 def refused(table: pa.Table, text: str) -> str:

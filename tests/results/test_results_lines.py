@@ -17,7 +17,7 @@ from expect import check, raises
 from grouped import grouped
 from results import lines
 from results.row import Row
-from search_spaces.errors import Kind
+from search_spaces.support.errors import Kind
 
 MakeRow = Callable[..., Row]
 RandomRows = Callable[[int, int], list[Row]]
@@ -261,7 +261,7 @@ import results.table
 print(*{"torch", "optuna", "pandas", "duckdb"} & sys.modules.keys())
 from results import export, mixtures, query, table
 from results.row import Row, Costs
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 rows = [
     Row(task="t", task_version=1, architecture=Architecture(depth=depth, width=4, hidden=4), seed=seed, preset="p",
         status="complete", metrics={"accuracy": depth / 9}, costs=Costs(flops=depth))

@@ -17,7 +17,7 @@ from expect import raises
 from results.pareto import front, hypervolume, knee, non_dominated
 from results.row import Row
 from results.table import from_records, from_rows
-from search_spaces.errors import Kind
+from search_spaces.support.errors import Kind
 
 MakeRow = Callable[..., Row]
 

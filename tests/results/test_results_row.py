@@ -14,8 +14,8 @@ import pytest
 from expect import check, raises
 from grouped import grouped
 from results.row import RESERVED, BadRow, Costs, CurvePoint, Row, identity_in, identity_of
-from search_spaces.architecture import Architecture
-from search_spaces.errors import Kind
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.errors import Kind
 
 MakeRow = Callable[..., Row]
 RandomRows = Callable[[int, int], list[Row]]

@@ -13,7 +13,7 @@ from grouped import grouped
 from results import export, lines, sources
 from results.row import Row
 from results.table import from_rows, together
-from search_spaces.errors import Kind
+from search_spaces.support.errors import Kind
 from toy_rows import a_row
 
 RandomRows = Callable[[int, int], list[Row]]

@@ -10,7 +10,7 @@ from expect import raises
 from grouped import grouped
 from results.export import FORMS
 from results.sql import answer
-from search_spaces.errors import Kind
+from search_spaces.support.errors import Kind
 
 ENDLESS = "WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM t) SELECT sum(n) AS n FROM t"
 

@@ -18,7 +18,7 @@ from results.export import to_parquet
 from results.parquet import read
 from results.row import Row
 from results.table import curves, from_records, from_rows, keep
-from search_spaces.errors import Notice
+from search_spaces.support.errors import Notice
 
 MakeRow = Callable[..., Row]
 RandomRows = Callable[[int, int], list[Row]]

@@ -11,7 +11,7 @@ from expect import raises
 from results.row import Direction
 from results.tabular import TabularBenchmark
 from results.true_front import TrueFront
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from toy_rows import LITTLE
 from toy_tables import a_table, recorded, trained
 

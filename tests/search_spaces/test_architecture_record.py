@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from expect import raises
-from search_spaces.architecture import Architecture
-from search_spaces.errors import Kind
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.errors import Kind
 
 RECORD: dict[str, Any] = {"depth": 2, "width": 8, "hidden": 16, "heads": 2, "head_dim": 4, "topology": "dca(k=2)"}
 

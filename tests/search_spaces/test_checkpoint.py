@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 from expect import raises
-from search_spaces.architecture import Architecture
-from search_spaces.checkpoint import (
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.architecture.checkpoint import (
     RECORD,
     WEIGHTS,
     Record,

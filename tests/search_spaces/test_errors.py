@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from expect import check, raises
-from search_spaces.errors import (
+from search_spaces.support.errors import (
     KINDS,
     ContractError,
     Notice,
@@ -156,7 +156,10 @@ def raised_by(path: Path, text: str) -> BaseException:
         ("x = 1\nx.y\n", 2),
         ("import json\n\njson.loads('[')\n", 3),  # the standard library raises, this file is to blame
         ("import torch\ntorch.zeros(2) @ torch.zeros(3, 3)\n", 2),  # so is it where torch raises
-        ("from search_spaces.architecture import Architecture\nArchitecture(depth=0, width=1, hidden=1)\n", 2),
+        (
+            "from search_spaces import Architecture\nArchitecture(depth=0, width=1, hidden=1)\n",
+            2,
+        ),
         ("def f():\n    raise KeyError('x')\n\nf()\n", 2),
         ("x = 1\ny = = 2\n", 2),
     ],

@@ -13,10 +13,10 @@ import torch
 from expect import warns
 from nas.evaluation import evaluate
 from nas.jobs import EvaluationJob
-from search_spaces.checkpoint import RECORD, WEIGHTS, Record, read_record, read_weights, save_checkpoint
-from search_spaces.errors import UserError
-from search_spaces.files import keep, kept, kind_of_read_error, replacing
-from tasks.cache import cached, cached_arrays
+from search_spaces.architecture.checkpoint import RECORD, WEIGHTS, Record, read_record, read_weights, save_checkpoint
+from search_spaces.support.cache import cached, cached_arrays
+from search_spaces.support.errors import UserError
+from search_spaces.support.files import keep, kept, kind_of_read_error, replacing
 from tasks.checkpoint import Checkpoint
 from toy_rows import LITTLE
 from toy_searches import TOYS

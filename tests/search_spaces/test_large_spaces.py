@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-import search_spaces.space
+import search_spaces.spaces.space
 from expect import raises
-from search_spaces.architecture import Architecture
-from search_spaces.axis_names import run_of
-from search_spaces.catalog import per_block
-from search_spaces.errors import Kind
-from search_spaces.parsing import parse_architecture
-from search_spaces.space import Candidate, SearchSpace
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.architecture.parsing import parse_architecture
+from search_spaces.spaces.axis_names import run_of
+from search_spaces.spaces.catalog import per_block
+from search_spaces.spaces.space import Candidate, SearchSpace
+from search_spaces.support.errors import Kind
 from search_spaces.topologies.registry import refusal
 
 BASE = Architecture(depth=4, width=32, heads=4, head_dim=8, hidden=128)
@@ -74,7 +74,7 @@ def test_architectures_outside_the_axes_are_no_members() -> None:
 
 def test_a_large_space_is_never_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Architecture] = []
-    monkeypatch.setattr(search_spaces.space, "refusal", lambda architecture: asked.append(architecture))
+    monkeypatch.setattr(search_spaces.spaces.space, "refusal", lambda architecture: asked.append(architecture))
     space = per_block(replace(BASE, depth=48))
     assert len(asked) == 1
     assert space.combinations > 10**100

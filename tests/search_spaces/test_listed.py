@@ -5,9 +5,9 @@ from itertools import product
 import pytest
 
 from expect import raises
-from search_spaces.architecture import Architecture
-from search_spaces.listed import first_of, listed_space
-from search_spaces.space import Candidate
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.spaces.enumerated import first_of, listed_space
+from search_spaces.spaces.space import Candidate
 
 BASE = Architecture(depth=4, width=8, heads=2, head_dim=4, hidden=16)
 

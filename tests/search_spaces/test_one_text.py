@@ -10,15 +10,15 @@ import pytest
 
 from expect import raises
 from grouped import grouped
-from search_spaces import one_text
-from search_spaces.architecture import Architecture
-from search_spaces.catalog import topology
-from search_spaces.errors import Kind, UserError
-from search_spaces.listed import listed_space
-from search_spaces.one_text import shortest, whole
-from search_spaces.registry import Registry
-from search_spaces.space import Candidate, SearchSpace
-from search_spaces.spec import Spec
+from search_spaces.architecture import canonical_text
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.architecture.canonical_text import shortest, whole
+from search_spaces.spaces.catalog import topology
+from search_spaces.spaces.enumerated import listed_space
+from search_spaces.spaces.space import Candidate, SearchSpace
+from search_spaces.support.errors import Kind, UserError
+from search_spaces.support.registry import Registry
+from search_spaces.support.spec import Spec
 from search_spaces.topologies.chain import ResNet
 from search_spaces.topologies.registry import TOPOLOGIES, load
 
@@ -98,8 +98,8 @@ def test_defaults_that_no_source_tells_are_imported(monkeypatch: pytest.MonkeyPa
         return loaded[name]
 
     place = ("a_module_of_this_test", "AClass")  # defaults are cached by place
-    monkeypatch.setattr(one_text, "option_defaults", lambda *_: None)
-    monkeypatch.setattr(one_text, "TOPOLOGIES", SimpleNamespace(place=lambda _: place, load=load_it))
+    monkeypatch.setattr(canonical_text, "option_defaults", lambda *_: None)
+    monkeypatch.setattr(canonical_text, "TOPOLOGIES", SimpleNamespace(place=lambda _: place, load=load_it))
     assert str(shortest(Spec.parse("dca(every=2,share=1)"))) == "dca(share=1.0)"
     for text in ("none(k=2)", "rmt(keys=32)", "hyper(every=2)"):  # what is no topology stays as it is
         assert str(shortest(Spec.parse(text))) == text
@@ -115,7 +115,7 @@ def test_a_topology_with_other_defaults_than_its_source_is_refused(monkeypatch: 
 
 def test_reading_a_wiring_does_not_import_torch() -> None:
     code = (
-        "import sys; from search_spaces.architecture import Architecture as A; "
+        "import sys; from search_spaces.architecture.architecture import Architecture as A; "
         "print(A(depth=2, width=8, hidden=8, topology='hyper(streams=4)').topology, 'torch' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

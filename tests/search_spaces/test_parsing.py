@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from expect import raises
-from search_spaces.architecture import Architecture
-from search_spaces.errors import Kind
-from search_spaces.parsing import parse_architecture, parse_axes, parse_axis
-from search_spaces.spec import Scalar
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.architecture.parsing import parse_architecture, parse_axes, parse_axis
+from search_spaces.support.errors import Kind
+from search_spaces.support.spec import Scalar
 
 BASE = Architecture(depth=4, width=32, heads=4, head_dim=8, hidden=128)
 

@@ -10,18 +10,18 @@ from expect import check, raises
 from grouped import grouped
 from nas.counting import count_macs
 from nas.unlisted.slices import slices_of
-from search_spaces.architecture import Architecture
-from search_spaces.catalog import space_named
-from search_spaces.errors import Kind
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.architecture.block_segments import is_one_run, runs_of, tidy
+from search_spaces.architecture.parsing import parse_architecture, parse_axis
 from search_spaces.layers.attention import SoftmaxAttention
 from search_spaces.layers.feed_forward import GELU
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.transformer import TransformerStyle, build_transformer, count_transformer
-from search_spaces.parsing import parse_architecture, parse_axis
-from search_spaces.retrofit import refusal
-from search_spaces.runs import is_one_run, runs_of, tidy
-from search_spaces.small_networks import TOKENS, WIDTH, embeddings, perturbed
-from search_spaces.space import SearchSpace
+from search_spaces.models.retrofit import refusal
+from search_spaces.spaces.catalog import space_named
+from search_spaces.spaces.space import SearchSpace
+from search_spaces.support.errors import Kind
+from search_spaces.testing.small_networks import TOKENS, WIDTH, embeddings, perturbed
 from search_spaces.topologies.registry import TOPOLOGIES
 
 BASE = Architecture(depth=6, width=WIDTH, heads=4, head_dim=4, hidden=24)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from expect import raises, warns
-from search_spaces.registry import OURS, Registry
+from search_spaces.support.registry import OURS, Registry
 
 Install = Callable[[str, str], Path]
 
@@ -79,7 +79,7 @@ def test_an_entry_that_cannot_be_imported_is_reported_with_file_and_line(install
 def test_user_error_of_an_entry_keeps_its_kind_beside_the_name(install: Install) -> None:
     folder = install("telling", "[nas.topologies]\ntells = telling_module:Tells\n")
     raised = 'UserError("needs-extra", "this needs a package.", extra="there")'
-    (folder / "telling_module.py").write_text(f"from search_spaces.errors import UserError\n\nraise {raised}\n")
+    (folder / "telling_module.py").write_text(f"from search_spaces.support.errors import UserError\n\nraise {raised}\n")
     names = {"plugin": "tells", "place": "telling_module:Tells"}
     with raises("needs-extra", extra="there", **names) as raised_with_name:
         topologies().load("tells")

@@ -13,13 +13,13 @@ from torch import Tensor, nn
 
 from expect import raises
 from grouped import grouped
-from search_spaces.architecture import Architecture
-from search_spaces.checkpoint import Record, save_checkpoint, weights_of
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.architecture.checkpoint import Record, save_checkpoint, weights_of
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import Stack, build_stack
 from search_spaces.models.decoder import build_decoder
+from search_spaces.models.retrofit import refusal, retrofit, retrofitted
 from search_spaces.models.vit import build_vit
-from search_spaces.retrofit import refusal, retrofit, retrofitted
 from search_spaces.topologies.base import Site
 from search_spaces.topologies.registry import TOPOLOGIES, load
 from tasks.load import load_task

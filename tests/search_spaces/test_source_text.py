@@ -9,9 +9,9 @@ import pytest
 
 from grouped import grouped
 from nas.samplers import SAMPLERS
-from search_spaces.catalog import SPACES
-from search_spaces.registry import Registry
-from search_spaces.source_text import first_line, option_defaults
+from search_spaces.spaces.catalog import SPACES
+from search_spaces.support.registry import Registry
+from search_spaces.support.source_text import first_line, option_defaults
 from search_spaces.topologies.registry import TOPOLOGIES
 from tasks.registry import TASK_FAMILIES, TASKS
 

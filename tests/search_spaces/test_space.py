@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-import search_spaces.space
+import search_spaces.spaces.space
 from expect import raises, warns
-from search_spaces.architecture import Architecture
-from search_spaces.catalog import SPACES, joint, space_named, topology
-from search_spaces.errors import Kind
-from search_spaces.registry import Registry
-from search_spaces.space import Candidate, SearchSpace
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.spaces.catalog import SPACES, joint, space_named, topology
+from search_spaces.spaces.space import Candidate, SearchSpace
+from search_spaces.support.errors import Kind
+from search_spaces.support.registry import Registry
 from search_spaces.topologies.chain import ResNet
 from search_spaces.topologies.registry import TOPOLOGIES, refusal
 
@@ -119,7 +119,7 @@ def test_every_architecture_goes_with_every_recipe() -> None:
 
 def test_each_architecture_is_asked_once_whether_it_can_be_wired(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Architecture] = []
-    monkeypatch.setattr(search_spaces.space, "refusal", lambda architecture: asked.append(architecture))
+    monkeypatch.setattr(search_spaces.spaces.space, "refusal", lambda architecture: asked.append(architecture))
     again = replace(RECIPES, name="again")
     assert asked == [BASE]  # nothing is listed before it is asked for
     asked.clear()

@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 
 from expect import raises
-from search_spaces.errors import Kind
-from search_spaces.spec import Spec, split_top_level
+from search_spaces.support.errors import Kind
+from search_spaces.support.spec import Spec, split_top_level
 
 
 @pytest.mark.parametrize(

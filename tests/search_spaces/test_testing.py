@@ -7,16 +7,16 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-import search_spaces.topology_checks
+import search_spaces.testing.checks
 from expect import breaks, raises
 from nas.counting import count_macs
-from search_spaces.architecture import Architecture
-from search_spaces.count import Count, Handlers
-from search_spaces.spec import Axes
-from search_spaces.testing import check_topology
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.count import Count, Handlers
+from search_spaces.support.spec import Axes
+from search_spaces.testing.checks import CONTRACT
+from search_spaces.testing.contract import check_topology
 from search_spaces.topologies.base import Delivery, Wiring
 from search_spaces.topologies.chain import Chain
-from search_spaces.topology_checks import CONTRACT
 
 
 class Gated(Chain):
@@ -46,7 +46,7 @@ def test_a_correct_topology_passes_and_each_check_prints_a_line(capsys: pytest.C
 
 
 def test_a_source_with_other_defaults_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search_spaces.topology_checks, "option_defaults", lambda *_: {"k": 3})
+    monkeypatch.setattr(search_spaces.testing.checks, "option_defaults", lambda *_: {"k": 3})
     with breaks("source-tells-defaults", value={"k": 3}):
         check_topology(Gated)
 

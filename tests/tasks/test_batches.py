@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from nas.counting import count
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import build_stack
 from search_spaces.topologies.base import Site

@@ -10,7 +10,7 @@ import pytest
 
 from expect import warns
 from grouped import grouped
-from tasks.cache import Arrays, cached_arrays
+from search_spaces.support.cache import Arrays, cached_arrays
 
 
 @pytest.fixture

@@ -13,12 +13,12 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 import tasks.checkpoint
 import tasks.clock
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.rank import ALONE, Share
 from tasks.base import Fitted
 from tasks.batches import Batch
 from tasks.classification import ClassificationTask
 from tasks.clock import Clock
-from tasks.processes import ALONE, Share
 from tasks.recipe import Recipe
 from tasks.run import CONTINUE, STOP, Decision, Run
 from tasks.splits import Part, TensorSplits

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from benchmarks.topology_step import STYLE
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.attention import SoftmaxAttention
 from search_spaces.layers.transformer import build_transformer
 from search_spaces.topologies.registry import TOPOLOGIES, load

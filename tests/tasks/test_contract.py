@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from grouped import grouped
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from tasks.base import Task
 from tasks.load import load_task
 from tasks.registry import TASKS

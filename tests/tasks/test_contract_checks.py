@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from expect import breaks
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from tasks.base import Fitted, Task
 from tasks.load import task_class
 from tasks.recipe import Recipe

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from expect import raises
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from tasks.base import Fitted, Metric
 from tasks.batches import joined
 from tasks.example_splits import Examples, ExampleSplits, stacked

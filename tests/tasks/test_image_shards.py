@@ -17,7 +17,7 @@ from PIL import Image, UnidentifiedImageError
 
 from expect import raises
 from grouped import grouped
-from search_spaces.errors import Kind
+from search_spaces.support.errors import Kind
 from tasks.image_shards import listed, shard_source
 
 RANDOM = np.random.default_rng(0)

@@ -16,8 +16,8 @@ from timm.data.auto_augment import RandAugment
 
 from expect import raises
 from nas.counting import count
-from search_spaces.errors import Kind
 from search_spaces.models.families import base_of
+from search_spaces.support.errors import Kind
 from tasks.base import Fitted
 from tasks.image_sources import source
 from tasks.imagenet import ImageNetViT

@@ -13,7 +13,7 @@ from lightning.pytorch.callbacks import EarlyStopping
 from torch import nn
 
 from expect import raises, warns
-from search_spaces.checkpoint import weights_of
+from search_spaces.architecture.checkpoint import weights_of
 from tasks import lightning_module
 from tasks.base import Diverged, Fitted
 from tasks.checkpoint import Checkpoint

@@ -11,8 +11,8 @@ import pytest
 import tasks.load
 from expect import raises
 from grouped import grouped
-from search_spaces.errors import Kind
-from search_spaces.registry import Registry
+from search_spaces.support.errors import Kind
+from search_spaces.support.registry import Registry
 from tasks.base import Task
 from tasks.load import load_task
 from tasks.testing import check_task

@@ -15,7 +15,7 @@ from torch import nn, optim
 
 from expect import raises
 from grouped import grouped
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.decoder import build_decoder
 from search_spaces.topologies.decay import split_by_decay
 from tasks.base import Diverged, Fitted

@@ -7,8 +7,8 @@ from itertools import count, islice
 import pytest
 from rich.console import Console
 
-from tasks import progress
-from tasks.progress import Progress, say_more
+from search_spaces.support import progress
+from search_spaces.support.progress import Progress, say_more
 from waiting import until
 
 

@@ -7,7 +7,7 @@ import torch
 
 from expect import raises
 from grouped import grouped
-from search_spaces.errors import Kind
+from search_spaces.support.errors import Kind
 from tasks.digits import DigitsRecipe
 from tasks.recipe import Recipe
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 import tasks.checkpoint
 from expect import warns
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from tasks.base import Diverged
 from tasks.classification import ClassificationTask
 from tasks.recipe import Recipe

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from expect import raises
 from grouped import grouped
-from search_spaces.errors import Kind
+from search_spaces.support.errors import Kind
 from tasks.digits import DigitsRecipe, DigitsViT
 from tasks.goal_rl.recipe import GoalRecipe, smoke
 from tasks.language.stdlib_lm import StdlibLM

@@ -13,11 +13,11 @@ from PIL import Image
 from torch import Generator, Tensor
 
 from grouped import grouped
+from search_spaces.support.rank import ALONE, Share
 from tasks.batches import Batch
 from tasks.imagenet import ImageNetRecipe, ImageNetViT
 from tasks.images import ImageSplits
 from tasks.load import load_task
-from tasks.processes import ALONE, Share
 from tasks.recipe import Recipe
 from tasks.run import Run
 from tasks.splits import Part, Splits, TensorSplits

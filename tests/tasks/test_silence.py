@@ -2,12 +2,12 @@
 
 import pytest
 
-from tasks.silence import QUICK_S, SILENCE_S, Silence
+from search_spaces.support.quiet_timer import QUICK_S, SILENCE_S, Silence
 
 
 def test_silence_lasts_over_all_steps_of_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr("tasks.silence.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("search_spaces.support.quiet_timer.time.monotonic", lambda: now[0])
     silence = Silence(since=0.0)
     with silence.lasting():
         now[0] += 0.5

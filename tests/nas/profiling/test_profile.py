@@ -18,8 +18,8 @@ from nas.jobs import EvaluationJob
 from nas.profiling import energy, timing
 from nas.profiling.profile import profile, profile_what_fits
 from nas.profiling.steps import generic_step, inference, with_batch
-from search_spaces.architecture import Architecture
-from search_spaces.errors import UserError
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.errors import UserError
 from tasks.base import Task
 from tasks.batches import Inputs
 from tasks.digits import DigitsViT
@@ -251,7 +251,7 @@ def test_note_tells_how_few_steps_were_measured(monkeypatch: pytest.MonkeyPatch)
 def test_long_profile_is_announced(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     profile_what_fits(Own(), Own.base, StepRecipe(), None, None)
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr("tasks.silence.SILENCE_S", 0.0)
+    monkeypatch.setattr("search_spaces.support.quiet_timer.SILENCE_S", 0.0)
     profile_what_fits(Own(), Own.base, StepRecipe(), None, None)
     (line,) = capsys.readouterr().err.splitlines()
     assert f" toy, {Own.base} " in line

@@ -10,7 +10,7 @@ import nas
 from nas.study import Study
 from results.costs import Costs
 from results.row import Row
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from toy_rows import a_row
 
 EVIL = "<script>document.body.dataset.evil = 1</script>"

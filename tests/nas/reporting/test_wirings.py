@@ -23,7 +23,7 @@ from nas.storage.store import Store
 from nas.study import Study
 from results import lines
 from results.standing import Standing
-from search_spaces.checkpoint import RECORD, WEIGHTS
+from search_spaces.architecture.checkpoint import RECORD, WEIGHTS
 from toy_searches import TOYS
 
 OBJECTIVES: dict[str, Any] = {"accuracy": "max", "flops": "min"}

@@ -12,7 +12,7 @@ from nas.commands.results import query_rows
 from nas.options import Format
 from nas.study import Study
 from result_rows import Ask
-from search_spaces.errors import Kind
+from search_spaces.support.errors import Kind
 
 
 def test_budget_bounds_rows(ask: Ask) -> None:

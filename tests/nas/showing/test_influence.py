@@ -10,9 +10,9 @@ from torch import Tensor
 
 from grouped import grouped
 from nas.showing.influence import Array, Influence, influences
-from search_spaces.count import Count
 from search_spaces.layers.stack import Stack
-from search_spaces.small_networks import TOKENS, Dense, dense, embeddings, perturbed, transformer
+from search_spaces.support.count import Count
+from search_spaces.testing.small_networks import TOKENS, Dense, dense, embeddings, perturbed, transformer
 from search_spaces.topologies.base import NoOptions, Wiring
 from search_spaces.topologies.chain import Chain
 from search_spaces.topologies.registry import TOPOLOGIES, load

@@ -15,7 +15,7 @@ from nas.showing.influence import influences
 from nas.showing.shown import Shown
 from nas.showing.stacks import coefficient_records, depth_records, matrix_records, shown_stack
 from search_spaces.layers.stack import Stack
-from search_spaces.small_networks import dense, embeddings, perturbed, transformer
+from search_spaces.testing.small_networks import dense, embeddings, perturbed, transformer
 from search_spaces.topologies.registry import TOPOLOGIES, load
 
 

@@ -12,7 +12,7 @@ from expect import check, raises
 from nas.storage.database import address, is_server, shown_url, unusable
 from nas.storage.store import Store
 from postgres_server import Server
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
 
 
 def test_server_url_gets_our_driver_and_keeps_the_users_options() -> None:

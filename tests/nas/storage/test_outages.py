@@ -6,7 +6,7 @@ from sqlalchemy.exc import DisconnectionError, OperationalError, ProgrammingErro
 import nas.storage.outages
 from expect import raises
 from nas.storage.outages import BACK, is_outage, patient
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
 
 
 class Told(Exception):

@@ -12,7 +12,7 @@ from nas.storage.database import shown_url, unusable
 from nas.storage.passwords import shape_of, without_passwords
 from nas.storage.store import Store
 from nas.study import Study
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
 
 SPELLINGS = [
     "postgresql://me:sesame@localhost:1/db",

@@ -16,11 +16,11 @@ from nas.budget import Budget, feasible, parse_budget
 from nas.counting import cheap_counts, count
 from nas.unlisted.programme import Programme
 from nas.unlisted.slices import MOST_SHAPES
-from search_spaces.architecture import Architecture
-from search_spaces.catalog import per_block
-from search_spaces.parsing import parse_architecture
-from search_spaces.space import Point, SearchSpace
-from search_spaces.spec import Scalar
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.architecture.parsing import parse_architecture
+from search_spaces.spaces.catalog import per_block
+from search_spaces.spaces.space import Point, SearchSpace
+from search_spaces.support.spec import Scalar
 from tasks.base import Task
 from tasks.load import load_task
 from tasks.registry import TASKS

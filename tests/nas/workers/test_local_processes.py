@@ -16,7 +16,7 @@ from nas.workers import local_processes
 from nas.workers.attempts import MOST_DEATHS
 from nas.workers.local_processes import LocalProcesses
 from results.row import Row
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
 from toy_rows import LITTLE, a_row
 from toy_searches import TOYS
 

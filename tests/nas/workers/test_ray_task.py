@@ -23,7 +23,7 @@ from nas.workers.ray_task import Assignment, begun, evaluate_assignment, stamp_o
 from nas.workers.resources import Resources
 from nas.workers.workers import pool_of
 from results.row import Row
-from search_spaces.errors import Notice, UserError
+from search_spaces.support.errors import Notice, UserError
 from toy_rows import a_row
 from toy_searches import TOYS
 

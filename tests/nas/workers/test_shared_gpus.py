@@ -18,7 +18,7 @@ from nas.workers.gpu_load import GpuLoad
 from nas.workers.shared_gpus import SharedGpus
 from nas.workers.workers import ThisProcess
 from results.row import Row
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
 from toy_rows import LITTLE
 from toy_searches import TOYS
 

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from nas.sampling.proposer import Proposer, Situation
 from search_spaces import Architecture
-from search_spaces.count import Count, Handlers, Shape
-from search_spaces.spec import Axes
+from search_spaces.support.count import Count, Handlers, Shape
+from search_spaces.support.spec import Axes
 from search_spaces.topologies.base import Topology, Wiring, total
 from stripes import Stripes
 

@@ -8,9 +8,9 @@ from torch import Tensor, nn
 
 from nas.sampling.proposer import Proposer, Situation
 from search_spaces import Architecture, SearchSpace
-from search_spaces.count import Count
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import build_stack
+from search_spaces.support.count import Count
 from search_spaces.topologies.base import Site, Topology, Wiring, total
 from stripes import Stripes
 from stripes.doors import Spectrum, fft_macs

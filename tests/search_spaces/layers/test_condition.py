@@ -5,10 +5,10 @@ import torch
 from torch import Tensor, nn
 
 from grouped import grouped
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import Stack, build_stack
-from search_spaces.small_networks import perturbed
+from search_spaces.testing.small_networks import perturbed
 from search_spaces.topologies.base import Site
 from search_spaces.topologies.registry import TOPOLOGIES
 

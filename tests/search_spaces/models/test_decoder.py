@@ -11,7 +11,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausa
 
 from expect import raises
 from grouped import grouped
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.decoder import DECODER_STYLES, Decoder, build_decoder, count_decoder
 from search_spaces.topologies.registry import TOPOLOGIES
 from tests.search_spaces.models.forms import FORMS

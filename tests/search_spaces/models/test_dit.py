@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from expect import raises
 from grouped import grouped
 from nas.counting import meta_device
-from search_spaces.architecture import Architecture
-from search_spaces.count import Count
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.dit import DiT, Pictures, build_dit, count_dit, grid_positions
-from search_spaces.small_networks import perturbed
+from search_spaces.support.count import Count
+from search_spaces.testing.small_networks import perturbed
 from search_spaces.topologies.registry import TOPOLOGIES
 
 Agree = Callable[[nn.Module, tuple[Tensor, ...], Count | None], None]

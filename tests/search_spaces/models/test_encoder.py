@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from expect import raises, warns
 from grouped import grouped
 from nas.counting import meta_device
-from search_spaces.architecture import Architecture
-from search_spaces.count import Count
-from search_spaces.errors import Notice
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.nystrom import Nystrom
 from search_spaces.models.encoder import Encoder, EncoderSizes, build_encoder, count_encoder
+from search_spaces.support.count import Count
+from search_spaces.support.errors import Notice
 from search_spaces.topologies.registry import TOPOLOGIES
 from tests.search_spaces.models.forms import FORMS
 

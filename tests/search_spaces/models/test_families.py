@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from expect import raises
-from search_spaces.architecture import Architecture
-from search_spaces.catalog import space_named
-from search_spaces.errors import Kind
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.families import MODEL_FAMILIES, base_of, build_family, heads_of
+from search_spaces.spaces.catalog import space_named
+from search_spaces.support.errors import Kind
 
 IMAGE = (3, 224, 224)
 # timm's model, its base as (depth, width, heads, hidden), another depth and heads, and millions of parameters as the

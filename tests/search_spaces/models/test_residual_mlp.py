@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from expect import raises
 from grouped import grouped
 from nas.counting import meta_device
-from search_spaces.architecture import Architecture
-from search_spaces.count import Count
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.residual_mlp import GoalAgent, ResidualMLP, Sizes, count_goal_agent, count_residual_mlp
+from search_spaces.support.count import Count
 from search_spaces.topologies.registry import TOPOLOGIES, refusal
 
 HUMANOID = Sizes(state=268, goal=3, action=17)

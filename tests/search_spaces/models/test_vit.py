@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from expect import raises
 from grouped import grouped
 from nas.counting import meta_device
-from search_spaces.architecture import Architecture
-from search_spaces.count import Count
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.vit import DropExamples, ViT, build_vit, count_vit, draw_as_timm
+from search_spaces.support.count import Count
 from search_spaces.topologies.registry import TOPOLOGIES
 
 Agree = Callable[[nn.Module, tuple[Tensor, ...], Count | None], None]

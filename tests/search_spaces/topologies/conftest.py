@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from torch import nn
 
-from search_spaces import small_networks
 from search_spaces.layers.stack import Stack
+from search_spaces.testing import small_networks
 from search_spaces.topologies.registry import load
 
 

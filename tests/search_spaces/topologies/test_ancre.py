@@ -9,9 +9,9 @@ from torch import Tensor, nn
 
 from expect import raises
 from grouped import grouped
-from search_spaces.errors import Kind
 from search_spaces.layers.stack import Stack
-from search_spaces.spec import Scalar
+from search_spaces.support.errors import Kind
+from search_spaces.support.spec import Scalar
 from search_spaces.topologies.registry import load
 
 Build = Callable[..., Stack]

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from expect import raises
 from grouped import grouped
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.stack import Stack
-from search_spaces.small_networks import without_epsilon
+from search_spaces.testing.small_networks import without_epsilon
 from search_spaces.topologies.base import Site, Wiring
 from search_spaces.topologies.build import wire_count
 from search_spaces.topologies.registry import load, refusal

@@ -3,7 +3,7 @@
 from itertools import product
 
 from expect import raises
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.topologies.base import Site
 from search_spaces.topologies.build import build, count
 from search_spaces.topologies.chain import ResNet

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from grouped import grouped
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.stack import Stack
 from search_spaces.models.vit import build_vit
 

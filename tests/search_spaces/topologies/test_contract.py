@@ -12,16 +12,16 @@ from torch.utils.flop_counter import FlopCounterMode
 from grouped import grouped
 from nas.counting import count_macs
 from nas.shapes import Shapes
-from search_spaces.small_networks import echoes, wiring_of
-from search_spaces.testing import subject
-from search_spaces.topologies.base import Wiring
-from search_spaces.topologies.build import wire_count
-from search_spaces.topologies.registry import TOPOLOGIES, load
-from search_spaces.topology_checks import (
+from search_spaces.testing.checks import (
     CONTRACT,
     check_it_compiles_to_one_graph,
     check_it_is_finite_at_64_blocks,
 )
+from search_spaces.testing.contract import subject
+from search_spaces.testing.small_networks import echoes, wiring_of
+from search_spaces.topologies.base import Wiring
+from search_spaces.topologies.build import wire_count
+from search_spaces.topologies.registry import TOPOLOGIES, load
 
 OPTIONS = [
     "ancre(direction=none,inputs=both)",

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.attention import SoftmaxAttention
 from search_spaces.layers.feed_forward import GELU
 from search_spaces.layers.norm import Norm

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from expect import raises
 from nas.counting import count_macs
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.attention import SoftmaxAttention
 from search_spaces.layers.feed_forward import GELU
 from search_spaces.layers.norm import Norm

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from grouped import grouped
-from search_spaces.architecture import Architecture
-from search_spaces.small_networks import wiring_of
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.testing.small_networks import wiring_of
 from search_spaces.topologies.base import Site, Wiring
 from search_spaces.topologies.build import wire_count
 from search_spaces.topologies.registry import TOPOLOGIES, load, refusal

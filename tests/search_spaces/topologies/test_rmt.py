@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from expect import raises
 from grouped import grouped
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.stack import Stack
 from search_spaces.topologies.base import Site, Wiring
 from search_spaces.topologies.build import wire, wire_count

@@ -13,13 +13,13 @@ from expect import raises
 from grouped import grouped
 from nas.counting import count_macs
 from nas.shapes import Shapes
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.attention import SoftmaxAttention
 from search_spaces.layers.feed_forward import GELU
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import Stack
 from search_spaces.layers.transformer import TransformerStyle, build_transformer, count_transformer
-from search_spaces.small_networks import TOKENS, WIDTH, embeddings, kept_tensors, perturbed
+from search_spaces.testing.small_networks import TOKENS, WIDTH, embeddings, kept_tensors, perturbed
 from search_spaces.topologies.registry import TOPOLOGIES, refusal
 
 STYLE = TransformerStyle(Norm("layer", 1e-6), GELU, attention_bias=True, feed_forward_bias=True, parts=2)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from expect import raises
 from grouped import grouped
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.attention import SoftmaxAttention
 from search_spaces.layers.feed_forward import GELU
 from search_spaces.layers.norm import Norm

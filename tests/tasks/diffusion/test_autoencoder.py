@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 
 from expect import raises
-from search_spaces.errors import Kind
+from search_spaces.support.errors import Kind
 from tasks.diffusion.autoencoder import autoencoder, cropped, decoded, encoded
 
 

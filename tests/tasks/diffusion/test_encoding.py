@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import nas
 from expect import raises
 from nas.cli import app
-from search_spaces.errors import Kind
+from search_spaces.support.errors import Kind
 from tasks.diffusion.autoencoder import autoencoder, cropped
 from tasks.diffusion.imagenet_dit import ImageNetDiT
 from tasks.image_sources import source

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from expect import raises
-from search_spaces.errors import Kind
+from search_spaces.support.errors import Kind
 from tasks.diffusion.frechet import frechet, normal
 from tasks.diffusion.inception import Seen, compared, inception, real_pictures, see
 

@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from expect import raises
-from search_spaces.errors import Kind
+from search_spaces.support.errors import Kind
+from search_spaces.support.rank import Share
 from tasks.batches import Batch
 from tasks.diffusion.imagenet_dit import ImageNetDiT
 from tasks.diffusion.latents import LatentSplits, latent_splits
 from tasks.diffusion.noise import noised
 from tasks.diffusion.task import with_noise
-from tasks.processes import Share
 
 CPU = torch.device("cpu")
 RECIPE = replace(ImageNetDiT.presets["smoke"], batch=4, measured=0)

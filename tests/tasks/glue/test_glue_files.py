@@ -8,7 +8,7 @@ import pyarrow.parquet
 import pytest
 
 from expect import raises, warns
-from search_spaces.errors import Kind
+from search_spaces.support.errors import Kind
 from tasks.glue.files import GLUE, read_set
 from tasks.glue.sets import SetTexts
 

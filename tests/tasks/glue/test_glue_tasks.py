@@ -12,7 +12,7 @@ import torch
 
 import tasks.clock
 from expect import raises
-from search_spaces.checkpoint import weights_of
+from search_spaces.architecture.checkpoint import weights_of
 from tasks.base import Fitted
 from tasks.glue import glue
 from tasks.glue.files import GLUE

@@ -8,7 +8,7 @@ import torch
 from torch import Generator, Tensor
 from torch.distributions import Normal
 
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.residual_mlp import GoalAgent, Sizes
 from tasks.goal_rl.contrastive import (
     Learner,

@@ -10,8 +10,8 @@ import torch
 from expect import raises
 from nas.evaluation import evaluate
 from nas.jobs import EvaluationJob
-from search_spaces.architecture import Architecture
-from search_spaces.errors import Kind
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.errors import Kind
 from tasks.goal_rl.catalog import BIG_MAZE
 from tasks.goal_rl.task import GoalTask
 from tasks.goal_rl.vectors import SyncVectorEnv

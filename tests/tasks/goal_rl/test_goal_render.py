@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from expect import raises
-from search_spaces.architecture import Architecture
-from search_spaces.errors import UserError
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.errors import UserError
 from tasks.goal_rl.recipe import smoke
 from tasks.goal_rl.render import film
 from tasks.goal_rl.task import GoalTask

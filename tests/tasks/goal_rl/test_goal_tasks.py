@@ -11,7 +11,7 @@ from expect import raises
 from nas.counting import count
 from nas.evaluation import evaluate
 from nas.jobs import EvaluationJob
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from tasks.goal_rl.recipe import PAPER, GoalRecipe, smoke
 from tasks.goal_rl.task import GoalTask
 from tasks.load import load_task, task_class

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from expect import warns
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from tasks import checkpoint
 from tasks.base import Fitted
 from tasks.goal_rl import training

@@ -20,8 +20,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from stories_lm import SHORT, StoriesLM
 
 import tasks.clock
-from search_spaces.architecture import Architecture
-from search_spaces.checkpoint import weights_of
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.architecture.checkpoint import weights_of
 from tasks.base import Task
 from tasks.batches import Batch
 from tasks.classification import ClassificationTask

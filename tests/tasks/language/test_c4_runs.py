@@ -10,8 +10,9 @@ import pytest
 import torch
 
 from expect import raises, warns
-from search_spaces.architecture import Architecture
-from search_spaces.errors import Kind
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.errors import Kind
+from search_spaces.support.progress import Progress
 from tasks import checkpoint
 from tasks.base import Fitted
 from tasks.language import data, hub
@@ -21,7 +22,6 @@ from tasks.language.published import C4LM, OpenWebTextLM
 from tasks.language.rows import IGNORED
 from tasks.language.task import CorpusTask
 from tasks.language.tokenizer import Tokenizer
-from tasks.progress import Progress
 from tasks.run import CONTINUE, STOP, Decision, Run
 
 SMALL = Architecture(depth=2, width=16, heads=2, head_dim=8, hidden=16)

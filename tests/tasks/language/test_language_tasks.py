@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from stories_lm import SHORT, StoriesLM
 
 from expect import raises
-from search_spaces.architecture import Architecture
+from search_spaces.architecture.architecture import Architecture
 from tasks.language.presets import LanguageRecipe
 from tasks.language.published import C4LM
 from tasks.language.rows import IGNORED

@@ -7,11 +7,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from search_spaces.support.rank import Share
 from tasks.language.masked import MaskedSplits, masked
 from tasks.language.masked_baselines import told
 from tasks.language.masked_tasks import PileMLM, StdlibMLM
 from tasks.language.rows import IGNORED
-from tasks.processes import Share
 
 CPU = torch.device("cpu")
 TASK = StdlibMLM()

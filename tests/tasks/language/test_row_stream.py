@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from expect import raises, warns
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
 from tasks.language import encoded
 from tasks.language.rows import IGNORED, Layout, Packed, Padded
 from tasks.language.shards import MemoryShard

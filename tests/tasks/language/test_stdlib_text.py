@@ -70,7 +70,7 @@ def test_no_held_out_paragraph_is_in_training(corpus: Corpus) -> None:
 
 def test_reading_imports_none_of_the_modules() -> None:
     imported = {name for node in ast.walk(ast.parse(inspect.getsource(module))) for name in _imports(node)}
-    assert imported <= {"search_spaces.errors", "tasks.cache", *sys.stdlib_module_names}
+    assert imported <= {"search_spaces.support.errors", "search_spaces.support.cache", *sys.stdlib_module_names}
     assert "pydoc_data" not in imported
 
 

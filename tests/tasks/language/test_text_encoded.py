@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from grouped import grouped
+from search_spaces.support.rank import Share
 from tasks.language import encoded
 from tasks.language.encoded import Block, blocks
 from tasks.language.shards import HashShare, MemoryShard
 from tasks.language.tokenizer import Tokenizer, trained_tokenizer
-from tasks.processes import Share
 
 TEXTS: tuple[object, ...] = (*(f"text {n} " + "word " * (n % 5) for n in range(19)), "", None, "the end", None)
 

@@ -11,7 +11,7 @@ from PIL import Image
 from torchvision.datasets import CIFAR10
 
 from expect import raises
-from search_spaces.errors import Kind
+from search_spaces.support.errors import Kind
 from tasks.lra.image import LRAImage
 from tasks.lra.listops import LRAListOps
 from tasks.lra.lists import IDS

@@ -12,8 +12,8 @@ from torch import nn
 from nas.budget import parse_budget
 from nas.counting import cheap_counts
 from nas.unlisted.programme import Programme
-from search_spaces.catalog import SPACES
 from search_spaces.layers.nystrom import Nystrom, NystromAttention
+from search_spaces.spaces.catalog import SPACES
 from tasks.lra import contours
 from tasks.lra.listops import LRAListOps
 from tasks.lra.pathfinder import LRAPathfinder

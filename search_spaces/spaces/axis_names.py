@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from search_spaces.architecture import BY_BLOCK
-from search_spaces.spec import Scalar
+from search_spaces.architecture.architecture import BY_BLOCK
+from search_spaces.support.spec import Scalar
 
 RECIPE = "recipe"
 """What stands before the dot in the name of an axis of the recipe: "recipe.lr"."""

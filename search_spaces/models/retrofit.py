@@ -12,12 +12,12 @@ from pathlib import Path
 
 from torch import Tensor, nn
 
-from search_spaces.architecture import Architecture
-from search_spaces.checkpoint import Record, load_weights, read_record, read_weights
-from search_spaces.errors import UserError
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.architecture.block_segments import topologies_of
+from search_spaces.architecture.checkpoint import Record, load_weights, read_record, read_weights
 from search_spaces.layers.attention import PortProjection, split_ports
 from search_spaces.layers.stack import Stack, site_of
-from search_spaces.runs import topologies_of
+from search_spaces.support.errors import UserError
 from search_spaces.topologies import registry
 from search_spaces.topologies.base import Topology
 from search_spaces.topologies.registry import load

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, TypeVar
 
-from search_spaces.errors import Kind, UserError, value_of
-from search_spaces.runs import canonical, check_divides, is_one_run, recorded, runs_of
+from search_spaces.architecture.block_segments import canonical, check_divides, is_one_run, recorded, runs_of
+from search_spaces.support.errors import Kind, UserError, value_of
 
 _LEAST = {"depth": 1, "width": 1, "heads": 0, "head_dim": 0, "hidden": 1}
 _MOST = {"depth": 10**4}

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO
 from uuid import uuid4
 
-from search_spaces.errors import Kind, Notice, UserError
+from search_spaces.support.errors import Kind, Notice, UserError
 
 PARTIAL = ".partial"
 """What the name of a file ends in that is being written."""

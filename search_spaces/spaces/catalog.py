@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from fractions import Fraction
 
-from search_spaces.architecture import Architecture
-from search_spaces.errors import UserError, fields_of, reason_of
-from search_spaces.registry import Registry
-from search_spaces.space import SearchSpace
-from search_spaces.spec import Axes, Scalar
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.spaces.space import SearchSpace
+from search_spaces.support.errors import UserError, fields_of, reason_of
+from search_spaces.support.registry import Registry
+from search_spaces.support.spec import Axes, Scalar
 from search_spaces.topologies.registry import axes_of_topologies, load
 
 SPACES = Registry("nas.spaces", "space")

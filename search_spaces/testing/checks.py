@@ -1,4 +1,4 @@
-"""What every topology owes, check by check; `search_spaces.testing.check_topology` runs them.
+"""What every topology owes, check by check; `search_spaces.testing.contract.check_topology` runs them.
 
 Each raises a ContractError, which names the rule and says what was expected.
 
@@ -13,12 +13,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from search_spaces.architecture import Architecture
-from search_spaces.errors import UserError, check_rule
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.architecture.canonical_text import defaults_of
 from search_spaces.layers.stack import Stack
-from search_spaces.one_text import defaults_of
-from search_spaces.retrofit import as_delivered
-from search_spaces.small_networks import (
+from search_spaces.models.retrofit import as_delivered
+from search_spaces.support.errors import UserError, check_rule
+from search_spaces.support.source_text import option_defaults
+from search_spaces.testing.small_networks import (
     TOKENS,
     WIDTH,
     dense,
@@ -30,8 +31,7 @@ from search_spaces.small_networks import (
     wiring_of,
     without_epsilon,
 )
-from search_spaces.source_text import option_defaults
-from search_spaces.subject import Subject, require_close
+from search_spaces.testing.subject import Subject, require_close
 from search_spaces.topologies.base import Site, Wiring
 from search_spaces.topologies.build import wire, wire_count
 from search_spaces.topologies.chain import ResNet

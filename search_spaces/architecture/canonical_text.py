@@ -8,10 +8,10 @@ from dataclasses import MISSING, fields
 from functools import lru_cache
 from typing import Any
 
-from search_spaces.errors import UserError
-from search_spaces.registry import Registry
-from search_spaces.source_text import option_defaults
-from search_spaces.spec import Scalar, Spec
+from search_spaces.support.errors import UserError
+from search_spaces.support.registry import Registry
+from search_spaces.support.source_text import option_defaults
+from search_spaces.support.spec import Scalar, Spec
 
 TOPOLOGIES = Registry("nas.topologies", "topology")
 

@@ -4,9 +4,9 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from search_spaces.errors import UserError
-from search_spaces.one_text import shortest
-from search_spaces.spec import Axes, Spec
+from search_spaces.architecture.canonical_text import shortest
+from search_spaces.support.errors import UserError
+from search_spaces.support.spec import Axes, Spec
 
 Run = tuple[str, range]
 """A topology's text and the blocks that it wires, counted from 0."""

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from search_spaces.architecture import Architecture
-from search_spaces.errors import ContractError
-from search_spaces.small_networks import WIDTH
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.errors import ContractError
+from search_spaces.testing.small_networks import WIDTH
 from search_spaces.topologies.base import Topology
 
 CountMacs = Callable[[nn.Module, tuple[Tensor, ...]], int]

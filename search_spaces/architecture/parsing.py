@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import fields
 
-from search_spaces.architecture import BY_BLOCK, Architecture, read_runs
-from search_spaces.errors import UserError, unknown
-from search_spaces.runs import tidy
-from search_spaces.spec import Scalar, parse_scalar, split_top_level
+from search_spaces.architecture.architecture import BY_BLOCK, Architecture, read_runs
+from search_spaces.architecture.block_segments import tidy
+from search_spaces.support.errors import UserError, unknown
+from search_spaces.support.spec import Scalar, parse_scalar, split_top_level
 
 
 def parse_architecture(text: str, base: Architecture) -> Architecture:

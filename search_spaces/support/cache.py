@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from search_spaces.errors import Notice
-from search_spaces.files import keep, kept
+from search_spaces.support.errors import Notice
+from search_spaces.support.files import keep, kept
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 

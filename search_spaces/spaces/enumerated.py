@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 
-from search_spaces.architecture import Architecture
-from search_spaces.errors import UserError
-from search_spaces.one_text import shortest, whole
-from search_spaces.runs import is_one_run
-from search_spaces.space import Point, SearchSpace
-from search_spaces.spec import Axes, Scalar, Spec
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.architecture.block_segments import is_one_run
+from search_spaces.architecture.canonical_text import shortest, whole
+from search_spaces.spaces.space import Point, SearchSpace
+from search_spaces.support.errors import UserError
+from search_spaces.support.spec import Axes, Scalar, Spec
 
 _PLAIN = tuple(field.name for field in fields(Architecture) if field.name != "topology")
 

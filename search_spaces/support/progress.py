@@ -18,8 +18,8 @@ from rich.markup import escape
 from rich.table import Column
 from rich.text import Text
 
-from search_spaces.errors import printable
-from tasks.silence import SILENCE, SILENCE_S
+from search_spaces.support.errors import printable
+from search_spaces.support.quiet_timer import SILENCE, SILENCE_S
 
 QUIET = "NAS_QUIET"
 """The environment variable that keeps progress to itself; in the environment, so that workers have it too."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from search_spaces.errors import Notice, UserError, fields_of, reason_of, unknown
-from search_spaces.source_text import first_line
+from search_spaces.support.errors import Notice, UserError, fields_of, reason_of, unknown
+from search_spaces.support.source_text import first_line
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

@@ -12,10 +12,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from search_spaces.architecture import Architecture
-from search_spaces.errors import UserError, fields_of, reason_of
-from search_spaces.files import atomic_replace, atomic_write, kind_of_read_error, partial_file, regular
-from search_spaces.spec import Scalar
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.errors import UserError, fields_of, reason_of
+from search_spaces.support.files import atomic_replace, atomic_write, kind_of_read_error, partial_file, regular
+from search_spaces.support.spec import Scalar
 
 Shape = tuple[int, ...] | None
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from search_spaces.errors import UserError
+from search_spaces.support.errors import UserError
 
 MOST_INTEGER = 2**63 - 1
 """What a Row, a table and a database can hold; the least is -MOST_INTEGER - 1."""

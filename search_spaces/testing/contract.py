@@ -9,11 +9,11 @@ from collections.abc import Collection
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from search_spaces.spec import Spec
-from search_spaces.subject import CountMacs, Subject
+from search_spaces.support.spec import Spec
+from search_spaces.testing.checks import CONTRACT, check_it_compiles_to_one_graph
+from search_spaces.testing.subject import CountMacs, Subject
 from search_spaces.topologies.base import Topology
 from search_spaces.topologies.registry import load, options_of
-from search_spaces.topology_checks import CONTRACT, check_it_compiles_to_one_graph
 
 
 def check_topology(

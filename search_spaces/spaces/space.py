@@ -10,12 +10,12 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from search_spaces.architecture import Architecture
-from search_spaces.axis_names import RECIPE, is_recipe, option_of, replaces, run_of, settings_of
-from search_spaces.errors import Kind, UserError
-from search_spaces.one_text import whole
-from search_spaces.runs import is_one_run, tidy_axes, topologies_of
-from search_spaces.spec import Axes, Scalar, Spec, format_scalar
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.architecture.block_segments import is_one_run, tidy_axes, topologies_of
+from search_spaces.architecture.canonical_text import whole
+from search_spaces.spaces.axis_names import RECIPE, is_recipe, option_of, replaces, run_of, settings_of
+from search_spaces.support.errors import Kind, UserError
+from search_spaces.support.spec import Axes, Scalar, Spec, format_scalar
 from search_spaces.topologies.registry import load, refusal
 
 Point = dict[str, Scalar]
@@ -64,7 +64,7 @@ class SearchSpace:
         name: What the space is called in rows.
         base: The architecture that is always tried first; one of the space's.
         axes: Axis -> its values, without repetition, numbers in increasing order.
-        listed: The only architectures and where each stands, as `search_spaces.listed` makes them; None where all that
+        listed: The only architectures and where each stands, as `spaces.enumerated` makes them; None where all that
             can be built are members.
 
     Raises:

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-_ROOT = Path(__file__).resolve().parents[1]
+_ROOT = Path(__file__).resolve().parents[2]
 _OURS = tuple(_ROOT / package for package in ("nas", "results", "search_spaces", "tasks"))
 _STANDARD = tuple({Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")})
 _INSTALLED = ("site-packages", "dist-packages")
