@@ -25,7 +25,7 @@ from torch import Tensor
 
 from nas.sampling import Proposer, Situation
 from nas.sampling.axes import Coordinates
-from results.process import Array, Indices
+from results.stats.gaussian_process import Array, Indices
 
 START, POOL = 8, 500
 """As this project's search: so many at random first, and at most so many looked at."""

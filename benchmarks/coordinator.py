@@ -32,7 +32,7 @@ from nas.search_plan import SearchPlan
 from nas.storage.leases import claims_in
 from nas.storage.optuna_study import open_storage, open_study
 from nas.storage.store import Store
-from results.row import Row
+from results.records.row import Row
 from search_spaces.support.spec import Scalar
 
 SIZES = (100, 1000, 10_000)

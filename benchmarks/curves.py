@@ -22,8 +22,8 @@ from pathlib import Path
 
 import nas
 from nas.counting import cheap_counts
-from results import lines
-from results.row import Costs, CurvePoint, Row
+from results.records import jsonl
+from results.records.row import Costs, CurvePoint, Row
 from search_spaces.architecture.parsing import parse_architecture
 from tasks.digit_ranks import DigitRanksViT
 from tasks.settings import changed, values_of
@@ -86,6 +86,6 @@ def recorded(file: Path = FILE) -> list[Row]:
 if __name__ == "__main__":
     match sys.argv[1:]:
         case [target]:
-            lines.write(recorded(), target)
+            jsonl.write(recorded(), target)
         case [storage, study, target]:
             write([row for row in nas.load(study, storage=storage).rows() if row.status == "complete"], Path(target))

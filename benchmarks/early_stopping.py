@@ -18,9 +18,9 @@ import nas
 from benchmarks import curves
 from benchmarks.form import Figure, main
 from nas.study import Study
-from results import lines
-from results.pareto import front, hypervolume
-from results.row import Direction
+from results.records import jsonl
+from results.records.row import Direction
+from results.stats.pareto import front, hypervolume
 
 SAMPLERS = ("surrogate", "nsga2", "random")
 RUNGS: Mapping[str, Mapping[str, Any]] = {
@@ -74,7 +74,7 @@ def of_recorded(sampler: str, seeds: range, trials: int, rungs: Mapping[str, Any
     """The medians over seeds of what a sampler saves and keeps on recorded curves."""
     with TemporaryDirectory() as folder:
         table = Path(folder) / "curves.jsonl"
-        lines.write(curves.recorded(), table)
+        jsonl.write(curves.recorded(), table)
         asked = {"task": f"replay:{table}", "objectives": "accuracy,flops", "sampler": sampler, "trials": trials}
         of_seeds = [compared({**asked, "seed": seed}, rungs) for seed in seeds]
     return {

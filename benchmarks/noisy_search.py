@@ -34,9 +34,9 @@ from nas.sampling import BudgetSampler, Situation
 from nas.sampling.axes import Coordinates
 from nas.sampling.surrogate import Surrogate
 from nas.simulation import Outcome, simulate
-from results import table
-from results.pareto import non_dominated
-from results.standing import standings
+from results.records import table
+from results.stats.architecture_summary import standings
+from results.stats.pareto import non_dominated
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.space import Candidate
 from search_spaces.support.count import Count

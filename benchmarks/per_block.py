@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.landscapes import BASE, GAIN
 from nas.budget import Budget, parse_budget
 from nas.unlisted.programme import Programme
-from results.pareto import hypervolume
+from results.stats.pareto import hypervolume
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.block_segments import runs_of
 from search_spaces.models.vit import count_vit

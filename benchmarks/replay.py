@@ -13,8 +13,8 @@ from itertools import product
 from benchmarks.form import Figure, main
 from nas.budget import Feasible
 from nas.simulation import replay
-from results.row import Costs, CurvePoint, Direction, Row
-from results.tabular import TabularBenchmark
+from results.records.row import Costs, CurvePoint, Direction, Row
+from results.stats.tabular_benchmark import TabularBenchmark
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.enumerated import listed_space
 

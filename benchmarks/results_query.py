@@ -24,7 +24,7 @@ from pyarrow import parquet
 import nas
 from benchmarks.form import Figure, main
 from nas.storage.store import _ROWS, Store
-from results.row import Row
+from results.records.row import Row
 
 STARTS = 5
 COLUMNS = 107

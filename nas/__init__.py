@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from nas.doors.show import show
     from nas.doors.tournament import tournament
     from nas.study import Study
-    from results.row import Row
+    from results.records.row import Row
     from search_spaces.support.errors import Notice, UserError
 
 __all__ = [
@@ -64,7 +64,7 @@ __all__ = [
 _HOMES = {
     **{name: f"nas.doors.{name}" for name in __all__ if name[0].islower()},
     "Notice": "search_spaces.support.errors",
-    "Row": "results.row",
+    "Row": "results.records.row",
     "Study": "nas.study",
     "UserError": "search_spaces.support.errors",
 }

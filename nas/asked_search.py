@@ -23,7 +23,7 @@ from nas.samplers import DEFAULT
 from nas.sampling import proposer
 from nas.storage.search_config import SearchConfig
 from nas.unlisted.programme import Programme
-from results.row import Direction
+from results.records.row import Direction
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.space import SearchSpace
 from search_spaces.support.errors import UserError

@@ -18,9 +18,10 @@ from nas.places import dashed
 from nas.storage.search_config import SearchConfig
 from nas.storage.store import Store
 from nas.unlisted.programme import Programme
-from results import table
-from results.process import Array
-from results.reliability import (
+from results.records import table
+from results.records.row import Row
+from results.stats.gaussian_process import Array
+from results.stats.reliability import (
     Estimate,
     components,
     jackknife,
@@ -29,7 +30,6 @@ from results.reliability import (
     order_kept,
     seeds_for,
 )
-from results.row import Row
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import UserError, kind_of_number
 from tasks.base import Task
@@ -209,8 +209,8 @@ def of_metric(name: str, of_audit: Readings, others: Mapping[str, Readings]) -> 
 
     `reliability` is that of one seed, `levels` how many of these architectures one seed tells apart. Standard
     deviations (`sd_`) are of the architectures, of seeds and of the validation examples, in units of the metric: see
-    `results.reliability`. Kendall's tau of the architectures' orders (`tau_`): between seeds, between validation and
-    test, between reports at a share of the training and its end, and between this preset and others.
+    `results.stats.reliability`. Kendall's tau of the architectures' orders (`tau_`): between seeds, between validation
+    and test, between reports at a share of the training and its end, and between this preset and others.
     """
     splits = _splits(name, of_audit)
     validation = splits[0]

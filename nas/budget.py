@@ -12,7 +12,7 @@ from decimal import Decimal
 from math import ceil, floor, inf
 
 from nas.objectives import COUNTED, PROFILED
-from results.sizes import SIZES
+from results.records.human_numbers import SIZES
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.space import Candidate, SearchSpace
 from search_spaces.support.errors import UserError, unknown

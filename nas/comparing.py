@@ -17,9 +17,9 @@ from nas.asking import Settings, architecture_of
 from nas.counting import cheap_counts, count
 from nas.jobs import EvaluationJob, text_of
 from nas.profiling.profile import profile_what_fits, trace_of
-from results import table
-from results.intervals import interval
-from results.row import Direction, Row
+from results.records import table
+from results.records.row import Direction, Row
+from results.stats.intervals import interval
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import Notice, UserError, fields_of
 from search_spaces.topologies.registry import TOPOLOGIES, refusal

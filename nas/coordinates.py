@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from results import table
+from results.records import table
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.stack import Stack
 from tasks.batches import call, moved

@@ -22,7 +22,7 @@ with warnings.catch_warnings():  # fvcore rests on torch.jit, whose deprecation 
 
 from nas.handlers import HANDLERS, HARMLESS, Miscount, taught_by, traced
 from nas.shapes import Shapes
-from results.row import Costs
+from results.records.row import Costs
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.count import Count
 from search_spaces.support.errors import UserError

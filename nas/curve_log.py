@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, final
 from nas.asked_text import LogFormat
 from nas.jobs import first_process
 from nas.places import dashed, slug
-from results.row import Row
-from results.strict_json import is_number
+from results.records.row import Row
+from results.records.strict_json import is_number
 from search_spaces.support.errors import printable
 from search_spaces.support.files import replacing
 from search_spaces.support.progress import say

@@ -16,7 +16,7 @@ from nas.jobs import EvaluationJob, identity
 from nas.networks import load_network
 from nas.retrofitting import Origin
 from nas.storage.store import Store
-from results.row import Row
+from results.records.row import Row
 from search_spaces.architecture.checkpoint import read_record
 from search_spaces.support.errors import Kind, UserError, fields_of, reason_of
 from search_spaces.support.progress import said_if_slow

@@ -28,7 +28,7 @@ from nas.steps import ToldSteps
 from nas.storage.locks import held
 from nas.storage.outages import patient
 from nas.storage.store import Store
-from results.row import BadRow, CurvePoint, Row
+from results.records.row import BadRow, CurvePoint, Row
 from search_spaces.architecture.checkpoint import read_weights
 from search_spaces.support.errors import Notice, fields_of, reason_of
 from search_spaces.support.files import keep, kept

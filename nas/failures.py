@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import torch
 
-from results.row import Row
+from results.records.row import Row
 from search_spaces.support.errors import reason_of
 
 OUT_OF_MEMORY, TIMED_OUT = "out-of-memory", "timed-out"

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, get_args
 
 from nas.storage.store import Store
-from results import lines
-from results.columns import COUNTS
-from results.repeated import each_once
-from results.row import Direction, Row, Status
+from results.records import jsonl
+from results.records.columns import COUNTS
+from results.records.duplicates import each_once
+from results.records.row import Direction, Row, Status
 from search_spaces.support.errors import UserError, fields_of
 from search_spaces.support.progress import said_if_slow
 
@@ -37,7 +37,7 @@ def rows_in(paths: Sequence[Path]) -> list[Row]:
     """The rows of some files. Raises UserError where one cannot be read, a line holds no row, or there is none."""
     rows = []
     for path in paths:
-        found, bad = lines.read(path)
+        found, bad = jsonl.read(path)
         if bad:
             more = f" and {len(bad) - _MOST_NAMED} more" if len(bad) > _MOST_NAMED else ""
             named = "; ".join(map(str, bad[:_MOST_NAMED]))

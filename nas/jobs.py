@@ -10,7 +10,7 @@ from typing import Any
 from nas.device import device_name, lent_device
 from nas.objectives import MEASURES
 from nas.provenance import provenance
-from results.row import Row
+from results.records.row import Row
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.checkpoint import fingerprint, read_weights
 from search_spaces.support.errors import UserError, unknown

@@ -9,7 +9,7 @@ from torch import nn
 
 from nas.jobs import EvaluationJob, first_process, identity, recipe_of
 from nas.storage.store import Store
-from results.row import Row
+from results.records.row import Row
 from search_spaces.architecture.checkpoint import (
     RECORD,
     Record,

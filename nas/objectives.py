@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from results.row import Direction
+from results.records.row import Direction
 from search_spaces.support.errors import UserError, unknown
 
 COUNTED = ("params", "macs", "flops")
-"""What a network costs by counting, and a budget bounds before anything is built: see `results.row.Costs`."""
+"""What a network costs by counting, and a budget bounds before anything is built: see `results.records.row.Costs`."""
 
 PROFILED = ("latency_ms", "step_ms", "peak_memory_bytes", "energy_j")
 """What it costs on the device at hand, measured before it is trained: see `nas.profiling.profile`."""

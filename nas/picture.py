@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nas.colours import Look, looks
 from nas.objectives import COSTS
-from results.row import Direction
+from results.records.row import Direction
 from search_spaces.support.errors import UserError
 from search_spaces.support.files import replacing
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from results.effects import Effects
-    from results.standing import Standing
+    from results.stats.architecture_summary import Standing
+    from results.stats.effects import Effects
 
 _PICTURES = (".png", ".pdf", ".svg")
 
@@ -226,7 +226,7 @@ def draw_coordinates(records: Sequence[Mapping[str, Any]], widths: Sequence[int]
 
 def _named_records(found: Sequence["Effects"]) -> list[list[dict[str, Any]]]:
     """The lines of each task with their `name`: "mhc(...)" of a topology that each has once, with other options."""
-    from results.effects import plain_names
+    from results.stats.effects import plain_names
 
     names = [dict(zip(one.values, plain_names(one.values), strict=True)) for one in found]
     values: dict[Any, set[Any]] = {}

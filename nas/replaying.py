@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 from torch import nn
 
-from results.row import Row
-from results.tabular import TabularBenchmark, read_table
+from results.records.row import Row
+from results.stats.tabular_benchmark import TabularBenchmark, read_table
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.enumerated import first_of, listed_space
 from search_spaces.spaces.space import SearchSpace
@@ -96,7 +96,7 @@ def replay_task(table: str) -> type[Replay]:
     """A search of recorded trainings, which trains nothing: NAME of a table, or FILE.jsonl.gz of rows of yours.
 
     Raises:
-        UserError: As `results.tabular.read_table`.
+        UserError: As `results.stats.tabular_benchmark.read_table`.
     """
     recorded = read_table(table)
     first = recorded.rows[0]

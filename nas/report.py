@@ -17,12 +17,12 @@ from nas.objectives import COSTS
 from nas.options import Format
 from nas.places import DEFAULT_STORE
 from nas.storage.passwords import without_passwords
-from results.sizes import short
+from results.records.human_numbers import short
 from search_spaces.support.errors import UserError, printable
 
 if TYPE_CHECKING:
-    from results.row import Row
-    from results.standing import Standing
+    from results.records.row import Row
+    from results.stats.architecture_summary import Standing
 
 SHAPE_COLUMNS = ("topology", "depth", "heads", "head_dim")
 STANDING = ("seeds", "at_front", "level")
@@ -83,10 +83,10 @@ def say_written(*files: Path | None) -> None:
 
 def write_rows(rows: "Sequence[Row]", format: Format, output: Path | None) -> None:
     """Write Rows to a file or to standard output: whole as JSON Lines, and as a flat table in any other format."""
-    from results import export, lines, table
+    from results.records import export, jsonl, table
 
     if format is Format.JSONL:
-        lines.write(rows, output)
+        jsonl.write(rows, output)
     else:
         export.write(table.from_rows(rows), format.value, output)
 
@@ -132,8 +132,8 @@ def front_columns(objectives: Sequence[str], metrics: Iterable[str]) -> list[str
 
 def check_alike(found: "Sequence[Standing]", what: str) -> None:
     """Raise UserError where architectures cannot be held against each other, as `what` is to do."""
-    from results.columns import COMPARABLE
-    from results.table import condition_of  # with pyarrow, which lists do without
+    from results.records.columns import COMPARABLE
+    from results.records.table import condition_of  # with pyarrow, which lists do without
 
     for column in COMPARABLE:
         values = sorted({one.record.get(column) for one in found}, key=str)

@@ -23,7 +23,7 @@ from nas.timings import Timings
 from nas.watching import Evaluations
 from nas.workers.resources import Resources
 from nas.workers.workers import Workers, pool_of
-from results.row import Row
+from results.records.row import Row
 from search_spaces.support.errors import UserError
 from search_spaces.support.progress import said_if_slow, say
 from tasks.base import Task

@@ -33,8 +33,8 @@ from nas.storage.optuna_study import (
 )
 from nas.storage.search_config import SearchConfig
 from nas.storage.store import Store
-from results.pareto import not_surely_dominated
-from results.row import Row
+from results.records.row import Row
+from results.stats.pareto import not_surely_dominated
 from search_spaces.spaces.space import Point
 
 Keep = Literal["front", "all", "none"]

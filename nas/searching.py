@@ -39,7 +39,7 @@ from nas.unlisted.programme import Programme
 from nas.watching import Evaluations
 from nas.workers.resources import AUTO, Resources
 from nas.workers.workers import check_gpus, pool_of
-from results.row import Row
+from results.records.row import Row
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import UserError, kind_of_number
 from search_spaces.support.progress import said_if_slow, say

@@ -14,8 +14,8 @@ from nas.objectives import COUNTED
 from nas.sampling import BudgetSampler, Exhausted
 from nas.seeds import next_seed
 from nas.storage.optuna_study import ERRORS, confirm_from
-from results.row import Direction, Row
-from results.tabular import TabularBenchmark
+from results.records.row import Direction, Row
+from results.stats.tabular_benchmark import TabularBenchmark
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.space import Candidate
 

@@ -11,8 +11,8 @@ from nas import report
 from nas.objectives import COSTS, names_in, resolve
 from nas.storage.passwords import without_passwords
 from nas.storage.search_config import SearchConfig
-from results import table
-from results.row import Direction, Row
+from results.records import table
+from results.records.row import Direction, Row
 from search_spaces.support.errors import Notice, UserError, fields_of, unknown
 
 if TYPE_CHECKING:
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     import pyarrow
     from matplotlib.figure import Figure
 
-    from results.effects import Effects
-    from results.parquet import ParquetTable
-    from results.standing import Standing
+    from results.records.parquet import ParquetTable
+    from results.stats.architecture_summary import Standing
+    from results.stats.effects import Effects
 
 
 @final
@@ -119,7 +119,9 @@ class Study:
         Raises:
             UserError: An unknown objective.
         """
-        from results.standing import standings  # SciPy's algebra, which takes a quarter of a second to import
+        from results.stats.architecture_summary import (
+            standings,  # SciPy's algebra, which takes a quarter of a second to import
+        )
 
         asked = self._asked(objectives)
         if not asked.keys() <= set(self.column_names):  # where all failed, no metric is a column
@@ -140,7 +142,7 @@ class Study:
         Raises:
             UserError: An unknown column or cost, or nothing to be held against anything.
         """
-        from results.effects import check_axis, comparable, effects  # SciPy, a quarter of a second to import
+        from results.stats.effects import check_axis, comparable, effects  # SciPy, a quarter of a second to import
 
         if not (self._rows or self._flat):
             message = "there is no row to be held against another. Ask others, or leave --where out."
@@ -215,12 +217,12 @@ class Study:
         return [table.from_rows(self._rows), *self._flat] if self._rows or not self._flat else [*self._flat]
 
     def where(self, condition: str) -> "Study":
-        """The study of what meets a condition, which is written as for `results.condition.select`.
+        """The study of what meets a condition, which is written as for `results.query.condition.select`.
 
         Raises:
             UserError: A condition that cannot be used.
         """
-        from results.condition import select  # DuckDB, which takes a tenth of a second to import
+        from results.query.condition import select  # DuckDB, which takes a tenth of a second to import
 
         found = select(self.table, condition)
         kept = {*found["identity"].to_pylist()} if self._rows else set()

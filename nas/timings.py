@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Self, final
 
-from results.row import Row
+from results.records.row import Row
 from search_spaces.support.progress import warn
 
 

@@ -14,12 +14,12 @@ import numpy as np
 from nas import picture
 from nas.budget import Feasible
 from nas.simulation import outcome_of, replay
-from results import table
-from results.process import Array
-from results.row import Direction, Row
-from results.standing import standings
-from results.tabular import TabularBenchmark
-from results.true_front import TrueFront
+from results.records import table
+from results.records.row import Direction, Row
+from results.stats.architecture_summary import standings
+from results.stats.gaussian_process import Array
+from results.stats.tabular_benchmark import TabularBenchmark
+from results.stats.true_front import TrueFront
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import UserError
 
@@ -42,10 +42,11 @@ class Tournament:
     """What samplers have found.
 
     A search is worth the hypervolume, by means on test over all recorded seeds, of the architectures that it would
-    report after so many trainings: those on the front that is expected by validation (`results.standing`). It is a
-    share of the hypervolume of the whole front of all architectures within the budget; the reference point lies beyond
-    the worst recorded value and the greatest cost (`results.true_front`). No trial of these searches confirms another,
-    and a search that ran out of architectures keeps what it has.
+    report after so many trainings: those on the front that is expected by validation
+    (`results.stats.architecture_summary`). It is a share of the hypervolume of the whole front of all architectures
+    within the budget; the reference point lies beyond the worst recorded value and the greatest cost
+    (`results.stats.true_front`). No trial of these searches confirms another, and a search that ran out of
+    architectures keeps what it has.
 
     Attributes:
         title: What was compared, in a line.

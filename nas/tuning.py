@@ -11,7 +11,7 @@ from scipy.stats import qmc
 from nas.asking import Settings
 from nas.jobs import recipe_of
 from nas.objectives import names_in
-from results.row import Row
+from results.records.row import Row
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import Notice, UserError, unknown
 from tasks.base import Metric, Task

@@ -7,7 +7,7 @@ from typing import Self, final
 
 from nas.jobs import EvaluationJob
 from nas.steps import steps_of
-from results.row import Row
+from results.records.row import Row
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.progress import Progress, say_more, warn
 

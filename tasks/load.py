@@ -9,7 +9,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from results.columns import refusal_of
+from results.records.columns import refusal_of
 from search_spaces.support.errors import UserError, fields_of, reason_of, unknown
 from tasks.base import Metric, Task
 from tasks.registry import TASK_FAMILIES, TASKS, kind_of

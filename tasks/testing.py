@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from results.columns import refusal_of
+from results.records.columns import refusal_of
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import ContractError, check_rule
 from tasks.base import Fitted, Task

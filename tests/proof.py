@@ -30,7 +30,7 @@ from typing import Any
 
 import nas
 from nas.cli import main as command
-from results.row import Row
+from results.records.row import Row
 
 PROOF = Path(__file__).with_suffix(".json")
 NAMES = Path(__file__).with_name("proof_names.toml")

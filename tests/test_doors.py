@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import nas
-from results.row import Row
+from results.records.row import Row
 from search_spaces.support.errors import UserError
 from search_spaces.testing.checks import CONTRACT
 

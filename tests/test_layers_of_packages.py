@@ -11,7 +11,7 @@ from source_trees import ROOT, files, nodes
 OURS = ("nas", "tasks", "search_spaces", "results")
 MAY_IMPORT = {
     "nas": {"nas", "tasks", "search_spaces", "results"},
-    "tasks": {"tasks", "search_spaces", "results.columns"},
+    "tasks": {"tasks", "search_spaces", "results.records.columns"},
     "search_spaces": {"search_spaces"},
     "results": {
         "results",
@@ -133,7 +133,7 @@ def run(*words):
 
 import nas
 loaded("nas")
-import results.row, results.query, results.pareto, results.export
+import results.records.row, results.query.query, results.stats.pareto, results.records.export
 loaded("results")
 import nas.cli
 run("--help")

@@ -19,9 +19,9 @@ from PIL import Image, ImageFile
 import nas
 from expect import raises, warns
 from grouped import grouped
-from results import lines
-from results.row import Row
-from results.strict_json import BadRow, parse
+from results.records import jsonl
+from results.records.row import Row
+from results.records.strict_json import BadRow, parse
 from search_spaces.architecture.checkpoint import RECORD, read_record
 from tasks.image_shards import listed, shard_source
 from tasks.image_sources import source
@@ -62,10 +62,10 @@ def test_packed_bomb_takes_little_memory(tmp_path: Path, monkeypatch: pytest.Mon
     with gzip.open(bomb, "wb", compresslevel=1) as file:
         file.write(b'{"text": "' + b"a" * 2**25)
     assert bomb.stat().st_size < 2**18
-    for module in (lines, shards):
+    for module in (jsonl, shards):
         monkeypatch.setattr(module, "MOST_LINE", 2**19)
     readers: tuple[Callable[[], object], ...] = (
-        lambda: lines.read(bomb),
+        lambda: jsonl.read(bomb),
         lambda: list(read(JsonShard(bomb, "text", "bomb"))),
     )
     for reader in readers:
@@ -128,7 +128,7 @@ def test_pipe_among_data_is_refused_without_waiting(tmp_path: Path) -> None:
         lambda: tokenizer_at(tmp_path),
         lambda: read_record(tmp_path),
         lambda: listed(tmp_path, ("train",)),
-        lambda: lines.read(tmp_path / "rows.jsonl"),
+        lambda: jsonl.read(tmp_path / "rows.jsonl"),
     ):
         with raises("bad-file") as refused:
             opened()

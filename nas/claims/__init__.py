@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, final
 
-from results.intervals import interval
+from results.stats.intervals import interval
 
 Verdict = Literal["agrees", "contradicts", "not distinguishable"]
 

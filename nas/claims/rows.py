@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from nas.claims import Claim, Experiment, Values
-from results import lines
-from results.row import Row
-from results.sources import shipped
+from results.records import jsonl
+from results.records.row import Row
+from results.records.sources import shipped
 from search_spaces.support.errors import UserError
 
 Shape = Mapping[str, int | str]
@@ -63,5 +63,5 @@ class Recorded(Experiment):
 
     def values(self) -> Values:
         """Compare the table's rows."""
-        rows, _ = lines.read(shipped()[self.table])
+        rows, _ = jsonl.read(shipped()[self.table])
         return {pair.claim.name: by_how_much(rows, pair) for pair in self.pairs}

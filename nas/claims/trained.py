@@ -11,7 +11,7 @@ from nas.comparing import candidates, jobs_of
 from nas.jobs import fresh_task
 from nas.scheduler import evaluate_all
 from nas.workers.resources import Resources
-from results.row import Row
+from results.records.row import Row
 from search_spaces.architecture.architecture import Architecture
 from tasks.base import Task
 

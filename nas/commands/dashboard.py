@@ -9,7 +9,7 @@ from nas.places import DEFAULT_STORE
 if TYPE_CHECKING:
     from optuna.storages import InMemoryStorage
 
-    from results.row import Row
+    from results.records.row import Row
 
 
 _MOST_PORT = 65535
@@ -50,7 +50,7 @@ def copied(*, storage: str = DEFAULT_STORE) -> "InMemoryStorage":
 
 def _attributes(row: "Row") -> dict[str, Any]:
     """What of a Row is shown beside its trial."""
-    from results.columns import COUNTS
+    from results.records.columns import COUNTS
 
     tested = {f"test_{name}": value for name, value in row.test.items()}
     counted = {name: getattr(row.costs, name) for name in COUNTS}

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from nas.study import Study
-    from results.effects import Effects
+    from results.stats.effects import Effects
 
 
 def show(
@@ -29,7 +29,7 @@ def show(
     values together. Of several tasks it says as well whether they put the values in one order (Kendall's tau).
     """
     from nas import picture, report
-    from results import export, table
+    from results.records import export, table
 
     found = (study if where is None else study.where(where)).effects(axis, metric, at=at)
     if report.for_a_terminal(format, output):
@@ -48,7 +48,7 @@ def show(
 
 def agreements(found: "Mapping[str, Effects]") -> list[dict[str, Any]]:
     """A line for each two tasks that have three values in common."""
-    from results.effects import agreement
+    from results.stats.effects import agreement
 
     pairs = ((one, other, agreement(found[one], found[other])) for one, other in combinations(found, 2))
     return [{"task": one, "and": other} | tau for one, other, tau in pairs if tau is not None]
@@ -56,7 +56,7 @@ def agreements(found: "Mapping[str, Effects]") -> list[dict[str, Any]]:
 
 def _print(found: "Mapping[str, Effects]", format: Format) -> None:
     from nas import report
-    from results.mixtures import few
+    from results.query.mixtures import few
 
     console = report.screen()
     for name, one in found.items():

@@ -85,7 +85,7 @@ class Question:
     def reads(self, study: "Study") -> list[str]:
         """The columns that it is about, whether the study has them or not."""
         from nas.objectives import names_in
-        from results.pareto import TOGETHER
+        from results.stats.pareto import TOGETHER
 
         named = [*study.directions_of(names_in(self.pareto or "")), *self.by]
         if self.sql is not None or self.best is not None or not {*named} <= {*study.column_names}:
@@ -100,14 +100,14 @@ class Question:
     def asked_of(self, study: "Study", every: "pa.Table") -> "pa.Table":
         """Its answer by some rows of a study. Raises UserError where there is none."""
         if self.sql is not None:
-            from results import sql
+            from results.query import sql
             from search_spaces.support.progress import said_if_slow
 
             with said_if_slow("asking in SQL ..."):
                 return sql.answer(every, self.sql)
         if self.is_of_rows:
             return every if self.pareto is None else _front(study, every, self.pareto, knee=self.knee)
-        from results import grouping  # with SciPy's algebra, which takes a quarter of a second to import
+        from results.query import grouping  # with SciPy's algebra, which takes a quarter of a second to import
 
         if self.best is not None:
             [(metric, direction)] = study.directions_of([self.best]).items()
@@ -117,7 +117,7 @@ class Question:
 
 def _front(study: "Study", every: "pa.Table", pareto: str, *, knee: bool) -> "pa.Table":
     from nas.objectives import names_in
-    from results import pareto as fronts
+    from results.stats import pareto as fronts
     from search_spaces.support.errors import UserError
 
     objectives = study.directions_of(names_in(pareto))

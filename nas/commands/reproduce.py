@@ -46,7 +46,7 @@ def compared(
         UserError: An unknown paper, one without such a column, a preset where nothing is trained, or a picture of what
             has none.
     """
-    from results import published
+    from results.records import published
 
     papers = published.papers()
     if paper is not None:
@@ -75,7 +75,7 @@ def show(comparison: Comparison, format: Format = Format.TABLE) -> None:
     import typer
 
     from nas import report
-    from results import export, table
+    from results.records import export, table
 
     records = list(comparison.records)
     if format is Format.TABLE and comparison.what is Printed.CLAIMS:
@@ -96,7 +96,7 @@ def show(comparison: Comparison, format: Format = Format.TABLE) -> None:
 
 
 def _records(paper: str) -> Iterator[dict[str, Any]]:
-    from results import published
+    from results.records import published
 
     printed = {row_of(line): line["params_millions"] for line in published.lines_of(paper)}
     for reading in readings(paper):

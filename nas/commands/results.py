@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from nas.study import Study
-    from results.row import Row
+    from results.records.row import Row
 
 MOST_BEST = 10
 """Lines of --best, and of --columns all, that a terminal shows of each task, without --limit, --order-by and --by."""
@@ -41,8 +41,8 @@ def query_rows(
     """
     from nas import report
     from nas.objectives import names_in
-    from results import export
-    from results.query import query
+    from results.query.query import query
+    from results.records import export
 
     _check_columns(columns, format)
     question = Question(pareto, knee, best, names_in(by or ""), sql)
@@ -71,7 +71,7 @@ def query_rows(
 def _say_mixtures(question: Question, found: "pa.Table", every: "pa.Table") -> None:
     """Say what an answer of rows, or of means over rows, should not have been made of together."""
     from nas import report
-    from results.mixtures import mixtures, mixtures_within
+    from results.query.mixtures import mixtures, mixtures_within
 
     of_means = mixtures_within(every, question.by) if question.is_of_means else []
     for line in mixtures(found) if question.is_of_rows else of_means:
@@ -82,7 +82,7 @@ def _in_order(question: Question, answer: "pa.Table", orders: Sequence[str], lim
     """The lines of an answer, at most so many; of architectures that are ranked, so many of each task."""
     import pyarrow as pa
 
-    from results.query import query
+    from results.query.query import query
 
     if not (question.is_ranked and limit and "task" in answer.column_names):
         return query(answer, order_by=orders, limit=limit)
@@ -115,7 +115,7 @@ def _print_answer(
 ) -> None:
     """Print the lines found, with the columns that were chosen or those that tell them apart; of a task so many."""
     from nas import report
-    from results.query import query
+    from results.query.query import query
 
     dropped = report.DROPPED if chosen is None and question.sql is None else ()  # of what was asked for, the last go
     if question.is_of_rows:
@@ -142,14 +142,14 @@ def _asked(
     study: "Study", question: Question, condition: str | None, orders: Sequence[str], named: Sequence[str]
 ) -> list[str]:
     """The columns that have to be read to answer and to show it. Raises UserError where there is no such column."""
-    from results.mixtures import mixed
-    from results.query import order_in
-    from results.table import check_columns
+    from results.query.mixtures import mixed
+    from results.query.query import order_in
+    from results.records.table import check_columns
 
     known = study.column_names
     asked = {*question.reads(study), *named}
     if condition is not None:
-        from results.condition import columns_in
+        from results.query.condition import columns_in
 
         asked |= {*columns_in(condition, known)}
     if question.is_of_rows:  # of anything else columns are its answer's
@@ -181,7 +181,7 @@ def _print_each(found: "pa.Table", of: int) -> None:
 
 def _by_task(found: "pa.Table", asked: Sequence[str]) -> "Iterator[tuple[str | None, pa.Table]]":
     """The lines of each task, with the columns that it has and that were asked for or differ."""
-    from results.columns import COMPARABLE
+    from results.records.columns import COMPARABLE
 
     tasks = found["task"].unique().to_pylist() if "task" in found.column_names else [None]
     for task in tasks:
@@ -202,7 +202,7 @@ def _conditions(study: "Study", where: str | None, budget: Sequence[str]) -> str
     from nas.budget import parse_budget
 
     if where is not None and budget:
-        from results.condition import columns_in
+        from results.query.condition import columns_in
 
         columns_in(where, study.column_names)  # else its brackets might close ours
 
@@ -241,7 +241,7 @@ def _telling(study: "Study", found: "pa.Table", asked: Sequence[str], of: "pa.Ta
 
 def _telling_columns(study: "Study") -> list[str]:
     """The columns that tell Rows apart, and what files of columns alone have measured, with its errors."""
-    from results.columns import is_reserved
+    from results.records.columns import is_reserved
 
     measured = [name for name in study.measured_elsewhere() if not is_reserved(name.removeprefix("test_"))]
     shown = [column for name in measured[:MOST_MEASURED] for column in (name, f"{name}_se")]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from nas.showing.shown import Shown
     from nas.study import Study
     from nas.tournaments import Tournament
-    from results.row import Row
+    from results.records.row import Row
 
 
 def check(
@@ -143,7 +143,7 @@ def comparison(
 ) -> None:
     """Print a comparison: a file holds every Row, a terminal the means."""
     from nas import report
-    from results import export, table
+    from results.records import export, table
     from search_spaces.support.errors import UserError
 
     for_terminal = report.for_a_terminal(format, output)
@@ -215,7 +215,7 @@ def _write_kept(rows: "Sequence[Row]", format: Format, output: Path | None) -> N
 
 def _export(records: Sequence[Mapping[str, Any]], format: Format, output: Path | None = None) -> None:
     """To a file or a pipe. What it takes is loaded here: pyarrow takes as long as the rest of a short command."""
-    from results import export, table
+    from results.records import export, table
 
     export.write(table.from_records(records), format.value, output)
 

@@ -11,7 +11,7 @@ from search_spaces.support.progress import LOADING, said_if_slow
 if TYPE_CHECKING:
     from nas.asked_text import LogFormat
     from nas.asking import Settings
-    from results.row import Row
+    from results.records.row import Row
     from search_spaces.architecture.architecture import Architecture
     from tasks.base import Task
 

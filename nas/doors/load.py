@@ -34,7 +34,7 @@ def load(
 
 def _study(study: str | None, storage: str, source: str | Path | Sequence[str | Path]) -> "Study":
     from nas.study import Study
-    from results import sources
+    from results.records import sources
     from search_spaces.support.errors import UserError
 
     named = [source] if isinstance(source, str | Path) else list(source)

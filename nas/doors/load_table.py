@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from results.tabular import TabularBenchmark
+    from results.stats.tabular_benchmark import TabularBenchmark
 
 
 def load_table(name: str | Path) -> "TabularBenchmark":
@@ -15,6 +15,6 @@ def load_table(name: str | Path) -> "TabularBenchmark":
     Raises:
         UserError: There is no such table or file, a line of it is no Row, or its Rows are of different recipes.
     """
-    from results.tabular import read_table
+    from results.stats.tabular_benchmark import read_table
 
     return read_table(name)

@@ -9,7 +9,7 @@ from nas.places import DEFAULT_STORE, folder_of_retrofit
 from search_spaces.support.progress import LOADING, said_if_slow
 
 if TYPE_CHECKING:
-    from results.row import Row
+    from results.records.row import Row
 
 
 def retrofit(

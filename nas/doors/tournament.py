@@ -8,8 +8,8 @@ from search_spaces.support.progress import LOADING, said_if_slow
 
 if TYPE_CHECKING:
     from nas.tournaments import Tournament
-    from results.row import Direction
-    from results.tabular import TabularBenchmark
+    from results.records.row import Direction
+    from results.stats.tabular_benchmark import TabularBenchmark
 
 
 def tournament(

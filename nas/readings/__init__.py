@@ -17,7 +17,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal, get_args
 
-from results import published
+from results.records import published
 
 Label = Literal["stated", "fitted", "differs", "nominal", "beside"]
 LABELS: tuple[Label, ...] = get_args(Label)

@@ -10,7 +10,7 @@ from decimal import Decimal
 
 from nas.readings import Label, Reading, readings
 from nas.readings.networks import params
-from results import published
+from results.records import published
 from search_spaces.architecture.architecture import Architecture
 from tasks.base import Task
 from tasks.language.published import LM1BLM, OpenWebTextLM

@@ -14,8 +14,8 @@ from nas.colours import Look
 from nas.objectives import COSTS
 from nas.picture import across_and_up, front_line, is_wide
 from nas.reporting import findings
-from results.row import Direction
-from results.standing import Standing
+from results.records.row import Direction
+from results.stats.architecture_summary import Standing
 
 Record = Mapping[str, Any]
 Spec = dict[str, Any]

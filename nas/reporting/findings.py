@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from nas.picture import across_and_up, topology_of
-from results import table
-from results.columns import SHAPE
-from results.pareto import hypervolume, non_dominated
-from results.published import lines_of
-from results.row import Direction, Row
-from results.standing import Standing
-from results.true_front import BEYOND
+from results.records import table
+from results.records.columns import SHAPE
+from results.records.published import lines_of
+from results.records.row import Direction, Row
+from results.stats.architecture_summary import Standing
+from results.stats.pareto import hypervolume, non_dominated
+from results.stats.true_front import BEYOND
 
 Record = Mapping[str, Any]
 

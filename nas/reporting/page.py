@@ -20,9 +20,9 @@ from nas.objectives import COSTS
 from nas.picture import across_and_up, topology_of
 from nas.reporting import findings
 from nas.storage.passwords import without_passwords
-from results import mixtures
-from results.row import Direction
-from results.standing import Standing
+from results.query import mixtures
+from results.records.row import Direction
+from results.stats.architecture_summary import Standing
 from search_spaces.support.errors import Notice, UserError, fields_of, printable
 from search_spaces.support.files import atomic_write
 

@@ -15,8 +15,8 @@ from nas import report
 from nas.picture import topology_of
 from nas.reporting import findings
 from nas.storage.store import Store
-from results.row import Direction, Row
-from results.standing import Standing
+from results.records.row import Direction, Row
+from results.stats.architecture_summary import Standing
 from search_spaces.support.errors import UserError
 from search_spaces.support.progress import LOADING, Progress, said_if_slow
 

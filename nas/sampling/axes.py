@@ -13,7 +13,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 
 from nas.budget import Feasible
 from nas.storage.optuna_study import other_choices
-from results.process import Array, Indices, Places
+from results.stats.gaussian_process import Array, Indices, Places
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.axis_names import option_of
 from search_spaces.spaces.space import Candidate, Point, SearchSpace

@@ -10,7 +10,7 @@ from scipy.special import ndtri
 
 from nas.sampling.history import Measured
 from nas.sampling.proposer import Situation
-from results.process import Array, Indices, Process, Readings
+from results.stats.gaussian_process import Array, Indices, Process, Readings
 
 RUNNING = 32
 """Of the candidates under way, at most so many are taken to come out as expected."""

@@ -20,7 +20,7 @@ from nas.sampling.beliefs import Expected
 from nas.sampling.history import Tried, some_of
 from nas.sampling.hypervolume import Hypervolume
 from nas.sampling.proposer import Costs, known
-from results.process import Array, Places, Process, Readings
+from results.stats.gaussian_process import Array, Places, Process, Readings
 
 PAIRS = 8
 """So many trainings must have gone on from a rung to their end before any other is left there."""

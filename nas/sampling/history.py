@@ -16,8 +16,8 @@ from optuna.trial import FrozenTrial, TrialState
 from nas.early_stopping import MOST_RUNGS
 from nas.sampling.axes import Coordinates
 from nas.storage.optuna_study import ERRORS, first_of, reports_of, same_study, trials_of
-from results.pareto import non_dominated
-from results.process import Array, Indices
+from results.stats.gaussian_process import Array, Indices
+from results.stats.pareto import non_dominated
 
 WIDE = 3.0
 """The factor that an objective spans to be taken by its logarithm."""

@@ -5,7 +5,7 @@ Shapes: N = points found, C = others, K = objectives, R = directions, Z = outcom
 
 import numpy as np
 
-from results.process import Array
+from results.stats.gaussian_process import Array
 
 DIRECTIONS = 64
 

@@ -17,8 +17,8 @@ from nas.sampling.history import History, Tried, params_of
 from nas.sampling.members import Members
 from nas.storage.optuna_study import trials_of
 from nas.unlisted.programme import Programme
-from results.pareto import non_dominated
-from results.process import Array, Indices
+from results.stats.gaussian_process import Array, Indices
+from results.stats.pareto import non_dominated
 from search_spaces.spaces.space import Candidate, Point
 from search_spaces.support.spec import Scalar
 

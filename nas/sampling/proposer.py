@@ -10,7 +10,7 @@ from optuna.trial import FrozenTrial
 
 from nas.sampling.axes import Coordinates
 from nas.sampling.history import Tried
-from results.process import Array, Indices
+from results.stats.gaussian_process import Array, Indices
 from search_spaces.architecture.architecture import Architecture
 
 Costs = Callable[[Architecture], Sequence[float]]

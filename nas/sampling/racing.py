@@ -10,8 +10,8 @@ import numpy as np
 from nas.sampling.beliefs import Beliefs
 from nas.sampling.history import measured
 from nas.sampling.proposer import Situation
-from results.pareto import chances
-from results.process import Indices
+from results.stats.gaussian_process import Indices
+from results.stats.pareto import chances
 
 DRAWS = 256
 """Of what may be true."""

@@ -22,7 +22,7 @@ from nas.sampling.racing import contender
 from nas.sampling.registry import proposer
 from nas.storage.optuna_study import confirms_from, trials_of
 from nas.unlisted.programme import Programme
-from results.process import Indices
+from results.stats.gaussian_process import Indices
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.space import Candidate
 from search_spaces.support.errors import UserError

@@ -16,7 +16,7 @@ from nas.sampling.held import as_if_ended
 from nas.sampling.history import Measured, measured
 from nas.sampling.hypervolume import Hypervolume
 from nas.sampling.proposer import Proposer, Situation
-from results.process import Array, Indices, Process, Readings, Scales
+from results.stats.gaussian_process import Array, Indices, Process, Readings, Scales
 
 START = 8
 """Candidates that must have values before a model is believed; they are drawn at random until then."""

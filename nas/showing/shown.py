@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 from nas import picture
 from nas.showing.drawing import draw
 from nas.showing.stacks import ShownStack, coefficient_records, depth_records, matrix_records, pair_records
-from results import table
+from results.records import table
 
 if TYPE_CHECKING:
     import pandas

@@ -20,7 +20,7 @@ from nas.storage.locks import making_schema, turn
 from nas.storage.outages import patient
 from nas.storage.search_config import SearchConfig
 from nas.storage.store import CONFIG, CONFIRMS_FROM
-from results.row import Direction, Row
+from results.records.row import Direction, Row
 from search_spaces.support.errors import UserError
 
 ERRORS = "errors"  # the attribute of Optuna's trials that has the standard errors of its values

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from results.row import Direction
+from results.records.row import Direction
 from search_spaces.support.spec import Scalar
 
 

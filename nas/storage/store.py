@@ -30,8 +30,8 @@ from nas.storage.database import (
 from nas.storage.locks import making_schema
 from nas.storage.outages import patient
 from nas.storage.search_config import SearchConfig
-from results.repeated import each_once
-from results.row import BadRow, Row, identity_in
+from results.records.duplicates import each_once
+from results.records.row import BadRow, Row, identity_in
 from search_spaces.support.errors import UserError
 
 CONFIG = "settings"  # the attribute of Optuna's study that has a SearchConfig

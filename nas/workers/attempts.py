@@ -5,7 +5,7 @@ from pathlib import Path
 
 from nas.failures import TIMED_OUT
 from nas.jobs import EvaluationJob, blank_row
-from results.row import Row
+from results.records.row import Row
 from search_spaces.support.progress import say
 
 PROCESS_DIED, NODE_DIED = "its process died", "its node died"

@@ -21,7 +21,7 @@ from nas.workers.memory import keep_memory_within, kills_for_memory
 from nas.workers.processes import prepare_process, working_directory_not_imported
 from nas.workers.resources import processes_for
 from nas.workers.together import evaluate_together
-from results.row import Row
+from results.records.row import Row
 from search_spaces.support.errors import UserError, show_notices
 
 

@@ -19,7 +19,7 @@ from nas.jobs import EvaluationJob, identity
 from nas.workers.local_processes import evaluate_within
 from nas.workers.processes import end_forks_with_this, prepare_process, working_directory_not_imported
 from nas.workers.resources import processes_for
-from results.row import Row
+from results.records.row import Row
 from search_spaces.support.errors import Notice, UserError
 
 

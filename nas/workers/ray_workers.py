@@ -32,7 +32,7 @@ from nas.workers.attempts import MOST_NODES, NODE_DIED, PROCESS_DIED, Deaths, no
 from nas.workers.ray_cluster import RayCluster
 from nas.workers.ray_task import Assignment, begun, evaluate_assignment, stamp_of
 from nas.workers.resources import AUTO, Resources, processes_for
-from results.row import Row
+from results.records.row import Row
 from search_spaces.support.errors import UserError, fields_of, reason_of
 from search_spaces.support.progress import say
 

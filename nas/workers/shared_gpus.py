@@ -12,7 +12,7 @@ from nas.jobs import EvaluationJob
 from nas.steps import tells_steps
 from nas.workers.gpu_load import ENOUGH_LOADS, GpuLoad, has_room_for_one_more, read_load
 from nas.workers.local_processes import LocalProcesses
-from results.row import Row
+from results.records.row import Row
 from search_spaces.support.errors import UserError
 from search_spaces.support.progress import say
 

@@ -13,7 +13,7 @@ from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 from nas.evaluation import evaluate, held_for
 from nas.jobs import EvaluationJob
 from nas.workers.processes import prepare_process, working_directory_not_imported
-from results.row import Row
+from results.records.row import Row
 from search_spaces.support.errors import UserError, show_notices
 
 

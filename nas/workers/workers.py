@@ -11,7 +11,7 @@ from nas.jobs import EvaluationJob
 from nas.workers.local_processes import LocalProcesses
 from nas.workers.resources import AUTO, Resources, fitting
 from nas.workers.shared_gpus import SharedGpus
-from results.row import Row
+from results.records.row import Row
 from search_spaces.support.errors import UserError
 
 

@@ -9,8 +9,8 @@ import pytest
 from benchmarks import curves
 from benchmarks.early_stopping import compared, pair, reached, steps
 from nas.study import Study
-from results import lines
-from results.costs import Costs
+from results.records import jsonl
+from results.records.costs import Costs
 from tasks.digit_ranks import DigitRanksViT
 from toy_rows import LITTLE, a_row
 
@@ -70,7 +70,7 @@ def test_recorded_rows_agree_with_the_curves() -> None:
 
 def test_early_stopping_takes_fewer_steps(tmp_path: Path) -> None:
     few = [row for row in curves.recorded() if row.architecture.depth < 6 and row.architecture.topology in FEW]
-    lines.write(few, tmp_path / "few.jsonl")
+    jsonl.write(few, tmp_path / "few.jsonl")
     search = {"task": f"replay:{tmp_path}/few.jsonl", "objectives": "accuracy,flops", "sampler": "random", "trials": 9}
     figures = compared(search, {"held": {"rungs": 1, "grace": 0.1}})
     steps, hypervolume = figures["held"]

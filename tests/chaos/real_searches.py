@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import nas
 import own_process  # noqa: F401  # which says what a process has loaded that others are forked from
-from results.row import Row
+from results.records.row import Row
 from waiting import PATIENCE_S
 
 TASK = f"{Path(__file__).parent / 'endured.py'}:Endured"

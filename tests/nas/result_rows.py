@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from results.costs import Costs
-from results.row import Row
+from results.records.costs import Costs
+from results.records.row import Row
 from toy_rows import LITTLE, a_row
 
 Ask = Callable[..., list[dict[str, Any]]]

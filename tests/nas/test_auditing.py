@@ -20,8 +20,8 @@ from nas.counting import cheap_counts
 from nas.feasibility import within
 from nas.jobs import task_of
 from nas.storage.store import Store
-from results.reliability import components
-from results.row import Row
+from results.records.row import Row
+from results.stats.reliability import components
 from tasks.load import load_task
 from toy_rows import LITTLE, a_row
 from toy_searches import TOYS, Search

@@ -21,7 +21,7 @@ from nas.comparing import candidates, matched, printed_overhead, side_by_side, s
 from nas.counting import cheap_counts
 from nas.jobs import fresh_task
 from nas.watching import Evaluations
-from results.row import Row
+from results.records.row import Row
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.block_segments import tidy
 from search_spaces.support.errors import Kind, Notice

@@ -12,7 +12,7 @@ import nas
 from expect import raises
 from nas.curve_log import CurveLog, curve_logs, run_name
 from nas.storage.store import Store
-from results.row import Row
+from results.records.row import Row
 from toy_rows import a_row
 from toy_searches import TOYS, a_search
 

@@ -15,8 +15,8 @@ from nas.asking import check_until
 from nas.early_stopping import EarlyStopping, Rungs, check_reported, check_reports
 from nas.storage.optuna_study import first_of, note_length
 from nas.study import Study
-from results.pareto import front
-from results.row import Costs
+from results.records.row import Costs
+from results.stats.pareto import front
 from search_spaces.support.errors import Kind
 from tasks.digits import DigitsViT
 from tasks.glue.stdlib_glue import StdlibGlue

@@ -14,7 +14,7 @@ from grouped import grouped
 from nas.colours import looks
 from nas.picture import draw_effects
 from nas.study import Study
-from results.row import Direction
+from results.records.row import Direction
 from search_spaces.support.errors import Kind
 from toy_rows import LITTLE, a_row
 

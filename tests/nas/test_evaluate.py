@@ -18,7 +18,7 @@ from nas import evaluation
 from nas.evaluation import evaluate, held_for
 from nas.jobs import EvaluationJob, code_of, fresh_task, identity
 from nas.storage.store import Store
-from results.row import Row
+from results.records.row import Row
 from search_spaces.architecture.checkpoint import read_record
 from toy_searches import TOYS
 from toy_tasks import Toy

@@ -16,7 +16,7 @@ from nas.sampling.held import PAIRS, as_if_ended, expected_end, gains_of
 from nas.sampling.history import History, Tried
 from nas.storage.optuna_study import new_trial, note_length, record
 from nas.unlisted.programme import Programme
-from results.process import Places, Process, Readings
+from results.stats.gaussian_process import Places, Process, Readings
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.catalog import per_block
 from toy_space import ALL, params

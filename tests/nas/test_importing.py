@@ -12,14 +12,14 @@ from expect import raises
 from grouped import grouped
 from nas.importing import Imported
 from nas.storage.store import Store
-from results import lines
-from results.costs import Costs
-from results.row import Row
+from results.records import jsonl
+from results.records.costs import Costs
+from results.records.row import Row
 from toy_rows import a_row
 
 
 def _file(folder: Path, rows: list[Row], name: str = "theirs.jsonl") -> Path:
-    lines.write(rows, folder / name)
+    jsonl.write(rows, folder / name)
     return folder / name
 
 

@@ -12,7 +12,7 @@ from grouped import grouped
 from nas.readings import LABELS, Reading, holds, is_printed, readings, row_of, unread
 from nas.readings.formulas import value_of
 from nas.readings.networks import architecture_of, params
-from results.published import lines_of, papers
+from results.records.published import lines_of, papers
 from search_spaces.architecture.architecture import Architecture
 from tasks.load import task_class
 from tasks.registry import TASKS

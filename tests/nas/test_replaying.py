@@ -17,8 +17,8 @@ from nas.options import Kind
 from nas.seeds import next_seed
 from nas.storage.store import Store
 from nas.study import Study
-from results.row import Costs, Row
-from results.tabular import TabularBenchmark
+from results.records.row import Costs, Row
+from results.stats.tabular_benchmark import TabularBenchmark
 from search_spaces.spaces.enumerated import first_of
 from search_spaces.support.errors import Kind as Mistake
 from toy_rows import LITTLE

@@ -12,8 +12,8 @@ from nas.options import Format
 from nas.places import DEFAULT_STORE
 from nas.report import ask_again, front_notes, front_records, print_comparison, print_records, screen
 from nas.study import Study
-from results.costs import Costs
-from results.standing import Standing
+from results.records.costs import Costs
+from results.stats.architecture_summary import Standing
 from toy_rows import a_row
 
 

@@ -15,7 +15,7 @@ from expect import raises
 from grouped import grouped
 from nas.jobs import EvaluationJob
 from nas.retrofitting import origin_of, rewired
-from results.row import Row
+from results.records.row import Row
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.checkpoint import RECORD, WEIGHTS, read_record, read_weights, save_checkpoint
 from search_spaces.support.errors import Kind

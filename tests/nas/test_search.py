@@ -17,7 +17,7 @@ from nas.commands.show import front
 from nas.storage.optuna_study import open_storage
 from nas.storage.store import CONFIG
 from nas.study import Study
-from results.row import Row
+from results.records.row import Row
 from toy_searches import TOYS, Search, a_search, found
 
 TOPOLOGIES = "topology=resnet,dca,hyper"

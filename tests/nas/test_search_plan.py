@@ -16,7 +16,7 @@ from nas.search_plan import SearchPlan
 from nas.storage.leases import Alone, Claims
 from nas.storage.optuna_study import confirms_from, open_storage, open_study
 from nas.storage.store import Store
-from results.row import Row
+from results.records.row import Row
 from toy_searches import TOYS
 
 

@@ -27,8 +27,8 @@ from nas.storage.optuna_study import confirm_from
 from nas.storage.store import Store
 from nas.study import Study
 from nas.workers.workers import pool_of
-from results.process import Process, Readings
-from results.row import Row
+from results.records.row import Row
+from results.stats.gaussian_process import Process, Readings
 from search_spaces.architecture.architecture import Architecture
 from toy_searches import Interrupted, Search, a_search
 from toy_space import ALL, BAND, study_with

@@ -11,8 +11,8 @@ import nas
 from nas.budget import Feasible
 from nas.sampling import BudgetSampler
 from nas.simulation import Outcome, outcome_of, replay, simulate
-from results.row import Direction, Row
-from results.tabular import TabularBenchmark
+from results.records.row import Direction, Row
+from results.stats.tabular_benchmark import TabularBenchmark
 from search_spaces.spaces.enumerated import listed_space
 from search_spaces.spaces.space import Candidate
 from toy_rows import LITTLE

@@ -14,7 +14,7 @@ import nas
 from command_line import Command
 from expect import raises
 from grouped import grouped
-from results.row import Row
+from results.records.row import Row
 from search_spaces.architecture.checkpoint import RECORD, fingerprint, read_record, read_weights
 from search_spaces.support.errors import Kind
 from tasks.language.masked_tasks import StdlibMLM

@@ -14,9 +14,9 @@ from nas.colours import looks
 from nas.picture import front_line, save_figure
 from nas.storage.store import Store
 from nas.study import Study
-from results import lines, table
-from results.row import Direction
-from results.standing import standings
+from results.records import jsonl, table
+from results.records.row import Direction
+from results.stats.architecture_summary import standings
 from search_spaces.support.errors import Kind
 from toy_searches import TOY
 
@@ -97,7 +97,7 @@ def test_study_as_data_frame_picture_and_notebook(study: Study, tmp_path: Path) 
 
 
 def test_rows_survive_a_round_trip_through_json_lines(study: Study, tmp_path: Path) -> None:
-    lines.write(study.rows(), tmp_path / "rows.jsonl")
+    jsonl.write(study.rows(), tmp_path / "rows.jsonl")
     assert nas.load(source=tmp_path / "rows.jsonl").rows() == study.rows()
     assert len(nas.load(source=tmp_path / "rows.jsonl").front()) == len(study.front())
 

@@ -16,8 +16,8 @@ from grouped import grouped
 from nas.budget import Feasible
 from nas.simulation import replay
 from nas.tournaments import Tournament, lengths, reported, trials_for, worth
-from results.row import Direction, Row
-from results.true_front import TrueFront
+from results.records.row import Direction, Row
+from results.stats.true_front import TrueFront
 from search_spaces.spaces.enumerated import listed_space
 from search_spaces.support.errors import Kind
 from toy_rows import LITTLE
@@ -54,7 +54,7 @@ NOISY = recorded(noise=0.1)
 def few_draws() -> Iterator[None]:
     """Draws tell how sure a front is, which nothing here rests on, and take most of the time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("results.standing.DRAWS", 64)
+        patch.setattr("results.stats.architecture_summary.DRAWS", 64)
         yield
 
 

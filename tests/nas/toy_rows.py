@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from results.row import Row
+from results.records.row import Row
 from search_spaces.architecture.architecture import Architecture
 
 LITTLE = Architecture(depth=1, width=8, heads=1, head_dim=8, hidden=16)

@@ -6,7 +6,7 @@ from typing import Any
 
 import nas
 from nas.study import Study
-from results.row import Row
+from results.records.row import Row
 
 TOYS = Path(__file__).parent / "toy_tasks.py"
 TOY = f"{TOYS}:Toy"

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
-from results import lines
-from results.row import Costs, CurvePoint, Row
-from results.tabular import TabularBenchmark
+from results.records import jsonl
+from results.records.row import Costs, CurvePoint, Row
+from results.stats.tabular_benchmark import TabularBenchmark
 from search_spaces.architecture.architecture import Architecture
 from toy_rows import a_row
 
@@ -53,5 +53,5 @@ def a_table(*rows: Row) -> TabularBenchmark:
 def written(folder: Path, rows: Sequence[Row] | None = None) -> str:
     """What a search of a table in a file asks for."""
     file = folder / "toys.jsonl.gz"
-    lines.write(recorded() if rows is None else rows, file)
+    jsonl.write(recorded() if rows is None else rows, file)
     return f"replay:{file}"

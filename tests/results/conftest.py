@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from results.row import Costs, CurvePoint, Row
-from results.table import from_rows
+from results.records.row import Costs, CurvePoint, Row
+from results.records.table import from_rows
 from search_spaces.architecture.architecture import Architecture
 
 _ROW = Row(

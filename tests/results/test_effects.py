@@ -10,8 +10,8 @@ from scipy.stats import kendalltau
 from scipy.stats import t as student
 
 from expect import raises
-from results.effects import Effects, agreement, comparable, effects, plain_names
-from results.intervals import interval
+from results.stats.effects import Effects, agreement, comparable, effects, plain_names
+from results.stats.intervals import interval
 
 RANDOM = np.random.default_rng(0)
 

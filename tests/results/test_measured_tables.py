@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from grouped import grouped
-from results import lines
-from results.columns import FIXED
-from results.identity import settings
-from results.mixtures import mixtures
-from results.pareto import front
-from results.row import PREFIXES, Row, is_reserved
-from results.table import curves, from_rows
+from results.query.mixtures import mixtures
+from results.records import jsonl
+from results.records.columns import FIXED
+from results.records.identity import settings
+from results.records.row import PREFIXES, Row, is_reserved
+from results.records.table import curves, from_rows
+from results.stats.pareto import front
 
 TABLES = Path(__file__).parents[2] / "results" / "tables"
 README = (TABLES / "README.md").read_text()
@@ -24,7 +24,7 @@ Tables = dict[Path, list[Row]]
 @pytest.fixture(scope="module")
 def tables() -> dict[Path, list[Row]]:
     """The rows of every file, none of whose lines is bad."""
-    read = {path: lines.read(path) for path in FILES}
+    read = {path: jsonl.read(path) for path in FILES}
     assert [str(one) for _, bad in read.values() for one in bad] == []
     return {path: rows for path, (rows, _) in read.items()}
 
@@ -44,7 +44,7 @@ def test_rows_written_again_have_the_same_bytes(tables: Tables, tmp_path: Path) 
         for path, rows in tables.items():
             with case(path.name):
                 assert rows
-                lines.write(rows, tmp_path / path.name)
+                jsonl.write(rows, tmp_path / path.name)
                 assert (tmp_path / path.name).read_bytes() == path.read_bytes()
 
 

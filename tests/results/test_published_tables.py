@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from expect import raises
-from results.published import lines_of, papers
+from results.records.published import lines_of, papers
 
 README = Path(__file__).parents[2] / "results" / "tables" / "published" / "README.md"
 COLUMNS = [

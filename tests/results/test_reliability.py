@@ -7,7 +7,7 @@ from statistics import fmean, stdev
 import numpy as np
 import pytest
 
-from results.reliability import (
+from results.stats.reliability import (
     Array,
     Components,
     components,

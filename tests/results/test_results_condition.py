@@ -13,10 +13,10 @@ import pytest
 
 from expect import check, raises, warns
 from grouped import grouped
-from results import condition, sandbox
-from results.condition import select
-from results.row import Row
-from results.table import from_rows
+from results.query import condition, sandbox
+from results.query.condition import select
+from results.records.row import Row
+from results.records.table import from_rows
 from search_spaces.support.errors import Kind, Notice, UserError
 
 MakeRow = Callable[..., Row]

@@ -9,8 +9,8 @@ import pytest
 
 from expect import raises
 from grouped import grouped
-from results import condition
-from results.condition import FUNCTIONS, KEYWORDS, MAX_LENGTH, select
+from results.query import condition
+from results.query.condition import FUNCTIONS, KEYWORDS, MAX_LENGTH, select
 from search_spaces.support.errors import UserError
 
 

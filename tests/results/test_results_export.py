@@ -11,9 +11,9 @@ import pytest
 from pyarrow import parquet
 
 from expect import raises
-from results.export import FORMS, to_csv, to_json, to_parquet, write
-from results.row import Row
-from results.table import from_rows
+from results.records.export import FORMS, to_csv, to_json, to_parquet, write
+from results.records.row import Row
+from results.records.table import from_rows
 
 MakeRow = Callable[..., Row]
 

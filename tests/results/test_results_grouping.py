@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 from expect import raises
-from results.grouping import best, means
-from results.row import Row
-from results.standing import standings
-from results.table import from_records, from_rows
+from results.query.grouping import best, means
+from results.records.row import Row
+from results.records.table import from_records, from_rows
+from results.stats.architecture_summary import standings
 
 MakeRow = Callable[..., Row]
 

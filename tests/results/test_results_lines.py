@@ -15,8 +15,8 @@ import pytest
 
 from expect import check, raises
 from grouped import grouped
-from results import lines
-from results.row import Row
+from results.records import jsonl
+from results.records.row import Row
 from search_spaces.support.errors import Kind
 
 MakeRow = Callable[..., Row]
@@ -28,22 +28,22 @@ NAMES = ("rows.jsonl", "rows.jsonl.gz")
 @pytest.mark.parametrize("name", NAMES)
 def test_written_rows_are_read_back_equal(random_rows: RandomRows, tmp_path: Path, name: str) -> None:
     rows = random_rows(3, 300)
-    lines.write(rows, tmp_path / name)
-    assert lines.read(tmp_path / name) == (rows, [])
+    jsonl.write(rows, tmp_path / name)
+    assert jsonl.read(tmp_path / name) == (rows, [])
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_rows_written_again_have_the_same_bytes(random_rows: RandomRows, tmp_path: Path, name: str) -> None:
-    lines.write(random_rows(4, 100), tmp_path / name)
+    jsonl.write(random_rows(4, 100), tmp_path / name)
     before = (tmp_path / name).read_bytes()
     again = tmp_path / f"again-{name}"
-    lines.write(lines.read(tmp_path / name)[0], again)
+    jsonl.write(jsonl.read(tmp_path / name)[0], again)
     assert again.read_bytes() == before
 
 
 def test_packed_file_is_smaller_and_holds_the_same(random_rows: RandomRows, tmp_path: Path) -> None:
     for name in NAMES:
-        lines.write(random_rows(5, 100), tmp_path / name)
+        jsonl.write(random_rows(5, 100), tmp_path / name)
     plain, packed = ((tmp_path / name).read_bytes() for name in NAMES)
     assert packed[3:8] == bytes(5)  # neither a name nor a time, which would make equal rows differ
     assert len(packed) < len(plain) / 2
@@ -52,8 +52,8 @@ def test_packed_file_is_smaller_and_holds_the_same(random_rows: RandomRows, tmp_
 
 def test_no_rows_make_an_empty_file(tmp_path: Path) -> None:
     for name in NAMES:
-        lines.write([], tmp_path / name)
-        assert lines.read(tmp_path / name) == ([], [])
+        jsonl.write([], tmp_path / name)
+        assert jsonl.read(tmp_path / name) == ([], [])
 
 
 def nested(levels: int) -> str:
@@ -117,14 +117,14 @@ BAD: dict[str, tuple[Callable[[str], bytes], Kind, dict[str, Any]]] = {
 def test_bad_lines_are_named_and_the_others_are_read(
     make_row: MakeRow, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lines, "MOST_LINE", 2**19)
+    monkeypatch.setattr(jsonl, "MOST_LINE", 2**19)
     text = good(make_row)
     with grouped() as case:
         for mistake, (make, kind, fields) in BAD.items():
             with case(mistake):
                 content = b"\n".join((text.encode(), make(text), text.encode(), make(text), b""))
                 (tmp_path / name).write_bytes(gzip.compress(content, 1) if name.endswith(".gz") else content)
-                rows, bad = lines.read(tmp_path / name)
+                rows, bad = jsonl.read(tmp_path / name)
                 assert rows == [Row.from_json(text)] * 2
                 assert [one.number for one in bad] == [2, 4]
                 for one in bad:
@@ -137,28 +137,28 @@ def test_every_byte_that_is_cut_off_is_noticed(make_row: MakeRow, tmp_path: Path
     content = f"{good(make_row)}\n{good(make_row)}\n".encode()
     for left in range(len(content) // 2 + 1, len(content) - 1):
         (tmp_path / "rows.jsonl").write_bytes(content[:left])
-        rows, (bad,) = lines.read(tmp_path / "rows.jsonl")
+        rows, (bad,) = jsonl.read(tmp_path / "rows.jsonl")
         assert (len(rows), bad.number) == (1, 2)
         check(bad.error, "bad-syntax", last=True)
     (tmp_path / "rows.jsonl").write_bytes(content[:-1])
-    assert len(lines.read(tmp_path / "rows.jsonl")[0]) == 2
+    assert len(jsonl.read(tmp_path / "rows.jsonl")[0]) == 2
 
 
 def test_marks_and_blank_lines_of_editors_are_skipped(make_row: MakeRow, tmp_path: Path) -> None:
     row = Row.from_json(good(make_row))
     content = f"\ufeff{good(make_row)}\r\n\r\n \t \n\n{good(make_row)}\r\n".encode()
     (tmp_path / "rows.jsonl").write_bytes(content)
-    assert lines.read(tmp_path / "rows.jsonl") == ([row, row], [])
+    assert jsonl.read(tmp_path / "rows.jsonl") == ([row, row], [])
 
 
 def test_cut_packed_file_gives_the_rows_before_the_cut(random_rows: RandomRows, tmp_path: Path) -> None:
     rows = random_rows(6, 200)
     path = tmp_path / "rows.jsonl.gz"
-    lines.write(rows, path)
+    jsonl.write(rows, path)
     whole = path.read_bytes()
     for left in (0.2, 0.5, 0.9):
         path.write_bytes(whole[: int(left * len(whole))])
-        found, bad = lines.read(path)
+        found, bad = jsonl.read(path)
         assert 0 < len(found) < 200
         assert found == rows[: len(found)]
         check(bad[-1].error, "bad-file", cause="EOFError")
@@ -166,18 +166,18 @@ def test_cut_packed_file_gives_the_rows_before_the_cut(random_rows: RandomRows, 
 
 def test_flipped_bit_in_a_packed_file_is_noticed(random_rows: RandomRows, tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl.gz"
-    lines.write(random_rows(7, 50), path)
+    jsonl.write(random_rows(7, 50), path)
     content = bytearray(path.read_bytes())
     for place in range(12, len(content), len(content) // 40):
         damaged = bytearray(content)
         damaged[place] ^= 16
         path.write_bytes(damaged)
-        assert lines.read(path)[1]
+        assert jsonl.read(path)[1]
 
 
 def test_plain_text_named_gz_is_a_bad_line(make_row: MakeRow, tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl.gz").write_text(good(make_row))
-    rows, (bad,) = lines.read(tmp_path / "rows.jsonl.gz")
+    rows, (bad,) = jsonl.read(tmp_path / "rows.jsonl.gz")
     assert rows == []
     assert bad.number == 1
 
@@ -185,15 +185,15 @@ def test_plain_text_named_gz_is_a_bad_line(make_row: MakeRow, tmp_path: Path) ->
 def test_packed_file_is_read_up_to_the_limit_of_its_unpacked_size(
     make_row: MakeRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lines, "MOST_FILE", 2**20)
-    monkeypatch.setattr(lines, "MOST_LINE", 2**16)
+    monkeypatch.setattr(jsonl, "MOST_FILE", 2**20)
+    monkeypatch.setattr(jsonl, "MOST_LINE", 2**16)
     file = io.BytesIO()
     with gzip.GzipFile(fileobj=file, mode="wb") as packed:
         packed.write(f"{good(make_row)}\n".encode())
         for _ in range(8):
             packed.write(b"\0" * 2**20)
     (tmp_path / "rows.jsonl.gz").write_bytes(file.getvalue())
-    rows, (bad,) = lines.read(tmp_path / "rows.jsonl.gz")
+    rows, (bad,) = jsonl.read(tmp_path / "rows.jsonl.gz")
     assert len(rows) == 1
     check(bad.error, "too-large", option="file", most=2**20)
 
@@ -201,35 +201,35 @@ def test_packed_file_is_read_up_to_the_limit_of_its_unpacked_size(
 def test_files_that_cannot_be_read_or_written_are_refused(make_row: MakeRow, tmp_path: Path) -> None:
     for name in ("none.jsonl", "none.jsonl.gz", "no/such/folder.jsonl"):
         with raises("missing-file", path=str(tmp_path / name)):
-            lines.read(tmp_path / name)
+            jsonl.read(tmp_path / name)
     with raises("bad-file", path=str(tmp_path)):
-        lines.read(tmp_path)
+        jsonl.read(tmp_path)
     for path in (tmp_path / "no/such/folder.jsonl", tmp_path):
         with raises("unwritable", path=str(path)):
-            lines.write([make_row()], path)
+            jsonl.write([make_row()], path)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_rows_that_cannot_be_written_leave_the_file_as_it_was(make_row: MakeRow, tmp_path: Path, name: str) -> None:
-    lines.write([make_row()], tmp_path / name)
+    jsonl.write([make_row()], tmp_path / name)
     before = (tmp_path / name).read_bytes()
     with raises("out-of-range", option="row.metrics.loss"):
-        lines.write([make_row(seed=1), make_row(metrics={"loss": float("nan")})], tmp_path / name)
+        jsonl.write([make_row(seed=1), make_row(metrics={"loss": float("nan")})], tmp_path / name)
     assert (tmp_path / name).read_bytes() == before
     assert os.listdir(tmp_path) == [name]
 
 
 def test_writing_to_a_link_keeps_the_link(make_row: MakeRow, tmp_path: Path) -> None:
     (tmp_path / "link.jsonl").symlink_to(tmp_path / "rows.jsonl")
-    lines.write([make_row()], tmp_path / "link.jsonl")
+    jsonl.write([make_row()], tmp_path / "link.jsonl")
     assert (tmp_path / "link.jsonl").is_symlink()
-    assert lines.read(tmp_path / "rows.jsonl")[0] == [make_row()]
+    assert jsonl.read(tmp_path / "rows.jsonl")[0] == [make_row()]
 
 
 def test_pipe_is_written_to_and_not_replaced(make_row: MakeRow, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     reading = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
-    lines.write([make_row()], tmp_path / "pipe")
+    jsonl.write([make_row()], tmp_path / "pipe")
     assert Row.from_json(os.read(reading, 10**5).decode()) == make_row()
     os.close(reading)
     assert (tmp_path / "pipe").is_fifo()
@@ -238,13 +238,13 @@ def test_pipe_is_written_to_and_not_replaced(make_row: MakeRow, tmp_path: Path) 
 def test_standard_output_gets_the_same_bytes_as_a_file(
     random_rows: RandomRows, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    lines.write(random_rows(8, 20))
-    lines.write(random_rows(8, 20), tmp_path / "rows.jsonl")
+    jsonl.write(random_rows(8, 20))
+    jsonl.write(random_rows(8, 20), tmp_path / "rows.jsonl")
     assert capfdbinary.readouterr().out == (tmp_path / "rows.jsonl").read_bytes()
 
 
 def test_line_is_plain_json(make_row: MakeRow, tmp_path: Path) -> None:
-    lines.write([make_row(metrics={"loss": 0.5})], tmp_path / "rows.jsonl")
+    jsonl.write([make_row(metrics={"loss": 0.5})], tmp_path / "rows.jsonl")
     (line,) = (tmp_path / "rows.jsonl").read_text().splitlines()
     record = json.loads(line)
     assert record["metrics"] == {"loss": 0.5}
@@ -255,12 +255,12 @@ def test_rows_are_read_and_asked_without_heavy_modules() -> None:
     """One process does one thing after the other, and prints what each has loaded that it must not load."""
     script = """
 import sys
-import results.row, results.lines
+import results.records.row, results.records.jsonl
 print(*{"pyarrow", "numpy", "torch", "optuna", "pandas", "duckdb"} & sys.modules.keys())
-import results.table
+import results.records.table
 print(*{"torch", "optuna", "pandas", "duckdb"} & sys.modules.keys())
 from results import export, mixtures, query, table
-from results.row import Row, Costs
+from results.records.row import Row, Costs
 from search_spaces.architecture.architecture import Architecture
 rows = [
     Row(task="t", task_version=1, architecture=Architecture(depth=depth, width=4, hidden=4), seed=seed, preset="p",

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Callable
 
-from results.mixtures import few, mixtures, mixtures_within
-from results.query import query
-from results.row import Row
-from results.table import from_rows
+from results.query.mixtures import few, mixtures, mixtures_within
+from results.query.query import query
+from results.records.row import Row
+from results.records.table import from_rows
 
 MakeRow = Callable[..., Row]
 

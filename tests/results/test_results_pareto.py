@@ -14,9 +14,9 @@ import pytest
 from numpy.typing import NDArray
 
 from expect import raises
-from results.pareto import front, hypervolume, knee, non_dominated
-from results.row import Row
-from results.table import from_records, from_rows
+from results.records.row import Row
+from results.records.table import from_records, from_rows
+from results.stats.pareto import front, hypervolume, knee, non_dominated
 from search_spaces.support.errors import Kind
 
 MakeRow = Callable[..., Row]

@@ -7,7 +7,7 @@ import pytest
 from pyarrow import parquet
 
 from expect import raises
-from results.parquet import opened, read
+from results.records.parquet import opened, read
 
 COLUMNS = {"a": [1, 2], "a.b": ["x", None], "loss": [0.5, float("nan")]}
 

@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import multivariate_normal
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from results import process
-from results.process import Places, Process, Readings, Scales
+from results.stats import gaussian_process
+from results.stats.gaussian_process import Places, Process, Readings, Scales
 
 RANDOM = np.random.default_rng(0)
 SEEDS = [1, 3, 1, 2, 1, 1]
@@ -86,13 +86,13 @@ def test_draws_do_not_depend_on_signs_of_eigenvectors(monkeypatch: pytest.Monkey
 
 
 def test_no_single_change_of_scale_improves_the_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "_SWEEPS", 10)
+    monkeypatch.setattr(gaussian_process, "_SWEEPS", 10)
     fitted = Process(PLACES, readings()).scales
-    others = [fitted._replace(**{name: value}) for name, values in process._TRIED.items() for value in values]
+    others = [fitted._replace(**{name: value}) for name, values in gaussian_process._TRIED.items() for value in values]
     assert max(others, key=merit) == fitted
     for one, other in product(others[:3], others[-3:]):  # and by the same amount
-        distances = process._Distances(PLACES, PLACES)
-        fits = [process._Fit(scales, distances, readings()).merit for scales in (one, other)]
+        distances = gaussian_process._Distances(PLACES, PLACES)
+        fits = [gaussian_process._Fit(scales, distances, readings()).merit for scales in (one, other)]
         assert fits[0] - fits[1] == pytest.approx(merit(one) - merit(other), abs=1e-5)
 
 
@@ -157,8 +157,8 @@ def test_matrices_use_one_thread_and_the_setting_is_restored(monkeypatch: pytest
         threads.extend(blas_threads())
         return cholesky(*given, **named)
 
-    cholesky = process.cholesky
-    monkeypatch.setattr(process, "cholesky", counted)
+    cholesky = gaussian_process.cholesky
+    monkeypatch.setattr(gaussian_process, "cholesky", counted)
     with threadpool_limits(limits=2, user_api="blas"):
         before = blas_threads()
         Process(PLACES, readings())

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from expect import raises
-from results.query import query
-from results.row import Row
-from results.table import from_rows
+from results.query.query import query
+from results.records.row import Row
+from results.records.table import from_rows
 
 MakeRow = Callable[..., Row]
 

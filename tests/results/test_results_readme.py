@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from results.condition import FUNCTIONS, KEYWORDS
-from results.row import PREFIXES, Row
+from results.query.condition import FUNCTIONS, KEYWORDS
+from results.records.row import PREFIXES, Row
 
 README = Path(__file__).parents[2] / "results" / "README.md"
 

@@ -13,7 +13,7 @@ import pytest
 
 from expect import check, raises
 from grouped import grouped
-from results.row import RESERVED, BadRow, Costs, CurvePoint, Row, identity_in, identity_of
+from results.records.row import RESERVED, BadRow, Costs, CurvePoint, Row, identity_in, identity_of
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import Kind
 

@@ -10,9 +10,9 @@ import pytest
 
 from expect import raises
 from grouped import grouped
-from results import export, lines, sources
-from results.row import Row
-from results.table import from_rows, together
+from results.records import export, jsonl, sources
+from results.records.row import Row
+from results.records.table import from_rows, together
 from search_spaces.support.errors import Kind
 from toy_rows import a_row
 
@@ -38,7 +38,7 @@ def test_columns_come_back_as_written(random_rows: RandomRows, tmp_path: Path, f
 
 def test_rows_stand_once_and_bad_lines_are_named(random_rows: RandomRows, tmp_path: Path) -> None:
     rows = random_rows(1, 5)
-    lines.write([rows[0], *rows], tmp_path / "rows.jsonl")
+    jsonl.write([rows[0], *rows], tmp_path / "rows.jsonl")
     with (tmp_path / "rows.jsonl").open("a") as file:
         file.write("{}\n")
     found = sources.read(tmp_path / "rows.jsonl")
@@ -50,7 +50,7 @@ def test_rows_stand_once_and_bad_lines_are_named(random_rows: RandomRows, tmp_pa
 
 def test_complete_row_is_not_lost_to_a_later_failure(tmp_path: Path) -> None:
     whole = a_row()
-    lines.write([whole, a_row(status="failed", error="it broke", metrics={})], tmp_path / "rows.jsonl")
+    jsonl.write([whole, a_row(status="failed", error="it broke", metrics={})], tmp_path / "rows.jsonl")
     assert sources.read(tmp_path / "rows.jsonl").rows == (whole,)
 
 
@@ -105,7 +105,7 @@ def test_csv_gives_back_text_that_a_spreadsheet_would_run(tmp_path: Path) -> Non
 @pytest.mark.parametrize("form", ["csv", "json", "parquet"])
 def test_files_of_any_form_have_a_limit_of_size(tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     export.write(pa.table({"a": [*map(str, range(1000))], "b": [0] * 1000}), form, tmp_path / f"x.{form}")
-    monkeypatch.setattr("results.sizes.MOST_FILE", 2000)
+    monkeypatch.setattr("results.records.human_numbers.MOST_FILE", 2000)
     with raises("too-large", path=str(tmp_path / f"x.{form}"), most=2000):
         sources.read(tmp_path / f"x.{form}").flat[0].select(["a"])
     if form == "parquet":  # of which the columns count that are asked for

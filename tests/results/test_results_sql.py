@@ -8,8 +8,8 @@ import pytest
 
 from expect import raises
 from grouped import grouped
-from results.export import FORMS
-from results.sql import answer
+from results.query.sql import answer
+from results.records.export import FORMS
 from search_spaces.support.errors import Kind
 
 ENDLESS = "WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM t) SELECT sum(n) AS n FROM t"

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from expect import raises
-from results import standing, table
-from results.features import places_of
-from results.pareto import chances, front, non_dominated, not_surely_dominated
-from results.standing import Standing, levels_of, standings
+from results.records import table
+from results.stats import architecture_summary
+from results.stats.architecture_summary import Standing, levels_of, standings
+from results.stats.features import places_of
+from results.stats.pareto import chances, front, non_dominated, not_surely_dominated
 
 WAYS = {"accuracy": "max", "flops": "min"}
 
@@ -143,8 +144,8 @@ def test_chances_are_calibrated() -> None:
 
 
 def test_large_table_models_what_is_near_its_front(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(standing, "MODELLED", 12)
-    monkeypatch.setattr(standing, "CONTENDERS", 4)
+    monkeypatch.setattr(architecture_summary, "MODELLED", 12)
+    monkeypatch.setattr(architecture_summary, "CONTENDERS", 4)
     found = stand([line(depth, 0.5 + 0.02 * depth - 0.001 * depth**2) for depth in range(1, 31)])
     assert len(found) == 30
     assert {key for key, one in found.items() if one.stands} == {f"k{depth}" for depth in range(1, 11)}
@@ -154,8 +155,8 @@ def test_large_table_models_what_is_near_its_front(monkeypatch: pytest.MonkeyPat
 
 def test_chances_are_calibrated_in_large_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     """The model is not made of the luckiest, of which hundreds are better than any truth."""
-    monkeypatch.setattr(standing, "MODELLED", 60)
-    monkeypatch.setattr(standing, "CONTENDERS", 30)
+    monkeypatch.setattr(architecture_summary, "MODELLED", 60)
+    monkeypatch.setattr(architecture_summary, "CONTENDERS", 30)
     said, true = 0.0, 0
     for seed in range(3):
         random = np.random.default_rng(seed)

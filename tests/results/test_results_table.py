@@ -13,11 +13,11 @@ from pyarrow import parquet
 
 from expect import check, raises
 from grouped import grouped
-from results.columns import CURVE
-from results.export import to_parquet
-from results.parquet import read
-from results.row import Row
-from results.table import curves, from_records, from_rows, keep
+from results.records.columns import CURVE
+from results.records.export import to_parquet
+from results.records.parquet import read
+from results.records.row import Row
+from results.records.table import curves, from_records, from_rows, keep
 from search_spaces.support.errors import Notice
 
 MakeRow = Callable[..., Row]

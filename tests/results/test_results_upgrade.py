@@ -6,9 +6,9 @@ from typing import Any
 
 from expect import raises
 from grouped import grouped
-from results import lines
-from results.row import BadRow, Row
-from results.table import from_rows
+from results.records import jsonl
+from results.records.row import BadRow, Row
+from results.records.table import from_rows
 
 STUDY = Path(__file__).parent / "data" / "study_of_version_1.jsonl"
 """What a search of version 1 kept, each trial's record as it was written."""
@@ -107,7 +107,7 @@ def test_bad_record_of_version_1_is_refused_by_field() -> None:
 
 
 def test_study_of_version_1_is_read_whole() -> None:
-    rows, bad = lines.read(STUDY)
+    rows, bad = jsonl.read(STUDY)
     assert not bad
     assert [row.architecture.topology for row in rows] == ["resnet", "grn-v1", "grn-v3", "dca(k=1)"]
     for row, text in zip(rows, STUDY.read_text().splitlines(), strict=True):

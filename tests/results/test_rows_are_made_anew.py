@@ -6,7 +6,7 @@ from math import hypot
 import pytest
 
 import nas
-from results.row import Row
+from results.records.row import Row
 
 TABLES = ("digit-ranks-vit", "digits-vit-topologies", "stdlib-mlm-topologies")
 

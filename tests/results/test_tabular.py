@@ -7,10 +7,10 @@ from typing import Any
 import nas
 from expect import raises
 from grouped import grouped
-from results import lines
-from results.row import Costs
-from results.sources import shipped
-from results.tabular import TabularBenchmark, read_table
+from results.records import jsonl
+from results.records.row import Costs
+from results.records.sources import shipped
+from results.stats.tabular_benchmark import TabularBenchmark, read_table
 from toy_rows import LITTLE
 from toy_tables import a_table, recorded, trained
 
@@ -71,7 +71,7 @@ def test_rows_that_are_not_comparable_are_no_table() -> None:
 def test_file_is_a_table_packed_or_not(tmp_path: Path) -> None:
     rows = recorded()
     for name in ("some.jsonl", "some.jsonl.gz"):
-        lines.write(rows, tmp_path / name)
+        jsonl.write(rows, tmp_path / name)
         table = nas.load_table(tmp_path / name)
         assert (table.name, list(table.rows)) == ("some", rows)
         assert table.fingerprint == a_table(*rows).fingerprint
@@ -101,7 +101,7 @@ def test_shipped_tables_of_one_recipe_are_benchmarks() -> None:
             with raises("mismatch", option="recipe_lr"):
                 read_table(name)
         else:
-            assert list(read_table(name).rows) == lines.read(file)[0]
+            assert list(read_table(name).rows) == jsonl.read(file)[0]
 
 
 def test_part_of_a_table_is_a_table() -> None:

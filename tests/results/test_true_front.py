@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from expect import raises
-from results.row import Direction
-from results.tabular import TabularBenchmark
-from results.true_front import TrueFront
+from results.records.row import Direction
+from results.stats.tabular_benchmark import TabularBenchmark
+from results.stats.true_front import TrueFront
 from search_spaces.architecture.architecture import Architecture
 from toy_rows import LITTLE
 from toy_tables import a_table, recorded, trained

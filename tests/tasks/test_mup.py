@@ -10,7 +10,7 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from expect import raises
 from grouped import grouped
-from results.identity import identity_of
+from results.records.identity import identity_of
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.decoder import build_decoder
 from tasks.digits import DigitsViT

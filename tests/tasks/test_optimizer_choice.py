@@ -7,7 +7,7 @@ from typing import Any
 
 from expect import raises
 from grouped import grouped
-from results.identity import identity_of
+from results.records.identity import identity_of
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import Kind
 from tasks.optimizer_choice import CHOICES, SGD, AdamW, GaLore, Muon, canonical, read_choice

@@ -23,9 +23,9 @@ from nas.claims.scaling import Scaling
 from nas.claims.shortcuts import Net, Shortcuts, losses
 from nas.claims.trained import COMPARED, SEEDS
 from nas.claims.variance import Variance, _ratios
-from results import lines
-from results.published import papers
-from results.sources import shipped
+from results.records import jsonl
+from results.records.published import papers
+from results.records.sources import shipped
 from tasks.digits import DigitsViT
 
 QUICK: list[Experiment] = [Shortcuts(seeds=3), Scaling(), *RECORDED]
@@ -83,7 +83,7 @@ def test_rows_are_paired_by_seed_and_signed_by_direction() -> None:
     ((values),) = recorded.values().values()
     assert len(values) == 5
     turned = Better(claim=better.claim, first=better.second, second=better.first, metric=better.metric)
-    rows, _ = lines.read(shipped()[recorded.table])
+    rows, _ = jsonl.read(shipped()[recorded.table])
     assert by_how_much(rows, turned) == pytest.approx([-value for value in values])
     lower = Better(claim=better.claim, first=better.first, second=better.second, metric="loss")
     by_seed = {(row.seed, row.architecture.depth): row.metrics["loss"] for row in rows}

@@ -9,7 +9,7 @@ from nas.claims.trained import COMPARED, SEEDS, Trained
 from nas.counting import cheap_counts
 from nas.jobs import EvaluationJob
 from nas.workers.resources import resources_of
-from results.row import Row
+from results.records.row import Row
 from tasks.digits import DigitsViT
 from toy_rows import a_row
 

@@ -12,7 +12,7 @@ from command_line import Command
 from nas.commands.costs import records
 from nas.readings import holds
 from nas.readings.costs import COSTS, Cost
-from results.published import lines_of
+from results.records.published import lines_of
 
 
 @cache

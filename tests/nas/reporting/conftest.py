@@ -8,8 +8,8 @@ import pytest
 
 import nas
 from nas.study import Study
-from results.costs import Costs
-from results.row import Row
+from results.records.costs import Costs
+from results.records.row import Row
 from search_spaces.architecture.architecture import Architecture
 from toy_rows import a_row
 

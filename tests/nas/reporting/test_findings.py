@@ -7,7 +7,7 @@ import pytest
 
 from nas.reporting import findings
 from nas.study import Study
-from results import table
+from results.records import table
 
 OBJECTIVES: dict[str, Any] = {"accuracy": "max", "flops": "min"}
 

@@ -19,9 +19,9 @@ from nas.reporting import page
 from nas.reporting.charts import axis
 from nas.reporting.page import page_of
 from nas.study import Study
-from results import export, lines
-from results.columns import COMPARABLE
-from results.table import from_records
+from results.records import export, jsonl
+from results.records.columns import COMPARABLE
+from results.records.table import from_records
 
 
 class Tags(HTMLParser):
@@ -86,7 +86,7 @@ def test_command_and_function_write_the_same_report(
     study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    lines.write(study.rows()[:4], tmp_path / "rows.jsonl")
+    jsonl.write(study.rows()[:4], tmp_path / "rows.jsonl")
     nas.load(source="rows.jsonl").report(tmp_path / "called.html")
     done = CliRunner().invoke(app, ["report", "--from", "rows.jsonl", "-o", "typed.html"])
     assert done.exit_code == 0, done.output
@@ -98,7 +98,7 @@ def test_command_and_function_write_the_same_report(
 
 
 def test_report_of_a_study_together_with_a_table(study: Study, tmp_path: Path) -> None:
-    lines.write(study.rows()[:4], tmp_path / "rows.jsonl")
+    jsonl.write(study.rows()[:4], tmp_path / "rows.jsonl")
     first = study.table.slice(0, 1)
     theirs = {**first.select([*COMPARABLE]).to_pylist()[0], "accuracy": 0.99, "flops": 10, "params": 5}
     export.write(from_records([theirs, {**theirs, "topology": "of theirs"}]), "csv", tmp_path / "theirs.csv")
@@ -114,7 +114,7 @@ def test_report_of_several_tasks_or_presets_is_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     rows = [*study.rows(), *(replace(row, task="it's") for row in study.rows()[:4])]
-    lines.write(
+    jsonl.write(
         [*rows, *(replace(row, preset="full", recipe={"lr": 1.0}) for row in rows[-2:])], tmp_path / "rows.jsonl"
     )
     (tmp_path / "theirs.csv").write_text("task,preset,accuracy,flops\nother,full,1,1\n")

@@ -21,8 +21,8 @@ from nas.retrofitting import origin_of
 from nas.showing.stacks import coefficient_records
 from nas.storage.store import Store
 from nas.study import Study
-from results import lines
-from results.standing import Standing
+from results.records import jsonl
+from results.stats.architecture_summary import Standing
 from search_spaces.architecture.checkpoint import RECORD, WEIGHTS
 from toy_searches import TOYS
 
@@ -178,7 +178,7 @@ def test_task_in_a_file_is_not_run_and_its_command_is_told(tmp_path: Path, monke
 
 def test_report_of_rows_in_a_file_has_no_wirings(wired: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    lines.write(wired.rows(), tmp_path / "rows.jsonl")
+    jsonl.write(wired.rows(), tmp_path / "rows.jsonl")
     with warns("skipped", option="--wirings"):
         done = CliRunner().invoke(app, ["report", "--from", "rows.jsonl", "-o", "rows.html", "--wirings"])
     assert done.exit_code == 0, done.output

@@ -16,13 +16,13 @@ from nas.commands.results import query_rows
 from nas.options import Format
 from nas.study import Study
 from result_rows import Ask, rows
-from results import export, lines, sources, table
-from results.parquet import ParquetTable
+from results.records import export, jsonl, sources, table
+from results.records.parquet import ParquetTable
 
 
 def test_files_are_asked_together_with_a_study(study: Study, ask: Ask, tmp_path: Path) -> None:
     third = [replace(row, seed=2) for row in rows()[::2]]
-    lines.write(third, tmp_path / "rows.jsonl.gz")
+    jsonl.write(third, tmp_path / "rows.jsonl.gz")
     export.write(table.from_rows([replace(row, seed=3) for row in third]), "parquet", tmp_path / "rows.parquet")
     files = [tmp_path / "rows.jsonl.gz", tmp_path / "rows.parquet"]
     alone, both = nas.load(source=files), nas.load("s", storage=study.storage, source=files)
@@ -102,7 +102,7 @@ def test_measured_columns_of_a_file_have_means(study: Study, tmp_path: Path, ask
 
 def test_rows_are_written_as_json_lines(study: Study, tmp_path: Path) -> None:
     query_rows(study, where="depth = 3", format=Format.JSONL, output=tmp_path / "rows.jsonl")
-    assert lines.read(tmp_path / "rows.jsonl")[0] == [row for row in study.rows() if row.architecture.depth == 3]
+    assert jsonl.read(tmp_path / "rows.jsonl")[0] == [row for row in study.rows() if row.architecture.depth == 3]
 
 
 def test_csv_has_the_columns_asked_for(study: Study, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -113,7 +113,7 @@ def test_csv_has_the_columns_asked_for(study: Study, tmp_path: Path, capsys: pyt
 def test_exported_row_beside_its_original_counts_once(study: Study, tmp_path: Path) -> None:
     export.write(study.table, "parquet", tmp_path / "same.parquet")
     (tmp_path / "other.csv").write_text("depth,loss\n9,0.5\n")
-    lines.write(study.rows(), tmp_path / "rows.jsonl")
+    jsonl.write(study.rows(), tmp_path / "rows.jsonl")
     together = nas.load(source=[str(tmp_path / one) for one in ("rows.jsonl", "same.parquet", "other.csv")])
     assert len(together.table) == len(study.rows()) + 1
     assert together.table["status"].to_pylist()[-1] == "complete"
@@ -134,7 +134,7 @@ def test_written_answer_is_shown_with_its_metric(
 
 def test_conflicting_rows_of_one_training_are_named(tmp_path: Path) -> None:
     (row,) = [one for one in rows() if (one.architecture.depth, one.architecture.topology, one.seed) == (1, "rmt", 0)]
-    lines.write([row, replace(row, metrics={"accuracy": 0.25}), replace(row, speeds={"x": 1.0})], tmp_path / "a.jsonl")
+    jsonl.write([row, replace(row, metrics={"accuracy": 0.25}), replace(row, speeds={"x": 1.0})], tmp_path / "a.jsonl")
     with warns("skipped", study=str(tmp_path / "a.jsonl")):
         found = nas.load(source=tmp_path / "a.jsonl")
     assert len(found) == 1
@@ -142,7 +142,7 @@ def test_conflicting_rows_of_one_training_are_named(tmp_path: Path) -> None:
     assert all(row.identity() in line and "accuracy" in line for line in found.bad)
     without, by_chance = replace(row, metrics={"loss": 1.0}), replace(row, metrics={"accuracy": 0.625})
     near = replace(row, metrics={"accuracy": 0.607, "accuracy_se": 0.001})
-    lines.write([row, near, without, by_chance], tmp_path / "b.jsonl")
+    jsonl.write([row, near, without, by_chance], tmp_path / "b.jsonl")
     assert nas.load(source=tmp_path / "b.jsonl").bad == ()
 
 

@@ -13,7 +13,7 @@ from nas.commands.results import query_rows
 from nas.options import Format
 from nas.study import Study
 from result_rows import rows
-from results import export, table
+from results.records import export, table
 
 
 def headings(out: str) -> dict[str, list[int]]:

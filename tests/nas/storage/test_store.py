@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nas.storage.store import Store
-from results.row import Row
+from results.records.row import Row
 from toy_rows import a_row
 
 

@@ -19,7 +19,7 @@ from command_line import Finished, run_nas
 from expect import raises
 from nas.storage.store import Store
 from own_process import heed_modes, in_own_process
-from results.row import Row
+from results.records.row import Row
 from toy_rows import a_row
 from toy_searches import Search, found
 

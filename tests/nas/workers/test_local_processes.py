@@ -15,7 +15,7 @@ from nas.jobs import EvaluationJob
 from nas.workers import local_processes
 from nas.workers.attempts import MOST_DEATHS
 from nas.workers.local_processes import LocalProcesses
-from results.row import Row
+from results.records.row import Row
 from search_spaces.support.errors import UserError
 from toy_rows import LITTLE, a_row
 from toy_searches import TOYS

@@ -17,7 +17,7 @@ from nas.storage.locks import held
 from nas.workers import together
 from nas.workers.processes import end_with_parent, prepare_process
 from nas.workers.together import evaluate_together
-from results.row import Row
+from results.records.row import Row
 from toy_searches import TOYS
 
 

@@ -22,7 +22,7 @@ from nas.workers.attempts import MOST_NODES, NODE_DIED
 from nas.workers.ray_task import Assignment, begun, evaluate_assignment, stamp_of
 from nas.workers.resources import Resources
 from nas.workers.workers import pool_of
-from results.row import Row
+from results.records.row import Row
 from search_spaces.support.errors import Notice, UserError
 from toy_rows import a_row
 from toy_searches import TOYS

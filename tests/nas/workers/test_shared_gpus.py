@@ -17,7 +17,7 @@ from nas.workers import gpu_load, local_processes, shared_gpus
 from nas.workers.gpu_load import GpuLoad
 from nas.workers.shared_gpus import SharedGpus
 from nas.workers.workers import ThisProcess
-from results.row import Row
+from results.records.row import Row
 from search_spaces.support.errors import UserError
 from toy_rows import LITTLE
 from toy_searches import TOYS

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from results.published import lines_of
+from results.records.published import lines_of
 from tasks.load import load_task
 
 NAMES = {

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from results.columns import COMPARABLE
-from results.row import Direction
-from results.table import check_columns, keep
+from results.records.columns import COMPARABLE
+from results.records.row import Direction
+from results.records.table import check_columns, keep
 from search_spaces.support.errors import UserError
 
 TOGETHER = ("status", *COMPARABLE)

@@ -1,7 +1,7 @@
 """A question in SQL to a table, which is called `rows`: "SELECT topology, max(accuracy) FROM rows GROUP BY topology".
 
-It is DuckDB's SQL, and reads nothing but the table: see `results.sandbox`. Whoever types it may keep their own machine
-busy; a condition, which may come from elsewhere, is `results.condition`.
+It is DuckDB's SQL, and reads nothing but the table: see `results.query.sandbox`. Whoever types it may keep their own
+machine busy; a condition, which may come from elsewhere, is `results.query.condition`.
 """
 
 import re
@@ -10,8 +10,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from results.sandbox import SECONDS, interrupted_after, kind_of, reason_of, rows_in_memory
-from results.table import finite
+from results.query.sandbox import SECONDS, interrupted_after, kind_of, reason_of, rows_in_memory
+from results.records.table import finite
 from search_spaces.support.errors import Kind, UserError
 
 _EXAMPLE = 'Write it as in "SELECT topology, max(accuracy) FROM rows GROUP BY topology".'

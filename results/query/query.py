@@ -5,9 +5,9 @@ from typing import Literal
 
 import pyarrow as pa
 
-from results.pareto import front
-from results.row import Direction
-from results.table import check_columns
+from results.records.row import Direction
+from results.records.table import check_columns
+from results.stats.pareto import front
 from search_spaces.support.errors import UserError
 
 
@@ -23,8 +23,8 @@ def query(
     """The rows of a table that were asked for; what is not said leaves the table as it is.
 
     Args:
-        table: What `results.table` gives.
-        where: A condition such as "flops < 2e6 and topology like 'dca%'"; see `results.condition`.
+        table: What `results.records.table` gives.
+        where: A condition such as "flops < 2e6 and topology like 'dca%'"; see `results.query.condition`.
         objectives: Column -> "max" or "min": keep the front of the rows that meet the condition.
         order_by: Columns, each with "desc" behind it or "-" before it where the greatest is to come first; nulls come
             last.
@@ -40,7 +40,7 @@ def query(
         message = f"limit must be 0 or more, got {limit}."
         raise UserError("out-of-range", message, option="limit", value=limit, least=0)
     if where is not None:
-        from results.condition import select  # DuckDB, which takes a tenth of a second to import
+        from results.query.condition import select  # DuckDB, which takes a tenth of a second to import
 
         table = select(table, where)
     if objectives is not None:

@@ -12,7 +12,7 @@ from statistics import NormalDist
 import numpy as np
 from scipy.stats import kendalltau
 
-from results.process import Array
+from results.stats.gaussian_process import Array
 
 CONFIDENCE = 0.95
 """That two architectures are told apart rightly, on both sides."""

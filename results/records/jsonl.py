@@ -12,9 +12,9 @@ from io import BufferedIOBase
 from pathlib import Path
 from typing import IO, Any
 
-from results.row import Row
-from results.sizes import MOST_FILE
-from results.strict_json import MOST_TEXT, BadRow
+from results.records.human_numbers import MOST_FILE
+from results.records.row import Row
+from results.records.strict_json import MOST_TEXT, BadRow
 from search_spaces.support.errors import UserError, fields_of
 from search_spaces.support.files import kind_of_read_error, regular, replacing
 

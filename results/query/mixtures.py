@@ -5,8 +5,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from results.columns import COMPARABLE
-from results.table import condition_of
+from results.records.columns import COMPARABLE
+from results.records.table import condition_of
 
 _MIXED = {
     "task_version": "different versions of a task are not comparable",
@@ -37,7 +37,7 @@ def mixtures(table: pa.Table) -> list[str]:
 def mixtures_within(table: pa.Table, by: Sequence[str]) -> list[str]:
     """What of a task's rows that agree in some columns should have no mean: a line for each preset.
 
-    Rows that cannot be compared are no mixture: they are groups of their own (`results.grouping.means`).
+    Rows that cannot be compared are no mixture: they are groups of their own (`results.query.grouping.means`).
     """
     keys = [name for name in (*COMPARABLE, *by) if name in table.column_names]
     alike = [name for name in _settings(table) if name not in keys]

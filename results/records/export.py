@@ -59,7 +59,7 @@ def to_json(table: pa.Table) -> bytes:
 
 
 def to_parquet(table: pa.Table) -> bytes:
-    """What `results.parquet.read` reads: every column with its type."""
+    """What `results.records.parquet.read` reads: every column with its type."""
     from pyarrow import parquet
 
     file = BytesIO()

@@ -18,8 +18,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from results.sandbox import SECONDS, interrupted_after, kind_of, reason_of, rows_in_memory
-from results.sizes import SIZES
+from results.query.sandbox import SECONDS, interrupted_after, kind_of, reason_of, rows_in_memory
+from results.records.human_numbers import SIZES
 from search_spaces.architecture.block_segments import recorded
 from search_spaces.support.errors import Kind, Notice, UserError, nearest, unknown
 

@@ -1,4 +1,4 @@
-"""Where the architectures of a table stand: coordinates for `results.process` from the columns that tell them apart.
+"""Where the architectures of a table stand: coordinates for a Gaussian process, from the columns that tell them apart.
 
 Shapes: n = architectures.
 """
@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from results.columns import SHAPE
-from results.process import Array, Places
+from results.records.columns import SHAPE
+from results.stats.gaussian_process import Array, Places
 from search_spaces.architecture.canonical_text import whole
 from search_spaces.support.errors import UserError
 from search_spaces.support.spec import Spec

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, final
 
 import pyarrow as pa
 
-from results.sizes import check_size
-from results.table import check_columns, finite
+from results.records.human_numbers import check_size
+from results.records.table import check_columns, finite
 from search_spaces.support.errors import UserError, fields_of
 from search_spaces.support.files import kind_of_read_error, regular
 

@@ -1,7 +1,7 @@
 """How the architectures of a table stand: means over seeds, their errors, and the chance of each to be on the front.
 
 A front of single trainings is one of the luckiest. Here the true values of all architectures are drawn from what their
-readings say together (`results.process`), and the front is that of what is expected of them.
+readings say together (`results.stats.gaussian_process`), and the front is that of what is expected of them.
 
 Shapes: n = architectures, m = objectives, D = draws.
 """
@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from results.columns import COMPARABLE, COUNTS, PROFILE, PROVENANCE, SHAPE, UNSET
-from results.features import Record, places_of
-from results.pareto import chances, check_objectives, non_dominated
-from results.process import Array, Indices, Places, Process, Readings, Scales
-from results.row import Direction
+from results.records.columns import COMPARABLE, COUNTS, PROFILE, PROVENANCE, SHAPE, UNSET
+from results.records.row import Direction
+from results.stats.features import Record, places_of
+from results.stats.gaussian_process import Array, Indices, Places, Process, Readings, Scales
+from results.stats.pareto import chances, check_objectives, non_dominated
 
 DRAWS = 512
 """Of what may be true."""
@@ -92,13 +92,13 @@ def standings(table: pa.Table, objectives: Mapping[str, Direction], confirming: 
     Rows of different tasks, versions of these, data, presets or starting weights are not held against each other.
 
     Args:
-        table: What `results.table` gives. Only complete rows with a number in every objective take part.
+        table: What `results.records.table` gives. Only complete rows with a number in every objective take part.
         objectives: Column -> "max" or "min".
         confirming: Identities of the rows whose seeds had no part in choosing what they were trained for. An
             architecture that has some is given their means.
 
     Raises:
-        UserError: An objective that cannot be, see `results.pareto.front`.
+        UserError: An objective that cannot be, see `results.stats.pareto.front`.
     """
     check_objectives(table, objectives)
     asked = {*objectives, *(f"{name}_se" for name in objectives)}

@@ -1,6 +1,7 @@
 """Rows from files: this project's tables by their names, or anybody's files by their paths.
 
-JSON Lines hold whole Rows (`results.lines`). What `results.export` writes holds columns alone: CSV, JSON, Parquet.
+JSON Lines hold whole Rows (`results.records.jsonl`). What `results.records.export` writes holds columns alone: CSV,
+JSON, Parquet.
 """
 
 import csv
@@ -12,19 +13,19 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import compute
 
-from results import lines
-from results.columns import TYPES
-from results.parquet import ParquetTable, opened
-from results.repeated import contradictions, each_once
-from results.row import Row
-from results.sizes import check_size
-from results.table import finite, from_records
+from results.records import jsonl
+from results.records.columns import TYPES
+from results.records.duplicates import contradictions, each_once
+from results.records.human_numbers import check_size
+from results.records.parquet import ParquetTable, opened
+from results.records.row import Row
+from results.records.table import finite, from_records
 from search_spaces.support.errors import UserError, fields_of, unknown
 from search_spaces.support.files import kind_of_read_error, regular
 
-TABLES = Path(__file__).parent / "tables"
+TABLES = Path(__file__).parents[1] / "tables"
 
-_DISARMED = r"^'('*[=+@\t\r\n＝＋－＠-])"  # noqa: RUF001  # as `results.export` writes it
+_DISARMED = r"^'('*[=+@\t\r\n＝＋－＠-])"  # noqa: RUF001  # as `results.records.export` writes it
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def _read(path: Path) -> Source:
     reader = {".parquet": opened, ".csv": from_csv, ".json": from_json}.get(path.suffix.lower())
     if reader is not None:
         return Source(flat=(reader(path),))
-    rows, bad = lines.read(path)
+    rows, bad = jsonl.read(path)
     if bad and not rows:
         message = f"no line of {str(path)!r} is a row: {bad[0]}. Give a file of rows, .csv, .json or .parquet."
         raise UserError("bad-file", message, **bad[0].fields, path=str(path))

@@ -10,9 +10,9 @@ from typing import final
 
 import numpy as np
 
-from results.pareto import hypervolume
-from results.row import Direction, Row
-from results.tabular import TabularBenchmark
+from results.records.row import Direction, Row
+from results.stats.pareto import hypervolume
+from results.stats.tabular_benchmark import TabularBenchmark
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import UserError, unknown
 

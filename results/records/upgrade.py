@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from results.strict_json import NUMBER, NUMBERS, POINTS, TEXTS, BadRow, is_integer, shaped
+from results.records.strict_json import NUMBER, NUMBERS, POINTS, TEXTS, BadRow, is_integer, shaped
 from search_spaces.support.errors import Kind, value_of
 
 ROW_VERSION = 2

@@ -7,7 +7,7 @@ from dataclasses import fields
 from functools import lru_cache
 from typing import Any
 
-from results.costs import Costs
+from results.records.costs import Costs
 from search_spaces.architecture.architecture import Architecture
 
 FIRST = ("task", "task_version", "space", "preset", "seed", "status")

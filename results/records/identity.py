@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from results.strict_json import JSON, MOST_LEVELS, plain
+from results.records.strict_json import JSON, MOST_LEVELS, plain
 from search_spaces.architecture.architecture import Architecture
 
 LATER: Mapping[str, JSON] = {

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from math import hypot
 
-from results.row import Row
+from results.records.row import Row
 
 ERRORS = 5.0
 """Standard errors by which two Rows of one training may differ."""

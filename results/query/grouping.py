@@ -6,11 +6,11 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import compute
 
-from results.columns import COMPARABLE, COUNTS, PROVENANCE, places
-from results.features import Record
-from results.row import Direction
-from results.standing import Standing, standings
-from results.table import check_columns, from_records
+from results.records.columns import COMPARABLE, COUNTS, PROVENANCE, places
+from results.records.row import Direction
+from results.records.table import check_columns, from_records
+from results.stats.architecture_summary import Standing, standings
+from results.stats.features import Record
 from search_spaces.support.errors import UserError
 
 _OF_TRAININGS = ("seed", "identity", "status", "error", *PROVENANCE)
@@ -25,7 +25,7 @@ def means(table: pa.Table, by: Sequence[str], metrics: Sequence[str]) -> pa.Tabl
     mean is a whole number. How many rows there are is `n`, or `group_n` where a column is called so.
 
     Args:
-        table: What `results.table` gives.
+        table: What `results.records.table` gives.
         by: Columns, in which the rows of a group agree.
         metrics: Columns of numbers; those that the table lacks are left out.
 
@@ -68,11 +68,11 @@ def best(
     best is in it. Null where the metric has no errors. Rows that cannot be compared are kept apart, as in `means`.
 
     Args:
-        table: What `results.table` gives; only complete rows take part.
+        table: What `results.records.table` gives; only complete rows take part.
         metric: The column that is to be "max" or "min".
         direction: Which of these.
         by: Columns that make groups.
-        confirming: See `results.standing.standings`.
+        confirming: See `results.stats.architecture_summary.standings`.
 
     Raises:
         UserError: An unknown column, or one that holds no numbers.

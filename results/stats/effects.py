@@ -17,11 +17,11 @@ from typing import Any, final
 
 import numpy as np
 
-from results.columns import COMPARABLE, FIXED, SHAPE, UNSET
-from results.features import Record
-from results.intervals import reached
-from results.process import Array
-from results.row import Direction
+from results.records.columns import COMPARABLE, FIXED, SHAPE, UNSET
+from results.records.row import Direction
+from results.stats.features import Record
+from results.stats.gaussian_process import Array
+from results.stats.intervals import reached
 from search_spaces.support.errors import UserError
 
 REFERENCE = "resnet"

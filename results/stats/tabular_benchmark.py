@@ -10,13 +10,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, final
 
-from results import lines
-from results.columns import COMPARABLE, UNSET, cell
-from results.identity import settings
-from results.repeated import each_once
-from results.row import Costs, Direction, Row
-from results.sources import shipped
-from results.strict_json import JSON
+from results.records import jsonl
+from results.records.columns import COMPARABLE, UNSET, cell
+from results.records.duplicates import each_once
+from results.records.identity import settings
+from results.records.row import Costs, Direction, Row
+from results.records.sources import shipped
+from results.records.strict_json import JSON
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import UserError, unknown
 
@@ -127,7 +127,7 @@ def read_table(text: str | Path) -> TabularBenchmark:
         if str(text) not in tables:
             raise unknown("table", str(text), [*tables, "FILE.jsonl"])
         path = tables[str(text)]
-    rows, bad = lines.read(path)
+    rows, bad = jsonl.read(path)
     if bad:
         message = f"every line of table {str(path)!r} must be a row, got {bad[0]}. Leave that line out."
         raise UserError("bad-file", message, **bad[0].fields, path=str(path))

@@ -9,14 +9,14 @@ from html import escape
 from operator import attrgetter
 from typing import Any, Literal, NotRequired, TypedDict
 
-from results.columns import COUNTS, FIRST, LAST, PROVENANCE, SHAPE, cell, names_of, place
-from results.columns import PREFIXES as PREFIXES
-from results.columns import RESERVED as RESERVED
-from results.columns import is_reserved as is_reserved
-from results.costs import Costs as Costs
-from results.identity import identity_of as identity_of
-from results.identity import settings
-from results.strict_json import (
+from results.records.columns import COUNTS, FIRST, LAST, PROVENANCE, SHAPE, cell, names_of, place
+from results.records.columns import PREFIXES as PREFIXES
+from results.records.columns import RESERVED as RESERVED
+from results.records.columns import is_reserved as is_reserved
+from results.records.costs import Costs as Costs
+from results.records.identity import identity_of as identity_of
+from results.records.identity import settings
+from results.records.strict_json import (
     INTEGER,
     JSON,
     MAYBE_INTEGER,
@@ -36,8 +36,8 @@ from results.strict_json import (
     plain,
     shaped,
 )
-from results.strict_json import BadRow as BadRow
-from results.upgrade import ROW_VERSION, upgraded
+from results.records.strict_json import BadRow as BadRow
+from results.records.upgrade import ROW_VERSION, upgraded
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.block_segments import recorded
 from search_spaces.support.errors import UserError

@@ -12,10 +12,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import compute
 
-from results.arrays import array
-from results.columns import CURVE, FIXED, TYPES
-from results.row import Row
-from results.strict_json import is_number
+from results.records.arrays import array
+from results.records.columns import CURVE, FIXED, TYPES
+from results.records.row import Row
+from results.records.strict_json import is_number
 from search_spaces.support.errors import Notice, UserError, fields_of, unknown, value_of
 from search_spaces.support.spec import MOST_INTEGER
 
@@ -205,7 +205,7 @@ def without(table: pa.Table, identities: Container[str]) -> pa.Table:
 
 
 def condition_of(column: str, value: Any) -> str:
-    """The condition, as `results.condition` reads it, that a column holds a value, or null."""
+    """The condition, as `results.query.condition` reads it, that a column holds a value, or null."""
     return f"{_quoted(column)} is null" if value is None else f"{_quoted(column)} = {_literal(value)}"
 
 

@@ -1,0 +1,1 @@
+"""Questions to a table: conditions, groups, SQL. Loads no torch."""

@@ -1,0 +1,1 @@
+"""Statistics over rows: fronts, summaries of architectures, effects, reliability. Loads no torch."""
