@@ -23,7 +23,7 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.decoder import build_decoder
 from search_spaces.models.vit import build_vit
 from search_spaces.spaces.catalog import space_named
-from tasks.digits import DigitsViT
+from tasks.vision.digits import DigitsViT
 
 VIT_BASE = Architecture(depth=12, width=768, heads=12, head_dim=64, hidden=3072)
 LLAMA_1B = Architecture(depth=24, width=2048, heads=32, head_dim=64, hidden=5461)

@@ -25,8 +25,8 @@ from nas.counting import cheap_counts
 from results.records import jsonl
 from results.records.row import Costs, CurvePoint, Row
 from search_spaces.architecture.parsing import parse_architecture
-from tasks.digit_ranks import DigitRanksViT
-from tasks.settings import changed, values_of
+from tasks.recipes.settings import changed, values_of
+from tasks.vision.digit_ranks import DigitRanksViT
 
 FILE = Path(__file__).parent / "data" / "digit-ranks-vit.csv.gz"
 METRICS = ("accuracy", "accuracy_se", "loss", "loss_se")

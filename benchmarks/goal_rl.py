@@ -16,11 +16,11 @@ from gymnasium.vector import SyncVectorEnv
 from benchmarks.form import Figure, main
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.residual_mlp import GoalAgent
-from tasks.allocator import freed_memory_kept
 from tasks.goal_rl.catalog import GoalPointMaze
 from tasks.goal_rl.contrastive import actor_goals, critic_loss, squashed
 from tasks.goal_rl.recipe import GoalRecipe
 from tasks.run import Run
+from tasks.training.allocator import freed_memory_kept
 
 
 def task_speeds(task: GoalPointMaze, shape: Architecture, recipe: GoalRecipe) -> tuple[float, float]:

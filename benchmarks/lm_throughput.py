@@ -25,8 +25,7 @@ from benchmarks.form import Figure, main
 from benchmarks.plain_gpt import PlainGPT
 from nas.device import lent_device
 from search_spaces.architecture.architecture import Architecture
-from tasks.allocator import freed_memory_kept
-from tasks.batches import Batch
+from tasks.data.batches import Batch
 from tasks.language.corpus import Corpus, folder_corpus, stdlib_corpus
 from tasks.language.data import LanguageSplits
 from tasks.language.presets import LanguageRecipe
@@ -35,6 +34,7 @@ from tasks.language.shards import texts_of
 from tasks.language.task import LanguageTask
 from tasks.language.tokenizer import Tokenizer, trained_tokenizer
 from tasks.run import Run
+from tasks.training.allocator import freed_memory_kept
 
 
 class GPT2OnStdlib(LanguageTask):

@@ -26,8 +26,8 @@ import nas
 from benchmarks.form import Figure, main
 from nas.workers.local_processes import OneProcess
 from search_spaces.architecture.architecture import Architecture
-from tasks.allocator import freed_memory_kept
-from tasks.digits import DigitsRecipe, DigitsViT
+from tasks.training.allocator import freed_memory_kept
+from tasks.vision.digits import DigitsRecipe, DigitsViT
 
 COLD = 7  # starts of a command, of which the median is taken
 

@@ -29,8 +29,8 @@ from search_spaces.layers.norm import Norm
 from search_spaces.layers.transformer import TransformerStyle, build_transformer
 from search_spaces.topologies import registry
 from search_spaces.topologies.decay import split_by_decay
-from tasks.allocator import freed_memory_kept
-from tasks.compiling import compile_network
+from tasks.training.allocator import freed_memory_kept
+from tasks.training.compilation import compile_network
 
 STYLE = TransformerStyle(Norm("layer", 1e-5), GELU, attention_bias=True, feed_forward_bias=True, parts=1)
 

@@ -24,11 +24,11 @@ from torch.optim import Optimizer
 from benchmarks.clock import WARM, Clock
 from benchmarks.form import Figure, main
 from search_spaces.architecture.architecture import Architecture
-from tasks.allocator import freed_memory_kept
-from tasks.digits import DigitsViT
-from tasks.imagenet import ImageNetRecipe, ImageNetViT
-from tasks.recipe import Recipe
+from tasks.recipes.recipe import Recipe
 from tasks.run import Run
+from tasks.training.allocator import freed_memory_kept
+from tasks.vision.digits import DigitsViT
+from tasks.vision.imagenet import ImageNetRecipe, ImageNetViT
 
 SHAPES = {
     "digits": DigitsViT.base,

@@ -17,7 +17,7 @@ from search_spaces.support.errors import UserError, unknown
 from search_spaces.support.spec import Scalar, Spec, split_top_level
 from search_spaces.topologies.registry import refusal, texts_that_wire
 from tasks.base import Task
-from tasks.settings import values_of
+from tasks.recipes.settings import values_of
 
 DEFAULT_SPACE = "joint"
 

@@ -11,7 +11,7 @@ from nas.counting import Work, count, meta_device, work
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.stack import Stack
 from tasks.base import Task
-from tasks.batches import positional
+from tasks.data.batches import positional
 
 WITHOUT = "none"
 """What stands for an operator where there is no matrix work."""

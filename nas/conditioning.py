@@ -32,8 +32,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from search_spaces.layers.attention import Attention, NoProjection
 from search_spaces.support.errors import UserError
 from search_spaces.topologies.base import Topology
-from tasks.batches import Inputs, call, chosen, moved
-from tasks.splits import spread
+from tasks.data.batches import Inputs, call, chosen, moved
+from tasks.data.splits import spread
 
 TOKENS, EXAMPLES = 16, 4
 EXACT = 1024

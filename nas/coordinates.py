@@ -20,12 +20,12 @@ from torch import Tensor, nn
 from results.records import table
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.stack import Stack
-from tasks.batches import call, moved
-from tasks.parametrization import STANDARD, at_width
-from tasks.recipe import Recipe
+from tasks.data.batches import call, moved
+from tasks.recipes.parametrization import STANDARD, at_width
+from tasks.recipes.recipe import Recipe
 from tasks.run import Run
-from tasks.supervised import SupervisedTask
-from tasks.training import apart
+from tasks.training.loop import apart
+from tasks.training.supervised import SupervisedTask
 
 if TYPE_CHECKING:
     import pandas

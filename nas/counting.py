@@ -27,7 +27,7 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.count import Count
 from search_spaces.support.errors import UserError
 from tasks.base import Task
-from tasks.batches import positional
+from tasks.data.batches import positional
 
 COUNTER = f"fvcore {version('fvcore')}"
 

@@ -6,7 +6,7 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from tasks.batches import Inputs, call, each, examples, tensors
+from tasks.data.batches import Inputs, call, each, examples, tensors
 
 
 class Draws:

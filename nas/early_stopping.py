@@ -16,7 +16,7 @@ from nas.objectives import COSTS
 from nas.storage.optuna_study import first_of, length_of, note_length, reports_of, trials_of
 from results.records.row import CurvePoint, Direction, Row
 from search_spaces.support.errors import UserError, kind_of_number
-from tasks.recipe import Recipe
+from tasks.recipes.recipe import Recipe
 
 if TYPE_CHECKING:
     from tasks.base import Task

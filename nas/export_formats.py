@@ -20,7 +20,7 @@ from torch.export import Dim, ExportedProgram, ShapesCollection
 from nas.draws import Draws
 from search_spaces.architecture.checkpoint import Record, load_weights, weights_of
 from search_spaces.support.errors import UserError
-from tasks.batches import Inputs, call, tensors
+from tasks.data.batches import Inputs, call, tensors
 
 TOLERANCE = 1e-5
 """How far outputs of a graph may be from the network's; weights have to come back to the bit."""

@@ -20,7 +20,7 @@ from search_spaces.architecture.checkpoint import Record, load_weights, read_rec
 from search_spaces.support.errors import UserError
 from search_spaces.support.files import atomic_replace, partial_file
 from tasks.base import Task
-from tasks.batches import Inputs, call, each, tensors
+from tasks.data.batches import Inputs, call, each, tensors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,8 +18,8 @@ from search_spaces.support.progress import said_if_slow
 from search_spaces.support.spec import Scalar
 from tasks.base import Task
 from tasks.load import load_task
+from tasks.recipes.settings import changed, values_of
 from tasks.registry import TASKS
-from tasks.settings import changed, values_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

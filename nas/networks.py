@@ -22,7 +22,7 @@ from search_spaces.architecture.checkpoint import (
 from search_spaces.support.errors import Notice, UserError, unknown
 from search_spaces.support.spec import Scalar
 from tasks.base import Fitted, Task
-from tasks.supervised import SupervisedTask
+from tasks.training.supervised import SupervisedTask
 
 if TYPE_CHECKING:
     from nas.study import Study

@@ -14,7 +14,7 @@ from search_spaces.spaces.space import SearchSpace
 from search_spaces.support.count import Count
 from search_spaces.support.errors import UserError
 from tasks.base import Fitted, Metric, Task
-from tasks.batches import Inputs
+from tasks.data.batches import Inputs
 from tasks.run import STOP, Run
 
 

@@ -15,7 +15,7 @@ from results.records.row import Row
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import Notice, UserError, unknown
 from tasks.base import Metric, Task
-from tasks.settings import values_of
+from tasks.recipes.settings import values_of
 
 TRIALS = 8
 """Trainings for each architecture's recipe, where nothing else is asked for."""

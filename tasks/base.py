@@ -15,7 +15,7 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.space import SearchSpace
 from search_spaces.support.count import Count, Handlers
 from search_spaces.support.errors import Notice, UserError
-from tasks.batches import Inputs
+from tasks.data.batches import Inputs
 from tasks.run import Run
 
 _SHORT = Repr()

@@ -49,7 +49,7 @@ class Run:
 
     Attributes:
         architecture: The network.
-        recipe: The settings: a preset, or one changed by `tasks.settings.changed`. A frozen dataclass.
+        recipe: The settings: a preset, or one changed by `tasks.recipes.settings.changed`. A frozen dataclass.
         seed: Of initialisation, data order and augmentation.
         device: What the caller lends: a task may use less, but never more.
         threads: How many the CPU's operators may use, while it trains.

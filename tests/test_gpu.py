@@ -27,9 +27,9 @@ from search_spaces.layers.transformer import build_transformer
 from search_spaces.support.spec import Scalar
 from search_spaces.testing.small_networks import embeddings, perturbed, transformer
 from search_spaces.topologies.registry import TOPOLOGIES, load
-from tasks.compiling import compile_network
-from tasks.digits import DigitsViT
 from tasks.load import load_task
+from tasks.training.compilation import compile_network
+from tasks.vision.digits import DigitsViT
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")]
 

@@ -36,8 +36,8 @@ from nas.storage.store import Store
 from search_spaces.architecture.checkpoint import WEIGHTS, Record, read_weights, save_checkpoint
 from search_spaces.support.cache import cached, cached_arrays
 from search_spaces.support.errors import printable
-from tasks.checkpoint import Checkpoint
 from tasks.language.corpus import folder_corpus
+from tasks.training.checkpoint import Checkpoint
 from toy_rows import LITTLE, a_row
 from toy_searches import TOYS, a_search
 

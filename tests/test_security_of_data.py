@@ -23,8 +23,8 @@ from results.records import jsonl
 from results.records.row import Row
 from results.records.strict_json import BadRow, parse
 from search_spaces.architecture.checkpoint import RECORD, read_record
-from tasks.image_shards import listed, shard_source
-from tasks.image_sources import source
+from tasks.data.image_shards import listed, shard_source
+from tasks.data.image_sources import source
 from tasks.language import shards
 from tasks.language.corpus import folder_corpus
 from tasks.language.shards import JsonShard, read

@@ -17,7 +17,7 @@ from search_spaces.models.retrofit import retrofit
 from search_spaces.topologies.base import Site, Wiring
 from search_spaces.topologies.build import wire
 from search_spaces.topologies.registry import load
-from tasks.digits import DigitsViT
+from tasks.vision.digits import DigitsViT
 
 _FEATURES, _RANK, _LAYERS, _BATCH, _STEPS = 100, 3, 10, 100, 200
 TARGETS = ((False, (0.003, 0.01)), (True, (0.0003, 0.001)))

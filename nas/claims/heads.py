@@ -12,7 +12,7 @@ import torch
 
 from nas.claims import Claim, Experiment, Values
 from nas.conditioning import measure
-from tasks.digits import DigitsViT
+from tasks.vision.digits import DigitsViT
 
 _HEADS, _HEAD_DIM = (1, 2, 4, 8, 16), 8
 _HEAD_DIMS, _FIXED_HEADS = (2, 4, 8, 16), 4

@@ -96,7 +96,7 @@ def _presets() -> Lines:
 def _sheet(task: str) -> Lines:
     """Every value of every preset of a task: what `--set` can change."""
     from tasks.load import task_class
-    from tasks.settings import values_of
+    from tasks.recipes.settings import values_of
 
     for preset, recipe in task_class(task).presets.items():
         for name, value in values_of(recipe).items():

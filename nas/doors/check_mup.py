@@ -39,8 +39,8 @@ def check_mup(
         from nas.jobs import fresh_task, recipe_of
         from nas.objectives import names_in
         from search_spaces.support.errors import UserError
-        from tasks.recipe import Recipe
-        from tasks.supervised import SupervisedTask
+        from tasks.recipes.recipe import Recipe
+        from tasks.training.supervised import SupervisedTask
 
     of = fresh_task(task, data)
     recipe = recipe_of(of, preset, settings_of(of, preset, settings))

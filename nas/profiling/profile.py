@@ -28,9 +28,9 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import UserError, reason_of
 from search_spaces.support.progress import said_if_slow
 from search_spaces.support.threads import threads_on_the_cpu
-from tasks.allocator import freed_memory_kept
 from tasks.base import Task
 from tasks.run import Run
+from tasks.training.allocator import freed_memory_kept
 
 Profile = Mapping[str, float | int | str]
 """What was measured, by column; what was not is left out, and `profile_note` says why.

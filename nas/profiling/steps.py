@@ -18,10 +18,10 @@ from torch.optim import AdamW, Optimizer
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.topologies.decay import split_by_decay
 from tasks.base import Task
-from tasks.batches import Inputs, call, each, moved, repeated, tensors
-from tasks.compiling import compile_network
-from tasks.optimizers import optimizers_for
-from tasks.recipe import Recipe
+from tasks.data.batches import Inputs, call, each, moved, repeated, tensors
+from tasks.recipes.recipe import Recipe
+from tasks.training.compilation import compile_network
+from tasks.training.optimizers import optimizers_for
 
 USUAL_BATCH = 32
 """Where a recipe has no batch."""

@@ -16,8 +16,8 @@ from search_spaces.layers.nystrom import Nystrom
 from search_spaces.models.encoder import EncoderSizes, build_encoder
 from search_spaces.models.masked import build_masked
 from search_spaces.models.vit import build_vit
-from tasks.imagenet import ImageNetViT
 from tasks.load import task_class
+from tasks.vision.imagenet import ImageNetViT
 
 _LRA = {
     "listops": EncoderSizes(vocabulary=32, context=2048, classes=10),

@@ -21,8 +21,8 @@ from search_spaces.layers.stack import Stack
 from search_spaces.support.errors import UserError
 from search_spaces.support.spec import Scalar
 from tasks.base import Task
-from tasks.batches import call, chosen, each
-from tasks.supervised import SupervisedTask
+from tasks.data.batches import call, chosen, each
+from tasks.training.supervised import SupervisedTask
 
 EXAMPLES = 16
 """Of a batch of training."""

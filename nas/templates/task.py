@@ -16,10 +16,10 @@ from search_spaces import Architecture
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import build_stack
 from search_spaces.topologies.base import Site
-from tasks.batches import Batch
-from tasks.classification import ClassificationTask
-from tasks.recipe import Recipe
-from tasks.splits import TensorSplits
+from tasks.data.batches import Batch
+from tasks.data.splits import TensorSplits
+from tasks.recipes.recipe import Recipe
+from tasks.training.classification import ClassificationTask
 
 
 class Layer(nn.Sequential):
@@ -65,6 +65,6 @@ def points(examples: int, seed: int) -> Batch:
 
 
 if __name__ == "__main__":
-    from tasks.testing import check_task
+    from tasks.training.contract import check_task
 
     check_task(NewTask())

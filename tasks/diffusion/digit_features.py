@@ -8,7 +8,7 @@ from torch import Tensor
 
 from search_spaces.support.cache import Arrays, cached_arrays
 from tasks.diffusion.frechet import Features
-from tasks.digits import DigitsViT
+from tasks.vision.digits import DigitsViT
 
 _HIDDEN = (64, 32)
 _LAYERS = len(_HIDDEN)

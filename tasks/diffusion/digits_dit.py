@@ -14,16 +14,16 @@ from torch import Tensor, nn
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.dit import Pictures
 from tasks.base import Metric
-from tasks.batches import Inputs, call
+from tasks.data.batches import Inputs, call
+from tasks.data.splits import Part, TensorSplits, derived_seed
 from tasks.diffusion.digit_features import digits, features
 from tasks.diffusion.frechet import distances
 from tasks.diffusion.grid import check, save
 from tasks.diffusion.recipe import DiffusionRecipe
 from tasks.diffusion.sampling import draw, evenly, scheduler_for
 from tasks.diffusion.task import LOSS, DiffusionTask, at_fixed_times, with_noise
-from tasks.digits import DigitsViT
-from tasks.splits import Part, TensorSplits, derived_seed
-from tasks.supervised import means
+from tasks.training.supervised import means
+from tasks.vision.digits import DigitsViT
 
 _TIMES = 8  # that each held-out scan is measured at
 _EACH = 8  # pictures of a class in a grid

@@ -18,11 +18,11 @@ from torch import Generator, Tensor
 from search_spaces.support.errors import UserError
 from search_spaces.support.files import atomic_replace, atomic_write, partial_file
 from search_spaces.support.progress import Progress, said_if_slow
+from tasks.data.image_sources import ImageSource, source
+from tasks.data.splits import derived_seed, spread
 from tasks.diffusion.autoencoder import autoencoder, cropped, encoded
 from tasks.diffusion.imagenet_dit import REFERENCE, VAE
 from tasks.diffusion.latents import FEATURES, LABELS
-from tasks.image_sources import ImageSource, source
-from tasks.splits import derived_seed, spread
 
 _RECORD = "encoded.json"
 _AT_ONCE = 8

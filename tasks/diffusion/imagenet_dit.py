@@ -13,7 +13,8 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.dit import Pictures
 from search_spaces.support.errors import UserError
 from tasks.base import Metric
-from tasks.batches import Inputs, call
+from tasks.data.batches import Inputs, call
+from tasks.data.splits import Part, Splits, derived_seed
 from tasks.diffusion.autoencoder import autoencoder, decoded
 from tasks.diffusion.grid import check, save
 from tasks.diffusion.inception import Real, compared, inception, real_pictures, see
@@ -21,8 +22,7 @@ from tasks.diffusion.latents import LatentSplits, latent_splits
 from tasks.diffusion.recipe import DiffusionRecipe
 from tasks.diffusion.sampling import draw, evenly, scheduler_for
 from tasks.diffusion.task import LOSS, DiffusionTask, with_noise
-from tasks.settings import Whole
-from tasks.splits import Part, Splits, derived_seed
+from tasks.recipes.settings import Whole
 
 VAE, INCEPTION, REFERENCE = "vae", "inception.pth", "reference.npz"
 """What the data's folder has beside the latents."""

@@ -19,8 +19,8 @@ from search_spaces.support.cache import Arrays, cached_arrays
 from search_spaces.support.errors import Kind, UserError
 from search_spaces.support.files import kind_of_read_error, regular
 from search_spaces.support.progress import said_if_slow
+from tasks.data.image_sources import state_of
 from tasks.diffusion.frechet import Features, Normal, frechet, normal, precision_and_recall
-from tasks.image_sources import state_of
 
 _AT_ONCE = 64
 _SPATIAL = 7

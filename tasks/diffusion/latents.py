@@ -20,11 +20,11 @@ from search_spaces.support.errors import UserError, fields_of
 from search_spaces.support.files import kind_of_read_error, regular
 from search_spaces.support.progress import said_if_slow
 from search_spaces.support.rank import ALONE, Share
-from tasks.batches import Batch
+from tasks.data.batches import Batch
+from tasks.data.image_sources import ImageSource, state_of
+from tasks.data.image_splits import ImageSplits
+from tasks.data.splits import Augment, Part, spread
 from tasks.diffusion.noise import STEPS, noised
-from tasks.image_sources import ImageSource, state_of
-from tasks.images import ImageSplits
-from tasks.splits import Augment, Part, spread
 
 FEATURES, LABELS = "features", "labels"
 """What the folders' names end in: fast-DiT's are imagenet256_features and imagenet256_labels."""

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from tasks.diffusion.noise import STEPS
-from tasks.recipe import Recipe
-from tasks.settings import Between, NotNegative, ShareOfOne, Whole
+from tasks.recipes.recipe import Recipe
+from tasks.recipes.settings import Between, NotNegative, ShareOfOne, Whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,10 +13,10 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.dit import Pictures, build_dit, count_dit
 from search_spaces.support.count import Count
 from tasks.base import Metric
-from tasks.batches import Batch
+from tasks.data.batches import Batch
 from tasks.diffusion.noise import STEPS, bounds, noised, squared_errors
 from tasks.diffusion.recipe import DiffusionRecipe
-from tasks.supervised import SupervisedTask
+from tasks.training.supervised import SupervisedTask
 
 LOSS = Metric("loss", "squared error of the noise", "min")
 

@@ -15,12 +15,12 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.checkpoint import fingerprint, load_weights
 from search_spaces.models.masked import MaskedEncoder, build_masked
 from tasks.base import Metric
+from tasks.data.splits import TensorSplits
 from tasks.glue.recipe import GlueRecipe
 from tasks.glue.sets import GlueSet
 from tasks.glue.summary import scored
 from tasks.language.masked import MaskedTask
-from tasks.splits import TensorSplits
-from tasks.supervised import SupervisedTask
+from tasks.training.supervised import SupervisedTask
 
 _POOLED = 1024
 """Features between the mean over tokens and the answer, whatever the width."""

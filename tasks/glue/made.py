@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tasks.data.splits import spread
 from tasks.glue.sets import Labelled, SetTexts, Text
 from tasks.language.corpus import Corpus
 from tasks.language.shards import TextShard, texts_of
 from tasks.language.stdlib import stdlib_documents
-from tasks.splits import spread
 
 _PARAGRAPH = re.compile(r"\n\s*\n")
 _END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from search_spaces.support.errors import UserError
-from tasks.parametrization import STANDARD
-from tasks.recipe import Recipe
-from tasks.settings import BelowOne
+from tasks.recipes.parametrization import STANDARD
+from tasks.recipes.recipe import Recipe
+from tasks.recipes.settings import BelowOne
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

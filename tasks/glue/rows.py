@@ -11,10 +11,10 @@ from torch import Tensor
 
 from search_spaces.support.errors import UserError
 from search_spaces.support.progress import Progress
-from tasks.batches import Batch, chosen
+from tasks.data.batches import Batch, chosen
+from tasks.data.splits import TensorSplits, spread
 from tasks.glue.sets import Labelled, SetTexts, Text
 from tasks.language.tokenizer import Tokenizer, Tokens
-from tasks.splits import TensorSplits, spread
 
 _MOST_VALIDATED, _VALIDATED = 1_000, 10
 """GLUE's test answers are not public: its development sets test here, and of train one in so many validates."""

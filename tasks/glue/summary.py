@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from tasks.data.jackknife import jackknife
+from tasks.data.splits import Part, TensorSplits
 from tasks.glue.recipe import GlueRecipe
 from tasks.glue.sets import GlueSet
-from tasks.jackknife import jackknife
-from tasks.splits import Part, TensorSplits
 
 Columns = dict[str, float]
 

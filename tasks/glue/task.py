@@ -15,8 +15,8 @@ from search_spaces.support.count import Count
 from search_spaces.support.errors import UserError, unknown
 from search_spaces.support.rank import own_share
 from tasks.base import Diverged, Fitted, Metric, Task
-from tasks.batches import Inputs
-from tasks.checkpoint import Checkpoint
+from tasks.data.batches import Inputs
+from tasks.data.splits import Part, TensorSplits
 from tasks.glue.fine_tuning import FineTuning
 from tasks.glue.recipe import GlueRecipe
 from tasks.glue.rows import splits_of
@@ -25,10 +25,10 @@ from tasks.glue.summary import component_scores, majority, mean_over_sets
 from tasks.language.corpus import Corpus
 from tasks.language.masked import MaskedTask
 from tasks.language.tokenizer import Tokenizer
+from tasks.recipes.settings import shown
 from tasks.run import Run, always_continue
-from tasks.settings import shown
-from tasks.splits import Part, TensorSplits
-from tasks.training import apart, checkpoint_of
+from tasks.training.checkpoint import Checkpoint
+from tasks.training.loop import apart, checkpoint_of
 
 
 class GlueTask(Task):

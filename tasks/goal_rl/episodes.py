@@ -10,10 +10,10 @@ import torch
 from torch import Generator, Tensor
 
 from search_spaces.models.residual_mlp import GoalAgent
+from tasks.data.splits import derived_seed
 from tasks.goal_rl.contrastive import drawn
 from tasks.goal_rl.replay import Roll
 from tasks.goal_rl.vectors import Environments
-from tasks.splits import derived_seed
 
 Policy = Callable[[Tensor, Tensor], Tensor]
 """States [E, S] and goals [E, G] to actions [E, A] in [-1, 1], on the CPU."""

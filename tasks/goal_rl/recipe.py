@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from search_spaces.support.errors import UserError
-from tasks.settings import AtLeastOne, Between, NotNegative, Positive, ShareOfOne, Whole, check, shown
+from tasks.recipes.settings import AtLeastOne, Between, NotNegative, Positive, ShareOfOne, Whole, check, shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

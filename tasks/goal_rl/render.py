@@ -13,9 +13,9 @@ import numpy as np
 
 from search_spaces.models.residual_mlp import GoalAgent
 from search_spaces.support.errors import UserError
+from tasks.data.splits import derived_seed
 from tasks.goal_rl.episodes import deterministic
 from tasks.goal_rl.vectors import Environments, SyncVectorEnv
-from tasks.splits import derived_seed
 
 if TYPE_CHECKING:
     from gymnasium import Env

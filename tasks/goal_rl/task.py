@@ -24,7 +24,7 @@ from tasks.goal_rl.recipe import GoalRecipe
 from tasks.goal_rl.training import GoalTraining, Worlds
 from tasks.goal_rl.vectors import Environments, environments
 from tasks.run import Run
-from tasks.training import apart, checkpoint_of, train
+from tasks.training.loop import apart, checkpoint_of, train
 
 if TYPE_CHECKING:
     from gymnasium import Env

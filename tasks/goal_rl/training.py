@@ -11,13 +11,13 @@ from torch import Generator, nn
 
 from search_spaces.models.residual_mlp import GoalAgent, Sizes
 from tasks.base import Diverged
+from tasks.data.splits import derived_seed
 from tasks.goal_rl.contrastive import Learner, Transitions, updates
 from tasks.goal_rl.episodes import Collector, deterministic, evaluate, exploring
 from tasks.goal_rl.recipe import GoalRecipe
 from tasks.goal_rl.replay import Replay
 from tasks.goal_rl.vectors import Environments
-from tasks.splits import derived_seed
-from tasks.training import Training
+from tasks.training.loop import Training
 
 
 @dataclass(slots=True)

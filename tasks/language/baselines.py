@@ -9,13 +9,13 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
-from tasks.batches import Batch
+from tasks.data.batches import Batch
+from tasks.data.splits import Part
 from tasks.language.data import LanguageSplits
 from tasks.language.measure import summary, sums_of
 from tasks.language.rows import IGNORED
 from tasks.language.shards import texts_of
-from tasks.recipe import Recipe
-from tasks.splits import Part
+from tasks.recipes.recipe import Recipe
 
 _DISCOUNT = 0.75
 

@@ -16,15 +16,15 @@ import torch
 from search_spaces.support.errors import UserError
 from search_spaces.support.progress import Progress
 from search_spaces.support.rank import ALONE, Share
-from tasks.batches import Batch
+from tasks.data.batches import Batch
+from tasks.data.splits import DataPosition, Part, Splits
 from tasks.language.corpus import Corpus
 from tasks.language.encoded import BLOCK
 from tasks.language.rows import Layout
 from tasks.language.shards import TextShard, read
 from tasks.language.stream import Position, Stream, prefetch
 from tasks.language.tokenizer import Tokenizer, Tokens
-from tasks.recipe import Recipe
-from tasks.splits import DataPosition, Part, Splits
+from tasks.recipes.recipe import Recipe
 
 DocumentNumber = tuple[int, int]
 """A document's shard, and its number there."""

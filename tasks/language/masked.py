@@ -18,14 +18,14 @@ from search_spaces.models.masked import build_masked, count_masked
 from search_spaces.support.count import Count
 from search_spaces.support.rank import ALONE, Share
 from tasks.base import Metric
-from tasks.batches import Batch
+from tasks.data.batches import Batch
+from tasks.data.splits import DataPosition, Part, Splits, derived_seed
 from tasks.language.data import LanguageSplits
 from tasks.language.measure import by_document, ratio
 from tasks.language.rows import IGNORED
 from tasks.language.task import TextTask
-from tasks.recipe import Recipe
-from tasks.settings import ShareOfOne
-from tasks.splits import DataPosition, Part, Splits, derived_seed
+from tasks.recipes.recipe import Recipe
+from tasks.recipes.settings import ShareOfOne
 
 _HIDDEN, _OTHER = 0.8, 0.1
 """Of the tokens that are asked for, those that are hidden and those in whose place another stands; the rest stay."""

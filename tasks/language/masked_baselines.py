@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Mapping
 import torch
 from torch import Tensor
 
-from tasks.batches import Batch
+from tasks.data.batches import Batch
+from tasks.data.splits import Part
 from tasks.language.baselines import bigram, pair_counts, unigram
 from tasks.language.masked import MaskedSplits
 from tasks.language.rows import IGNORED
-from tasks.recipe import Recipe
-from tasks.splits import Part
+from tasks.recipes.recipe import Recipe
 
 Summary = Callable[[Mapping[str, Tensor]], Mapping[str, float]]
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.decoder import Initial
 from search_spaces.support.spec import Spec
-from tasks.recipe import Recipe
-from tasks.settings import NOTE, NotNegative
+from tasks.recipes.recipe import Recipe
+from tasks.recipes.settings import NOTE, NotNegative
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

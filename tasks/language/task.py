@@ -26,7 +26,7 @@ from tasks.language.presets import LanguageRecipe
 from tasks.language.rows import IGNORED, Layout
 from tasks.language.shards import texts_of
 from tasks.language.tokenizer import Tokenizer, tokenizer_at, tokenizer_named, trained_tokenizer
-from tasks.supervised import SupervisedTask
+from tasks.training.supervised import SupervisedTask
 
 _HUB = re.compile(r"[\w-][\w.-]*/[\w.-]+(:[\w.-]+)?")
 _TRAINED_ON = 10_000_000

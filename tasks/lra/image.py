@@ -4,10 +4,10 @@ from typing import final
 
 from torch import Tensor
 
-from tasks.cifar10 import read_cifar10
+from tasks.data.splits import TensorSplits
 from tasks.lra.presets import IMAGE
 from tasks.lra.task import LongRangeTask, splits_of
-from tasks.splits import TensorSplits
+from tasks.vision.cifar10 import read_cifar10
 
 
 @final

@@ -13,12 +13,12 @@ import torch
 from search_spaces.support.cache import Arrays, cached_arrays
 from search_spaces.support.errors import UserError
 from search_spaces.support.files import regular
-from tasks.batches import Batch
+from tasks.data.batches import Batch
+from tasks.data.splits import TensorSplits
 from tasks.lra.lists import IDS, Grammar, generated, ids_of
 from tasks.lra.presets import LISTOPS, ListOpsRecipe
 from tasks.lra.release import ReleaseFiles
 from tasks.lra.task import Columns, GeneratedTask, by_group, padded, splits_of
-from tasks.splits import TensorSplits
 
 _LAYOUT = ReleaseFiles("lra-listops", "listops-1000", ("basic_train.tsv", "basic_val.tsv", "basic_test.tsv"))
 _SEED = 0

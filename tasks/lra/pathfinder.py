@@ -13,11 +13,11 @@ from torch import Tensor
 from search_spaces.support.cache import Arrays, cached_arrays
 from search_spaces.support.errors import UserError
 from search_spaces.support.files import regular
+from tasks.data.splits import TensorSplits
 from tasks.lra import contours, stamps
 from tasks.lra.presets import PATHFINDER, PathfinderRecipe
 from tasks.lra.release import ReleaseFiles
 from tasks.lra.task import GeneratedTask, splits_of
-from tasks.splits import TensorSplits
 
 _LAYOUT = ReleaseFiles("lra-pathfinder", "pathfinder32/curv_contour_length_14", ("metadata", "imgs"))
 _SEED = 0

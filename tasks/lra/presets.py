@@ -13,8 +13,8 @@ from typing import Any
 from search_spaces.layers.nystrom import Scaling
 from search_spaces.models.encoder import Pooling
 from tasks.lra.lists import Grammar
-from tasks.recipe import Recipe
-from tasks.settings import AtLeastOne, ShareOfOne
+from tasks.recipes.recipe import Recipe
+from tasks.recipes.settings import AtLeastOne, ShareOfOne
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

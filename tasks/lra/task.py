@@ -18,11 +18,11 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.nystrom import Nystrom
 from search_spaces.models.encoder import PADDING, EncoderSizes, build_encoder, count_encoder
 from search_spaces.support.count import Count
-from tasks.batches import Batch
-from tasks.classification import ClassificationTask
+from tasks.data.batches import Batch
+from tasks.data.splits import TensorSplits
 from tasks.lra.presets import LongRangeRecipe
-from tasks.splits import TensorSplits
-from tasks.supervised import means
+from tasks.training.classification import ClassificationTask
+from tasks.training.supervised import means
 
 _LANDMARKS, _KERNEL = 64, 35
 """Of the published Nyström attention."""

@@ -7,11 +7,11 @@ import torch
 
 from search_spaces.support.errors import UserError
 from search_spaces.support.files import regular
-from tasks.batches import Batch
+from tasks.data.batches import Batch
+from tasks.data.splits import TensorSplits
 from tasks.lra.presets import TEXT
 from tasks.lra.release import ReleaseFiles
 from tasks.lra.task import LongRangeTask, byte_ids, padded, splits_of
-from tasks.splits import TensorSplits
 
 _LAYOUT = ReleaseFiles(
     "lra-text",

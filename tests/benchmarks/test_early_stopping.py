@@ -11,7 +11,7 @@ from benchmarks.early_stopping import compared, pair, reached, steps
 from nas.study import Study
 from results.records import jsonl
 from results.records.costs import Costs
-from tasks.digit_ranks import DigitRanksViT
+from tasks.vision.digit_ranks import DigitRanksViT
 from toy_rows import LITTLE, a_row
 
 WAYS: Any = {"accuracy": "max", "flops": "min"}

@@ -16,14 +16,14 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-import tasks.checkpoint
+import tasks.training.checkpoint
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.count import Count, linear
 from tasks.base import Fitted, Metric, Task
 from tasks.run import Run
-from tasks.training import Training, apart, checkpoint_of, train
+from tasks.training.loop import Training, apart, checkpoint_of, train
 
-tasks.checkpoint.SECONDS, tasks.checkpoint._SHARE = 0.0, 1.0  # a checkpoint at every step, or nearly
+tasks.training.checkpoint.SECONDS, tasks.training.checkpoint._SHARE = 0.0, 1.0  # a checkpoint at every step, or nearly
 STEPS = 6
 
 

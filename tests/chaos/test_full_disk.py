@@ -23,7 +23,7 @@ from nas.jobs import EvaluationJob, fresh_task
 from nas.profiling.profile import profile
 from search_spaces.architecture.checkpoint import Record, save_checkpoint
 from search_spaces.support.cache import cached_arrays
-from tasks.checkpoint import Checkpoint
+from tasks.training.checkpoint import Checkpoint
 from toy_rows import LITTLE
 from toy_searches import TOYS, a_search, found
 

@@ -9,7 +9,7 @@ import pytest
 import nas
 from doc_pages import PAGES, ROOT
 from tasks.load import load_task
-from tasks.testing import check_task
+from tasks.training.contract import check_task
 from toy_searches import TOYS
 
 DOCS = ROOT / "docs"

@@ -5,7 +5,7 @@ import re
 from doc_pages import ROOT
 from search_spaces.topologies.registry import TOPOLOGIES, load
 from tasks.load import load_task
-from tasks.settings import changed
+from tasks.recipes.settings import changed
 
 PAGE = (ROOT / "docs" / "readings.md").read_text()
 QUOTED = re.findall(r"`([^`]+)`", PAGE)

@@ -26,7 +26,7 @@ _FORKS.set_forkserver_preload(
         "nas.asked_search",
         "nas.searching",
         "nas.picture",
-        "tasks.supervised_training",
+        "tasks.training.supervised_training",
         "torch._dynamo",
         "pytest",
         "unittest.mock",

@@ -13,10 +13,10 @@ from grouped import grouped
 from nas.coordinates import STEPS, checked
 from nas.jobs import recipe_of
 from search_spaces.support.errors import Kind
-from tasks.digits import DigitsViT
-from tasks.parametrization import at_width
+from tasks.recipes.parametrization import at_width
 from tasks.run import Run
-from tasks.training import apart
+from tasks.training.loop import apart
+from tasks.vision.digits import DigitsViT
 
 TASK = DigitsViT()
 

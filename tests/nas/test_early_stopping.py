@@ -18,9 +18,9 @@ from nas.study import Study
 from results.records.row import Costs
 from results.stats.pareto import front
 from search_spaces.support.errors import Kind
-from tasks.digits import DigitsViT
 from tasks.glue.stdlib_glue import StdlibGlue
-from tasks.recipe import Recipe
+from tasks.recipes.recipe import Recipe
+from tasks.vision.digits import DigitsViT
 from toy_rows import a_row
 from toy_searches import TOYS, Interrupted, Search
 

@@ -212,7 +212,7 @@ def test_another_version_of_a_task_file_makes_another_evaluation(
 
 def test_a_task_in_a_file_must_not_have_the_name_of_an_installed_one(ask: Callable[..., Row], tmp_path: Path) -> None:
     theirs = tmp_path / "theirs.py"
-    theirs.write_text("from tasks.digits import DigitsViT\n\n\nclass Mine(DigitsViT):\n    pass\n")
+    theirs.write_text("from tasks.vision.digits import DigitsViT\n\n\nclass Mine(DigitsViT):\n    pass\n")
     with raises("exists", task="digits-vit"):
         nas.evaluate(f"{theirs}:Mine", preset="smoke")
 

@@ -19,7 +19,7 @@ from nas import export_formats
 from nas.exporting import export, export_folder
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.checkpoint import load_weights, save_checkpoint, weights_of
-from tasks.digits import DigitsViT
+from tasks.vision.digits import DigitsViT
 from toy_networks import MIXED, RECORD, TINY, Mixed, Steps, drawn, exported, needs_onnx, ran
 
 

@@ -14,7 +14,7 @@ from search_spaces.models.encoder import EncoderSizes, build_encoder
 from search_spaces.models.families import base_of, build_family
 from search_spaces.models.residual_mlp import GoalAgent, Sizes
 from search_spaces.topologies.registry import TOPOLOGIES
-from tasks.batches import Inputs
+from tasks.data.batches import Inputs
 from toy_networks import TINY, drawn, exported, images, ran
 
 

@@ -19,8 +19,8 @@ from results.records.row import Row
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.checkpoint import RECORD, WEIGHTS, read_record, read_weights, save_checkpoint
 from search_spaces.support.errors import Kind
-from tasks.digits import DigitsViT
-from tasks.recipe import Recipe
+from tasks.recipes.recipe import Recipe
+from tasks.vision.digits import DigitsViT
 
 ARCH, SETTINGS = "depth=2,width=16,heads=2,head_dim=8,hidden=16", "epochs=0,steps=5,betas=0.9:0.95"
 

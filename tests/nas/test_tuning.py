@@ -14,7 +14,7 @@ from nas.comparing import over_first
 from nas.tuning import REACH, recipes_to_try, tuned
 from search_spaces.support.errors import Kind
 from tasks.base import Metric
-from tasks.digits import DigitsViT
+from tasks.vision.digits import DigitsViT
 from toy_rows import LITTLE, a_row
 from toy_searches import TOYS
 

@@ -11,8 +11,8 @@ from nas.export_formats import TOLERANCE
 from nas.exporting import ExportReport, export
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.checkpoint import Record
-from tasks.batches import Inputs, tensors
-from tasks.digits import DigitsViT
+from tasks.data.batches import Inputs, tensors
+from tasks.vision.digits import DigitsViT
 
 TINY = Architecture(depth=2, width=16, heads=2, head_dim=8, hidden=16)
 RECORD = Record(task="digits-vit", task_version=1, architecture=TINY, step=7, settings={"preset": "smoke"})

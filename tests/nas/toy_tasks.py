@@ -17,8 +17,8 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.count import Count, linear
 from search_spaces.support.errors import Notice, UserError
 from tasks.base import Diverged, Fitted, Metric, Task
+from tasks.recipes.settings import NotNegative
 from tasks.run import STOP, Run, always_continue
-from tasks.settings import NotNegative
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from search_spaces.architecture.checkpoint import RECORD, WEIGHTS, Record, read_
 from search_spaces.support.cache import cached, cached_arrays
 from search_spaces.support.errors import UserError
 from search_spaces.support.files import keep, kept, kind_of_read_error, replacing
-from tasks.checkpoint import Checkpoint
+from tasks.training.checkpoint import Checkpoint
 from toy_rows import LITTLE
 from toy_searches import TOYS
 

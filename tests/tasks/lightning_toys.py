@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset, random_split
 
 from search_spaces.architecture.architecture import Architecture
+from tasks.adapters.lightning_module import LightningRecipe, LightningTask
 from tasks.base import Metric
-from tasks.lightning_module import LightningRecipe, LightningTask
 
 
 def points(examples: int) -> tuple[Tensor, Tensor]:

@@ -12,17 +12,17 @@ import pytest
 from torch import Tensor
 
 from nas.profiling.profile import profile
-from tasks import allocator
-from tasks.allocator import freed_memory_kept
-from tasks.digits import DigitsViT
 from tasks.run import Run
+from tasks.training import allocator
+from tasks.training.allocator import freed_memory_kept
+from tasks.vision.digits import DigitsViT
 
 STEPS = """
 import resource
 from contextlib import nullcontext
 from pathlib import Path
 import numpy as np
-from tasks.allocator import freed_memory_kept
+from tasks.training.allocator import freed_memory_kept
 
 PAGES = 16 * 2**21 // resource.getpagesize()  # of 16 arrays of 2 MiB; from 4 MiB on numpy asks for huge pages
 

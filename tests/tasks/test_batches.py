@@ -12,12 +12,12 @@ from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import build_stack
 from search_spaces.topologies.base import Site
 from tasks.base import Metric
-from tasks.batches import Batch, Inputs, call, chosen, each, examples, moved, positional, repeated, tensors
-from tasks.recipe import Recipe
+from tasks.data.batches import Batch, Inputs, call, chosen, each, examples, moved, positional, repeated, tensors
+from tasks.data.splits import TensorSplits
+from tasks.recipes.recipe import Recipe
 from tasks.run import Run
-from tasks.splits import TensorSplits
-from tasks.supervised import SupervisedTask, means
-from tasks.testing import CONTRACT, check_task
+from tasks.training.contract import CONTRACT, check_task
+from tasks.training.supervised import SupervisedTask, means
 
 X, Y = torch.arange(6.0).view(3, 2), torch.arange(3)
 FORMS: dict[str, Inputs] = {"tensor": X, "tuple": (X, Y), "mapping": {"x": X, "y": Y}}

@@ -7,8 +7,8 @@ import torch
 
 from expect import warns
 from grouped import grouped
-from tasks import checkpoint
-from tasks.checkpoint import Checkpoint
+from tasks.training import checkpoint
+from tasks.training.checkpoint import Checkpoint
 
 
 def state(step: int) -> dict[str, object]:

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from expect import raises
-from tasks.cifar10 import Cifar10ViT
 from tasks.run import Run
+from tasks.vision.cifar10 import Cifar10ViT
 
 TINY = replace(Cifar10ViT.base, depth=1, width=16, heads=2, head_dim=8, hidden=16)
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from tasks.load import load_task
-from tasks.recipe import Recipe
-from tasks.supervised import means
+from tasks.recipes.recipe import Recipe
+from tasks.training.supervised import means
 
 LOGITS = torch.tensor([[2.0, 0.0, -1.0], [0.0, 1.0, 0.0], [0.5, 0.0, 0.0]])
 LABELS = torch.tensor([0, 1, 2])

@@ -11,17 +11,17 @@ import torch
 from torch import Tensor, nn
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
-import tasks.checkpoint
-import tasks.clock
+import tasks.training.checkpoint
+import tasks.training.time_budget
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.rank import ALONE, Share
 from tasks.base import Fitted
-from tasks.batches import Batch
-from tasks.classification import ClassificationTask
-from tasks.clock import Clock
-from tasks.recipe import Recipe
+from tasks.data.batches import Batch
+from tasks.data.splits import Part, TensorSplits
+from tasks.recipes.recipe import Recipe
 from tasks.run import CONTINUE, STOP, Decision, Run
-from tasks.splits import Part, TensorSplits
+from tasks.training.classification import ClassificationTask
+from tasks.training.time_budget import Clock
 
 SHAPE = Architecture(depth=1, width=8, hidden=8)
 HOUR = Recipe(hours=1.0, batch=12, accumulate=6, lr=0.02, warmup=0.5, schedule="linear", reports=4)
@@ -45,7 +45,7 @@ class FakeTime:
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> FakeTime:
     time = FakeTime()
-    monkeypatch.setattr(tasks.clock, "perf_counter", time)
+    monkeypatch.setattr(tasks.training.time_budget, "perf_counter", time)
     return time
 
 
@@ -236,8 +236,8 @@ def test_lost_steps_are_repeated_without_time(fake: FakeTime, tmp_path: Path, mo
         return advanced
 
     whole, _ = fit(fake)
-    monkeypatch.setattr(tasks.checkpoint, "SECONDS", -1.0)
-    monkeypatch.setattr(tasks.checkpoint, "_SHARE", 1e9)
+    monkeypatch.setattr(tasks.training.checkpoint, "SECONDS", -1.0)
+    monkeypatch.setattr(tasks.training.checkpoint, "_SHARE", 1e9)
     task = Slow(fake)
     run = Run(architecture=SHAPE, recipe=HOUR, seed=0, folder=tmp_path)
     for step in (7, 12):  # neither is saved: it is what was told last

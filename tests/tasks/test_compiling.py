@@ -11,7 +11,7 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.attention import SoftmaxAttention
 from search_spaces.layers.transformer import build_transformer
 from search_spaces.topologies.registry import TOPOLOGIES, load
-from tasks.compiling import MIXED_SUMS, compile_network
+from tasks.training.compilation import MIXED_SUMS, compile_network
 
 
 def test_mixed_sums_are_disabled_if_torch_has_the_option(monkeypatch: pytest.MonkeyPatch) -> None:

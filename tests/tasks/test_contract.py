@@ -11,9 +11,9 @@ from grouped import grouped
 from search_spaces.architecture.architecture import Architecture
 from tasks.base import Task
 from tasks.load import load_task
+from tasks.recipes.settings import changed
 from tasks.registry import TASKS
-from tasks.settings import changed
-from tasks.testing import (
+from tasks.training.contract import (
     CONTRACT,
     check_it_says_what_it_is,
     check_its_recipes_are_settings,

@@ -9,11 +9,11 @@ import pytest
 from expect import breaks
 from search_spaces.architecture.architecture import Architecture
 from tasks.base import Fitted, Task
+from tasks.data.splits import TensorSplits
 from tasks.load import task_class
-from tasks.recipe import Recipe
+from tasks.recipes.recipe import Recipe
 from tasks.run import Run
-from tasks.splits import TensorSplits
-from tasks.testing import (
+from tasks.training.contract import (
     check_it_stops_and_goes_on,
     check_task,
     check_training_is_a_pure_function,

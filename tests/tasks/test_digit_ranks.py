@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from tasks.digit_ranks import DigitRanksViT, error_over_parts, ranks_of
-from tasks.digits import DigitsViT
 from tasks.run import Run
+from tasks.vision.digit_ranks import DigitRanksViT, error_over_parts, ranks_of
+from tasks.vision.digits import DigitsViT
 
 TASK = DigitRanksViT()
 CPU = torch.device("cpu")

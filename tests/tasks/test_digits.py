@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from tasks.digits import DigitsViT
 from tasks.run import Run
+from tasks.vision.digits import DigitsViT
 
 TASK = DigitsViT()
 

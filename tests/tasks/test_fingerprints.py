@@ -8,7 +8,7 @@ from PIL import Image
 from torch.utils.data import DataLoader, TensorDataset
 
 from expect import raises
-from tasks.fingerprints import examples_of, fingerprint_of
+from tasks.data.fingerprints import examples_of, fingerprint_of
 
 KINDS: list[Any] = [
     1,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from grouped import grouped
-from tasks.galore import EPSILON, GaLoreAdamW
+from tasks.training.galore import EPSILON, GaLoreAdamW
 
 Matrix = NDArray[np.float64]
 

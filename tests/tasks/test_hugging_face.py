@@ -12,12 +12,12 @@ from torch import Tensor, nn
 
 from expect import raises
 from search_spaces.architecture.architecture import Architecture
+from tasks.adapters.hugging_face import ByConvention, EvalPrediction, HuggingFaceRecipe, HuggingFaceTask
 from tasks.base import Fitted, Metric
-from tasks.batches import joined
-from tasks.example_splits import Examples, ExampleSplits, stacked
-from tasks.hugging_face import ByConvention, EvalPrediction, HuggingFaceRecipe, HuggingFaceTask
+from tasks.data.batches import joined
+from tasks.data.example_splits import Examples, ExampleSplits, stacked
 from tasks.run import Run
-from tasks.testing import check_task
+from tasks.training.contract import check_task
 
 SMOKE = HuggingFaceRecipe(steps=6, batch=10, lr=0.01, reports=3)
 

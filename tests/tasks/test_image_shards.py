@@ -18,7 +18,7 @@ from PIL import Image, UnidentifiedImageError
 from expect import raises
 from grouped import grouped
 from search_spaces.support.errors import Kind
-from tasks.image_shards import listed, shard_source
+from tasks.data.image_shards import listed, shard_source
 
 RANDOM = np.random.default_rng(0)
 
@@ -100,7 +100,7 @@ def test_shards_are_scanned_once_and_again_after_a_change(tmp_path: Path, monkey
         raise AssertionError("looked up again")
 
     with monkeypatch.context() as patch:
-        patch.setattr("tasks.image_shards._places", fail)
+        patch.setattr("tasks.data.image_shards._places", fail)
         assert found(folder)[0] == first
     written(tmp_path, [("zero.txt", b"0" * 3000), *files[:1], ("one.cls", b"4")])
     os.utime(folder / "a.tar", ns=(1, 1))
@@ -152,7 +152,7 @@ def test_a_shard_rewritten_during_reading_gives_no_wrong_labels(
     with pytest.raises(OSError, match=r"512 .*a\.tar") as caught:
         images[0]
     assert type(caught.value.__cause__) is OSError
-    monkeypatch.setattr("tasks.image_shards._label", lambda *_: os.utime(tmp_path / "a.tar", ns=(2, 2)) or 3)
+    monkeypatch.setattr("tasks.data.image_shards._label", lambda *_: os.utime(tmp_path / "a.tar", ns=(2, 2)) or 3)
     with raises("in-use", path=str(tmp_path / "a.tar")):
         found(tmp_path)
 

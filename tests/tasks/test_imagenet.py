@@ -19,10 +19,10 @@ from nas.counting import count
 from search_spaces.models.families import base_of
 from search_spaces.support.errors import Kind
 from tasks.base import Fitted
-from tasks.image_sources import source
-from tasks.imagenet import ImageNetViT
-from tasks.images import ImageSplits
+from tasks.data.image_sources import source
+from tasks.data.image_splits import ImageSplits
 from tasks.run import Run
+from tasks.vision.imagenet import ImageNetViT
 
 TINY = replace(ImageNetViT.base, depth=1, width=16, heads=2, head_dim=8, hidden=16)
 PAPER = replace(ImageNetViT.presets["paper"], epochs=0, steps=2, batch=8, loaders=0)
@@ -189,7 +189,7 @@ def test_hugging_face_data_that_cannot_be_read_are_refused(
     def ask(*_: object, **__: object) -> object:
         raise error
 
-    monkeypatch.setattr("tasks.image_sources._reader", ask)
+    monkeypatch.setattr("tasks.data.image_sources._reader", ask)
     with raises(kind, option="--data", value="hfds/x", split="train", cause=type(error).__name__):
         source(Path("hfds", "x"), "train")
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tasks.jackknife import jackknife
+from tasks.data.jackknife import jackknife
 
 
 def test_the_jackknife_gives_the_error_of_a_mean() -> None:

@@ -14,12 +14,12 @@ from torch import nn
 
 from expect import raises, warns
 from search_spaces.architecture.checkpoint import weights_of
-from tasks import lightning_module
+from tasks.adapters import lightning_module
+from tasks.adapters.lightning_module import LightningRecipe, LightningTask
 from tasks.base import Diverged, Fitted
-from tasks.checkpoint import Checkpoint
-from tasks.lightning_module import LightningRecipe, LightningTask
 from tasks.run import CONTINUE, STOP, Decision, Run
-from tasks.testing import check_task
+from tasks.training.checkpoint import Checkpoint
+from tasks.training.contract import check_task
 from tests.tasks.lightning_toys import (
     ByHand,
     Eachwise,

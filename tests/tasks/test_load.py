@@ -15,7 +15,7 @@ from search_spaces.support.errors import Kind
 from search_spaces.support.registry import Registry
 from tasks.base import Task
 from tasks.load import load_task
-from tasks.testing import check_task
+from tasks.training.contract import check_task
 
 HERE = Path(__file__).parent
 MOONS = HERE / "moons.py"

@@ -13,12 +13,12 @@ from grouped import grouped
 from results.records.identity import identity_of
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.decoder import build_decoder
-from tasks.digits import DigitsViT
-from tasks.mup import Scale, redraw, scales
-from tasks.optimizers import optimizers_for
-from tasks.parametrization import Mup, at_width, read_parametrization
-from tasks.recipe import Recipe
+from tasks.recipes.parametrization import Mup, at_width, read_parametrization
+from tasks.recipes.recipe import Recipe
 from tasks.run import Run
+from tasks.training.mup import Scale, redraw, scales
+from tasks.training.optimizers import optimizers_for
+from tasks.vision.digits import DigitsViT
 
 WIDE = Architecture(depth=2, width=256, heads=8, head_dim=16, hidden=512)
 RECIPE = Recipe(steps=4, batch=2, lr=0.01, weight_decay=0.1)

@@ -10,9 +10,9 @@ from grouped import grouped
 from results.records.identity import identity_of
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import Kind
-from tasks.optimizer_choice import CHOICES, SGD, AdamW, GaLore, Muon, canonical, read_choice
-from tasks.recipe import Recipe
-from tasks.settings import changed, values_of
+from tasks.recipes.optimizer_spec import CHOICES, SGD, AdamW, GaLore, Muon, canonical, read_choice
+from tasks.recipes.recipe import Recipe
+from tasks.recipes.settings import changed, values_of
 
 RECIPE = Recipe(steps=4, batch=2, lr=0.1)
 
@@ -89,5 +89,5 @@ def test_recipes_without_an_optimiser_have_the_identity_of_adamw() -> None:
 
 
 def test_a_recipe_is_read_without_torch() -> None:
-    code = "import sys, tasks.recipe; sys.exit('torch' in sys.modules)"
+    code = "import sys, tasks.recipes.recipe; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -19,13 +19,13 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.decoder import build_decoder
 from search_spaces.topologies.decay import split_by_decay
 from tasks.base import Diverged, Fitted
-from tasks.digits import DigitsRecipe, DigitsViT
-from tasks.galore import EPSILON, GaLoreAdamW
-from tasks.optimizer_choice import CHOICES
-from tasks.optimizers import hidden_maps, optimizers_for
-from tasks.recipe import Recipe
+from tasks.recipes.optimizer_spec import CHOICES
+from tasks.recipes.recipe import Recipe
 from tasks.run import CONTINUE, STOP, Decision, Run
-from tasks.training import checkpoint_of
+from tasks.training.galore import EPSILON, GaLoreAdamW
+from tasks.training.loop import checkpoint_of
+from tasks.training.optimizers import hidden_maps, optimizers_for
+from tasks.vision.digits import DigitsRecipe, DigitsViT
 
 SHAPE = Architecture(depth=2, width=16, heads=2, head_dim=8, hidden=32)
 SMALL = replace(SHAPE, depth=1)

@@ -8,8 +8,8 @@ import torch
 from expect import raises
 from grouped import grouped
 from search_spaces.support.errors import Kind
-from tasks.digits import DigitsRecipe
-from tasks.recipe import Recipe
+from tasks.recipes.recipe import Recipe
+from tasks.vision.digits import DigitsRecipe
 
 
 def test_the_learning_rate_has_a_linear_warmup_and_a_cosine_decay() -> None:

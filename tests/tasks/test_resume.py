@@ -10,14 +10,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-import tasks.checkpoint
+import tasks.training.checkpoint
 from expect import warns
 from search_spaces.architecture.architecture import Architecture
 from tasks.base import Diverged
-from tasks.classification import ClassificationTask
-from tasks.recipe import Recipe
+from tasks.data.splits import TensorSplits
+from tasks.recipes.recipe import Recipe
 from tasks.run import CONTINUE, STOP, Decision, Run
-from tasks.splits import TensorSplits
+from tasks.training.classification import ClassificationTask
 
 SHAPE = Architecture(depth=1, width=8, hidden=8)
 RECIPE = Recipe(steps=30, batch=16, lr=0.01)
@@ -86,8 +86,8 @@ def test_a_checkpoint_of_another_network_is_set_aside_and_the_training_restarts(
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Save a checkpoint after every step."""
-    monkeypatch.setattr(tasks.checkpoint, "SECONDS", -1.0)
-    monkeypatch.setattr(tasks.checkpoint, "_SHARE", 1e9)
+    monkeypatch.setattr(tasks.training.checkpoint, "SECONDS", -1.0)
+    monkeypatch.setattr(tasks.training.checkpoint, "_SHARE", 1e9)
 
 
 @pytest.mark.usefixtures("eager")

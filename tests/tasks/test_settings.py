@@ -8,15 +8,15 @@ from typing import Annotated, Any, Literal
 from expect import raises
 from grouped import grouped
 from search_spaces.support.errors import Kind
-from tasks.digits import DigitsRecipe, DigitsViT
 from tasks.goal_rl.recipe import GoalRecipe, smoke
 from tasks.language.stdlib_lm import StdlibLM
 from tasks.load import task_class
 from tasks.lra.lists import Grammar
 from tasks.lra.presets import LISTOPS
-from tasks.recipe import Recipe
+from tasks.recipes.recipe import Recipe
+from tasks.recipes.settings import Between, Positive, changed, check, values_of
 from tasks.registry import TASKS
-from tasks.settings import Between, Positive, changed, check, values_of
+from tasks.vision.digits import DigitsRecipe, DigitsViT
 
 RECIPE = DigitsRecipe(epochs=10, batch=32, lr=0.01)
 

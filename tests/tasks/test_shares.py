@@ -14,14 +14,14 @@ from torch import Generator, Tensor
 
 from grouped import grouped
 from search_spaces.support.rank import ALONE, Share
-from tasks.batches import Batch
-from tasks.imagenet import ImageNetRecipe, ImageNetViT
-from tasks.images import ImageSplits
+from tasks.data.batches import Batch
+from tasks.data.image_splits import ImageSplits
+from tasks.data.splits import Part, Splits, TensorSplits
 from tasks.load import load_task
-from tasks.recipe import Recipe
+from tasks.recipes.recipe import Recipe
 from tasks.run import Run
-from tasks.splits import Part, Splits, TensorSplits
-from tasks.supervised import SupervisedTask
+from tasks.training.supervised import SupervisedTask
+from tasks.vision.imagenet import ImageNetRecipe, ImageNetViT
 
 CPU = torch.device("cpu")
 THREE = tuple(Share(rank, 3) for rank in range(3))

@@ -6,10 +6,10 @@ from itertools import islice
 import torch
 from torch import Generator
 
-from tasks.batches import Batch
+from tasks.data.batches import Batch
+from tasks.data.splits import TensorSplits, derived_seed, shuffled, spread
 from tasks.load import load_task
-from tasks.recipe import Recipe
-from tasks.splits import TensorSplits, derived_seed, shuffled, spread
+from tasks.recipes.recipe import Recipe
 
 CPU = torch.device("cpu")
 RECIPE = Recipe(epochs=1, batch=4, lr=1.0)

@@ -15,18 +15,18 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-import tasks.checkpoint
+import tasks.training.checkpoint
 from expect import raises, warns
 from grouped import grouped
 from search_spaces import Architecture
 from search_spaces.topologies.decay import split_by_decay
 from tasks.base import Diverged, Fitted
-from tasks.batches import Batch
-from tasks.classification import ClassificationTask
+from tasks.data.batches import Batch
+from tasks.data.splits import TensorSplits
 from tasks.load import load_task
-from tasks.recipe import Precision, Recipe
+from tasks.recipes.recipe import Precision, Recipe
 from tasks.run import CONTINUE, STOP, Decision, Run
-from tasks.splits import TensorSplits
+from tasks.training.classification import ClassificationTask
 
 MOONS = load_task(f"{Path(__file__).parent}/moons.py:Moons")
 CPU = torch.device("cpu")
@@ -123,8 +123,8 @@ SMOKE = Corners.presets["smoke"]
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Save a checkpoint after every step."""
-    monkeypatch.setattr(tasks.checkpoint, "SECONDS", -1.0)
-    monkeypatch.setattr(tasks.checkpoint, "_SHARE", 1e9)
+    monkeypatch.setattr(tasks.training.checkpoint, "SECONDS", -1.0)
+    monkeypatch.setattr(tasks.training.checkpoint, "_SHARE", 1e9)
 
 
 class Interrupted(Exception):

@@ -14,10 +14,10 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.count import Count
 from search_spaces.topologies.registry import TOPOLOGIES
 from tasks.base import Task
-from tasks.batches import positional
+from tasks.data.batches import positional
 from tasks.load import load_task, task_class
 from tasks.registry import TASKS
-from tasks.supervised import SupervisedTask
+from tasks.training.supervised import SupervisedTask
 
 COLUMNS = ("params", "macs", "flops")
 

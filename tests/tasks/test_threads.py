@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from search_spaces import Architecture
 from search_spaces.support.threads import threads_on_the_cpu
 from tasks.run import Run
-from tasks.training import apart
+from tasks.training.loop import apart
 
 SHAPE = Architecture(depth=1, width=4, hidden=4)
 

@@ -5,7 +5,7 @@ from itertools import product
 import torch
 from torch import Generator, Tensor
 
-from tasks.vision import MixRecipe, crop_and_flip, mix, stratified, warp
+from tasks.vision.task import MixRecipe, crop_and_flip, mix, stratified, warp
 
 
 def seeded(seed: int = 0) -> Generator:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from nas.claims import dilution
 from nas.claims.dilution import Dilution, LowRank, Start, decades
-from tasks.digits import DigitsViT
+from tasks.vision.digits import DigitsViT
 
 
 def printed(maps: list[Tensor], weights: list[Tensor], x: Tensor) -> Tensor:

@@ -26,7 +26,7 @@ from nas.claims.variance import Variance, _ratios
 from results.records import jsonl
 from results.records.published import papers
 from results.records.sources import shipped
-from tasks.digits import DigitsViT
+from tasks.vision.digits import DigitsViT
 
 QUICK: list[Experiment] = [Shortcuts(seeds=3), Scaling(), *RECORDED]
 ALL = [*QUICK, Start(), Variance(), Heads()]

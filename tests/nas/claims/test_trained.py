@@ -10,7 +10,7 @@ from nas.counting import cheap_counts
 from nas.jobs import EvaluationJob
 from nas.workers.resources import resources_of
 from results.records.row import Row
-from tasks.digits import DigitsViT
+from tasks.vision.digits import DigitsViT
 from toy_rows import a_row
 
 

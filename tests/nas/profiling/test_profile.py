@@ -21,11 +21,11 @@ from nas.profiling.steps import generic_step, inference, with_batch
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import UserError
 from tasks.base import Task
-from tasks.batches import Inputs
-from tasks.digits import DigitsViT
+from tasks.data.batches import Inputs
 from tasks.goal_rl.catalog import GoalPointMaze
-from tasks.recipe import Recipe
+from tasks.recipes.recipe import Recipe
 from tasks.run import Run
+from tasks.vision.digits import DigitsViT
 from toy_searches import TOYS
 from toy_tasks import Toy, ToyRecipe
 

@@ -4,10 +4,10 @@ import torch
 from torch import Generator, Tensor, nn
 
 from search_spaces import Architecture
-from tasks.batches import Batch
-from tasks.classification import ClassificationTask
-from tasks.recipe import Recipe
-from tasks.splits import TensorSplits
+from tasks.data.batches import Batch
+from tasks.data.splits import TensorSplits
+from tasks.recipes.recipe import Recipe
+from tasks.training.classification import ClassificationTask
 
 
 class Stripes(ClassificationTask):

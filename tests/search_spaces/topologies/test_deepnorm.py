@@ -16,7 +16,7 @@ from search_spaces.models.decoder import build_decoder
 from search_spaces.models.encoder import EncoderSizes, build_encoder
 from search_spaces.models.masked import build_masked
 from search_spaces.models.vit import build_vit
-from tasks.digits import xavier
+from tasks.vision.digits import xavier
 
 Build = Callable[..., Stack]
 

@@ -11,8 +11,8 @@ from expect import raises
 from tasks.diffusion.digit_features import digits
 from tasks.diffusion.digits_dit import DigitsDiT
 from tasks.diffusion.noise import noised
-from tasks.digits import DigitsViT
 from tasks.run import Run
+from tasks.vision.digits import DigitsViT
 
 pytest.importorskip("diffusers")
 

@@ -16,9 +16,9 @@ import nas
 from expect import raises
 from nas.cli import app
 from search_spaces.support.errors import Kind
+from tasks.data.image_sources import source
 from tasks.diffusion.autoencoder import autoencoder, cropped
 from tasks.diffusion.imagenet_dit import ImageNetDiT
-from tasks.image_sources import source
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ from PIL import Image
 
 from expect import raises
 from search_spaces.models.dit import Pictures
+from tasks.data.splits import derived_seed
 from tasks.diffusion import imagenet_dit
 from tasks.diffusion.autoencoder import autoencoder, decoded
 from tasks.diffusion.frechet import frechet, normal
@@ -16,7 +17,6 @@ from tasks.diffusion.imagenet_dit import ImageNetDiT
 from tasks.diffusion.inception import real_pictures, see
 from tasks.diffusion.sampling import draw, evenly
 from tasks.run import Run
-from tasks.splits import derived_seed
 
 SMOKE = replace(ImageNetDiT.presets["smoke"], samples=12)
 TINY = replace(ImageNetDiT.base, depth=1, width=16, heads=2, head_dim=8, hidden=16)

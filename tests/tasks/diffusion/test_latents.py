@@ -11,7 +11,7 @@ import torch
 from expect import raises
 from search_spaces.support.errors import Kind
 from search_spaces.support.rank import Share
-from tasks.batches import Batch
+from tasks.data.batches import Batch
 from tasks.diffusion.imagenet_dit import ImageNetDiT
 from tasks.diffusion.latents import LatentSplits, latent_splits
 from tasks.diffusion.noise import noised

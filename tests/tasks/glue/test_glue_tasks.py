@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-import tasks.clock
+import tasks.training.time_budget
 from expect import raises
 from search_spaces.architecture.checkpoint import weights_of
 from tasks.base import Fitted
@@ -88,7 +88,7 @@ def test_resume_between_sets_gives_the_same_numbers(tmp_path: Path) -> None:
 
 def test_progress_of_a_pretraining_in_hours_includes_the_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = count(0, 0.25)  # seconds: a step takes as much, and 12 of them are the three seconds
-    monkeypatch.setattr(tasks.clock, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(tasks.training.time_budget, "perf_counter", lambda: next(clock))
     recipe = replace(TASK.presets["smoke"], pretraining="hours")
     short = replace(BEFORE, steps=0, hours=3 / 3600, reports=1)
     monkeypatch.setattr(type(TASK.pretraining), "presets", {"hours": short})

@@ -17,7 +17,7 @@ from tasks.goal_rl.task import GoalTask
 from tasks.load import load_task, task_class
 from tasks.registry import TASKS
 from tasks.run import Run
-from tasks.testing import check_task
+from tasks.training.contract import check_task
 
 pytest.importorskip("gymnasium_robotics")
 sys.path.insert(0, str(Path(__file__).parent))

@@ -11,13 +11,13 @@ import torch
 
 from expect import warns
 from search_spaces.architecture.architecture import Architecture
-from tasks import checkpoint
 from tasks.base import Fitted
 from tasks.goal_rl import training
 from tasks.goal_rl.catalog import GoalAntMaze
 from tasks.goal_rl.recipe import GoalRecipe
 from tasks.goal_rl.task import GoalTask
 from tasks.run import CONTINUE, STOP, Decision, Run
+from tasks.training import checkpoint
 
 pytest.importorskip("gymnasium_robotics")
 sys.path.insert(0, str(Path(__file__).parent))

@@ -19,16 +19,16 @@ from torch import Tensor, nn
 sys.path.insert(0, str(Path(__file__).parent))
 from stories_lm import SHORT, StoriesLM
 
-import tasks.clock
+import tasks.training.time_budget
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.checkpoint import weights_of
 from tasks.base import Task
-from tasks.batches import Batch
-from tasks.classification import ClassificationTask
+from tasks.data.batches import Batch
+from tasks.data.splits import TensorSplits
 from tasks.language.tokenizer import Tokenizer
-from tasks.recipe import Recipe
+from tasks.recipes.recipe import Recipe
 from tasks.run import CONTINUE, STOP, Decision, Run
-from tasks.splits import TensorSplits
+from tasks.training.classification import ClassificationTask
 
 READ: list[int] = []
 TRAINED: set[str] = set()
@@ -103,7 +103,7 @@ def main() -> None:
     recipe = SHORT if what == "stories" else Recipe(steps=40, batch=16, lr=0.01, accumulate=2)
     if what == "hours":
         recipe = replace(recipe, steps=0, hours=1.0, accumulate=8)
-        tasks.clock.perf_counter = _clock(20 if os.environ.get("RANK", "0") == "0" else 90)
+        tasks.training.time_budget.perf_counter = _clock(20 if os.environ.get("RANK", "0") == "0" else 90)
     recipe = replace(recipe, sharing=sharing, optimizer=named[0] if named else "adamw")
     torch.manual_seed(0)
     start = weights_of(task.build(task.base))  # so that the first report is of equal weights

@@ -13,7 +13,6 @@ from expect import raises, warns
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import Kind
 from search_spaces.support.progress import Progress
-from tasks import checkpoint
 from tasks.base import Fitted
 from tasks.language import data, hub
 from tasks.language.data import LanguageSplits
@@ -23,6 +22,7 @@ from tasks.language.rows import IGNORED
 from tasks.language.task import CorpusTask
 from tasks.language.tokenizer import Tokenizer
 from tasks.run import CONTINUE, STOP, Decision, Run
+from tasks.training import checkpoint
 
 SMALL = Architecture(depth=2, width=16, heads=2, head_dim=8, hidden=16)
 Reported = tuple[int, dict[str, float]]

@@ -22,7 +22,7 @@ from tasks.language.stdlib_lm import StdlibLM
 from tasks.language.task import LanguageTask, Place
 from tasks.registry import TASKS
 from tasks.run import Run
-from tasks.testing import check_task
+from tasks.training.contract import check_task
 
 LIKE = LanguageRecipe(steps=1, batch=1, lr=1.0)
 KINDS = [TASKS.load(name) for name in TASKS.names() if name.endswith("-lm")]

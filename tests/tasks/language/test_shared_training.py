@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from expect import raises
-from tasks.recipe import Recipe
+from tasks.recipes.recipe import Recipe
 
 BESIDE = Path(__file__).with_name("shared_runs.py")
 TWO = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]

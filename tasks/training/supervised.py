@@ -18,15 +18,15 @@ from search_spaces.layers.stack import Stack
 from search_spaces.support.errors import UserError
 from search_spaces.support.rank import own_share
 from tasks.base import Fitted, Task
-from tasks.batches import Inputs
-from tasks.fabric import fabric_for
-from tasks.mup import redraw, scales
-from tasks.parametrization import at_width, read_parametrization
-from tasks.recipe import Recipe
+from tasks.data.batches import Inputs
+from tasks.data.splits import Part, Splits
+from tasks.recipes.parametrization import at_width, read_parametrization
+from tasks.recipes.recipe import Recipe
 from tasks.run import Run
-from tasks.splits import Part, Splits
-from tasks.supervised_training import SupervisedTraining
-from tasks.training import apart, checkpoint_of, train
+from tasks.training.fabric import fabric_for
+from tasks.training.loop import apart, checkpoint_of, train
+from tasks.training.mup import redraw, scales
+from tasks.training.supervised_training import SupervisedTraining
 
 
 class SupervisedTask(Task):

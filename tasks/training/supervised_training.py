@@ -14,18 +14,18 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from search_spaces.support.rank import Share
 from tasks.base import Diverged
-from tasks.batches import Batch, Inputs, call, each, joined, moved
-from tasks.clock import Clock
-from tasks.compiling import compile_network
-from tasks.optimizers import NO_RATES, optimizers_for
-from tasks.recipe import Recipe
-from tasks.splits import DataPosition, Splits, derived_seed
-from tasks.training import Training
+from tasks.data.batches import Batch, Inputs, call, each, joined, moved
+from tasks.data.splits import DataPosition, Splits, derived_seed
+from tasks.recipes.recipe import Recipe
+from tasks.training.compilation import compile_network
+from tasks.training.loop import Training
+from tasks.training.optimizers import NO_RATES, optimizers_for
+from tasks.training.time_budget import Clock
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
-    from tasks.supervised import SupervisedTask
+    from tasks.training.supervised import SupervisedTask
 
 _LOOK_EVERY = 20
 """Micro-batches between looks at the loss: a look waits for the accelerator."""
@@ -188,7 +188,7 @@ class SupervisedTraining(Training):
         network: Any = self._network.state_dict()
         optimizers: Any = [one.state_dict() for one in self._optimizers]
         if self._is_sharded:
-            from tasks.sharded_state import gathered_state
+            from tasks.training.sharded_state import gathered_state
 
             network, optimizers = gathered_state(self._network, self._with_state())
         positions = self.share.gather(self._position)
@@ -204,7 +204,7 @@ class SupervisedTraining(Training):
             self._clock.go_on(state["gone"])
             self.steps = self._clock.steps(self._step)
         if self._is_sharded:
-            from tasks.sharded_state import deal_out_state
+            from tasks.training.sharded_state import deal_out_state
 
             optimizers = self._optimizers if state["optimizers"] else []
             deal_out_state(self._network, optimizers, state["network"], state["optimizers"])

@@ -17,9 +17,9 @@ from torch import Generator, Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from search_spaces.support.rank import ALONE, Share
-from tasks.batches import Batch, moved
-from tasks.image_sources import ImageSource
-from tasks.splits import Augment, DataPosition, Part, Splits, derived_seed, shuffled, spread
+from tasks.data.batches import Batch, moved
+from tasks.data.image_sources import ImageSource
+from tasks.data.splits import Augment, DataPosition, Part, Splits, derived_seed, shuffled, spread
 
 Key = tuple[int, int]
 """Which image, and the seed of the draws that change it."""

@@ -9,9 +9,9 @@ from torch import Generator, Tensor
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import UserError
 from search_spaces.support.files import regular
-from tasks.batches import Batch
-from tasks.splits import TensorSplits
-from tasks.vision import MixRecipe, ViTTask, crop_and_flip, mix, stratified
+from tasks.data.batches import Batch
+from tasks.data.splits import TensorSplits
+from tasks.vision.task import MixRecipe, ViTTask, crop_and_flip, mix, stratified
 
 if TYPE_CHECKING:
     from torchvision.datasets import CIFAR10

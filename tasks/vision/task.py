@@ -15,10 +15,10 @@ from torch import Generator, Tensor, nn
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.vit import build_vit, count_vit
 from search_spaces.support.count import Count
-from tasks.batches import Batch
-from tasks.classification import ClassificationTask
-from tasks.recipe import Recipe
-from tasks.settings import NotNegative, ShareOfOne
+from tasks.data.batches import Batch
+from tasks.recipes.recipe import Recipe
+from tasks.recipes.settings import NotNegative, ShareOfOne
+from tasks.training.classification import ClassificationTask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,16 +13,16 @@ from lightning.pytorch.utilities.model_helpers import is_overridden
 
 from search_spaces.architecture.checkpoint import load_weights
 from search_spaces.support.errors import reason_of
+from tasks.adapters.lightning_trainer import Course, InCheckpoint, Metrics, OneDevice, Stopped
 from tasks.base import Diverged, Fitted
-from tasks.checkpoint import Checkpoint
-from tasks.fabric import make_lightning_quiet
-from tasks.lightning_trainer import Course, InCheckpoint, Metrics, OneDevice, Stopped
+from tasks.data.splits import seeded
 from tasks.run import STOP, Run
-from tasks.splits import seeded
-from tasks.training import apart
+from tasks.training.checkpoint import Checkpoint
+from tasks.training.fabric import make_lightning_quiet
+from tasks.training.loop import apart
 
 if TYPE_CHECKING:
-    from tasks.lightning_module import LightningTask
+    from tasks.adapters.lightning_module import LightningTask
 
 
 def train_by_lightning(task: "LightningTask", run: Run, checkpoint: Checkpoint) -> Fitted:

@@ -13,10 +13,10 @@ from torch import Tensor
 
 from search_spaces.support.errors import UserError
 from search_spaces.support.rank import ALONE, Share
-from tasks.batches import Batch, moved
-from tasks.fingerprints import fingerprint_of
-from tasks.recipe import Recipe
-from tasks.splits import DataPosition, Part, Splits, derived_seed, seeded, shuffled, spread
+from tasks.data.batches import Batch, moved
+from tasks.data.fingerprints import fingerprint_of
+from tasks.data.splits import DataPosition, Part, Splits, derived_seed, seeded, shuffled, spread
+from tasks.recipes.recipe import Recipe
 
 Example = Mapping[str, Any]
 

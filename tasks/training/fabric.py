@@ -15,7 +15,7 @@ from torch import nn
 
 from search_spaces.layers.stack import Stack
 from search_spaces.support.rank import processes
-from tasks.recipe import Recipe
+from tasks.recipes.recipe import Recipe
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric

@@ -18,12 +18,12 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.vit import ViT, build_vit, count_vit
 from search_spaces.support.count import Count, linear
 from tasks.base import Metric
-from tasks.batches import Batch
-from tasks.digits import DigitsRecipe, DigitsViT, xavier
-from tasks.recipe import Recipe
-from tasks.splits import TensorSplits
-from tasks.supervised import SupervisedTask
-from tasks.vision import warp
+from tasks.data.batches import Batch
+from tasks.data.splits import TensorSplits
+from tasks.recipes.recipe import Recipe
+from tasks.training.supervised import SupervisedTask
+from tasks.vision.digits import DigitsRecipe, DigitsViT, xavier
+from tasks.vision.task import warp
 
 _IMAGE, _PATCH, _RANKS = (1, 16, 16), 4, 4
 _GRIDS = 720  # for validation and for test each: every one of 360 scans stands in eight

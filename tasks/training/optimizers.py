@@ -11,9 +11,9 @@ from search_spaces.layers.feed_forward import FeedForward
 from search_spaces.layers.stack import Stack
 from search_spaces.support.errors import UserError
 from search_spaces.topologies.decay import split_by_decay
-from tasks.galore import EPSILON, GaLoreAdamW
-from tasks.optimizer_choice import SGD, Adam, AdamW, GaLore, Muon, read_choice
-from tasks.recipe import Recipe
+from tasks.recipes.optimizer_spec import SGD, Adam, AdamW, GaLore, Muon, read_choice
+from tasks.recipes.recipe import Recipe
+from tasks.training.galore import EPSILON, GaLoreAdamW
 
 Groups = list[dict[str, Any]]
 NO_RATES: Mapping[str, float] = {}

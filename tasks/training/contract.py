@@ -21,11 +21,11 @@ from results.records.columns import refusal_of
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import ContractError, check_rule
 from tasks.base import Fitted, Task
-from tasks.batches import Batch, call, tensors
+from tasks.data.batches import Batch, call, tensors
+from tasks.data.splits import TensorSplits
+from tasks.recipes.settings import changed, values_of
 from tasks.run import CONTINUE, STOP, Decision, Run
-from tasks.settings import changed, values_of
-from tasks.splits import TensorSplits
-from tasks.training import Reported
+from tasks.training.loop import Reported
 
 MOST_TWICE = 0.1
 """The share of validation or test examples that may be in train too, as equal examples are in small real data."""

@@ -8,12 +8,12 @@ from PIL import Image
 
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import UserError
-from tasks.image_shards import LISTING, shard_source
-from tasks.image_sources import NAMES, ImageSource, source
-from tasks.images import ImageSplits, Transform
-from tasks.settings import ShareOfOne, Whole
-from tasks.splits import Augment
-from tasks.vision import MixRecipe, ViTTask, mix
+from tasks.data.image_shards import LISTING, shard_source
+from tasks.data.image_sources import NAMES, ImageSource, source
+from tasks.data.image_splits import ImageSplits, Transform
+from tasks.data.splits import Augment
+from tasks.recipes.settings import ShareOfOne, Whole
+from tasks.vision.task import MixRecipe, ViTTask, mix
 
 _IMAGENET = 1000
 """Classes."""

@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from search_spaces.support.errors import UserError, unknown
 from search_spaces.support.spec import Spec
-from tasks.settings import AtLeastOne, BelowOne, Positive, changed
+from tasks.recipes.settings import AtLeastOne, BelowOne, Positive, changed
 
 
 @dataclass(frozen=True, slots=True)

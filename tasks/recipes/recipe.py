@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from search_spaces.support.errors import UserError
-from tasks.optimizer_choice import SGD, Adam, AdamW, GaLore, Muon, canonical, read_choice
-from tasks.parametrization import STANDARD, read_parametrization
-from tasks.settings import AtLeastOne, BelowOne, NotNegative, Positive, ShareOfOne, Whole, check, shown
+from tasks.recipes.optimizer_spec import SGD, Adam, AdamW, GaLore, Muon, canonical, read_choice
+from tasks.recipes.parametrization import STANDARD, read_parametrization
+from tasks.recipes.settings import AtLeastOne, BelowOne, NotNegative, Positive, ShareOfOne, Whole, check, shown
 
 Precision = Literal["32-true", "bf16-mixed", "bf16-true"]
 Schedule = Literal["cosine", "linear", "inverse-sqrt"]
@@ -31,14 +31,14 @@ class Recipe:
         batch_ramp: Share of the training in which the batch grows to that, in a line and by micro-batches, of which
             the first has one (Geiping and Goldstein, 2023). 0 has all of it from the first step on.
         optimizer: "adamw", "adam", "sgd(momentum=0.9,nesterov=true)", "galore(rank=128,gap=200,scale=0.25)" or
-            "muon(momentum=0.95,adjust=match_rms_adamw)"; see tasks.optimizer_choice. The last two move the maps of
-            hidden layers, as `hidden_maps` has them, and AdamW all else, by the same learning rate.
+            "muon(momentum=0.95,adjust=match_rms_adamw)"; see tasks.recipes.optimizer_spec. The last two move the maps
+            of hidden layers, as `hidden_maps` has them, and AdamW all else, by the same learning rate.
         lr: The largest learning rate.
         weight_decay: Of what `split_by_decay` gives it. "adam" and "sgd" add it to the gradient; in the others it is
             apart from that, as in AdamW.
         without_decay: Names of parameters, or of modules, that `split_by_decay` leaves alone as well.
         parametrization: "standard", or "mup(base=64)", by which this recipe holds for networks of any width as it does
-            at width 64; see tasks.mup. For "adamw" and "adam".
+            at width 64; see tasks.training.mup. For "adamw" and "adam".
         betas: Adam's, in whichever form, GaLore's, and those of the AdamW beside Muon; "sgd" has none and takes no
             notice, as recipes that have them may be searched with it.
         beta_cycle: The first of them where the learning rate is least and where it is largest, between which it goes

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Generator
 
-from tasks.splits import derived_seed, seeded
+from tasks.data.splits import derived_seed, seeded
 
 _END = object()
 

@@ -17,8 +17,8 @@ import torch
 from torch import Generator, Tensor
 
 from search_spaces.support.rank import ALONE, Share
-from tasks.batches import Batch, chosen, examples, moved, names, tensors
-from tasks.recipe import Recipe
+from tasks.data.batches import Batch, chosen, examples, moved, names, tensors
+from tasks.recipes.recipe import Recipe
 
 Part = Literal["validation", "test"]
 

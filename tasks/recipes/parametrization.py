@@ -6,7 +6,7 @@ from typing import Final
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import UserError, unknown
 from search_spaces.support.spec import Spec
-from tasks.settings import AtLeastOne, changed
+from tasks.recipes.settings import AtLeastOne, changed
 
 STANDARD: Final = "standard"
 

@@ -1,7 +1,8 @@
 """Tasks of models as Hugging Face's Trainer trains them: forward(**batch) gives an object with `loss` and `logits`.
 
-They go by that convention alone, and import no transformers. They are trained by the loop of tasks.supervised, whose
-steps are reported and go on to the bit; Hugging Face's Trainer says no more of a step than this, and needs accelerate.
+They go by that convention alone, and import no transformers. They are trained by the loop of tasks.training.supervised,
+whose steps are reported and go on to the bit; Hugging Face's Trainer says no more of a step than this, and needs
+accelerate.
 
 Shapes: B = batch, E = examples, ... = one example's axes.
 """
@@ -18,13 +19,13 @@ from torch import Tensor, nn
 
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import UserError
-from tasks.batches import Inputs
-from tasks.example_splits import Example, Examples, ExampleSplits, stacked
-from tasks.jackknife import jackknife
-from tasks.recipe import Recipe, Schedule
-from tasks.settings import AtLeastOne, NotNegative, Positive, ShareOfOne
-from tasks.supervised import SupervisedTask
-from tasks.wiring import refuse_unwired
+from tasks.adapters.topology_support import refuse_unwired
+from tasks.data.batches import Inputs
+from tasks.data.example_splits import Example, Examples, ExampleSplits, stacked
+from tasks.data.jackknife import jackknife
+from tasks.recipes.recipe import Recipe, Schedule
+from tasks.recipes.settings import AtLeastOne, NotNegative, Positive, ShareOfOne
+from tasks.training.supervised import SupervisedTask
 
 _LABELS = ("label", "labels", "label_ids")
 

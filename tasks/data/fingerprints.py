@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from search_spaces.support.errors import UserError
-from tasks.splits import seeded
+from tasks.data.splits import seeded
 
 _PLAIN = (str, bytes, int, float, bool, complex, type(None), np.generic)
 

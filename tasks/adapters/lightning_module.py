@@ -1,7 +1,7 @@
 """Tasks of somebody's LightningModule and LightningDataModule, trained by Lightning's own Trainer.
 
-The Trainer and not the loop of tasks.training: what a module logs, which hooks it has, how many optimisers and which
-schedules, only the Trainer knows. `tasks.lightning_trainer` adds what a search needs.
+The Trainer and not the loop of tasks.training.loop: what a module logs, which hooks it has, how many optimisers and
+which schedules, only the Trainer knows. `tasks.adapters.lightning_trainer` adds what a search needs.
 """
 
 from abc import abstractmethod
@@ -18,16 +18,16 @@ from lightning.pytorch.utilities.model_helpers import is_overridden
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import UserError
 from search_spaces.support.rank import processes
+from tasks.adapters.lightning_training import train_by_lightning
+from tasks.adapters.topology_support import refuse_unwired
 from tasks.base import Fitted, Task
-from tasks.batches import Inputs, each
-from tasks.fingerprints import examples_of, fingerprint_of
-from tasks.lightning_training import train_by_lightning
-from tasks.recipe import Precision
+from tasks.data.batches import Inputs, each
+from tasks.data.fingerprints import examples_of, fingerprint_of
+from tasks.data.splits import seeded
+from tasks.recipes.recipe import Precision
+from tasks.recipes.settings import AtLeastOne, Between, NotNegative, ShareOfOne, check, shown
 from tasks.run import Run
-from tasks.settings import AtLeastOne, Between, NotNegative, ShareOfOne, check, shown
-from tasks.splits import seeded
-from tasks.training import checkpoint_of
-from tasks.wiring import refuse_unwired
+from tasks.training.loop import checkpoint_of
 
 Bound = Annotated[int, Between(-1)]
 

@@ -22,7 +22,7 @@ from search_spaces.support.cache import Arrays, cached_arrays
 from search_spaces.support.errors import UserError
 from search_spaces.support.files import regular
 from search_spaces.support.progress import said_if_slow
-from tasks.image_sources import ImageSource, check_member, state_of
+from tasks.data.image_sources import ImageSource, check_member, state_of
 
 LISTING = "_info.json"
 """What such a folder has: for each split its shards, and how many images are in each."""

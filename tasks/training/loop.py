@@ -1,6 +1,6 @@
 """The loop that every training goes through: advance, report, keep, and go on where it stopped.
 
-What a step is, the trainings themselves know: tasks.supervised_training, tasks.goal_rl.training.
+What a step is, the trainings themselves know: tasks.training.supervised_training, tasks.goal_rl.training.
 """
 
 import copy
@@ -18,10 +18,10 @@ from search_spaces.architecture.checkpoint import fingerprint
 from search_spaces.support.errors import reason_of
 from search_spaces.support.rank import ALONE, Share
 from search_spaces.support.threads import threads_on_the_cpu
-from tasks.allocator import freed_memory_kept
 from tasks.base import Diverged, Fitted, Task
-from tasks.checkpoint import Checkpoint
 from tasks.run import STOP, Run
+from tasks.training.allocator import freed_memory_kept
+from tasks.training.checkpoint import Checkpoint
 
 Reported = tuple[int, dict[str, float]]
 """A step and the metrics there."""

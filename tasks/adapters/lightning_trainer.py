@@ -19,11 +19,11 @@ from lightning.pytorch.trainer.states import TrainerFn
 from torch import Tensor
 
 from tasks.base import Diverged
+from tasks.data.seeded_batches import SeededBatches
+from tasks.data.splits import derived_seed
 from tasks.run import Advanced
-from tasks.seeded_batches import SeededBatches
-from tasks.splits import derived_seed
-from tasks.supervised import means
-from tasks.training import Reported
+from tasks.training.loop import Reported
+from tasks.training.supervised import means
 
 _LOOK_EVERY = 20
 """Batches between looks at the loss: a look waits for the accelerator."""

@@ -12,12 +12,12 @@ from torch import Generator, Tensor, nn
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.vit import ViT, build_vit, count_vit
 from search_spaces.support.count import Count
-from tasks.batches import Batch
-from tasks.classification import ClassificationTask
-from tasks.recipe import Recipe
-from tasks.settings import NotNegative, ShareOfOne
-from tasks.splits import TensorSplits
-from tasks.vision import stratified, warp
+from tasks.data.batches import Batch
+from tasks.data.splits import TensorSplits
+from tasks.recipes.recipe import Recipe
+from tasks.recipes.settings import NotNegative, ShareOfOne
+from tasks.training.classification import ClassificationTask
+from tasks.vision.task import stratified, warp
 
 _IMAGE, _PATCH, _CLASSES = (1, 8, 8), 2, 10
 _HELD_OUT = 360  # of 1,797, for validation and for test each: an accuracy of 98 % is known to 0.7 %

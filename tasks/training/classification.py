@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tasks.base import Metric
-from tasks.recipe import Recipe
-from tasks.supervised import SupervisedTask, means
+from tasks.recipes.recipe import Recipe
+from tasks.training.supervised import SupervisedTask, means
 
 
 class ClassificationTask(SupervisedTask):

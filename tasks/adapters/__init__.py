@@ -1,0 +1,1 @@
+"""Trainings of other libraries as tasks: Lightning modules, Hugging Face models."""

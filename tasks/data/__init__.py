@@ -1,0 +1,1 @@
+"""Examples: batches, splits, fingerprints, and where images come from."""

@@ -1,0 +1,1 @@
+"""Recipes: how a network is trained. Loads no torch."""

@@ -1,0 +1,1 @@
+"""The training loop, what it learns with, and the contract of a task."""

@@ -1,0 +1,1 @@
+"""Images: vision transformers and the data sets they learn from."""
