@@ -23,8 +23,8 @@ from botorch.utils.multi_objective.pareto import is_non_dominated
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
-from nas.sampling import Proposer, Situation
-from nas.sampling.axes import Coordinates
+from nas.samplers import Proposer, Situation
+from nas.samplers.encoding import Coordinates
 from results.stats.gaussian_process import Array, Indices
 
 START, POOL = 8, 500

@@ -12,7 +12,7 @@ import torch
 
 from benchmarks.form import Figure, main
 from benchmarks.topology_step import TOPOLOGIES, printed, shapes_of, step_ratios
-from nas.device import lent_device
+from nas.environment.device import lent_device
 
 TARGETS = {
     ("grn-v3(k=2)", "d512"): 1.15,

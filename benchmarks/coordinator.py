@@ -1,8 +1,9 @@
 """What a search's coordinator does for a trial, in CPU time, beside plain Optuna with the same sampler.
 
 A study of some trials is made at once in SQLite; then further trials are asked for, evaluated in no time and told: by
-`nas.scheduler` with Rows, and by Optuna as its documentation has it, the results in one attribute. Workers compute
-elsewhere, so this is what bounds how many of them one coordinator can keep busy. The memory is the whole process's.
+`nas.engine.scheduler` with Rows, and by Optuna as its documentation has it, the results in one attribute. Workers
+compute elsewhere, so this is what bounds how many of them one coordinator can keep busy. The memory is the whole
+process's.
 """
 
 import random
@@ -23,15 +24,15 @@ from optuna.samplers import BaseSampler, NSGAIISampler, RandomSampler, TPESample
 from optuna.trial import create_trial
 
 from benchmarks.form import Figure, main
-from nas.asked_search import Asked, ask_search
-from nas.jobs import EvaluationJob, blank_row
-from nas.samplers import DEFAULT
-from nas.sampling import BudgetSampler
-from nas.scheduler import Scheduler
-from nas.search_plan import SearchPlan
-from nas.storage.leases import claims_in
-from nas.storage.optuna_study import open_storage, open_study
-from nas.storage.store import Store
+from nas.engine.plan import SearchPlan
+from nas.engine.request import Asked, ask_search
+from nas.engine.scheduler import Scheduler
+from nas.evaluation.job import EvaluationJob, blank_row
+from nas.samplers import BudgetSampler
+from nas.samplers.registry import DEFAULT
+from nas.store.leases import claims_in
+from nas.store.optuna_study import open_storage, open_study
+from nas.store.store import Store
 from results.records.row import Row
 from search_spaces.support.spec import Scalar
 

@@ -15,10 +15,10 @@ from collections.abc import Callable
 import torch
 
 from benchmarks.form import Figure, main
-from nas.budget import parse_budget
-from nas.counting import FlopCountAnalysis, count_macs, meta_device
-from nas.feasibility import within
-from nas.handlers import HANDLERS
+from nas.budget.bounds import parse_budget
+from nas.budget.feasibility import within
+from nas.costs.count import FlopCountAnalysis, count_macs, meta_device
+from nas.costs.handlers import HANDLERS
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.decoder import build_decoder
 from search_spaces.models.vit import build_vit

@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 
 import nas
-from nas.counting import cheap_counts
+from nas.costs.count import cheap_counts
 from results.records import jsonl
 from results.records.row import Costs, CurvePoint, Row
 from search_spaces.architecture.parsing import parse_architecture

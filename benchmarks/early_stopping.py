@@ -17,7 +17,7 @@ import numpy as np
 import nas
 from benchmarks import curves
 from benchmarks.form import Figure, main
-from nas.study import Study
+from nas.report.study import Study
 from results.records import jsonl
 from results.records.row import Direction
 from results.stats.pareto import front, hypervolume

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from nas.budget import Feasible, feasible, parse_budget
+from nas.budget.bounds import Feasible, feasible, parse_budget
 from results.stats.pareto import hypervolume
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.canonical_text import whole

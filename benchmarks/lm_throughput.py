@@ -23,7 +23,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 from benchmarks.clock import WARM, Clock
 from benchmarks.form import Figure, main
 from benchmarks.plain_gpt import PlainGPT
-from nas.device import lent_device
+from nas.environment.device import lent_device
 from search_spaces.architecture.architecture import Architecture
 from tasks.data.batches import Batch
 from tasks.language.corpus import Corpus, folder_corpus, stdlib_corpus

@@ -29,11 +29,11 @@ import torch
 from benchmarks.form import Figure, main
 from benchmarks.landscapes import LOSSES, Landscape, interacting, landscapes
 from benchmarks.search_efficiency import BUDGETS
-from nas.samplers import DEFAULT
-from nas.sampling import BudgetSampler, Situation
-from nas.sampling.axes import Coordinates
-from nas.sampling.surrogate import Surrogate
-from nas.simulation import Outcome, simulate
+from nas.analysis.simulation import Outcome, simulate
+from nas.samplers import BudgetSampler, Situation
+from nas.samplers.encoding import Coordinates
+from nas.samplers.registry import DEFAULT
+from nas.samplers.surrogate import Surrogate
 from results.records import table
 from results.stats.architecture_summary import standings
 from results.stats.pareto import non_dominated

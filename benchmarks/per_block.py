@@ -13,8 +13,8 @@ from itertools import pairwise
 import numpy as np
 
 from benchmarks.landscapes import BASE, GAIN
-from nas.budget import Budget, parse_budget
-from nas.unlisted.programme import Programme
+from nas.budget.bounds import Budget, parse_budget
+from nas.budget.implicit.budget_dp import Programme
 from results.stats.pareto import hypervolume
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.block_segments import runs_of

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from itertools import product
 
 from benchmarks.form import Figure, main
-from nas.budget import Feasible
-from nas.simulation import replay
+from nas.analysis.simulation import replay
+from nas.budget.bounds import Feasible
 from results.records.row import Costs, CurvePoint, Direction, Row
 from results.stats.tabular_benchmark import TabularBenchmark
 from search_spaces.architecture.architecture import Architecture

@@ -23,7 +23,7 @@ from pyarrow import parquet
 
 import nas
 from benchmarks.form import Figure, main
-from nas.storage.store import _ROWS, Store
+from nas.store.store import _ROWS, Store
 from results.records.row import Row
 
 STARTS = 5

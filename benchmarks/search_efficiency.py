@@ -28,9 +28,9 @@ from benchmarks import per_block
 from benchmarks.form import Figure, main
 from benchmarks.landscapes import LOSSES, Landscape, landscapes
 from benchmarks.per_block import LargeLandscape
-from nas.samplers import DEFAULT
-from nas.sampling import BudgetSampler
-from nas.simulation import Outcome, simulate
+from nas.analysis.simulation import Outcome, simulate
+from nas.samplers import BudgetSampler
+from nas.samplers.registry import DEFAULT
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.axis_names import option_of
 from search_spaces.spaces.space import Candidate

@@ -4,8 +4,8 @@ On a GPU, the two shapes that the papers measured at, in bf16; on a CPU a small 
 measured as it stands, and "recomputed": with `recompute_mixing`, where its costliest move is computed again in the
 backward pass. Compiled steps are in `compiled_step`. A step is the forward pass of a causal transformer stack
 without vocabulary, the backward pass and AdamW. Ratios are medians over rounds, taken round by round. Peers: what
-papers and another project printed (nas/overheads.csv). With --quick there are two blocks and a batch of one, of which
-nothing is to reach a target.
+papers and another project printed (nas/analysis/overheads.csv). With --quick there are two blocks and a batch of one,
+of which nothing is to reach a target.
 """
 
 import statistics
@@ -18,10 +18,10 @@ import torch
 from torch import nn
 
 from benchmarks.form import Figure, main
-from nas.comparing import printed_overhead
-from nas.device import lent_device
-from nas.profiling.memory import peak_of
-from nas.profiling.timing import synchronise
+from nas.analysis.compare import printed_overhead
+from nas.costs.profile.memory import peak_of
+from nas.costs.profile.timing import synchronise
+from nas.environment.device import lent_device
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.attention import SoftmaxAttention
 from search_spaces.layers.feed_forward import GELU

@@ -14,25 +14,25 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     __version__: str
-    from nas.doors.audit import audit
-    from nas.doors.check_mup import check_mup
-    from nas.doors.compare import compare
-    from nas.doors.cost import cost
-    from nas.doors.downstream import downstream
-    from nas.doors.encode import encode
-    from nas.doors.evaluate import evaluate
-    from nas.doors.export import export
-    from nas.doors.import_rows import import_rows
-    from nas.doors.load import load
-    from nas.doors.load_table import load_table
-    from nas.doors.new_task import new_task
-    from nas.doors.new_topology import new_topology
-    from nas.doors.profile import profile
-    from nas.doors.retrofit import retrofit
-    from nas.doors.search import search
-    from nas.doors.show import show
-    from nas.doors.tournament import tournament
-    from nas.study import Study
+    from nas.api.audit import audit
+    from nas.api.check_mup import check_mup
+    from nas.api.compare import compare
+    from nas.api.cost import cost
+    from nas.api.downstream import downstream
+    from nas.api.encode import encode
+    from nas.api.evaluate import evaluate
+    from nas.api.export import export
+    from nas.api.import_rows import import_rows
+    from nas.api.load import load
+    from nas.api.load_table import load_table
+    from nas.api.new_task import new_task
+    from nas.api.new_topology import new_topology
+    from nas.api.profile import profile
+    from nas.api.retrofit import retrofit
+    from nas.api.search import search
+    from nas.api.show import show
+    from nas.api.tournament import tournament
+    from nas.report.study import Study
     from results.records.row import Row
     from search_spaces.support.errors import Notice, UserError
 
@@ -62,10 +62,10 @@ __all__ = [
 ]
 
 _HOMES = {
-    **{name: f"nas.doors.{name}" for name in __all__ if name[0].islower()},
+    **{name: f"nas.api.{name}" for name in __all__ if name[0].islower()},
     "Notice": "search_spaces.support.errors",
     "Row": "results.records.row",
-    "Study": "nas.study",
+    "Study": "nas.report.study",
     "UserError": "search_spaces.support.errors",
 }
 

@@ -16,8 +16,8 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from nas.counting import count_macs
-from nas.shapes import Shapes
+from nas.costs.count import count_macs
+from nas.costs.shapes import Shapes
 from search_spaces.support.count import Count
 
 if TYPE_CHECKING:

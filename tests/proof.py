@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import nas
-from nas.cli import main as command
+from nas.cli.main import main as command
 from results.records.row import Row
 
 PROOF = Path(__file__).with_suffix(".json")

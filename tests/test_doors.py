@@ -114,7 +114,7 @@ def test_topology_of_a_plugin_keeps_the_contract(called: Called) -> None:
 
 
 def test_python_and_the_command_line_have_the_same_doors() -> None:
-    from nas.cli import app
+    from nas.cli.main import app
 
     commands = {command.name for command in app.registered_commands}
     doors = {name.replace("_", "-") for name in nas.__all__ if name[0].islower()}

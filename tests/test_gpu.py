@@ -15,10 +15,10 @@ from torch import Tensor
 import nas
 from benchmarks.topology_step import STYLE
 from grouped import grouped
-from nas.evaluation import evaluate
-from nas.failures import failed_on_a_gpu
-from nas.jobs import EvaluationJob
-from nas.profiling.profile import profile
+from nas.costs.profile.profile import profile
+from nas.evaluation.evaluate import evaluate
+from nas.evaluation.failures import failed_on_a_gpu
+from nas.evaluation.job import EvaluationJob
 from nas.workers import gpu_load, shared_gpus
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.attention import SoftmaxAttention
@@ -200,7 +200,7 @@ def test_kernels_on_tensor_cores_are_told_apart_by_name(tmp_path: Path) -> None:
     from torch.profiler import ProfilerActivity
     from torch.profiler import profile as traced
 
-    from nas.profiling.kernels import on_tensor_cores
+    from nas.costs.profile.kernels import on_tensor_cores
 
     a = torch.randn(1024, 1024, device=GPU, dtype=torch.bfloat16)
     named: dict[str, set[str]] = {}

@@ -127,7 +127,7 @@ def loaded(what):
 def run(*words):
     sys.argv = ["nas", *words]
     try:
-        nas.cli.main()
+        nas.cli.main.main()
     except SystemExit:
         pass
 
@@ -135,13 +135,13 @@ import nas
 loaded("nas")
 import results.records.row, results.query.query, results.stats.pareto, results.records.export
 loaded("results")
-import nas.cli
+import nas.cli.main
 run("--help")
 loaded("--help")
 run("-q", "list")
 loaded("list")
-import nas.commands.results
-loaded("nas.commands.results")
+import nas.cli.results
+loaded("nas.cli.results")
 """
 """One process starts one thing after the other, and tells the first that loads what it must not."""
 

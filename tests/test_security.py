@@ -30,9 +30,9 @@ import nas
 from command_line import run_nas
 from expect import raises, warns
 from grouped import grouped
-from nas.storage.locks import only_writer
-from nas.storage.names import check_name
-from nas.storage.store import Store
+from nas.store.locks import only_writer
+from nas.store.store import Store
+from nas.store.study_names import check_name
 from search_spaces.architecture.checkpoint import WEIGHTS, Record, read_weights, save_checkpoint
 from search_spaces.support.cache import cached, cached_arrays
 from search_spaces.support.errors import printable

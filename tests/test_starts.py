@@ -23,16 +23,16 @@ HEAVY = (
 
 PROGRAM = f"""
 import json, os, sys
-import nas.cli
+import nas.cli.main
 from search_spaces.support.errors import UserError
 
-show, errors = nas.cli.show_traceback, []
+show, errors = nas.cli.main.show_traceback, []
 
 def told(error):
     errors.extend([error] if isinstance(error, UserError) else [])
     show(error)
 
-nas.cli.show_traceback = told
+nas.cli.main.show_traceback = told
 for number, command in enumerate(json.loads(sys.argv[1])):
     if os.fork():
         os.wait()
@@ -41,7 +41,7 @@ for number, command in enumerate(json.loads(sys.argv[1])):
         os.dup2(os.open(f"{{number}}.{{name}}", os.O_WRONLY | os.O_CREAT), stream)
     sys.argv, status = ["nas", *command.split()], 0
     try:
-        nas.cli.main()
+        nas.cli.main.main()
     except SystemExit as end:
         status = end.code or 0
     loaded = [name for name in {HEAVY} if name in sys.modules]

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from nas.failures import TIMED_OUT
-from nas.jobs import EvaluationJob, blank_row
+from nas.evaluation.failures import TIMED_OUT
+from nas.evaluation.job import EvaluationJob, blank_row
 from results.records.row import Row
 from search_spaces.support.progress import say
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from nas.nvml import handle_of
+from nas.environment.nvml import handle_of
 from search_spaces.support.errors import UserError, fields_of, reason_of
 
 MOST_USED = 0.9

@@ -14,13 +14,13 @@ import torch
 from joblib.externals.loky import ProcessPoolExecutor
 from joblib.externals.loky.backend.context import get_context
 
-from nas.failures import OUT_OF_MEMORY, failed_on_a_gpu, ran_out_of_memory, reason_of_failure
-from nas.jobs import EvaluationJob, blank_row, task_of
+from nas.evaluation.failures import OUT_OF_MEMORY, failed_on_a_gpu, ran_out_of_memory, reason_of_failure
+from nas.evaluation.job import EvaluationJob, blank_row, task_of
 from nas.workers.attempts import PROCESS_DIED, Deaths, no_deaths, timed_out
+from nas.workers.distributed import evaluate_together
 from nas.workers.memory import keep_memory_within, kills_for_memory
 from nas.workers.processes import prepare_process, working_directory_not_imported
 from nas.workers.resources import processes_for
-from nas.workers.together import evaluate_together
 from results.records.row import Row
 from search_spaces.support.errors import UserError, show_notices
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
-from nas.failures import failed_on_a_gpu
-from nas.jobs import EvaluationJob
-from nas.steps import tells_steps
+from nas.evaluation.failures import failed_on_a_gpu
+from nas.evaluation.heartbeat import tells_steps
+from nas.evaluation.job import EvaluationJob
 from nas.workers.gpu_load import ENOUGH_LOADS, GpuLoad, has_room_for_one_more, read_load
 from nas.workers.local_processes import LocalProcesses
 from results.records.row import Row

@@ -30,7 +30,7 @@ def check_topology(
         compiles: Whether torch.compile is tried as well, which takes some seconds.
         still: Parameters that need not move in training, by their names in the topology: say why in its docstring.
         count_macs: What the closed form's MACs are held against; without it torch's own counter. A topology with
-            `handlers` needs `lambda network, inputs: nas.counting.count_macs(network, inputs)[0]`.
+            `handlers` needs `lambda network, inputs: nas.costs.count.count_macs(network, inputs)[0]`.
 
     Raises:
         ContractError: A check failed; it names the rule and says what was expected.

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import curves
 from benchmarks.early_stopping import compared, pair, reached, steps
-from nas.study import Study
+from nas.report.study import Study
 from results.records import jsonl
 from results.records.costs import Costs
 from tasks.vision.digit_ranks import DigitRanksViT

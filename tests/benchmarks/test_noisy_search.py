@@ -11,7 +11,7 @@ import pytest
 from benchmarks import form, noisy_search
 from benchmarks.landscapes import Landscape
 from benchmarks.noisy_search import Reported, as_measured, calibration_error, ours, trainings
-from nas.budget import Feasible
+from nas.budget.bounds import Feasible
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.space import SearchSpace
 

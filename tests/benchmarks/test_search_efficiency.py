@@ -12,7 +12,7 @@ from benchmarks import form, landscapes, per_block, search_efficiency
 from benchmarks.form import Figure
 from benchmarks.landscapes import Landscape
 from benchmarks.search_efficiency import Found, Searched, reject
-from nas.budget import Feasible
+from nas.budget.bounds import Feasible
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.axis_names import option_of
 from search_spaces.spaces.space import Candidate, SearchSpace

@@ -26,13 +26,13 @@ import alembic.migration
 import torch._dynamo
 from optuna.storages import RDBStorage
 
-import nas.evaluation
-import nas.searching
-from nas import cli
+import nas.cli.main
+import nas.engine.run
+import nas.evaluation.evaluate
 from real_searches import Place, found
 from scenarios import SCENARIOS, TRIALS
 
-LOADED = (alembic.migration, torch._dynamo, RDBStorage, nas.evaluation, nas.searching)
+LOADED = (alembic.migration, torch._dynamo, RDBStorage, nas.evaluation.evaluate, nas.engine.run)
 """What every search needs; a child of this process has it."""
 
 
@@ -80,7 +80,7 @@ def forked(words: list[str], said: Path, environment: dict[str, str]) -> Forked:
         sys.argv = ["nas", *words]
         try:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, asking)
-            cli.main()
+            nas.cli.main.main()
         except SystemExit as end:
             status = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
         except KeyboardInterrupt:  # before it listened

@@ -78,7 +78,7 @@ def _search(words: list[str], said: Path, environment: dict[str, str]) -> None:
     os.environ.update(environment)
     sys.argv = ["nas", *words]
     multiprocessing.set_start_method(None, force=True)  # the usual one, in place of the one that began this
-    from nas.cli import main
+    from nas.cli.main import main
 
     try:
         main()

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from nas.failures import OUT_OF_MEMORY, TIMED_OUT
+from nas.evaluation.failures import OUT_OF_MEMORY, TIMED_OUT
 from real_searches import Place, found, is_alive
 from waiting import until
 

@@ -18,9 +18,9 @@ import torch
 
 import nas
 from expect import raises, warns
-from nas.evaluation import evaluate
-from nas.jobs import EvaluationJob, fresh_task
-from nas.profiling.profile import profile
+from nas.costs.profile.profile import profile
+from nas.evaluation.evaluate import evaluate
+from nas.evaluation.job import EvaluationJob, fresh_task
 from search_spaces.architecture.checkpoint import Record, save_checkpoint
 from search_spaces.support.cache import cached_arrays
 from tasks.training.checkpoint import Checkpoint

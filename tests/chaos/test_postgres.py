@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from coordinators import Coordinator, begin, check, fitted, none_left_behind
-from nas.storage.outages import BACK
+from nas.store.retry import BACK
 from postgres_server import Server
 from waiting import until
 

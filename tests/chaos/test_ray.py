@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from nas.failures import OUT_OF_MEMORY, TIMED_OUT
+from nas.evaluation.failures import OUT_OF_MEMORY, TIMED_OUT
 from nas.workers.attempts import MOST_DEATHS, NODE_DIED, PROCESS_DIED
 from real_searches import Place, found, is_alive
 from waiting import until

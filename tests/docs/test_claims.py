@@ -5,11 +5,11 @@ from collections import Counter
 
 from doc_pages import ROOT
 from grouped import grouped
-from nas.claims.dilution import Dilution
-from nas.claims.experiments import untrained
-from nas.claims.recorded import RECORDED
-from nas.claims.scaling import Scaling
-from nas.claims.trained import COMPARED
+from nas.papers.claims.dilution import Dilution
+from nas.papers.claims.experiments import untrained
+from nas.papers.claims.recorded import RECORDED
+from nas.papers.claims.scaling import Scaling
+from nas.papers.claims.trained import COMPARED
 
 PAGE = (ROOT / "docs" / "claims.md").read_text()
 VERDICTS = ("agrees", "contradicts", "not distinguishable")

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from doc_pages import PAGES, ROOT, command_lines
 from grouped import grouped
-from nas.cli import app
+from nas.cli.main import app
 from own_process import in_own_process
 
 GROUP = get_command(app)

@@ -37,22 +37,22 @@ Command = Callable[..., Finished]
 @contextmanager
 def user_errors(tell: Callable[[UserError], None]) -> Iterator[None]:
     """Meanwhile, `tell` is called with each UserError that `nas` prints."""
-    import nas.cli
+    import nas.cli.main
 
-    show = nas.cli.show_traceback
+    show = nas.cli.main.show_traceback
 
     def collect(error: BaseException) -> None:
         if isinstance(error, UserError):
             tell(error)
         show(error)
 
-    with patch.object(nas.cli, "show_traceback", collect):
+    with patch.object(nas.cli.main, "show_traceback", collect):
         yield
 
 
 def run_nas(capsys: pytest.CaptureFixture[str], *words: str) -> Finished:
     """Run `nas` with these words in this process, whose environment and warnings stay as they are."""
-    from nas.cli import main
+    from nas.cli.main import main
 
     errors = list[UserError]()
     environment = patch.dict(os.environ)

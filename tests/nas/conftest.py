@@ -11,9 +11,9 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 
 import nas
-import nas.search_plan
+import nas.engine.plan
 from command_line import Command, run_nas
-from nas.study import Study
+from nas.report.study import Study
 from toy_networks import needs_onnx
 from toy_searches import Interrupted, Search, a_search
 
@@ -79,7 +79,7 @@ def ending(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def interrupted(monkeypatch: pytest.MonkeyPatch) -> Interrupted:
     """Have a search be interrupted once it has concluded so many trials."""
-    conclude, concluded = nas.search_plan.conclude, list[int]()
+    conclude, concluded = nas.engine.plan.conclude, list[int]()
 
     def run(begin: Callable[[], Study], until: int) -> None:
         def concluding(study: optuna.Study, number: int, *others: Any) -> None:
@@ -89,7 +89,7 @@ def interrupted(monkeypatch: pytest.MonkeyPatch) -> Interrupted:
                 raise KeyboardInterrupt
 
         with monkeypatch.context() as meanwhile:
-            meanwhile.setattr(nas.search_plan, "conclude", concluding)
+            meanwhile.setattr(nas.engine.plan, "conclude", concluding)
             with pytest.raises(KeyboardInterrupt):
                 begin()
 

@@ -15,12 +15,12 @@ from typing import Any
 import torch._dynamo  # noqa: F401  # what a search needs is imported once, and not by each of its processes
 
 import nas
-import nas.report
-import nas.scheduler
-import nas.searching
-from nas.cli import main
-from nas.storage import leases, outages
-from nas.workers.workers import ThisProcess
+import nas.engine.run
+import nas.engine.scheduler
+import nas.report.tables
+from nas.cli.main import main
+from nas.store import leases, retry
+from nas.workers.pool import ThisProcess
 from postgres_server import Server
 from toy_searches import TOYS
 from waiting import PATIENCE_S
@@ -89,9 +89,9 @@ def _search(words: list[str], folder: Path, log: Path, apart: bool, outage: floa
     sys.stdout, sys.stderr = os.fdopen(1, "w", buffering=1), os.fdopen(2, "w", buffering=1)
     os.chdir(folder)
     os.environ["TOYS_FITTED"] = str(folder.parent / "fitted")
-    leases.LEASE_S, leases.BEAT_S, nas.scheduler.POLL_S, outages.OUTAGE_S = 2, 0.4, 0.3, outage
+    leases.LEASE_S, leases.BEAT_S, nas.engine.scheduler.POLL_S, retry.OUTAGE_S = 2, 0.4, 0.3, outage
     if not apart:
-        nas.searching.pool_of = lambda *_, **__: ThisProcess()
+        nas.engine.run.pool_of = lambda *_, **__: ThisProcess()
     sys.argv = words
     try:
         main()

@@ -22,10 +22,10 @@ from search_spaces.support.errors import UserError
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(
     [
-        "nas.cli",
-        "nas.asked_search",
-        "nas.searching",
-        "nas.picture",
+        "nas.cli.main",
+        "nas.engine.request",
+        "nas.engine.run",
+        "nas.report.plots",
         "tasks.training.supervised_training",
         "torch._dynamo",
         "pytest",
@@ -89,7 +89,7 @@ def _command(
     multiprocessing.set_start_method(None, force=True)  # the usual one, in place of the one that began this
     if first:
         first()
-    from nas.cli import main
+    from nas.cli.main import main
 
     def keep(raised: UserError) -> None:
         with suppress(OSError):  # where the command may write no file

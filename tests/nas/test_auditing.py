@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 import nas
-import nas.cautions
+import nas.analysis.warnings
 from expect import raises
 from grouped import grouped
-from nas.asked_search import ask_search
-from nas.asking import space_of
-from nas.auditing import audit_for, audit_of, check_audit, readings_of, spread_by_cost, study_of
-from nas.budget import parse_budget
-from nas.counting import cheap_counts
-from nas.feasibility import within
-from nas.jobs import task_of
-from nas.storage.store import Store
+from nas.analysis.audit import audit_for, audit_of, check_audit, readings_of, spread_by_cost, study_of
+from nas.budget.bounds import parse_budget
+from nas.budget.feasibility import within
+from nas.costs.count import cheap_counts
+from nas.engine.request import ask_search
+from nas.evaluation.job import task_of
+from nas.evaluation.resolve import space_of
+from nas.store.store import Store
 from results.records.row import Row
 from results.stats.reliability import components
 from tasks.load import load_task
@@ -167,7 +167,7 @@ def test_chosen_architectures_are_spread_evenly_by_cost() -> None:
 def test_an_audit_is_stored_and_warns_a_search(
     search: Search, asked: dict[str, Any], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nas.cautions, "RELIABLE", 2.0)  # nothing is
+    monkeypatch.setattr(nas.analysis.warnings, "RELIABLE", 2.0)  # nothing is
     little = {"architectures": 4, "seeds": 2, "workers": 1, "storage": asked["storage"], "budget": "params<=3k"}
     audit = nas.audit(TASK, preset="smoke", **little)
     assert {row.status for row in audit.rows()} == {"complete"}

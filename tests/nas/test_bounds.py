@@ -7,9 +7,9 @@ import pytest
 import nas
 from expect import raises
 from grouped import grouped
-from nas.asked_search import ask_search
-from nas.commands import show
-from nas.commands.results import query_rows
+from nas.cli import printers
+from nas.cli.results import query_rows
+from nas.engine.request import ask_search
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.spec import Spec
 from toy_searches import TOYS, Search
@@ -50,7 +50,7 @@ def test_a_huge_limit_is_all_rows(search: Search, capsys: pytest.CaptureFixture[
 def test_a_study_whose_trials_all_failed_gives_the_first_reason(search: Search) -> None:
     study = search(task=f"{TOYS}:Stumbling", arch="depth=1", space="head-dim", budget="", trials=2)
     assert study.front() == []
-    for ask in (lambda: show.front(study), lambda: query_rows(study, pareto="accuracy")):
+    for ask in (lambda: printers.front(study), lambda: query_rows(study, pareto="accuracy")):
         with raises("missing-rows", study="s", needs="complete") as refused:
             ask()
         assert "RuntimeError: a layer broke" in str(refused.value)

@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nas.breakdown import by_layer, by_operator
-from nas.counting import count
+from nas.costs.breakdown import by_layer, by_operator
+from nas.costs.count import count
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.families import MODEL_FAMILIES, base_of, build_family
 from tasks.load import load_task

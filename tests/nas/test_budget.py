@@ -7,7 +7,7 @@ import pytest
 
 from expect import raises
 from grouped import grouped
-from nas.budget import Budget, Feasible, feasible, parse_budget
+from nas.budget.bounds import Budget, Feasible, feasible, parse_budget
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.space import SearchSpace
 from search_spaces.support.errors import Kind

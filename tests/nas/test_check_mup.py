@@ -10,8 +10,8 @@ import nas
 from command_line import Command
 from expect import raises
 from grouped import grouped
-from nas.coordinates import STEPS, checked
-from nas.jobs import recipe_of
+from nas.analysis.mup_check import STEPS, checked
+from nas.evaluation.job import recipe_of
 from search_spaces.support.errors import Kind
 from tasks.recipes.parametrization import at_width
 from tasks.run import Run

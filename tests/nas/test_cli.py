@@ -13,8 +13,8 @@ import pyarrow.parquet
 from command_line import Command
 from grouped import grouped
 from nas import __version__
-from nas.provenance import without_passwords
-from nas.storage.store import Store
+from nas.environment.provenance import without_passwords
+from nas.store.store import Store
 from search_spaces.spaces.catalog import SPACES
 from search_spaces.support.errors import Kind
 from search_spaces.topologies.registry import TOPOLOGIES

@@ -7,7 +7,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from nas.colours import COLOURS, looks
+from nas.report.colours import COLOURS, looks
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.catalog import joint, topology
 from search_spaces.topologies.registry import TOPOLOGIES

@@ -16,11 +16,11 @@ import nas
 from command_line import Command
 from expect import raises, warns
 from grouped import grouped
-from nas.asked_text import MATCHED, topologies_named
-from nas.comparing import candidates, matched, printed_overhead, side_by_side, summary
-from nas.counting import cheap_counts
-from nas.jobs import fresh_task
-from nas.watching import Evaluations
+from nas.analysis.compare import candidates, matched, printed_overhead, side_by_side, summary
+from nas.costs.count import cheap_counts
+from nas.engine.progress import Evaluations
+from nas.evaluation.job import fresh_task
+from nas.request.text_checks import MATCHED, topologies_named
 from results.records.row import Row
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.block_segments import tidy
@@ -31,7 +31,7 @@ from toy_searches import TOY
 
 SHAPE = Architecture(depth=1, width=4, hidden=4)
 SIZED = Architecture(depth=2, width=16, heads=2, head_dim=8, hidden=40)
-LINES = list(csv.DictReader(files("nas").joinpath("overheads.csv").read_text(encoding="utf-8").splitlines()))
+LINES = list(csv.DictReader(files("nas.analysis").joinpath("overheads.csv").read_text(encoding="utf-8").splitlines()))
 
 
 def row(seed: int, accuracy: float, **changes: object) -> Row:
@@ -162,8 +162,8 @@ def test_without_seeds_costs_are_compared() -> None:
 
 
 def test_measured_times_are_compared_with_those_of_papers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nas.profiling.timing.WARM_UP_S", 0.0)
-    monkeypatch.setattr("nas.profiling.timing.MEASURED_S", 0.0)
+    monkeypatch.setattr("nas.costs.profile.timing.WARM_UP_S", 0.0)
+    monkeypatch.setattr("nas.costs.profile.timing.MEASURED_S", 0.0)
     small = "depth=1,width=8,heads=1,head_dim=8,hidden=8"
     comparison = nas.compare("digits-vit", preset="smoke", arch=small, topology="resnet,dca(k=2)", profile=True)
     plain, dca = comparison.records

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 from grouped import grouped
-from nas import completion
+from nas.cli import completion
 
 COMPLETED = {
     "nas evaluate digit-": ["digit-ranks-vit"],
@@ -19,7 +19,7 @@ COMPLETED = {
 
 PROGRAM = """
 import os, sys
-from nas.cli import main
+from nas.cli.main import main
 for line in sys.stdin.read().splitlines():
     sys.stdout.flush()
     os.environ["COMP_WORDS"], os.environ["COMP_CWORD"] = line, str(len(line.split()) - 1)

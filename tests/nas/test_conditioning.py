@@ -10,11 +10,11 @@ from torch import Tensor, nn
 
 from expect import raises
 from grouped import grouped
-from nas import conditioning
-from nas.conditioning import Layer, condition, measure
-from nas.evaluation import evaluate
-from nas.jobs import EvaluationJob
-from nas.objectives import measures_for, resolve
+from nas.budget.objectives import measures_for, resolve
+from nas.costs import conditioning
+from nas.costs.conditioning import Layer, condition, measure
+from nas.evaluation.evaluate import evaluate
+from nas.evaluation.job import EvaluationJob
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.attention import Attention, SoftmaxAttention
 from search_spaces.layers.norm import Norm

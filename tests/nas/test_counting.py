@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from expect import raises
-from nas.counting import Miscount, cheap_counts, count, count_macs
+from nas.costs.count import Miscount, cheap_counts, count, count_macs
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.count import Count
 from tasks.load import load_task

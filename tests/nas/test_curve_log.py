@@ -10,8 +10,8 @@ from tensorboard.plugins.hparams import metadata
 
 import nas
 from expect import raises
-from nas.curve_log import CurveLog, curve_logs, run_name
-from nas.storage.store import Store
+from nas.engine.curve_log import CurveLog, curve_logs, run_name
+from nas.store.store import Store
 from results.records.row import Row
 from toy_rows import a_row
 from toy_searches import TOYS, a_search

@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 
 import nas
 from expect import raises
-from nas.cli import app
-from nas.downstream_tasks import columns, with_columns
-from nas.storage.store import Store
+from nas.analysis.lm_eval_tasks import columns, with_columns
+from nas.cli.main import app
+from nas.store.store import Store
 from tasks.language import hub
 from toy_rows import a_row
 

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from nas.draws import Draws
+from nas.costs.random_inputs import Draws
 from toy_networks import MIXED, Mixed, Steps
 
 

@@ -11,10 +11,10 @@ from optuna.trial import TrialState, create_trial
 
 from expect import raises
 from grouped import grouped
-from nas.asking import check_until
-from nas.early_stopping import EarlyStopping, Rungs, check_reported, check_reports
-from nas.storage.optuna_study import first_of, note_length
-from nas.study import Study
+from nas.evaluation.resolve import check_until
+from nas.report.study import Study
+from nas.samplers.rungs import EarlyStopping, Rungs, check_reported, check_reports
+from nas.store.optuna_study import first_of, note_length
 from results.records.row import Costs
 from results.stats.pareto import front
 from search_spaces.support.errors import Kind
@@ -97,7 +97,7 @@ def test_reported_metrics_and_costs_may_be_objectives() -> None:
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trials are left at a rung once three have gone on from there."""
-    monkeypatch.setattr("nas.sampling.held.PAIRS", 3)
+    monkeypatch.setattr("nas.samplers.promotion.PAIRS", 3)
 
 
 ALIKE: dict[str, Any] = {

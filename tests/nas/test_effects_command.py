@@ -11,9 +11,9 @@ import nas
 from command_line import Command
 from expect import raises
 from grouped import grouped
-from nas.colours import looks
-from nas.picture import draw_effects
-from nas.study import Study
+from nas.report.colours import looks
+from nas.report.plots import draw_effects
+from nas.report.study import Study
 from results.records.row import Direction
 from search_spaces.support.errors import Kind
 from toy_rows import LITTLE, a_row

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from grouped import grouped
-from nas.counting import count_macs
-from nas.einsum import einsum_macs
+from nas.costs.count import count_macs
+from nas.costs.einsum import einsum_macs
 
 EQUATIONS: list[tuple[str, list[tuple[int, ...]]]] = [
     ("...hd,hd->...h", [(2, 37, 4, 309), (4, 309)]),

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 import typer
 
-from nas.door_command import command as command_of
+from nas.cli.command import command as command_of
 from own_process import in_own_process
 
 
 def test_a_thread_that_waits_forever_does_not_delay_the_end(tmp_path: Path) -> None:
     program = (
-        "import atexit\nfrom nas.workers.left_behind import LEFT_BEHIND\n"
+        "import atexit\nfrom nas.workers.orphan_threads import LEFT_BEHIND\n"
         "atexit.register(print, 'it waits', flush=True)\nLEFT_BEHIND.append(None)"
     )
     for words, status in ((["list", "tasks"], 0), (["list", "nonsense"], 2), (["nonsense"], 2)):

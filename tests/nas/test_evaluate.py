@@ -14,10 +14,9 @@ from torch import nn
 
 import nas
 from expect import raises, warns
-from nas import evaluation
-from nas.evaluation import evaluate, held_for
-from nas.jobs import EvaluationJob, code_of, fresh_task, identity
-from nas.storage.store import Store
+from nas.evaluation.evaluate import evaluate, held_for
+from nas.evaluation.job import EvaluationJob, code_of, fresh_task, identity
+from nas.store.store import Store
 from results.records.row import Row
 from search_spaces.architecture.checkpoint import read_record
 from toy_searches import TOYS
@@ -52,9 +51,9 @@ def test_a_row_has_results_and_provenance() -> None:
 def test_the_network_is_freed_before_memory_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
     networks, held = list[weakref.ref[nn.Module]](), list[nn.Module | None]()
     monkeypatch.setattr(
-        evaluation, "keep_network", lambda task, job, fitted: networks.append(weakref.ref(fitted.network))
+        "nas.evaluation.evaluate.keep_network", lambda task, job, fitted: networks.append(weakref.ref(fitted.network))
     )
-    monkeypatch.setattr(evaluation, "clean_up", lambda row: held.append(networks[0]()))
+    monkeypatch.setattr("nas.evaluation.evaluate.clean_up", lambda row: held.append(networks[0]()))
     assert evaluate(replace(JOB, task=f"{TOYS}:Showing")).status == "complete"
     assert held == [None]
 
@@ -85,7 +84,7 @@ def test_an_unknown_task_is_an_error_and_no_failed_row() -> None:
 
 def test_a_stored_evaluation_is_not_trained_again(ask: Callable[..., Row], monkeypatch: pytest.MonkeyPatch) -> None:
     first = ask()
-    monkeypatch.setattr("nas.workers.workers.evaluate", lambda job: pytest.fail("it was evaluated"))
+    monkeypatch.setattr("nas.workers.pool.evaluate", lambda job: pytest.fail("it was evaluated"))
     assert ask() == first
     assert len(nas.load("evaluations")) == 1
 
@@ -136,7 +135,7 @@ def test_the_kept_network_is_rendered_and_saved_without_training(
     ask: Callable[..., Row], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     row = ask("Showing", arch="depth=3")
-    monkeypatch.setattr("nas.evaluation.ToldSteps", lambda *arguments: pytest.fail("it was trained"))
+    monkeypatch.setattr("nas.evaluation.evaluate.ToldSteps", lambda *arguments: pytest.fail("it was trained"))
     again = ask("Showing", arch="depth=3", render=tmp_path / "shown.txt", save=tmp_path / "saved")
     assert (tmp_path / "shown.txt").read_text() == "3"
     assert read_record(tmp_path / "saved").architecture.depth == 3
@@ -146,7 +145,7 @@ def test_the_kept_network_is_rendered_and_saved_without_training(
 def test_mistakes_are_refused_before_training(
     ask: Callable[..., Row], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("nas.evaluation.ToldSteps", lambda *arguments: pytest.fail("it was trained"))
+    monkeypatch.setattr("nas.evaluation.evaluate.ToldSteps", lambda *arguments: pytest.fail("it was trained"))
     folder = tmp_path / "shown.txt"
     folder.mkdir()
     with raises("unwritable", path=str(folder)):
@@ -183,7 +182,7 @@ def test_an_evaluation_of_another_process_is_waited_for(tmp_path: Path, monkeypa
         Path(lock.name).unlink()
         lock.close()
 
-    monkeypatch.setattr("nas.evaluation.ToldSteps", lambda *arguments: pytest.fail("it was trained"))
+    monkeypatch.setattr("nas.evaluation.evaluate.ToldSteps", lambda *arguments: pytest.fail("it was trained"))
     Timer(0.5, ends).start()
     with warns("in-use", path=job.folder), held_for(job) as with_known:
         assert evaluate(with_known) == first
@@ -224,12 +223,12 @@ def test_an_interrupt_while_rendering_keeps_the_finished_training(
     job = replace(JOB, task=f"{TOYS}:Showing", folder=str(tmp_path / "kept"), render=picture)
     with pytest.raises(KeyboardInterrupt):
         evaluate(job)
-    monkeypatch.setattr("nas.evaluation.ToldSteps", lambda *arguments: pytest.fail("it was trained"))
+    monkeypatch.setattr("nas.evaluation.evaluate.ToldSteps", lambda *arguments: pytest.fail("it was trained"))
     assert evaluate(replace(job, render=None)).status == "complete"
 
 
 def test_processes_that_train_together_do_not_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nas.evaluation.processes", lambda: 2)
+    monkeypatch.setattr("nas.evaluation.evaluate.processes", lambda: 2)
     job = replace(JOB, folder=str(tmp_path / "held"))
     with Path(f"{job.folder}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

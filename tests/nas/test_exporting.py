@@ -15,8 +15,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from expect import raises
-from nas import export_formats
-from nas.exporting import export, export_folder
+from nas.exporters import formats
+from nas.exporters.export import export, export_folder
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.checkpoint import load_weights, save_checkpoint, weights_of
 from tasks.vision.digits import DigitsViT
@@ -181,8 +181,8 @@ def test_a_refusal_names_the_error_that_caused_it() -> None:
         except KeyError as error:
             raise RuntimeError("outer") from error
 
-    with pytest.raises(export_formats.Refused) as info:
-        export_formats.attempt(work)
+    with pytest.raises(formats.Refused) as info:
+        formats.attempt(work)
     assert info.value.fields == {"cause": "KeyError"}
     assert "inner" in str(info.value)
 
@@ -209,7 +209,7 @@ def test_weights_that_read_back_differently_are_refused(tmp_path: Path, monkeypa
     def careless(weights: dict[str, Tensor], path: Path, metadata: dict[str, str]) -> None:
         save_file({name: x * (1 + 2e-7) for name, x in weights.items()}, path, metadata)
 
-    monkeypatch.setattr(export_formats, "save_file", careless)
+    monkeypatch.setattr(formats, "save_file", careless)
     with raises("unsupported", option="--to", problem="difference", most=0.0):
         export(nn.Linear(9, 9), torch.ones(1, 9), tmp_path / "a.safetensors", RECORD)
 
@@ -237,6 +237,6 @@ def test_missing_packages_are_refused_before_any_work(tmp_path: Path, monkeypatc
 
 def test_weights_too_large_for_onnx_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     needs_onnx()
-    monkeypatch.setattr(export_formats, "ONE_PIECE", 8)
+    monkeypatch.setattr(formats, "ONE_PIECE", 8)
     with raises("unsupported", option="--to", problem="size"):
         export(Steps(), torch.ones(1), tmp_path / "a.onnx", RECORD)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from grouped import grouped
-from nas.failures import clean_up, failed_on_a_gpu, reason_of_failure
+from nas.evaluation.failures import clean_up, failed_on_a_gpu, reason_of_failure
 from toy_rows import a_row
 
 OF_MEMORY = [

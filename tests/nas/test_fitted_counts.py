@@ -7,12 +7,12 @@ from dataclasses import replace
 from itertools import product
 
 from grouped import grouped
-from nas.budget import parse_budget
-from nas.counting import cheap_counts
-from nas.evaluation import evaluate
-from nas.feasibility import within
-from nas.fitted_counts import Counted, fitted_counts
-from nas.jobs import EvaluationJob
+from nas.budget.bounds import parse_budget
+from nas.budget.feasibility import within
+from nas.costs.count import cheap_counts
+from nas.costs.interpolation import Counted, fitted_counts
+from nas.evaluation.evaluate import evaluate
+from nas.evaluation.job import EvaluationJob
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.vit import count_vit
 from search_spaces.spaces.space import SearchSpace

@@ -9,13 +9,13 @@ import pytest
 from optuna.trial import TrialState
 from scipy.stats import linregress
 
-from nas.budget import parse_budget
-from nas.sampling import BudgetSampler
-from nas.sampling.axes import Coordinates
-from nas.sampling.held import PAIRS, as_if_ended, expected_end, gains_of
-from nas.sampling.history import History, Tried
-from nas.storage.optuna_study import new_trial, note_length, record
-from nas.unlisted.programme import Programme
+from nas.budget.bounds import parse_budget
+from nas.budget.implicit.budget_dp import Programme
+from nas.samplers import BudgetSampler
+from nas.samplers.encoding import Coordinates
+from nas.samplers.history import History, Tried
+from nas.samplers.promotion import PAIRS, as_if_ended, expected_end, gains_of
+from nas.store.optuna_study import new_trial, note_length, record
 from results.stats.gaussian_process import Places, Process, Readings
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.catalog import per_block

@@ -10,8 +10,8 @@ import nas
 from command_line import Command
 from expect import raises
 from grouped import grouped
-from nas.importing import Imported
-from nas.storage.store import Store
+from nas.engine.row_import import Imported
+from nas.store.store import Store
 from results.records import jsonl
 from results.records.costs import Costs
 from results.records.row import Row

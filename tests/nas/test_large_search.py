@@ -7,8 +7,8 @@ import pytest
 from rich.console import Console
 
 import nas
-from nas.asked_search import readable
-from nas.report import print_records
+from nas.engine.request import readable
+from nas.report.tables import print_records
 
 
 def test_a_search_of_an_unlisted_space_counts_its_members_and_continues(

@@ -6,8 +6,8 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-from nas.early_stopping import MOST_RUNGS
-from nas.sampling.history import Tried, measured
+from nas.samplers.history import Tried, measured
+from nas.samplers.rungs import MOST_RUNGS
 
 VALUES = {4: [(2.0, 10.0), (3.0, 11.0), (4.0, 12.0)], 7: [(5.0, 20.0)], 2: [(1.0, 40.0), (1.5, 90.0)]}
 ERRORS = {4: [(0.1, 1.0), (0.2, 2.0), (0.3, 3.0)], 7: [(0.4, 2.0)], 2: [(0.5, 4.0), (0.1, 9.0)]}

@@ -7,8 +7,8 @@ from typer.main import get_command
 from command_line import Command
 from expect import raises
 from grouped import grouped
-from nas.cli import app
-from nas.option_values import check_option_values
+from nas.cli.main import app
+from nas.cli.option_values import check_option_values
 
 COMMANDS = vars(get_command(app))["commands"]
 

@@ -6,7 +6,7 @@ import typer
 from typer.core import TyperOption
 from typer.main import get_command
 
-from nas.cli import app
+from nas.cli.main import app
 
 FLAGS = {
     "search": {

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from nas.places import slug
-from nas.storage.locks import only_writer
+from nas.environment.paths import slug
+from nas.store.locks import only_writer
 
 
 def test_name_that_can_be_a_file_name_is_kept() -> None:

@@ -10,12 +10,12 @@ import pytest
 
 from expect import check, raises, warns
 from grouped import grouped
-from nas.budget import Feasible
-from nas.commands.listing import everything
-from nas.counting import Miscount, count, count_macs
-from nas.options import Kind as Kinds
-from nas.samplers import SAMPLERS
-from nas.sampling import BudgetSampler
+from nas.budget.bounds import Feasible
+from nas.cli.listing import everything
+from nas.cli.options import Kind as Kinds
+from nas.costs.count import Miscount, count, count_macs
+from nas.samplers import BudgetSampler
+from nas.samplers.registry import SAMPLERS
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.catalog import joint, topology
 from search_spaces.spaces.space import SearchSpace

@@ -12,11 +12,11 @@ from optuna.trial import TrialState, create_trial
 from scipy.stats import chisquare
 
 from expect import raises
-from nas.budget import parse_budget
-from nas.sampling import BudgetSampler, Exhausted
-from nas.sampling.axes import Coordinates
-from nas.sampling.pool import Growing
-from nas.unlisted.programme import Programme
+from nas.budget.bounds import parse_budget
+from nas.budget.implicit.budget_dp import Programme
+from nas.samplers import BudgetSampler, Exhausted
+from nas.samplers.candidate_pool import Growing
+from nas.samplers.encoding import Coordinates
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.catalog import per_block
 from search_spaces.spaces.space import Candidate, Point, SearchSpace
@@ -50,8 +50,8 @@ FEW = within(
 @pytest.fixture
 def small_pools(monkeypatch: pytest.MonkeyPatch) -> None:
     """Drawing a pool takes most of the time of these tests."""
-    monkeypatch.setattr("nas.sampling.pool.DRAWN", 15)
-    monkeypatch.setattr("nas.sampling.pool.MUTATED", 25)
+    monkeypatch.setattr("nas.samplers.candidate_pool.DRAWN", 15)
+    monkeypatch.setattr("nas.samplers.candidate_pool.MUTATED", 25)
 
 
 def measure(candidate: Candidate) -> tuple[float, float]:

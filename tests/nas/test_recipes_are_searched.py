@@ -5,8 +5,8 @@ import math
 import optuna
 import pytest
 
-from nas.budget import Feasible, feasible, parse_budget
-from nas.sampling import BudgetSampler
+from nas.budget.bounds import Feasible, feasible, parse_budget
+from nas.samplers import BudgetSampler
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.space import Candidate, SearchSpace
 from toy_space import BASE, ONCE, params, study_with

@@ -8,9 +8,9 @@ from typer.testing import CliRunner
 
 import nas
 from expect import raises, warns
-from nas.cli import app
-from nas.evaluation import evaluate
-from nas.jobs import EvaluationJob
+from nas.cli.main import app
+from nas.evaluation.evaluate import evaluate
+from nas.evaluation.job import EvaluationJob
 from toy_tasks import Toy
 
 SHOWING = f"{Path(__file__).parent / 'toy_tasks.py'}:Showing"
@@ -29,7 +29,7 @@ def test_trained_network_is_rendered(tmp_path: Path) -> None:
 
 
 def test_wrong_picture_is_refused_before_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nas.workers.workers.evaluate", lambda job: pytest.fail("it was trained"))
+    monkeypatch.setattr("nas.workers.pool.evaluate", lambda job: pytest.fail("it was trained"))
     with raises("unsupported", path=str(tmp_path / "shown.gif")):
         nas.evaluate(SHOWING, render=tmp_path / "shown.gif")
     with raises("unsupported", option="--render", task="toy"):

@@ -12,11 +12,11 @@ import pytest
 import nas
 from expect import raises
 from grouped import grouped
-from nas.commands.listing import everything
-from nas.options import Kind
-from nas.seeds import next_seed
-from nas.storage.store import Store
-from nas.study import Study
+from nas.cli.listing import everything
+from nas.cli.options import Kind
+from nas.environment.seeds import next_seed
+from nas.report.study import Study
+from nas.store.store import Store
 from results.records.row import Costs, Row
 from results.stats.tabular_benchmark import TabularBenchmark
 from search_spaces.spaces.enumerated import first_of

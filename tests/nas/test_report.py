@@ -7,11 +7,11 @@ import pytest
 from rich.console import Console
 
 from expect import raises
-from nas.commands import show
-from nas.options import Format
-from nas.places import DEFAULT_STORE
-from nas.report import ask_again, front_notes, front_records, print_comparison, print_records, screen
-from nas.study import Study
+from nas.cli import printers
+from nas.cli.options import Format
+from nas.environment.paths import DEFAULT_STORE
+from nas.report.study import Study
+from nas.report.tables import ask_again, front_notes, front_records, print_comparison, print_records, screen
 from results.records.costs import Costs
 from results.stats.architecture_summary import Standing
 from toy_rows import a_row
@@ -133,7 +133,7 @@ def test_front_of_two_tasks_is_refused(capsys: pytest.CaptureFixture[str]) -> No
     costs = Costs(params=10, macs=5, flops=10)
     rows = [a_row(task=task, seed=seed, costs=costs) for task in ("sight", "speech") for seed in (0, 1)]
     study = Study("both", "", rows)
-    for draw in (lambda: show.front(study), study.plot):
+    for draw in (lambda: printers.front(study), study.plot):
         with raises("mismatch", option="task", choices=("sight", "speech")):
             draw()
     assert capsys.readouterr().out == ""  # and not after a table of both
@@ -143,5 +143,5 @@ def test_front_of_two_tasks_is_refused(capsys: pytest.CaptureFixture[str]) -> No
 def test_front_of_no_rows_is_refused() -> None:
     empty = Study("s", "", [a_row()]).where("depth > 99")
     with raises("missing-rows", study="s") as caught:
-        show.front(empty)
+        printers.front(empty)
     assert "needs" not in caught.value.fields  # rows there are would need metrics

@@ -10,9 +10,9 @@ import pytest
 from command_line import Command
 from expect import raises
 from grouped import grouped
-from nas.commands.reproduce import compared
-from nas.figures import Curve, Panel, low_rank, shortcut_layouts
-from nas.options import Printed
+from nas.cli.options import Printed
+from nas.cli.reproduce import compared
+from nas.papers.figures import Curve, Panel, low_rank, shortcut_layouts
 from search_spaces.support.errors import Kind
 
 

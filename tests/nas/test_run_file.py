@@ -10,8 +10,8 @@ from typer.main import get_command
 from command_line import Command
 from expect import raises
 from grouped import grouped
-from nas.cli import app
-from nas.run_file import expanded
+from nas.cli.config_file import expanded
+from nas.cli.main import app
 from search_spaces.support.errors import Kind
 from toy_searches import TOY
 
@@ -75,7 +75,7 @@ def test_wrong_files_are_refused(file: Path) -> None:
 def test_typed_options_are_written_and_read_again(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nas.study.Study.plot", lambda *arguments: None)  # a picture takes longer than a search
+    monkeypatch.setattr("nas.report.study.Study.plot", lambda *arguments: None)  # a picture takes longer than a search
     typed = ["--trials", "2", "--budget", "params<=1M", "--preset", "smoke", "--confirm", "0", "--study", "mine"]
     typed += ["--space", "depth-heads"]
     first = command("search", TOY, *typed, "--save-config", "run.toml")

@@ -11,9 +11,9 @@ import pytest
 
 from expect import raises
 from grouped import grouped
-from nas.budget import feasible, parse_budget
-from nas.samplers import SAMPLERS
-from nas.sampling import BudgetSampler
+from nas.budget.bounds import feasible, parse_budget
+from nas.samplers import BudgetSampler
+from nas.samplers.registry import SAMPLERS
 from search_spaces.spaces.space import Candidate, SearchSpace
 from search_spaces.support.errors import Kind
 from toy_space import ALL, BAND, BASE, params, search, study_with
@@ -113,7 +113,7 @@ def test_samplers_have_names_and_descriptions() -> None:
 @pytest.mark.outside
 def test_samplers_are_loaded_without_torch() -> None:
     script = (
-        "import inspect, sys; from nas.samplers import SAMPLERS;"
+        "import inspect, sys; from nas.samplers.registry import SAMPLERS;"
         "print([(n, inspect.getdoc(SAMPLERS.load(n)).splitlines()[0]) for n in SAMPLERS.names()]);"
         "assert 'torch' not in sys.modules"
     )

@@ -9,8 +9,8 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from optuna.trial import TrialState
 
 from expect import raises
-from nas.budget import Feasible
-from nas.sampling import BudgetSampler, Exhausted
+from nas.budget.bounds import Feasible
+from nas.samplers import BudgetSampler, Exhausted
 from search_spaces.spaces.space import Candidate
 from toy_space import ALL, BAND, BASE, ONCE, QUICK, SPACE, search, study_with, within
 

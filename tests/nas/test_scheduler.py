@@ -10,8 +10,8 @@ from filelock import FileLock
 
 import nas
 from expect import raises
-from nas.storage import locks
-from nas.storage.store import Store
+from nas.store import locks
+from nas.store.store import Store
 from toy_searches import TOYS
 
 

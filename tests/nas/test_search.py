@@ -11,12 +11,12 @@ import pytest
 from sqlalchemy.exc import DisconnectionError
 
 import nas
-import nas.doors.load
+import nas.api.load
 from expect import raises
-from nas.commands.show import front
-from nas.storage.optuna_study import open_storage
-from nas.storage.store import CONFIG
-from nas.study import Study
+from nas.cli.printers import front
+from nas.report.study import Study
+from nas.store.optuna_study import open_storage
+from nas.store.store import CONFIG
 from results.records.row import Row
 from toy_searches import TOYS, Search, a_search, found
 
@@ -63,7 +63,7 @@ def test_same_seed_gives_same_study_also_when_resumed(
 def test_known_rows_are_not_evaluated_again(
     search: Search, storage_copy: str, full_study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nas.workers.workers.evaluate", lambda job: pytest.fail("it was evaluated"))
+    monkeypatch.setattr("nas.workers.pool.evaluate", lambda job: pytest.fail("it was evaluated"))
     again = search(study="again", storage=storage_copy)
     assert again.rows() == full_study.rows()
     assert len(nas.load("all", storage=storage_copy)) == 8
@@ -137,7 +137,7 @@ def test_networks_of_the_front_are_kept_also_when_resumed(
 
 
 def test_server_that_is_away_at_the_end_is_waited_for(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
-    load, calls = nas.doors.load.load, list[str]()
+    load, calls = nas.api.load.load, list[str]()
 
     def away_at_first(study: str, **options: Any) -> Any:
         calls.append(study)
@@ -145,14 +145,14 @@ def test_server_that_is_away_at_the_end_is_waited_for(search: Search, monkeypatc
             raise DisconnectionError("away")
         return load(study, **options)
 
-    monkeypatch.setattr("nas.doors.search.load", away_at_first)
+    monkeypatch.setattr("nas.api.search.load", away_at_first)
     monkeypatch.setattr("tenacity.nap.time.sleep", lambda seconds: None)
     assert len(search(trials=1)) == 1
     assert calls == ["s", "s"]
 
 
 def test_impossible_storage_is_refused_before_counting(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nas.asked_search.ask_search", lambda *words, **more: pytest.fail("it was counted"))
+    monkeypatch.setattr("nas.engine.request.ask_search", lambda *words, **more: pytest.fail("it was counted"))
     with raises("bad-syntax", option="--storage", value="foo"):
         search(storage="foo")
     with raises("unsupported", option="--storage", value="mysql"):

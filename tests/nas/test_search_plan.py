@@ -7,15 +7,15 @@ from typing import Any
 import optuna
 import pytest
 
-from nas.asked_search import Asked, ask_search
-from nas.early_stopping import Rungs
-from nas.jobs import EvaluationJob, blank_row
-from nas.sampling import BudgetSampler
-from nas.scheduler import LATER
-from nas.search_plan import SearchPlan
-from nas.storage.leases import Alone, Claims
-from nas.storage.optuna_study import confirms_from, open_storage, open_study
-from nas.storage.store import Store
+from nas.engine.plan import SearchPlan
+from nas.engine.request import Asked, ask_search
+from nas.engine.scheduler import LATER
+from nas.evaluation.job import EvaluationJob, blank_row
+from nas.samplers import BudgetSampler
+from nas.samplers.rungs import Rungs
+from nas.store.leases import Alone, Claims
+from nas.store.optuna_study import confirms_from, open_storage, open_study
+from nas.store.store import Store
 from results.records.row import Row
 from toy_searches import TOYS
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-import nas.searching
+import nas.engine.run
 from expect import raises
-from nas.storage.locks import only_writer
+from nas.store.locks import only_writer
 from nas.workers.attempts import PROCESS_DIED
-from nas.workers.workers import Workers, pool_of
+from nas.workers.pool import Workers, pool_of
 from search_spaces.support.errors import UserError
 from toy_searches import TOYS, Search, found, rows
 
@@ -46,7 +46,7 @@ def test_resumed_study_equals_uninterrupted_study(
         apart.append(more["apart"])
         return pool_of(*words, **{**more, "apart": in_own_process and more["apart"]})  # it takes seconds to start
 
-    monkeypatch.setattr(nas.searching, "pool_of", seen)
+    monkeypatch.setattr(nas.engine.run, "pool_of", seen)
     with pytest.raises(KeyboardInterrupt):
         search(**halted, trials=5)
     assert len(rows(asked, **halted)) == 2
@@ -84,7 +84,7 @@ def test_dead_worker_fails_its_trial_only(search: Search) -> None:
 
 def killed(asked: dict[str, Any], folder: Path, program: str) -> None:
     """Run a search in a process that ends itself in the middle."""
-    program = f"import os, optuna, nas, nas.storage.store\n{program}\nnas.search(**{asked})"
+    program = f"import os, optuna, nas, nas.store.store\n{program}\nnas.search(**{asked})"
     done = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True)
     assert done.returncode == 9, done.stderr
 
@@ -96,7 +96,7 @@ def test_killed_search_loses_no_finished_evaluation(
     whole = search()
     other = {"storage": elsewhere("killed")}
     dies = "    told.append(a)\n    if len(told) == 4: os._exit(9)\n    return add(*a)\n"
-    program = f"add, told = nas.storage.store.Store.add, []\ndef once(*a):\n{dies}nas.storage.store.Store.add = once"
+    program = f"add, told = nas.store.store.Store.add, []\ndef once(*a):\n{dies}nas.store.store.Store.add = once"
     killed({**asked, **other}, tmp_path, program)
     assert len(rows(asked, **other)) == 3
     assert len(list((tmp_path / "killed").glob("unfinished/*/row.json"))) == 1
@@ -112,8 +112,8 @@ def test_search_killed_while_proposing_resumes_unchanged(
     other = {"storage": elsewhere("killed")}
     dies = "    calls.append(a)\n    if len(calls) == 4: os._exit(9)\n    record(*a)\n"
     program = (
-        f"import nas.search_plan\nrecord, calls = nas.search_plan.record, []\ndef once(*a):\n{dies}"
-        "nas.search_plan.record = once"
+        f"import nas.engine.plan\nrecord, calls = nas.engine.plan.record, []\ndef once(*a):\n{dies}"
+        "nas.engine.plan.record = once"
     )
     killed({**asked, **other}, tmp_path, program)
     assert len(rows(asked, **other)) == 3
@@ -130,8 +130,8 @@ def test_locked_store_loses_nothing(
     search: Search, asked: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = found(search(trials=1))
-    monkeypatch.setattr("nas.storage.database.PATIENCE_S", 0.2)
-    monkeypatch.setattr("nas.storage.optuna_study.PATIENCE_S", 0.2)
+    monkeypatch.setattr("nas.store.database.PATIENCE_S", 0.2)
+    monkeypatch.setattr("nas.store.optuna_study.PATIENCE_S", 0.2)
     with sqlite3.connect(tmp_path / "store" / "studies.db") as connection:
         connection.execute("BEGIN EXCLUSIVE")
         with raises("unavailable", server=False, cause="OperationalError") as caught:
@@ -184,7 +184,7 @@ def test_study_without_rows_is_not_the_newest(
     def unavailable(*words: Any, **more: Any) -> Workers:
         raise UserError("unavailable", "no cluster answers.", cluster="somewhere")
 
-    monkeypatch.setattr(nas.searching, "pool_of", unavailable)
+    monkeypatch.setattr(nas.engine.run, "pool_of", unavailable)
     with raises("unavailable", cluster="somewhere"):
         search(study="later")
     assert nas.load(storage=asked["storage"]).name == "s"

@@ -14,19 +14,19 @@ import optuna
 import pytest
 
 import nas
-import nas.search_plan
-import nas.searching
+import nas.engine.plan
+import nas.engine.run
 from expect import raises
 from grouped import grouped
-from nas.early_stopping import MOST_RUNGS
-from nas.sampling import BudgetSampler, Proposer, Situation, racing
-from nas.sampling.beliefs import Beliefs
-from nas.sampling.history import Tried, measured
-from nas.searching import Evidence
-from nas.storage.optuna_study import confirm_from
-from nas.storage.store import Store
-from nas.study import Study
-from nas.workers.workers import pool_of
+from nas.engine.run import Evidence
+from nas.report.study import Study
+from nas.samplers import BudgetSampler, Proposer, Situation, reevaluation
+from nas.samplers.history import Tried, measured
+from nas.samplers.posterior import Beliefs
+from nas.samplers.rungs import MOST_RUNGS
+from nas.store.optuna_study import confirm_from
+from nas.store.store import Store
+from nas.workers.pool import pool_of
 from results.records.row import Row
 from results.stats.gaussian_process import Process, Readings
 from search_spaces.architecture.architecture import Architecture
@@ -53,7 +53,7 @@ def asked(asked: dict[str, Any]) -> dict[str, Any]:
 @pytest.fixture
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search that goes on evaluates in a process of its own, which takes seconds to start."""
-    monkeypatch.setattr(nas.searching, "pool_of", lambda *words, **more: pool_of(*words, **{**more, "apart": False}))
+    monkeypatch.setattr(nas.engine.run, "pool_of", lambda *words, **more: pool_of(*words, **{**more, "apart": False}))
 
 
 def seeds_of(rows: list[Row]) -> Counter[Architecture]:
@@ -163,7 +163,7 @@ def test_number_of_confirming_trials_is_the_share_rounded_down() -> None:
 @pytest.mark.usefixtures("in_this_process")
 def test_seed_recorded_without_its_candidate_is_given_again(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
     """A coordinator dies when it has written a seed, before the candidate that it is for."""
-    record, calls = nas.search_plan.record, list[int]()
+    record, calls = nas.engine.plan.record, list[int]()
 
     def dies(*others: Any) -> None:
         calls.append(1)
@@ -171,7 +171,7 @@ def test_seed_recorded_without_its_candidate_is_given_again(search: Search, monk
             raise KeyboardInterrupt
         record(*others)
 
-    monkeypatch.setattr(nas.search_plan, "record", dies)
+    monkeypatch.setattr(nas.engine.plan, "record", dies)
     with pytest.raises(KeyboardInterrupt):
         search(trials=8, confirm=0.25)
     study = search(trials=8, confirm=0)
@@ -271,15 +271,15 @@ def test_move_is_the_change_of_the_expected_value_by_one_more_training() -> None
 def test_candidate_without_spare_seeds_is_not_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
     told = situation([(1.0, 1.0), (0.5, 2.0), (0.9, 3.0)])
     candidates = measured(told.tried).indices
-    monkeypatch.setattr(racing, "chances", lambda draws: np.array([0.9, 0.5, 0.2]))
-    assert racing.contender(told, since=3, spent=candidates[:0]) == candidates[0]
-    assert racing.contender(told, since=3, spent=candidates[:1]) == candidates[1]
+    monkeypatch.setattr(reevaluation, "chances", lambda draws: np.array([0.9, 0.5, 0.2]))
+    assert reevaluation.contender(told, since=3, spent=candidates[:0]) == candidates[0]
+    assert reevaluation.contender(told, since=3, spent=candidates[:1]) == candidates[1]
 
 
 def test_confirming_trainings_are_shared_out_by_chance(monkeypatch: pytest.MonkeyPatch) -> None:
     told = situation([(1.0, 1.0), (0.5, 2.0), (0.9, 3.0)])
     candidates = measured(told.tried).indices
-    monkeypatch.setattr(racing, "chances", lambda draws: np.array([0.9, 0.5, 0.2]))
+    monkeypatch.setattr(reevaluation, "chances", lambda draws: np.array([0.9, 0.5, 0.2]))
     given: list[int] = []
     for number in range(16):
         values = np.concatenate([told.tried.values, np.zeros((number, 2))])
@@ -289,7 +289,7 @@ def test_confirming_trainings_are_shared_out_by_chance(monkeypatch: pytest.Monke
         nothing = np.full((len(indices), MOST_RUNGS, 2), np.nan)
         tried = Tried(indices, values, unknown, np.zeros(len(indices), dtype=bool), every, nothing)
         given.append(
-            racing.contender(replace(told, tried=tried, again=tried.repeatable), since=3, spent=tried.indices[:0])
+            reevaluation.contender(replace(told, tried=tried, again=tried.repeatable), since=3, spent=tried.indices[:0])
         )
     assert [given.count(int(index)) for index in candidates] == [9, 5, 2]
 

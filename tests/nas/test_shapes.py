@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map
 
 from grouped import grouped
-from nas.shapes import RULES, Shapes
+from nas.costs.shapes import RULES, Shapes
 
 aten = torch.ops.aten
 X = torch.rand(2, 3, 4)

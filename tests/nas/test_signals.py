@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-import nas.signals
-from nas.signals import Terminated, end_if_asked, ended_when_asked
+import nas.environment.signals
+from nas.environment.signals import Terminated, end_if_asked, ended_when_asked
 from toy_searches import Search
 
 
@@ -68,7 +68,7 @@ def test_signal_lost_in_a_destructor_is_raised_again(monkeypatch: pytest.MonkeyP
 
 def test_search_raises_a_lost_signal(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(nas.signals, "_ASKED", [(signal.SIGTERM, 0.0)])
+        patch.setattr(nas.environment.signals, "_ASKED", [(signal.SIGTERM, 0.0)])
         with pytest.raises(Terminated):
             search(trials=1, space="depth-heads")
     assert len(search(trials=1, space="depth-heads")) == 1
@@ -76,7 +76,7 @@ def test_search_raises_a_lost_signal(search: Search, monkeypatch: pytest.MonkeyP
 
 def test_second_signal_kills_after_a_grace() -> None:
     program = (
-        "import signal, nas.signals as here\n"
+        "import signal, nas.environment.signals as here\n"
         "here.GRACE_S = {}\n"
         "with here.ended_when_asked():\n"
         "    try:\n        signal.raise_signal(signal.SIGTERM)\n"

@@ -8,9 +8,9 @@ import optuna
 import pytest
 
 import nas
-from nas.budget import Feasible
-from nas.sampling import BudgetSampler
-from nas.simulation import Outcome, outcome_of, replay, simulate
+from nas.analysis.simulation import Outcome, outcome_of, replay, simulate
+from nas.budget.bounds import Feasible
+from nas.samplers import BudgetSampler
 from results.records.row import Direction, Row
 from results.stats.tabular_benchmark import TabularBenchmark
 from search_spaces.spaces.enumerated import listed_space

@@ -15,7 +15,7 @@ import nas
 from command_line import Command
 from expect import raises
 from grouped import grouped
-from nas import starting
+from nas.scaffold import new_file
 from search_spaces.support.errors import Kind
 from search_spaces.topologies.base import Topology
 from tasks.base import Task
@@ -68,7 +68,7 @@ def test_documented_task_equals_the_template() -> None:
 
 ONCE_INSTALLED = """
 import sys
-from nas.cli import main
+from nas.cli.main import main
 from search_spaces.testing.contract import check_topology
 for words in ("list topologies", "evaluate digits-vit --preset smoke --topology gated-skip(per_entry=true)"):
     sys.argv = ["nas", *words.split()]
@@ -156,7 +156,7 @@ def test_existing_file_is_not_overwritten() -> None:
 
 
 def test_file_made_meanwhile_is_not_overwritten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(starting, "_check_file", lambda file: file.write_text("mine"))
+    monkeypatch.setattr(new_file, "_check_file", lambda file: file.write_text("mine"))
     with raises("exists", option="--output", path="moons.py"):
         nas.new_task("moons")
     assert Path("moons.py").read_text() == "mine"

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from nas import steps
-from nas.steps import ToldSteps, steps_of, tells_steps
+from nas.evaluation import heartbeat
+from nas.evaluation.heartbeat import ToldSteps, steps_of, tells_steps
 
 
 def test_progress_is_read_until_the_training_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(steps, "EVERY_S", 0.0)
+    monkeypatch.setattr(heartbeat, "EVERY_S", 0.0)
     told = ToldSteps(str(tmp_path / "e"))
     assert steps_of(str(tmp_path / "e")) is None
     told(3, 10)
@@ -24,9 +24,9 @@ def test_progress_is_read_until_the_training_ends(tmp_path: Path, monkeypatch: p
 def test_old_progress_is_not_current(tmp_path: Path) -> None:
     assert not tells_steps(None)
     assert not tells_steps(str(tmp_path))
-    (tmp_path / steps.FILE).write_text("3 10\n")
+    (tmp_path / heartbeat.FILE).write_text("3 10\n")
     assert tells_steps(str(tmp_path))
-    os.utime(tmp_path / steps.FILE, (time.time() - 20, time.time() - 20))
+    os.utime(tmp_path / heartbeat.FILE, (time.time() - 20, time.time() - 20))
     assert not tells_steps(str(tmp_path))
     assert tells_steps(str(tmp_path), within_s=30)
 
@@ -39,10 +39,10 @@ def test_short_training_writes_nothing(tmp_path: Path) -> None:
 
 
 def test_unwritable_or_broken_progress_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(steps, "EVERY_S", 0.0)
+    monkeypatch.setattr(heartbeat, "EVERY_S", 0.0)
     (tmp_path / "file").write_text("x")
     ToldSteps(str(tmp_path / "file"))(3, 10)
     ToldSteps(None)(3, 10)
     assert steps_of(None) is None
-    (tmp_path / steps.FILE).write_text("3 ")
+    (tmp_path / heartbeat.FILE).write_text("3 ")
     assert steps_of(str(tmp_path)) is None

@@ -10,10 +10,10 @@ from matplotlib.colors import to_hex
 import nas
 from expect import raises, warns
 from grouped import grouped
-from nas.colours import looks
-from nas.picture import front_line, save_figure
-from nas.storage.store import Store
-from nas.study import Study
+from nas.report.colours import looks
+from nas.report.plots import front_line, save_figure
+from nas.report.study import Study
+from nas.store.store import Store
 from results.records import jsonl, table
 from results.records.row import Direction
 from results.stats.architecture_summary import standings
@@ -133,7 +133,7 @@ def test_broken_rows_are_named_and_the_others_read(study: Study, tmp_path: Path)
 
 def test_study_of_the_version_before_is_read(tmp_path: Path) -> None:
     """Rows were then attributes of Optuna's trials; the schema is Optuna's."""
-    from nas.storage.optuna_study import open_storage
+    from nas.store.optuna_study import open_storage
 
     old = Path(__file__).parents[1] / "results" / "data" / "study_of_version_1.jsonl"
     texts = old.read_text().splitlines()

@@ -7,9 +7,9 @@ import numpy as np
 import optuna
 import pytest
 
-from nas.budget import Feasible
-from nas.sampling import BudgetSampler
-from nas.sampling.hypervolume import Hypervolume
+from nas.budget.bounds import Feasible
+from nas.samplers import BudgetSampler
+from nas.samplers.hypervolume import Hypervolume
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.space import SearchSpace
 
@@ -32,7 +32,7 @@ def test_hypervolume_gains_where_all_costs_are_equal() -> None:
 
 @pytest.mark.parametrize("objectives", [1, 2, 3])
 def test_gain_equals_the_hypervolume_a_point_adds(objectives: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nas.sampling.hypervolume.DIRECTIONS", 200_000)
+    monkeypatch.setattr("nas.samplers.hypervolume.DIRECTIONS", 200_000)
     found = np.array([[0.0, 1.0, 0.5], [1.0, 0.0, 0.5], [0.5, 0.5, 0.0], [0.9, 0.9, 1.0]])[:, :objectives]
     new = np.array([[0.2, 0.4, 0.2], [-0.1, 0.3, 0.4], [0.95, 0.95, 0.95]])[:, :objectives]
     corners = np.array([[-0.1] * 3, [1.1 - 0.02 * 1.2 / 1.02] * 3])[:, :objectives]  # the reference becomes 1.1

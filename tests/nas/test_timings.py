@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import nas
-from nas.timings import Timings
+from nas.engine.timings import Timings
 from toy_rows import a_row
 from toy_searches import TOYS
 
@@ -29,7 +29,7 @@ def tables_in(lines: list[str]) -> list[tuple[float, dict[str, float]]]:
 
 def test_seconds_are_added_up_by_activity(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr("nas.timings.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("nas.engine.timings.time.perf_counter", lambda: now[0])
     timings = Timings()
     with timings.on("sleeping"):
         now[0] += 2

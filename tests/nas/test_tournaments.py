@@ -13,9 +13,9 @@ import nas
 from command_line import Command
 from expect import raises
 from grouped import grouped
-from nas.budget import Feasible
-from nas.simulation import replay
-from nas.tournaments import Tournament, lengths, reported, trials_for, worth
+from nas.analysis.simulation import replay
+from nas.analysis.tournament import Tournament, lengths, reported, trials_for, worth
+from nas.budget.bounds import Feasible
 from results.records.row import Direction, Row
 from results.stats.true_front import TrueFront
 from search_spaces.spaces.enumerated import listed_space

@@ -9,9 +9,9 @@ import pytest
 import nas
 from expect import raises, warns
 from grouped import grouped
-from nas.commands import show
-from nas.comparing import over_first
-from nas.tuning import REACH, recipes_to_try, tuned
+from nas.analysis.compare import over_first
+from nas.analysis.tune import REACH, recipes_to_try, tuned
+from nas.cli import printers
 from search_spaces.support.errors import Kind
 from tasks.base import Metric
 from tasks.vision.digits import DigitsViT
@@ -127,7 +127,7 @@ def test_comparison_tunes_first_with_a_seed_of_its_own(tmp_path: Any, capsys: py
     assert {"over_first", "low", "high", "than_first"} <= set(compared.records[1])
     assert len(compared.rows()) == 10
     assert "recipe_penalty 0.1 " in capsys.readouterr().err
-    show.comparison(compared)
+    printers.comparison(compared)
     printed = capsys.readouterr().out
     assert compared.records[1]["than_first"] in printed
     assert "over" in printed

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from command_line import Command, Finished
-from nas.storage.store import Store
+from nas.store.store import Store
 from own_process import in_own_process
 from toy_rows import a_row
 from toy_searches import STORE, TOYS

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import nas
-from nas import steps
-from nas.watching import Evaluations
+from nas.engine.progress import Evaluations
+from nas.evaluation import heartbeat
 from search_spaces.support import progress
 from toy_searches import TOYS
 
@@ -71,4 +71,4 @@ def test_steps_of_a_running_training_are_printed(
     words = {"preset": "smoke", "workers": workers, "storage": asked["storage"]}
     nas.compare(f"{TOYS}:Lasting", topology=["resnet", "rmt"], seeds=1, **words)
     assert seen.exists(), lines
-    assert not list(Path(asked["storage"].removeprefix("sqlite:///")).parent.rglob(steps.FILE))
+    assert not list(Path(asked["storage"].removeprefix("sqlite:///")).parent.rglob(heartbeat.FILE))

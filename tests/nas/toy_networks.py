@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nas.export_formats import TOLERANCE
-from nas.exporting import ExportReport, export
+from nas.exporters.export import ExportReport, export
+from nas.exporters.formats import TOLERANCE
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.checkpoint import Record
 from tasks.data.batches import Inputs, tensors

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import nas
-from nas.study import Study
+from nas.report.study import Study
 from results.records.row import Row
 
 TOYS = Path(__file__).parent / "toy_tasks.py"

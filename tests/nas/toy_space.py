@@ -2,9 +2,9 @@
 
 import optuna
 
-from nas.budget import Feasible, feasible, parse_budget
-from nas.samplers import SAMPLERS
-from nas.sampling import BudgetSampler
+from nas.budget.bounds import Feasible, feasible, parse_budget
+from nas.samplers import BudgetSampler
+from nas.samplers.registry import SAMPLERS
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.space import Candidate, SearchSpace
 

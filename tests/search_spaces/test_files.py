@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from expect import warns
-from nas.evaluation import evaluate
-from nas.jobs import EvaluationJob
+from nas.evaluation.evaluate import evaluate
+from nas.evaluation.job import EvaluationJob
 from search_spaces.architecture.checkpoint import RECORD, WEIGHTS, Record, read_record, read_weights, save_checkpoint
 from search_spaces.support.cache import cached, cached_arrays
 from search_spaces.support.errors import UserError

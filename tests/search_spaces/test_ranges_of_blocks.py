@@ -8,8 +8,8 @@ import torch
 
 from expect import check, raises
 from grouped import grouped
-from nas.counting import count_macs
-from nas.unlisted.slices import slices_of
+from nas.budget.implicit.decomposition import slices_of
+from nas.costs.count import count_macs
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.block_segments import is_one_run, runs_of, tidy
 from search_spaces.architecture.parsing import parse_architecture, parse_axis

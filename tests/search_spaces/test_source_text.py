@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from grouped import grouped
-from nas.samplers import SAMPLERS
+from nas.samplers.registry import SAMPLERS
 from search_spaces.spaces.catalog import SPACES
 from search_spaces.support.registry import Registry
 from search_spaces.support.source_text import first_line, option_defaults

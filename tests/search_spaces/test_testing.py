@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 import search_spaces.testing.checks
 from expect import breaks, raises
-from nas.counting import count_macs
+from nas.costs.count import count_macs
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.count import Count, Handlers
 from search_spaces.support.spec import Axes

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from torch import Tensor
 
-from nas.profiling.profile import profile
+from nas.costs.profile.profile import profile
 from tasks.run import Run
 from tasks.training import allocator
 from tasks.training.allocator import freed_memory_kept

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nas.counting import count
+from nas.costs.count import count
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import build_stack

@@ -9,8 +9,8 @@ import torch
 
 from expect import warns
 from grouped import grouped
-from nas.evaluation import evaluate
-from nas.jobs import EvaluationJob
+from nas.evaluation.evaluate import evaluate
+from nas.evaluation.job import EvaluationJob
 from tasks.base import Fitted
 from toy_rows import LITTLE
 from toy_searches import TOYS

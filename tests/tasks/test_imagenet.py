@@ -15,7 +15,7 @@ from PIL import Image
 from timm.data.auto_augment import RandAugment
 
 from expect import raises
-from nas.counting import count
+from nas.costs.count import count
 from search_spaces.models.families import base_of
 from search_spaces.support.errors import Kind
 from tasks.base import Fitted

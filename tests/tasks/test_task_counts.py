@@ -8,8 +8,8 @@ import pytest
 from torch import Tensor, nn
 
 from grouped import grouped
-from nas.breakdown import by_layer, by_operator
-from nas.counting import count, meta_device
+from nas.costs.breakdown import by_layer, by_operator
+from nas.costs.count import count, meta_device
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.count import Count
 from search_spaces.topologies.registry import TOPOLOGIES

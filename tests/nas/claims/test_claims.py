@@ -5,7 +5,7 @@ import math
 import pytest
 from scipy.stats import t
 
-from nas.claims import Claim, judged
+from nas.papers.claims import Claim, judged
 
 
 def claim(low: float = 0.0, high: float = math.inf) -> Claim:

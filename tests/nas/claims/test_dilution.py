@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nas.claims import dilution
-from nas.claims.dilution import Dilution, LowRank, Start, decades
+from nas.papers.claims import dilution
+from nas.papers.claims.dilution import Dilution, LowRank, Start, decades
 from tasks.vision.digits import DigitsViT
 
 

@@ -14,15 +14,15 @@ from torch import nn
 from command_line import Command
 from expect import raises
 from grouped import grouped
-from nas.claims import Experiment, dilution, shortcuts
-from nas.claims.dilution import Start, decades
-from nas.claims.heads import Heads
-from nas.claims.recorded import RECORDED
-from nas.claims.rows import Better, by_how_much
-from nas.claims.scaling import Scaling
-from nas.claims.shortcuts import Net, Shortcuts, losses
-from nas.claims.trained import COMPARED, SEEDS
-from nas.claims.variance import Variance, _ratios
+from nas.papers.claims import Experiment, dilution, shortcuts
+from nas.papers.claims.dilution import Start, decades
+from nas.papers.claims.heads import Heads
+from nas.papers.claims.recorded import RECORDED
+from nas.papers.claims.rows import Better, by_how_much
+from nas.papers.claims.scaling import Scaling
+from nas.papers.claims.shortcuts import Net, Shortcuts, losses
+from nas.papers.claims.trained import COMPARED, SEEDS
+from nas.papers.claims.variance import Variance, _ratios
 from results.records import jsonl
 from results.records.published import papers
 from results.records.sources import shipped
@@ -93,7 +93,7 @@ def test_rows_are_paired_by_seed_and_signed_by_direction() -> None:
 
 
 def test_command_prints_a_line_a_claim(monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
-    monkeypatch.setattr("nas.claims.experiments.untrained", lambda: iter(QUICK))
+    monkeypatch.setattr("nas.papers.claims.experiments.untrained", lambda: iter(QUICK))
     printed = list(
         csv.DictReader(io.StringIO(command("reproduce", "claims", "--paper", "rmt", "--format", "csv").stdout))
     )

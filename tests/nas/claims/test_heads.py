@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from torch import nn
 
-from nas.claims import heads
-from nas.claims.heads import Heads
+from nas.papers.claims import heads
+from nas.papers.claims.heads import Heads
 from search_spaces.layers.attention import Attention
 
 

@@ -1,7 +1,7 @@
 """Which rows a claim is told from."""
 
-from nas.claims import Claim
-from nas.claims.rows import Better, by_how_much
+from nas.papers.claims import Claim
+from nas.papers.claims.rows import Better, by_how_much
 from toy_rows import LITTLE, a_row
 
 CLAIM = Claim(name="a", source="table 1", statement="deeper is better", quantity="accuracy more")

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from nas.claims import shortcuts
-from nas.claims.shortcuts import NETS, Shortcuts, losses
+from nas.papers.claims import shortcuts
+from nas.papers.claims.shortcuts import NETS, Shortcuts, losses
 
 
 def cascaded(w: list[Tensor], c: list[Tensor]) -> Tensor:

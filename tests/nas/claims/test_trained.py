@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from nas.claims import trained
-from nas.claims.trained import COMPARED, SEEDS, Trained
-from nas.counting import cheap_counts
-from nas.jobs import EvaluationJob
+from nas.costs.count import cheap_counts
+from nas.evaluation.job import EvaluationJob
+from nas.papers.claims import trained
+from nas.papers.claims.trained import COMPARED, SEEDS, Trained
 from nas.workers.resources import resources_of
 from results.records.row import Row
 from tasks.vision.digits import DigitsViT

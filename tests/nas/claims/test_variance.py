@@ -2,7 +2,7 @@
 
 import pytest
 
-from nas.claims.variance import Variance
+from nas.papers.claims.variance import Variance
 
 WIDTH, HIDDEN, RANK, KEYS = 1024, 4096, 16, 64
 

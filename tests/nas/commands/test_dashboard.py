@@ -12,7 +12,7 @@ import pytest
 
 import nas
 from expect import raises
-from nas.commands.dashboard import copied, serve
+from nas.cli.dashboard import copied, serve
 from toy_searches import Search
 
 

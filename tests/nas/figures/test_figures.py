@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from nas.claims import dilution, shortcuts
-from nas.claims.shortcuts import Net, curve
-from nas.figures import Curve, Panel, low_rank, shortcut_layouts
-from nas.figures.drawing import drawn
+from nas.papers.claims import dilution, shortcuts
+from nas.papers.claims.shortcuts import Net, curve
+from nas.papers.figures import Curve, Panel, low_rank, shortcut_layouts
+from nas.papers.figures.drawing import drawn
 
 SHIPPED = Path(__file__).parents[3] / "results" / "tables" / "figures" / "linear-networks.csv"
 

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from nas.profiling import energy
-from nas.profiling.energy import energy_of
+from nas.costs.profile import energy
+from nas.costs.profile.energy import energy_of
 
 GPU = torch.device("cuda")
 

@@ -1,6 +1,6 @@
 """Names of GPU kernels, as profilers print them."""
 
-from nas.profiling.kernels import on_tensor_cores
+from nas.costs.profile.kernels import on_tensor_cores
 
 
 def test_matrix_products_on_tensor_cores_are_recognised() -> None:

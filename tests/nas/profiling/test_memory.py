@@ -2,7 +2,7 @@
 
 import torch
 
-from nas.profiling.memory import peak_of
+from nas.costs.profile.memory import peak_of
 
 CPU = torch.device("cpu")
 MIB = 2**20

@@ -12,12 +12,12 @@ from torch import nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from expect import raises
-from nas.evaluation import evaluate
-from nas.failures import OUT_OF_MEMORY
-from nas.jobs import EvaluationJob
-from nas.profiling import energy, timing
-from nas.profiling.profile import profile, profile_what_fits
-from nas.profiling.steps import generic_step, inference, with_batch
+from nas.costs.profile import energy, timing
+from nas.costs.profile.profile import profile, profile_what_fits
+from nas.costs.profile.steps import generic_step, inference, with_batch
+from nas.evaluation.evaluate import evaluate
+from nas.evaluation.failures import OUT_OF_MEMORY
+from nas.evaluation.job import EvaluationJob
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import UserError
 from tasks.base import Task

@@ -5,8 +5,8 @@ import time
 import pytest
 import torch
 
-from nas.profiling import timing
-from nas.profiling.timing import timed
+from nas.costs.profile import timing
+from nas.costs.profile.timing import timed
 
 CPU = torch.device("cpu")
 

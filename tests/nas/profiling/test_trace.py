@@ -10,7 +10,7 @@ import torch
 
 from expect import raises
 from grouped import grouped
-from nas.profiling import trace
+from nas.costs.profile import trace
 
 RECORDED = Path(__file__).parent / "digits-vit-smoke.json.gz"
 """Three training steps of a digits-vit of depth 1 on a CPU, as torch 2.15 writes them."""

@@ -2,7 +2,7 @@
 
 from expect import raises
 from grouped import grouped
-from nas.readings.formulas import value_of
+from nas.papers.configs.formulas import value_of
 
 SIZES = {"depth": 6, "width": 512}
 

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 import nas
-from nas.study import Study
+from nas.report.study import Study
 from results.records.costs import Costs
 from results.records.row import Row
 from search_spaces.architecture.architecture import Architecture

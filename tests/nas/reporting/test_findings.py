@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from nas.reporting import findings
-from nas.study import Study
+from nas.report.html import summaries
+from nas.report.study import Study
 from results.records import table
 
 OBJECTIVES: dict[str, Any] = {"accuracy": "max", "flops": "min"}
 
 
 def test_hypervolume_grows_with_each_new_front_and_ends_at_one(study: Study) -> None:
-    reached = findings.hypervolumes(study.rows(), study.standings(), OBJECTIVES)
+    reached = summaries.hypervolumes(study.rows(), study.standings(), OBJECTIVES)
     shares = [one["share"] for one in reached]
     assert [one["trainings"] for one in reached] == [*range(1, 18, 2), 19]  # second seeds add nothing, nor a failure
     assert shares == sorted(shares)
@@ -34,31 +34,31 @@ def test_hypervolume_is_that_of_the_union_of_boxes(study: Study) -> None:
         areas.append(area)
     identities = [one.identities[0] for one in sorted(found, key=lambda one: -one.expected["accuracy"])]
     rows = sorted(study.rows(), key=lambda row: [*identities, row.identity()].index(row.identity()))
-    reached = findings.hypervolumes(rows, found, OBJECTIVES)
+    reached = summaries.hypervolumes(rows, found, OBJECTIVES)
     assert [one["share"] for one in reached[:3]] == pytest.approx([area / areas[-1] for area in areas])
 
 
 def test_architectures_without_rows_are_not_part_of_the_order(study: Study) -> None:
-    known = findings.hypervolumes(study.rows(), study.standings(), OBJECTIVES)
+    known = summaries.hypervolumes(study.rows(), study.standings(), OBJECTIVES)
     flat = table.from_records([{"accuracy": 1.0, "flops": 10, "params": 5}])
     found = Study("both", "", study.rows(), flat=[flat]).standings()
     assert len(found) == len(study.standings()) + 1
-    assert findings.hypervolumes(study.rows(), found, OBJECTIVES)[-1] == known[-1]
-    assert findings.hypervolumes([], found, OBJECTIVES) == []
+    assert summaries.hypervolumes(study.rows(), found, OBJECTIVES)[-1] == known[-1]
+    assert summaries.hypervolumes([], found, OBJECTIVES) == []
 
 
 def test_every_training_with_a_curve_has_points(study: Study) -> None:
-    points = findings.curves(study.rows(), "accuracy")
+    points = summaries.curves(study.rows(), "accuracy")
     assert len(points) == 18 * 2  # one on the way, and the end
     assert {point["step"] for point in points} == {5, 10}
-    assert findings.curves(study.rows(), "nothing") == []
+    assert summaries.curves(study.rows(), "nothing") == []
 
 
 def test_costs_of_parts_sum_up_to_the_whole(study: Study) -> None:
     found = study.standings()
     for whole, column in (("parameters", "params"), ("operations", "flops")):
         sums: dict[str, int] = {}
-        for one in findings.parts(found, whole):
+        for one in summaries.parts(found, whole):
             sums[one["key"]] = sums.get(one["key"], 0) + one["value"]
         more = 20 if whole == "operations" else 0
         assert sums == {one.record["key"]: one.record[column] + more for one in found}
@@ -66,8 +66,8 @@ def test_costs_of_parts_sum_up_to_the_whole(study: Study) -> None:
 
 def test_axes_with_their_means_and_spreads(study: Study) -> None:
     found = study.standings()
-    assert findings.axes_of(found) == ["depth", "topology"]
-    means = findings.along(found, "depth", "accuracy")
+    assert summaries.axes_of(found) == ["depth", "topology"]
+    means = summaries.along(found, "depth", "accuracy")
     assert [one["at"] for one in means] == ["1", "2", "4"]
     for one in means:
         values = [each.record["accuracy"] for each in found if str(each.record["depth"]) == one["at"]]
@@ -78,33 +78,33 @@ def test_values_of_an_axis_are_in_numeric_order_and_single_ones_have_no_spread(s
     (one, *_) = study.standings()
     ten = type(one)(**{**vars(one), "record": {**one.record, "depth": 10}})
     two = type(one)(**{**vars(one), "record": {**one.record, "depth": 2}})
-    means = findings.along([ten, two], "depth", "accuracy")
+    means = summaries.along([ten, two], "depth", "accuracy")
     assert [(mean["at"], mean["spread"]) for mean in means] == [("2", None), ("10", None)]
 
 
 def test_only_architectures_of_equal_cost_are_compared(study: Study) -> None:
-    differences = findings.at_equal_cost(study.standings(), "flops", "accuracy")
+    differences = summaries.at_equal_cost(study.standings(), "flops", "accuracy")
     assert {one["neighbours"] for one in differences} == {2}  # depth 2 costs twice what depth 1 does
-    for one in findings.by_topology(differences):
+    for one in summaries.by_topology(differences):
         above = {"resnet": 0.0, "dca(k=2)": 0.03}.get(one["topology"], -0.03)
         assert one["mean"] == pytest.approx(above, abs=1e-9)
         assert one["error"] == pytest.approx(0, abs=1e-9)
-    assert [one["topology"] for one in findings.by_topology(differences)][:2] == ["dca(k=2)", "resnet"]
-    assert findings.at_equal_cost(study.standings()[:1], "flops", "accuracy") == []
+    assert [one["topology"] for one in summaries.by_topology(differences)][:2] == ["dca(k=2)", "resnet"]
+    assert summaries.at_equal_cost(study.standings()[:1], "flops", "accuracy") == []
 
 
 def test_published_points_are_only_of_the_same_task() -> None:
-    points = findings.printed({"imagenet-vit"}, "params", "accuracy")
+    points = summaries.printed({"imagenet-vit"}, "params", "accuracy")
     (point,) = (one for one in points if one["model"] == "ViT-B, original")
     assert point == {"model": "ViT-B, original", "paper": "leaner, table 4", "x": 86.6e6, "y": pytest.approx(0.801)}
-    assert {one["paper"][:3] for one in findings.printed({"c4-lm"}, "params", "perplexity")} == {"anc"}
-    assert len(findings.printed({"lra-listops"}, "params", "accuracy")) == 2
+    assert {one["paper"][:3] for one in summaries.printed({"c4-lm"}, "params", "perplexity")} == {"anc"}
+    assert len(summaries.printed({"lra-listops"}, "params", "accuracy")) == 2
     for tasks, cost in (({"imagenet-vit"}, "flops"), ({"digits-vit"}, "params"), ({"c4-lm", "lm1b-lm"}, "params")):
-        assert findings.printed(tasks, cost, "accuracy") == []
+        assert summaries.printed(tasks, cost, "accuracy") == []
 
 
 def test_origins_list_every_value_once(study: Study) -> None:
-    origins = dict(findings.origins(study.rows()))
+    origins = dict(summaries.origins(study.rows()))
     assert origins["command"] == "nas search any --seed 0"
     assert origins["seeds"] == "0, 1, 7"
     assert origins["versions"] == "torch 2"

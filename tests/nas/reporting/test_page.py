@@ -11,14 +11,14 @@ from typer.testing import CliRunner
 
 import nas
 from expect import raises
-from nas.cli import app
-from nas.colours import looks
-from nas.picture import topology_of
-from nas.report import cell
-from nas.reporting import page
-from nas.reporting.charts import axis
-from nas.reporting.page import page_of
-from nas.study import Study
+from nas.cli.main import app
+from nas.report.colours import looks
+from nas.report.html import page
+from nas.report.html.charts import axis
+from nas.report.html.page import page_of
+from nas.report.plots import topology_of
+from nas.report.study import Study
+from nas.report.tables import cell
 from results.records import export, jsonl
 from results.records.columns import COMPARABLE
 from results.records.table import from_records
@@ -160,10 +160,10 @@ def test_axis_with_long_names_is_vertical(study: Study) -> None:
 
 
 def test_costs_by_part_are_of_the_likeliest_architectures(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nas.reporting.page.MOST_PARTS", 2)
-    monkeypatch.setattr("nas.report.CONTENDS", -1.0)  # all of them
+    monkeypatch.setattr("nas.report.html.page.MOST_PARTS", 2)
+    monkeypatch.setattr("nas.report.tables.CONTENDS", -1.0)  # all of them
     named = []
-    monkeypatch.setattr("nas.reporting.charts.parts", lambda records, _: named.append({r["key"] for r in records}))
+    monkeypatch.setattr("nas.report.html.charts.parts", lambda records, _: named.append({r["key"] for r in records}))
     page_of(study, study.objectives)
     chances = {one.record["key"]: (one.stands, one.chance) for one in study.standings()}
     (keys, _) = named

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from nas import report
-from nas.study import Study
+from nas.report import tables
+from nas.report.study import Study
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytestmark = pytest.mark.browser
@@ -156,7 +156,7 @@ def wired_file(wired: Study, tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_wirings_fit_into_their_boxes(opened: Open, wired_file: str, wired: Study, width: int, scheme: str) -> None:
     page = opened(width, scheme, wired_file)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    number = len(report.contenders(wired.standings()))
+    number = len(tables.contenders(wired.standings()))
     assert number == page.locator("[data-of]").count() > 0
     for name in (f"{kind}-{i}" for kind in ("wiring", "depth") for i in range(number)):
         box, drawn = (page.locator(which).bounding_box() for which in (f"#{name}", f"#{name} svg.marks"))

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from nas.reporting.wiring_charts import FULL, heat_map, over_depth, own_weights
+from nas.report.html.wiring_charts import FULL, heat_map, over_depth, own_weights
 
 COLOUR = "#528fff"
 

@@ -11,16 +11,16 @@ import pytest
 from typer.testing import CliRunner
 
 import nas
-import nas.jobs
+import nas.evaluation.job
 from expect import raises, warns
-from nas.cli import app
-from nas.reporting import wirings
-from nas.reporting.page import page_of
-from nas.reporting.wirings import Wirings, wirings_of
-from nas.retrofitting import origin_of
-from nas.showing.stacks import coefficient_records
-from nas.storage.store import Store
-from nas.study import Study
+from nas.cli.main import app
+from nas.evaluation.retrofit import origin_of
+from nas.report.html import wirings
+from nas.report.html.page import page_of
+from nas.report.html.wirings import Wirings, wirings_of
+from nas.report.study import Study
+from nas.report.wiring.stack_wiring import coefficient_records
+from nas.store.store import Store
 from results.records import jsonl
 from results.stats.architecture_summary import Standing
 from search_spaces.architecture.checkpoint import RECORD, WEIGHTS
@@ -94,13 +94,13 @@ def shown_key(study: Study, topology: str) -> str:
 
 
 def test_data_is_read_once(wired: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    fresh, asked = nas.jobs.fresh_task, list[Any]()
+    fresh, asked = nas.evaluation.job.fresh_task, list[Any]()
 
     def noting(*of: Any) -> Any:
         asked.append(of)
         return fresh(*of)
 
-    monkeypatch.setattr(nas.jobs, "fresh_task", noting)
+    monkeypatch.setattr(nas.evaluation.job, "fresh_task", noting)
     assert len(found_in(wired).shown) == 3
     assert asked == [("digits-vit", None)]
 
@@ -156,7 +156,7 @@ def test_record_of_a_checkpoint_runs_no_code(copied: Study, tmp_path: Path) -> N
     found = found_in(copied)
     assert len(found.shown) == 2
     with raises("missing-value", option="--task", task=f"{tmp_path}/evil.py:Evil") as refused:
-        origin_of(record.parent, load=nas.jobs.fresh_task)
+        origin_of(record.parent, load=nas.evaluation.job.fresh_task)
     assert found.notes[0].endswith(f": {refused.value}")
     assert not (tmp_path / "ran").exists()
 
@@ -207,7 +207,7 @@ def test_command_and_function_ask_for_the_same_wirings(
         calls.append((study.name, study.rows(), of, how))
         return "a page"
 
-    monkeypatch.setattr("nas.reporting.page.page_of", noted)
+    monkeypatch.setattr("nas.report.html.page.page_of", noted)
     words = ["report", "wired", "--storage", wired.storage, "-o", str(tmp_path / "typed.html"), "--wirings"]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
@@ -220,10 +220,10 @@ def test_command_and_function_ask_for_the_same_wirings(
 
 def test_report_without_wirings_loads_no_torch(wired: Study, tmp_path: Path) -> None:
     program = (
-        "import sys, types; from nas.cli import main\n"
+        "import sys, types; from nas.cli.main import main\n"
         "sys.modules['vl_convert'] = types.SimpleNamespace(javascript_bundle=str)\n"  # which takes seconds
         "try: main()\nexcept SystemExit: pass\n"
-        "sys.exit('torch' in sys.modules or 'nas.reporting.wirings' in sys.modules)"
+        "sys.exit('torch' in sys.modules or 'nas.report.html.wirings' in sys.modules)"
     )
     plain = tmp_path / "plain.html"
     words = ["report", "wired", "--storage", wired.storage, "-o", str(plain)]

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 import nas
-from nas.commands.results import query_rows
-from nas.options import Format
-from nas.storage.store import Store
-from nas.study import Study
+from nas.cli.options import Format
+from nas.cli.results import query_rows
+from nas.report.study import Study
+from nas.store.store import Store
 from result_rows import Ask, rows
 
 

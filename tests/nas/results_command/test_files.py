@@ -12,9 +12,9 @@ import pytest
 import nas
 from expect import raises, warns
 from grouped import grouped
-from nas.commands.results import query_rows
-from nas.options import Format
-from nas.study import Study
+from nas.cli.options import Format
+from nas.cli.results import query_rows
+from nas.report.study import Study
 from result_rows import Ask, rows
 from results.records import export, jsonl, sources, table
 from results.records.parquet import ParquetTable
@@ -70,7 +70,7 @@ def test_answer_from_some_columns_of_parquet_equals_that_from_all(
                 query_rows(theirs, **question)
                 projected = capfd.readouterr()
                 with monkeypatch.context() as patch:
-                    patch.setattr("nas.commands.results._asked", lambda study, *_: study.column_names)
+                    patch.setattr("nas.cli.results._asked", lambda study, *_: study.column_names)
                     query_rows(theirs, **question)
                 assert capfd.readouterr() == projected
 

@@ -8,9 +8,9 @@ import pytest
 import nas
 from expect import raises
 from grouped import grouped
-from nas.commands.results import query_rows
-from nas.options import Format
-from nas.study import Study
+from nas.cli.options import Format
+from nas.cli.results import query_rows
+from nas.report.study import Study
 from result_rows import Ask
 from search_spaces.support.errors import Kind
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import nas
-from nas import report
-from nas.commands.results import query_rows
-from nas.options import Format
-from nas.study import Study
+from nas.cli.options import Format
+from nas.cli.results import query_rows
+from nas.report import tables
+from nas.report.study import Study
 from result_rows import rows
 from results.records import export, table
 
@@ -156,11 +156,11 @@ def test_column_with_one_value_is_shown_only_where_asked(capsys: pytest.CaptureF
 
 def test_chance_has_two_digits() -> None:
     for chance, shown in ((0.0, "0.00"), (0.003906, "<0.01"), (0.3184, "0.32"), (1.0, "1.00")):
-        assert report.cell({"chance": chance}, "chance") == shown
+        assert tables.cell({"chance": chance}, "chance") == shown
     others = (("high", "high"), (-5.0, "-5"), (float("nan"), "nan"), (2.0, "2"), (None, "-"))  # which are no chance
     for value, shown in others:
-        assert report.cell({"chance": value}, "chance") == shown
-    assert report.cell({"chance": 0.5, "chance_se": 0.25}, "chance") == "0.500±0.250"
+        assert tables.cell({"chance": value}, "chance") == shown
+    assert tables.cell({"chance": 0.5, "chance_se": 0.25}, "chance") == "0.500±0.250"
 
 
 def test_all_columns_are_printed_one_per_line(study: Study, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,7 @@
 import torch
 import torch.nn.functional as F
 
-from nas.showing.fixed_weights import FixedWeights
+from nas.report.wiring.fixed_weights import FixedWeights
 
 
 def test_nonlinear_functions_are_constants() -> None:

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from grouped import grouped
-from nas.showing.influence import Array, Influence, influences
+from nas.report.wiring.influence import Array, Influence, influences
 from search_spaces.layers.stack import Stack
 from search_spaces.support.count import Count
 from search_spaces.testing.small_networks import TOKENS, Dense, dense, embeddings, perturbed, transformer

@@ -9,11 +9,11 @@ import torch
 from matplotlib.figure import Figure
 
 from expect import raises
-from nas.colours import looks
-from nas.showing.drawing import NAMED, NUMBERED
-from nas.showing.influence import influences
-from nas.showing.shown import Shown
-from nas.showing.stacks import coefficient_records, depth_records, matrix_records, shown_stack
+from nas.report.colours import looks
+from nas.report.wiring.drawing import NAMED, NUMBERED
+from nas.report.wiring.influence import influences
+from nas.report.wiring.stack_wiring import coefficient_records, depth_records, matrix_records, shown_stack
+from nas.report.wiring.wiring_report import Shown
 from search_spaces.layers.stack import Stack
 from search_spaces.testing.small_networks import dense, embeddings, perturbed, transformer
 from search_spaces.topologies.registry import TOPOLOGIES, load

@@ -7,10 +7,10 @@ from threading import Thread
 import pytest
 import sqlalchemy as sql
 
-import nas.storage.database
+import nas.store.database
 from expect import check, raises
-from nas.storage.database import address, is_server, shown_url, unusable
-from nas.storage.store import Store
+from nas.store.database import address, is_server, shown_url, unusable
+from nas.store.store import Store
 from postgres_server import Server
 from search_spaces.support.errors import UserError
 
@@ -33,7 +33,7 @@ def test_other_databases_are_refused(tmp_path: Path) -> None:
 
 
 def test_missing_driver_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nas.storage.database, "find_spec", lambda name: None)
+    monkeypatch.setattr(nas.store.database, "find_spec", lambda name: None)
     with raises("needs-extra", option="--storage", extra="postgres") as refused:
         Store("postgresql://u:p@h/d", make=True)
     assert "u:***@h/d" in str(refused.value)

@@ -7,14 +7,14 @@ from threading import Thread
 import pytest
 import sqlalchemy as sql
 
-import nas.storage.leases
-import nas.storage.locks
-from nas.storage.database import open_engine
-from nas.storage.leases import Alone, Leases, claims_in
-from nas.storage.locks import turn
-from nas.storage.optuna_study import open_storage
-from nas.storage.outages import is_outage
-from nas.storage.store import Store
+import nas.store.leases
+import nas.store.locks
+from nas.store.database import open_engine
+from nas.store.leases import Alone, Leases, claims_in
+from nas.store.locks import turn
+from nas.store.optuna_study import open_storage
+from nas.store.retry import is_outage
+from nas.store.store import Store
 from postgres_server import Server
 from waiting import until
 
@@ -29,7 +29,7 @@ def store(postgres: Server) -> Iterator[Store]:
 @pytest.fixture
 def two(store: Store, monkeypatch: pytest.MonkeyPatch) -> tuple[Leases, Leases]:
     """Two coordinators, without a heart."""
-    monkeypatch.setattr(nas.storage.leases, "LEASE_S", 0.3)
+    monkeypatch.setattr(nas.store.leases, "LEASE_S", 0.3)
     with claims_in(store):
         return Leases(store.engine), Leases(store.engine)
 
@@ -69,8 +69,8 @@ def test_one_of_many_claims_at_once_is_granted(store: Store) -> None:
 
 
 def test_heartbeat_prolongs_leases_and_the_end_releases_them(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nas.storage.leases, "LEASE_S", 1.0)
-    monkeypatch.setattr(nas.storage.leases, "BEAT_S", 0.05)
+    monkeypatch.setattr(nas.store.leases, "LEASE_S", 1.0)
+    monkeypatch.setattr(nas.store.leases, "BEAT_S", 0.05)
     other = Leases(store.engine)
     with claims_in(store) as claims:
         assert claims.claim("a")
@@ -88,9 +88,9 @@ def test_leases_outlive_a_restart_of_the_server(
     postgres.stop()
     time.sleep(0.3)  # as long as the lease
     postgres.start()
-    monkeypatch.setattr(nas.storage.leases, "LEASE_S", 30.0)
+    monkeypatch.setattr(nas.store.leases, "LEASE_S", 30.0)
     assert not other.claim("a")
-    monkeypatch.setattr(nas.storage.leases, "LEASE_S", 0.1)
+    monkeypatch.setattr(nas.store.leases, "LEASE_S", 0.1)
     until(lambda: other.claim("a"), "the lease ended")
 
 
@@ -151,7 +151,7 @@ def test_lost_connection_loses_the_turn_and_cannot_write(postgres: Server, store
 
 
 def test_silent_coordinator_loses_its_turn(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nas.storage.locks, "TURN_S", 0.3)
+    monkeypatch.setattr(nas.store.locks, "TURN_S", 0.3)
     patience = sql.make_url(store.url).update_query_dict({"options": "-c lock_timeout=20s"})
     halted, other = open_storage(store.url).engine, open_engine(patience)
     taken = []

@@ -3,9 +3,9 @@
 import pytest
 from sqlalchemy.exc import DisconnectionError, OperationalError, ProgrammingError
 
-import nas.storage.outages
+import nas.store.retry
 from expect import raises
-from nas.storage.outages import BACK, is_outage, patient
+from nas.store.retry import BACK, is_outage, patient
 from search_spaces.support.errors import UserError
 
 
@@ -82,11 +82,11 @@ def test_outage_is_timed_from_its_first_failure(
     with raises("unavailable", server=True):
         ask()
     assert len(calls) > 10
-    assert nas.storage.outages.OUTAGE_S <= calls[-1] - 1000 < nas.storage.outages.OUTAGE_S + 11
+    assert nas.store.retry.OUTAGE_S <= calls[-1] - 1000 < nas.store.retry.OUTAGE_S + 11
 
 
 def test_other_error_is_raised_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nas.storage.outages, "OUTAGE_S", 0.01)
+    monkeypatch.setattr(nas.store.retry, "OUTAGE_S", 0.01)
     calls = []
 
     @patient
@@ -100,7 +100,7 @@ def test_other_error_is_raised_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_server_that_stays_away_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nas.storage.outages, "OUTAGE_S", 0.01)
+    monkeypatch.setattr(nas.store.retry, "OUTAGE_S", 0.01)
     monkeypatch.setattr("tenacity.nap.time.sleep", lambda seconds: now.append(now.pop() + seconds))
     monkeypatch.setattr("tenacity.time.monotonic", lambda: now[0])
     now, calls = [0.0], list[int]()

@@ -7,11 +7,11 @@ import pytest
 
 from command_line import Command
 from grouped import grouped
-from nas.provenance import command as command_line
-from nas.storage.database import shown_url, unusable
-from nas.storage.passwords import shape_of, without_passwords
-from nas.storage.store import Store
-from nas.study import Study
+from nas.environment.passwords import shape_of, without_passwords
+from nas.environment.provenance import command as command_line
+from nas.report.study import Study
+from nas.store.database import shown_url, unusable
+from nas.store.store import Store
 from search_spaces.support.errors import UserError
 
 SPELLINGS = [

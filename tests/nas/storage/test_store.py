@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nas.storage.store import Store
+from nas.store.store import Store
 from results.records.row import Row
 from toy_rows import a_row
 

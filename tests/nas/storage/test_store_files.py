@@ -17,7 +17,7 @@ from optuna.trial import TrialState
 import nas
 from command_line import Finished, run_nas
 from expect import raises
-from nas.storage.store import Store
+from nas.store.store import Store
 from own_process import heed_modes, in_own_process
 from results.records.row import Row
 from toy_rows import a_row
@@ -31,7 +31,7 @@ def ask(*words: str, cwd: Path) -> Finished:
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="a folder in which nobody can make a file")
 def test_store_that_cannot_be_made_is_refused_without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nas.storage.locks.FileLock.acquire", lambda *_, **__: pytest.fail("it waits"))
+    monkeypatch.setattr("nas.store.locks.FileLock.acquire", lambda *_, **__: pytest.fail("it waits"))
     with raises("unavailable", storage="/proc/x.db", server=False):
         Store("sqlite:////proc/x.db", make=True)
 

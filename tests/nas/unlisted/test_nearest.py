@@ -5,8 +5,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-import nas.unlisted.nearest
-from nas.unlisted.nearest import nearest_choice
+import nas.budget.implicit.nearest_sum
+from nas.budget.implicit.nearest_sum import nearest_choice
 
 
 def test_nearest_choice_is_that_of_the_list() -> None:
@@ -37,7 +37,7 @@ def check_nearest(seed: int, quantities: int) -> bool:
 
 
 def test_choice_among_too_many_sums_is_inside_the_range(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nas.unlisted.nearest, "STATES", 8)
+    monkeypatch.setattr(nas.budget.implicit.nearest_sum, "STATES", 8)
     random = np.random.default_rng(0)
     parts = [(random.random(5).tolist(), [(int(c),) for c in random.integers(0, 10**6, 5)]) for _ in range(12)]
     found = nearest_choice(parts, (5_900_000,), (6_100_000,))

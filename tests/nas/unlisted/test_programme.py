@@ -12,10 +12,10 @@ from scipy.stats import chisquare
 
 from expect import raises
 from grouped import grouped
-from nas.budget import Budget, feasible, parse_budget
-from nas.counting import cheap_counts, count
-from nas.unlisted.programme import Programme
-from nas.unlisted.slices import MOST_SHAPES
+from nas.budget.bounds import Budget, feasible, parse_budget
+from nas.budget.implicit.budget_dp import Programme
+from nas.budget.implicit.decomposition import MOST_SHAPES
+from nas.costs.count import cheap_counts, count
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.parsing import parse_architecture
 from search_spaces.spaces.catalog import per_block

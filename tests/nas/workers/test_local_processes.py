@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from expect import raises
-from nas.failures import OUT_OF_MEMORY
-from nas.jobs import EvaluationJob
+from nas.evaluation.failures import OUT_OF_MEMORY
+from nas.evaluation.job import EvaluationJob
 from nas.workers import local_processes
 from nas.workers.attempts import MOST_DEATHS
 from nas.workers.local_processes import LocalProcesses

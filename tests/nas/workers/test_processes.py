@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from expect import raises
-from nas.evaluation import evaluate, kept_row
-from nas.jobs import EvaluationJob, fresh_task
-from nas.storage.locks import held
-from nas.workers import together
+from nas.evaluation.evaluate import evaluate, kept_row
+from nas.evaluation.job import EvaluationJob, fresh_task
+from nas.store.locks import held
+from nas.workers import distributed
+from nas.workers.distributed import evaluate_together
 from nas.workers.processes import end_with_parent, prepare_process
-from nas.workers.together import evaluate_together
 from results.records.row import Row
 from toy_searches import TOYS
 
@@ -39,7 +39,7 @@ def test_folder_is_locked_while_several_processes_train(tmp_path: Path, monkeypa
 
         return call
 
-    monkeypatch.setattr(together, "elastic_launch", launched)
+    monkeypatch.setattr(distributed, "elastic_launch", launched)
     assert evaluate_together(smoke(tmp_path / "a"), 2).status == "complete"
 
 
@@ -60,7 +60,8 @@ def test_two_processes_give_one_row_and_one_error(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_death_of_one_of_two_ends_both_and_their_parent(tmp_path: Path) -> None:
     program = (
-        "from nas.jobs import EvaluationJob, fresh_task\nfrom nas.workers.together import evaluate_together\n"
+        "from nas.evaluation.job import EvaluationJob, fresh_task\n"
+        "from nas.workers.distributed import evaluate_together\n"
         f"task = fresh_task('{TOYS}:Deadly', None)\n"
         "from search_spaces.architecture.parsing import parse_architecture\n"
         "if __name__ == '__main__':\n"

@@ -12,7 +12,7 @@ from expect import raises
 
 ray: Any = pytest.importorskip("ray")
 grpc: Any = pytest.importorskip("grpc")
-ray_cluster: Any = pytest.importorskip("nas.workers.ray_cluster")
+ray_cluster: Any = pytest.importorskip("nas.workers.ray.cluster")
 
 BROKEN = [grpc.RpcError("unavailable"), ValueError("Cannot invoke RPC on closed channel!")]
 NODE = {"Alive": True, "Resources": {"CPU": 8.0, "GPU": 3.0, "memory": 32e9}}

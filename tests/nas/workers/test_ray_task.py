@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 
 from expect import check, raises, warns
-from nas.evaluation import evaluate
-from nas.jobs import EvaluationJob, fresh_task, identity
-from nas.workers import ray_task
+from nas.evaluation.evaluate import evaluate
+from nas.evaluation.job import EvaluationJob, fresh_task, identity
 from nas.workers.attempts import MOST_NODES, NODE_DIED
-from nas.workers.ray_task import Assignment, begun, evaluate_assignment, stamp_of
+from nas.workers.pool import pool_of
+from nas.workers.ray import task
+from nas.workers.ray.task import Assignment, begun, evaluate_assignment, stamp_of
 from nas.workers.resources import Resources
-from nas.workers.workers import pool_of
 from results.records.row import Row
 from search_spaces.support.errors import Notice, UserError
 from toy_rows import a_row
@@ -39,7 +39,7 @@ def assigned_to(folder: Path, kind: str, memory: int | None = None, **changes: A
 
 @pytest.fixture
 def assigned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Assignment]:
-    monkeypatch.setattr(ray_task, "_prepare", lambda *words: None)  # this process is not a worker's
+    monkeypatch.setattr(task, "_prepare", lambda *words: None)  # this process is not a worker's
     monkeypatch.setattr(platform, "node", lambda: "a-node")
     return partial(assigned_to, tmp_path)
 
@@ -89,7 +89,7 @@ LINUX = pytest.mark.skipif(sys.platform != "linux", reason="memory is bounded on
 def test_notices_travel_with_the_row(
     assigned: Callable[..., Assignment], forks: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ray_task, "ProcessPoolExecutor", forks)
+    monkeypatch.setattr(task, "ProcessPoolExecutor", forks)
     for memory in (None, 10**9):  # here, and in a process of its own
         one = assigned("Noticing", memory)
         row, notices = evaluate_assignment(one)
@@ -104,7 +104,7 @@ def test_death_of_the_process_of_bounded_memory_ends_the_worker(
     assigned: Callable[..., Assignment], forks: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here, leave = os.getpid(), os._exit
-    monkeypatch.setattr(ray_task, "ProcessPoolExecutor", forks)
+    monkeypatch.setattr(task, "ProcessPoolExecutor", forks)
     monkeypatch.setattr(os, "_exit", lambda status: sys.exit(status) if os.getpid() == here else leave(status))
     with pytest.raises(SystemExit) as ended:
         evaluate_assignment(assigned("Deadly", 10**9, depth=1, heads=1))
@@ -116,7 +116,7 @@ def without_ray() -> None:
     for name in [*sys.modules]:
         if name.partition(".")[0] in ("nas", "ray"):
             del sys.modules[name]
-    for name in ("nas.searching", "nas.doors.compare", "nas.workers.ray_task"):
+    for name in ("nas.engine.run", "nas.api.compare", "nas.workers.ray.task"):
         import_module(name)
     assert "ray" not in sys.modules
 
@@ -167,7 +167,7 @@ def cluster() -> Cluster:
 @pytest.fixture
 def pool(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Workers on that cluster."""
-    workers: Any = pytest.importorskip("nas.workers.ray_workers")
+    workers: Any = pytest.importorskip("nas.workers.ray.workers")
     monkeypatch.setattr(workers, "RayCluster", lambda address: cluster)
     return pool_of(Resources("ray"), 1)
 
@@ -254,7 +254,7 @@ def test_finished_row_is_kept_if_another_evaluation_raises(
 def test_errors_of_ray_and_of_its_workers_are_told_apart(
     assigned: Callable[..., Assignment], cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workers: Any = pytest.importorskip("nas.workers.ray_workers")
+    workers: Any = pytest.importorskip("nas.workers.ray.workers")
     from ray.exceptions import RayError, RayTaskError
 
     monkeypatch.setattr(workers, "RayCluster", lambda address: cluster)

@@ -11,12 +11,12 @@ import torch
 
 import nas
 from expect import raises
-from nas.failures import OUT_OF_MEMORY, TIMED_OUT
-from nas.jobs import EvaluationJob, blank_row
+from nas.evaluation.failures import OUT_OF_MEMORY, TIMED_OUT
+from nas.evaluation.job import EvaluationJob, blank_row
 from nas.workers import gpu_load, local_processes, shared_gpus
 from nas.workers.gpu_load import GpuLoad
+from nas.workers.pool import ThisProcess
 from nas.workers.shared_gpus import SharedGpus
-from nas.workers.workers import ThisProcess
 from results.records.row import Row
 from search_spaces.support.errors import UserError
 from toy_rows import LITTLE

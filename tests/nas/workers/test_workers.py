@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from expect import raises
-from nas.workers import local_processes, workers
+from nas.workers import local_processes, pool
 from nas.workers.gpu_load import GpuLoad
 from nas.workers.local_processes import OneProcess
+from nas.workers.pool import ThisProcess, pool_of
 from nas.workers.resources import AUTO, Resources
 from nas.workers.shared_gpus import SharedGpus
-from nas.workers.workers import ThisProcess, pool_of
 
 
 @pytest.fixture
@@ -45,11 +45,11 @@ def test_each_process_sees_its_own_gpus(gpus: list[int], monkeypatch: pytest.Mon
 
 
 def test_default_is_one_worker_a_gpu_or_a_core(gpus: list[int]) -> None:
-    assert workers.usual() == 3
-    assert [workers.usual(each) for each in (0.5, 1.0, 2.0)] == [6, 3, 1]
-    assert 1 <= workers.usual(0.0) <= (os.cpu_count() or 1)
+    assert pool.usual() == 3
+    assert [pool.usual(each) for each in (0.5, 1.0, 2.0)] == [6, 3, 1]
+    assert 1 <= pool.usual(0.0) <= (os.cpu_count() or 1)
     gpus[0] = 0
-    assert 1 <= workers.usual() <= (os.cpu_count() or 1)
+    assert 1 <= pool.usual() <= (os.cpu_count() or 1)
 
 
 def test_more_gpus_than_the_machine_has_are_refused(gpus: list[int]) -> None:
@@ -77,8 +77,8 @@ def test_shared_gpus_run_at_most_as_many_as_cores_workers_or_evaluations(monkeyp
         made.bound = bound
         return SharedGpus(there, bound, *limits, read=lambda gpu: GpuLoad(0.0, 0.0))
 
-    monkeypatch.setattr(workers.joblib, "cpu_count", lambda only_physical_cores: 8)
-    monkeypatch.setattr(workers, "SharedGpus", shared)
+    monkeypatch.setattr(pool.joblib, "cpu_count", lambda only_physical_cores: 8)
+    monkeypatch.setattr(pool, "SharedGpus", shared)
     for resources, trials, at_first, at_most in (
         (Resources(gpus=AUTO), 100, 3, 8),
         (Resources(gpus=AUTO, threads=4), 100, 3, 3),

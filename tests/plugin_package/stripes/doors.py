@@ -10,7 +10,7 @@ import torch
 from optuna.distributions import BaseDistribution, IntDistribution
 from torch import Tensor, nn
 
-from nas.sampling.proposer import Proposer, Situation
+from nas.samplers.proposer import Proposer, Situation
 from search_spaces import Architecture
 from search_spaces.support.count import Count, Handlers, Shape
 from search_spaces.support.spec import Axes

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, final
 
 from torch import Tensor, nn
 
-from nas.sampling.proposer import Proposer, Situation
+from nas.samplers.proposer import Proposer, Situation
 from search_spaces import Architecture, SearchSpace
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import build_stack

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
 from grouped import grouped
-from nas.profiling.memory import peak_of
+from nas.costs.profile.memory import peak_of
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.decoder import Decoder, build_decoder
 from search_spaces.topologies.registry import TOPOLOGIES

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from grouped import grouped
-from nas.counting import meta_device
+from nas.costs.count import meta_device
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.decoder import DECODER_STYLES, build_decoder, count_decoder
 from search_spaces.support.count import Count

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from expect import raises
 from grouped import grouped
-from nas.counting import meta_device
+from nas.costs.count import meta_device
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.dit import DiT, Pictures, build_dit, count_dit, grid_positions
 from search_spaces.support.count import Count

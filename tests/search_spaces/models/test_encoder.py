@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from expect import raises, warns
 from grouped import grouped
-from nas.counting import meta_device
+from nas.costs.count import meta_device
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.nystrom import Nystrom
 from search_spaces.models.encoder import Encoder, EncoderSizes, build_encoder, count_encoder

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from expect import raises
 from grouped import grouped
-from nas.counting import meta_device
+from nas.costs.count import meta_device
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.residual_mlp import GoalAgent, ResidualMLP, Sizes, count_goal_agent, count_residual_mlp
 from search_spaces.support.count import Count

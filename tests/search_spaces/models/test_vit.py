@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from expect import raises
 from grouped import grouped
-from nas.counting import meta_device
+from nas.costs.count import meta_device
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.vit import DropExamples, ViT, build_vit, count_vit, draw_as_timm
 from search_spaces.support.count import Count

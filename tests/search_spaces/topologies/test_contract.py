@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from grouped import grouped
-from nas.counting import count_macs
-from nas.shapes import Shapes
+from nas.costs.count import count_macs
+from nas.costs.shapes import Shapes
 from search_spaces.testing.checks import (
     CONTRACT,
     check_it_compiles_to_one_graph,

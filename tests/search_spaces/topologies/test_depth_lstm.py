@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from expect import raises
-from nas.counting import count_macs
+from nas.costs.count import count_macs
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.attention import SoftmaxAttention
 from search_spaces.layers.feed_forward import GELU

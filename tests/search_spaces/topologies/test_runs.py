@@ -11,8 +11,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from expect import raises
 from grouped import grouped
-from nas.counting import count_macs
-from nas.shapes import Shapes
+from nas.costs.count import count_macs
+from nas.costs.shapes import Shapes
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.attention import SoftmaxAttention
 from search_spaces.layers.feed_forward import GELU

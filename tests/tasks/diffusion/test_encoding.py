@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import nas
 from expect import raises
-from nas.cli import app
+from nas.cli.main import app
 from search_spaces.support.errors import Kind
 from tasks.data.image_sources import source
 from tasks.diffusion.autoencoder import autoencoder, cropped

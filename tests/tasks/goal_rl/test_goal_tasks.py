@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from expect import raises
-from nas.counting import count
-from nas.evaluation import evaluate
-from nas.jobs import EvaluationJob
+from nas.costs.count import count
+from nas.evaluation.evaluate import evaluate
+from nas.evaluation.job import EvaluationJob
 from search_spaces.architecture.architecture import Architecture
 from tasks.goal_rl.recipe import PAPER, GoalRecipe, smoke
 from tasks.goal_rl.task import GoalTask

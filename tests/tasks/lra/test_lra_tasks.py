@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import nn
 
-from nas.budget import parse_budget
-from nas.counting import cheap_counts
-from nas.unlisted.programme import Programme
+from nas.budget.bounds import parse_budget
+from nas.budget.implicit.budget_dp import Programme
+from nas.costs.count import cheap_counts
 from search_spaces.layers.nystrom import Nystrom, NystromAttention
 from search_spaces.spaces.catalog import SPACES
 from tasks.lra import contours

@@ -1,0 +1,1 @@
+"""Studies of tasks and samplers: audits, comparisons, tournaments."""

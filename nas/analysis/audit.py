@@ -1,0 +1,289 @@
+"""How far a task's numbers can be trusted: architectures spread over a space by cost, with several seeds each."""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from html import escape
+from math import nan, sqrt
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from nas.budget.bounds import Budget, Feasible, parse_budget
+from nas.budget.implicit.budget_dp import Programme
+from nas.costs.count import cheap_counts
+from nas.environment.paths import dashed
+from nas.evaluation.job import task_of
+from nas.evaluation.resolve import Settings
+from nas.store.search_config import SearchConfig
+from nas.store.store import Store
+from results.records import table
+from results.records.row import Row
+from results.stats.gaussian_process import Array
+from results.stats.reliability import (
+    Estimate,
+    components,
+    jackknife,
+    levels,
+    order_between_seeds,
+    order_kept,
+    seeds_for,
+)
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.errors import UserError, kind_of_number
+from tasks.base import Task
+
+if TYPE_CHECKING:
+    import pandas
+
+LEAST_ARCHITECTURES, LEAST_SEEDS = 4, 2
+"""Fewer say nothing of variances."""
+
+REPORTS = (0.1, 0.25, 0.5)
+"""Shares of a training at which its reports are held against its end."""
+
+_DRAWN = 500  # members of a large space, of which those spread by cost are taken
+
+Readings = Mapping[Architecture, Sequence[Row]]
+"""Architecture -> the complete Rows of its seeds, in the order of seeds, which are the same of all."""
+
+
+@final
+@dataclass(frozen=True)
+class Audit:
+    """What an audit found.
+
+    Attributes:
+        title: What was audited, in a line.
+        records: A flat record a metric, the most reliable one first: see `of_metric`.
+        resolutions: A flat record for each number of levels of the most reliable metric: see `resolutions_of`.
+        trained: The Rows.
+    """
+
+    title: str
+    records: tuple[Mapping[str, Any], ...]
+    resolutions: tuple[Mapping[str, Any], ...]
+    trained: tuple[Row, ...]
+
+    def rows(self) -> list[Row]:
+        """Every Row, failures included."""
+        return list(self.trained)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return f"<p>{escape(self.title)}</p>{self.to_pandas().to_html(index=False)}"
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """A line a metric."""
+        return table.from_records(self.records).to_pandas()
+
+
+def check_audit(architectures: int, seeds: int) -> None:
+    """Raise UserError where there would be too little to say anything."""
+    for option, asked, least in (("architectures", architectures, LEAST_ARCHITECTURES), ("seeds", seeds, LEAST_SEEDS)):
+        kind = kind_of_number(asked, whole=True)
+        if kind == "wrong-type" or asked < least:
+            message = f"an audit needs --{option} of at least {least}, got {asked!r:.40}."
+            raise UserError(kind, message, option=f"--{option}", value=asked, least=least)
+
+
+def study_of(task: str, preset: str, changes: Settings = ()) -> str:
+    """The name of the study that holds the Rows of a task's audits under a preset and changes of it."""
+    name = f"audit-{dashed(task)}-{dashed(preset)}"
+    return f"{name}-{hashlib.sha256(repr(changes).encode()).hexdigest()[:6]}" if changes else name
+
+
+def of_other_presets(store: Store, task: Task, preset: str) -> dict[str, list[Row]]:
+    """The Rows of other presets' audits of a task, by the presets' names."""
+    names = {study_of(task.name, other): other for other in task.presets if other != preset}
+    found = {names[name]: store.read([name]).rows for name in store.studies() if name in names}
+    return {other: [row for row in rows if row.task_version == task.version] for other, rows in found.items()}
+
+
+def audit_for(config: SearchConfig, store: Store) -> Audit | None:
+    """What audits in the store say of what a search is about: of its task, preset, settings and data, and its budget.
+
+    Reliability is of a range of architectures: only those within the search's budget are looked at.
+    """
+    task = task_of(config.task, config.data)
+    name = study_of(task.name, config.preset, tuple(sorted(config.settings.items())))
+    if name not in store.studies():
+        return None
+    within = parse_budget([config.budget] if config.budget else []).counted
+    rows = [
+        row
+        for row in store.read([name]).rows
+        if row.data == config.data_fingerprint and row.task_version == task.version and _keeps(within, row)
+    ]
+    try:
+        return audit_of(name, rows, {})
+    except UserError:
+        return None
+
+
+def _keeps(budget: Budget, row: Row) -> bool:
+    """Whether what was counted of a Row's architecture is within a budget."""
+    return budget.allows({name: nan if count is None else count for name, count in asdict(row.costs).items()})
+
+
+def spread_by_cost(task: Task, members: Feasible | Programme, number: int) -> list[Architecture]:
+    """Members whose FLOPs are spread evenly over their range, on a logarithmic scale: the costliest first.
+
+    They are the same ones each time.
+
+    Raises:
+        UserError: There are fewer.
+    """
+    random = np.random.default_rng(0)
+    if isinstance(members, Programme):
+        drawn = range(max(_DRAWN, 2 * number))
+        known = [members.space.candidate(members.draw(random)).architecture for _ in drawn]
+    else:
+        known = [candidate.architecture for candidate in members.candidates]
+    known = list(dict.fromkeys(known))
+    if len(known) < number:
+        there = "draws from the space gave" if isinstance(members, Programme) else "the space has"
+        message = f"{there} {len(known)} architectures within the budget, got --architectures {number}."
+        raise UserError("infeasible", message, option="--architectures", value=number, most=len(known))
+    known = [known[i] for i in random.permutation(len(known))]
+    cost = np.log([cheap_counts(task, architecture)["flops"] for architecture in known])
+    chosen: list[int] = []
+    for wanted in np.linspace(cost.min(), cost.max(), number):
+        off = np.abs(cost - wanted)
+        off[chosen] = np.inf
+        chosen.append(int(off.argmin()))
+    return [known[i] for i in sorted(chosen, key=lambda i: -float(cost[i]))]
+
+
+def audit_of(title: str, rows: Sequence[Row], elsewhere: Mapping[str, Sequence[Row]]) -> Audit:
+    """What Rows say of a task's metrics; `elsewhere` are those of other presets, by their names.
+
+    An architecture counts where its trainings with the seeds that are looked at were completed, see `readings_of`.
+
+    Raises:
+        UserError: Too few were.
+    """
+    of_audit = readings_of(rows)
+    if len(of_audit) < LEAST_ARCHITECTURES:
+        first = next((f", the first with: {row.error}" for row in rows if row.error), "")
+        raise UserError(
+            "missing-rows",
+            f"an audit needs {LEAST_ARCHITECTURES} architectures whose trainings were completed, got "
+            f"{len(of_audit)}{first}. See `nas results`.",
+            architectures=len(of_audit),
+            least=LEAST_ARCHITECTURES,
+        )
+    complete = [row for own in of_audit.values() for row in own]
+    others = {preset: readings_of(own) for preset, own in elsewhere.items()}
+    names = [name for name in complete[0].directions if all(name in row.metrics for row in complete)]
+    records = [of_metric(name, of_audit, others) for name in names]
+    records.sort(key=lambda record: -float(record["reliability"]))
+    best = str(records[0]["metric"])
+    seconds = [float(str(row.provenance["wall_s"])) for row in complete if row.provenance.get("wall_s") is not None]
+    resolutions = resolutions_of(*_splits(best, of_audit), seconds=fmean(seconds) if seconds else None)
+    return Audit(title, tuple(records), tuple(resolutions), tuple(rows))
+
+
+def readings_of(rows: Sequence[Row]) -> Readings:
+    """Architectures with the complete Rows of the same seeds: of the first seeds so many that most Rows are used.
+
+    They are LEAST_SEEDS at least, where there are so many.
+    """
+    complete: dict[Architecture, dict[int, Row]] = {}
+    for row in rows:
+        if row.status == "complete":
+            complete.setdefault(row.architecture, {})[row.seed] = row
+    seeds = sorted({row.seed for row in rows})
+    found: Readings = {}
+    for number in range(len(seeds), min(LEAST_SEEDS, len(seeds)) - 1, -1):
+        first = seeds[:number]
+        whole = {one: [own[seed] for seed in first] for one, own in complete.items() if own.keys() >= {*first}}
+        if number * len(whole) > sum(map(len, found.values())):
+            found = whole
+    return found
+
+
+def of_metric(name: str, of_audit: Readings, others: Mapping[str, Readings]) -> dict[str, Any]:
+    """All that is said of a metric, as a flat record, each number with its standard error (`_se`) beside it.
+
+    `reliability` is that of one seed, `levels` how many of these architectures one seed tells apart. Standard
+    deviations (`sd_`) are of the architectures, of seeds and of the validation examples, in units of the metric: see
+    `results.stats.reliability`. Kendall's tau of the architectures' orders (`tau_`): between seeds, between validation
+    and test, between reports at a share of the training and its end, and between this preset and others.
+    """
+    splits = _splits(name, of_audit)
+    validation = splits[0]
+    found = {
+        "reliability": jackknife(lambda *some: components(*some).reliability(), *splits),
+        "sd_architecture": jackknife(lambda *some: _deviation(components(*some).architecture), *splits),
+        "sd_seed": jackknife(lambda *some: _deviation(components(*some).seed), *splits),
+    }
+    if len(splits) > 1:
+        found["sd_examples"] = jackknife(lambda *some: _deviation(components(*some).examples), *splits)
+        found["tau_test"] = jackknife(order_kept, *splits)
+    found["tau_seeds"] = jackknife(order_between_seeds, validation)
+    for share in REPORTS:
+        early = _matrix(of_audit, lambda row, share=share: _reported(row, name, share))  # type: ignore[misc]
+        if not np.isnan(early).any():
+            found[f"tau_at_{share:.0%}"] = jackknife(order_kept, early, validation)
+    for preset, other in others.items():
+        common = [one for one in of_audit if one in other and all(name in row.metrics for row in other[one])]
+        if len(common) >= LEAST_ARCHITECTURES:
+            means = [np.array([[_mean(name, of[each])] for each in common]) for of in (of_audit, other)]
+            found[f"tau_{preset}"] = jackknife(order_kept, *means)
+    record: dict[str, Any] = {"metric": name, "architectures": len(validation), "seeds": validation.shape[1]}
+    record["levels"] = levels(validation, components(*splits), 1)
+    return record | _flat(found)
+
+
+def resolutions_of(validation: Array, *test: Array, seconds: float | None) -> list[dict[str, Any]]:
+    """How many seeds tell so many of the architectures apart, and what an architecture then costs to train.
+
+    None where no number of seeds does: the validation examples are too few.
+    """
+    of = components(validation, *test)
+    records = []
+    for wanted in range(2, len(validation) + 1):
+        seeds = seeds_for(wanted, validation, of)
+        cost = None if seeds is None or seconds is None else seeds * seconds
+        records.append({"levels": wanted, "seeds": seeds, "seconds_each": cost})
+    return records
+
+
+def _splits(name: str, of_audit: Readings) -> tuple[Array, ...]:
+    """A metric on validation and, where every Row has it, on test: [A, S] each."""
+    validation = _matrix(of_audit, lambda row: row.metrics[name])
+    if all(name in row.test for own in of_audit.values() for row in own):
+        return validation, _matrix(of_audit, lambda row: row.test[name])
+    return (validation,)
+
+
+def _matrix(of_audit: Readings, value: Callable[[Row], float]) -> Array:
+    return np.array([[value(row) for row in own] for own in of_audit.values()], dtype=float)
+
+
+def _mean(name: str, rows: Sequence[Row]) -> float:
+    return fmean(row.metrics[name] for row in rows)
+
+
+def _reported(row: Row, name: str, share: float) -> float:
+    """The last report of a metric by a share of the training's steps; NaN where there was none, or it is of hours."""
+    if row.recipe.get("hours"):  # of which reports are shares, and steps are not
+        return float("nan")
+    said = [
+        point["metrics"][name] for point in row.curve if point["step"] <= share * row.steps and name in point["metrics"]
+    ]
+    return said[-1] if said else float("nan")
+
+
+def _deviation(variance: float | None) -> float:
+    """A standard deviation; 0 of a variance that is estimated below it."""
+    return sqrt(max(variance or 0.0, 0.0))
+
+
+def _flat(found: Mapping[str, Estimate]) -> dict[str, float]:
+    flat: dict[str, float] = {}
+    for name, estimate in found.items():
+        flat |= {name: estimate.value, f"{name}_se": estimate.error}
+    return flat

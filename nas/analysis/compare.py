@@ -1,0 +1,274 @@
+"""Architectures side by side: made equal in size, each trained with several seeds, and what of it is summed up."""
+
+import csv
+import math
+import statistics
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+from nas.costs.count import cheap_counts, count
+from nas.costs.profile.profile import profile_what_fits, trace_of
+from nas.evaluation.job import EvaluationJob, text_of
+from nas.evaluation.resolve import Settings, architecture_of
+from nas.request.text_checks import ALL_TOPOLOGIES, topologies_named
+from results.records import table
+from results.records.row import Direction, Row
+from results.stats.intervals import interval
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.errors import Notice, UserError, fields_of
+from search_spaces.topologies.registry import TOPOLOGIES, refusal
+from tasks.base import Metric, Task
+
+if TYPE_CHECKING:
+    import pandas
+
+SHOWN = (
+    "params",
+    "topology_params",
+    "flops",
+    "latency_ms",
+    "step_ms",
+    "peak_memory_bytes",
+    "device",
+    "batch",
+    "threads",
+)
+"""Costs in the table of a comparison."""
+
+NEAR = 0.005
+"""How far off a match may be before that is said, as a share."""
+
+_WIDEST = 2**24
+
+
+@final
+@dataclass(frozen=True)
+class Comparison:
+    """Architectures side by side.
+
+    Attributes:
+        title: What was compared, in a line.
+        records: A flat record an architecture: shape, costs and, where they were trained, the mean of each metric over
+            the seeds that were completed, with its standard error.
+        trained: The Row of each architecture with each seed; none where nothing was trained.
+        tuning: The Rows of the trainings by which each architecture was given its recipe.
+        baselines: Simple methods -> their columns, where networks were trained.
+    """
+
+    title: str
+    records: tuple[Mapping[str, Any], ...]
+    trained: tuple[Row, ...] = ()
+    tuning: tuple[Row, ...] = ()
+    baselines: Mapping[str, Mapping[str, float]] | None = None
+
+    def rows(self) -> list[Row]:
+        """Every Row, failures included."""
+        return [*self.tuning, *self.trained]
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return f"<p>{escape(self.title)}</p>{self.to_pandas().to_html(index=False)}"
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """A line an architecture."""
+        return table.from_records(self.records).to_pandas()
+
+
+def candidates(
+    task: Task, archs: Sequence[str], topologies: str | Sequence[str] | None, match: str | None, preset: str
+) -> list[Architecture]:
+    """Every architecture with every topology, made equal to the first of them where `match` says so.
+
+    The topology "all" is every installed one that can wire it, resnet first; of others a Notice says why they cannot.
+
+    Raises:
+        UserError: One that cannot be read or wired.
+    """
+    wirings: Sequence[str | None] = [None] if topologies is None else topologies_named(topologies)
+    shapes = archs or [""]
+    named = [one for arch in shapes for topology in wirings for one in _wired(task, preset, arch, topology)]
+    named = list(dict.fromkeys(named))
+    if match is None:
+        return named
+    target = cheap_counts(task, named[0])[match]
+    others = [matched(one, target, lambda other: cheap_counts(task, other)[match]) for one in named[1:]]
+    for one in others:
+        off = cheap_counts(task, one)[match] / target - 1
+        if abs(off) > NEAR:
+            message = f"{one.topology} comes no nearer than {off:+.1%} of {match}: {one}."
+            fields = {"topology": one.topology, "architecture": str(one), "difference": off}
+            notice = Notice("mismatch", message, option="--match", value=match, **fields)
+            warnings.warn(notice, stacklevel=2)
+    return list(dict.fromkeys([named[0], *others]))
+
+
+def _wired(task: Task, preset: str, arch: str, topology: str | None) -> list[Architecture]:
+    if topology != ALL_TOPOLOGIES:
+        return [architecture_of(task, preset, arch, topology)]
+    found = [architecture_of(task, preset, arch, "resnet")]
+    for name in sorted({*TOPOLOGIES.names()} - {"resnet"}):
+        try:
+            wired = found[0].changed({"topology": name})
+            reason, fields = refusal(wired), dict[str, Any]()
+        except UserError as error:  # one that cannot be loaded
+            reason, fields = str(error), fields_of(error)
+        if reason is None:
+            found.append(wired)
+        else:
+            fields["topology"] = name
+            warnings.warn(Notice("skipped", f"{name} is left out: {reason}", **fields), stacklevel=2)
+    return found
+
+
+def costs_of(
+    task: Task, architectures: Sequence[Architecture], recipe: Any, threads: int, *, profile: bool
+) -> list[dict[str, Any]]:
+    """What each architecture costs by counting and, where asked for, on this device."""
+    costs: list[dict[str, Any]] = [asdict(count(task, architecture)) for architecture in architectures]
+    for architecture, cost in zip(architectures, costs, strict=True):
+        if profile:
+            cost |= profile_what_fits(task, architecture, recipe, None, trace_of(task.name, architecture), threads)
+    return costs
+
+
+def jobs_of(
+    task: str,
+    data: str | Path | None,
+    architectures: Iterable[tuple[Architecture, Settings]],
+    seeds: Iterable[int],
+    preset: str,
+    threads: int,
+) -> list[EvaluationJob]:
+    """Every architecture, with what is changed of the preset's recipe for it, with every seed, a seed at a time."""
+    changed = list(architectures)
+    return [
+        EvaluationJob(
+            task=task,
+            architecture=architecture,
+            preset=preset,
+            settings=settings,
+            seed=seed,
+            data=text_of(data),
+            threads=threads,
+        )
+        for seed in seeds
+        for architecture, settings in changed
+    ]
+
+
+def matched(architecture: Architecture, target: int, cost: Callable[[Architecture], int]) -> Architecture:
+    """The architecture with the number of hidden features in all blocks that brings its cost nearest to the target.
+
+    `cost` must not fall as hidden features are added. Where the target is below what one hidden feature costs, or
+    above what 2**24 do, that is the nearest.
+    """
+
+    def of(hidden: int) -> int:
+        return cost(architecture.changed({"hidden": hidden}))
+
+    low, high = 1, 2
+    while high < _WIDEST and of(high) < target:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if of(middle) < target else (low, middle)
+    return architecture.changed({"hidden": min((low, high), key=lambda hidden: abs(of(hidden) - target))})
+
+
+def summary(architecture: Architecture, rows: Sequence[Row], metrics: Sequence[str]) -> dict[str, Any]:
+    """One architecture's mean of each metric over the seeds that were completed, and its standard error.
+
+    The error is of the mean over seeds, and None with one seed; how much a single measurement is off is not in it.
+    """
+    own = [row.columns() for row in rows if row.architecture == architecture and row.status == "complete"]
+    summary: dict[str, Any] = {"seeds": len(own)}
+    for metric in metrics:
+        values = [columns[metric] for columns in own if metric in columns]
+        summary[metric] = statistics.fmean(values) if values else None
+        summary[f"{metric}_se"] = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else None
+    return summary
+
+
+def side_by_side(
+    metric: Metric,
+    architectures: Sequence[Architecture],
+    costs: Sequence[Mapping[str, Any]],
+    rows: Sequence[Row],
+    match: str | None,
+    tuned: Sequence[str] = (),
+) -> tuple[Mapping[str, Any], ...]:
+    """The records of a comparison; the first architecture is what others are held against, by one metric.
+
+    `tuned` are the columns of the recipe in which their trainings may differ.
+    """
+    metrics = [metric.name, f"test_{metric.name}"]
+    is_tested = all(metric.name in row.test for row in rows if row.status == "complete")
+    apart = over_first(architectures, rows, metrics[1] if is_tested else metrics[0], metric.direction)
+    records = []
+    for architecture, cost, over in zip(architectures, costs, apart, strict=True):
+        record: dict[str, Any] = {**asdict(architecture), **{name: cost[name] for name in SHOWN if name in cost}}
+        if "step_ms" in cost:
+            slower = cost["step_ms"] / costs[0]["step_ms"]
+            record |= {"step_over_first": slower, "printed_step": printed_overhead(architecture.topology)}
+        own = next((row.columns() for row in rows if row.architecture == architecture), {})
+        record |= {name: own.get(name) for name in tuned}
+        if match is not None:
+            record[f"{match}_off"] = cost[match] / costs[0][match] - 1
+        records.append({**record, **({**summary(architecture, rows, metrics), **over} if rows else {})})
+    return tuple(records)
+
+
+def over_first(
+    architectures: Sequence[Architecture], rows: Sequence[Row], metric: str, direction: Direction
+) -> list[dict[str, Any]]:
+    """By how much each architecture's metric is above the first's, and whether they can be told apart.
+
+    Seeds are paired: one seed gives all the same order of the data. Intervals are Student's, at 95 % for all
+    architectures together (Bonferroni); one that holds zero tells nothing apart.
+
+    Args:
+        architectures: The first is what others are held against.
+        rows: Their Rows.
+        metric: A column; it is on test where it begins with `test_`.
+        direction: Whether more or less of it is better.
+    """
+    values: dict[Architecture, dict[int, float]] = {one: {} for one in architectures}
+    for row in rows:
+        group = row.test if metric.startswith("test_") else row.metrics
+        if row.status == "complete" and metric.removeprefix("test_") in group:
+            values[row.architecture][row.seed] = group[metric.removeprefix("test_")]
+    first, *others = architectures
+    empty = dict.fromkeys(("over_first", "low", "high", "than_first"))
+    records: list[dict[str, Any]] = [empty]
+    for one in others:
+        both = values[first].keys() & values[one].keys()
+        off = [values[one][seed] - values[first][seed] for seed in both]
+        record: dict[str, Any] = {**empty, "over_first": statistics.fmean(off) if off else None}
+        if len(off) > 1:
+            record["than_first"] = "not distinguishable"
+        if len(off) > 1 and statistics.stdev(off) > 0:  # seeds that agree to the last digit say nothing of others
+            low, high = interval(off, len(others))
+            better = "better" if (low > 0) == (direction == "max") else "worse"
+            record |= {"low": low, "high": high, **({"than_first": better} if low > 0 or high < 0 else {})}
+        records.append(record)
+    return records
+
+
+def printed_overhead(topology: str) -> float | None:
+    """A training step's time over the residual network's as its paper or another project prints it, or None.
+
+    `overheads.csv` has the setting of each: other networks, devices and precisions than those at hand.
+    """
+    return _overheads().get(topology)
+
+
+@cache
+def _overheads() -> dict[str, float]:
+    text = files("nas.analysis").joinpath("overheads.csv").read_text(encoding="utf-8")
+    return {line["topology"]: float(line["step_over_resnet"]) for line in csv.DictReader(text.splitlines())}

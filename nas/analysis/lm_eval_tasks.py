@@ -1,0 +1,162 @@
+"""What a trained decoder can do with texts that it was not trained for, by lm-eval's tasks."""
+
+import logging
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from nas.environment.device import lent_device
+from nas.evaluation.job import EvaluationJob, identity
+from nas.evaluation.retrofit import Origin
+from nas.evaluation.saved_networks import load_network
+from nas.store.store import Store
+from results.records.row import Row
+from search_spaces.architecture.checkpoint import read_record
+from search_spaces.support.errors import Kind, UserError, fields_of, reason_of
+from search_spaces.support.progress import said_if_slow
+from tasks.language.data import LanguageSplits
+from tasks.language.hub import ask_the_hub_only_where_it_is
+from tasks.language.task import LanguageTask
+
+_FEWSHOT_SEED = 1234
+"""What lm-eval draws the examples in front of a question with."""
+
+_RESAMPLED = 1000
+"""Times, for the errors of what is no mean."""
+
+_LOGITS = 2**26
+"""That are in memory at once, about."""
+
+_LENGTH = 200
+"""Characters of another library's reason."""
+
+
+def row_of(origin: Origin, store: Store) -> tuple[str, Row]:
+    """The study and the Row of a trained network. Raises UserError where the store has none."""
+    record = read_record(origin.folder)
+    job = EvaluationJob(
+        task=origin.reference,
+        architecture=record.architecture,
+        preset=origin.preset,
+        settings=tuple(origin.settings.items()),
+        seed=int(record.settings.get("seed", 0)),
+        data=origin.data,
+    )
+    found = store.known(str(record.settings.get("identity") or identity(job)))
+    if found is None:
+        message = f"the Row of {origin.folder} is not in {store.url}. Give --storage, where it was trained."
+        raise UserError("missing-rows", message, option="--storage", path=str(origin.folder))
+    return found
+
+
+def decoder_of(origin: Origin) -> tuple[LanguageTask, nn.Module]:
+    """A checkpoint's task and network, on the device. Raises UserError where it is no decoder, or is damaged."""
+    if not isinstance(origin.task, LanguageTask):
+        message = f"downstream tasks are for decoders, and {origin.folder} is of task {origin.task.name!r}."
+        raise UserError("unsupported", message, path=str(origin.folder), task=origin.task.name)
+    network = load_network(origin.folder, origin.task)
+    if network is None:
+        message = f"{origin.folder} has no network that can be read. Train it again."
+        raise UserError("bad-file", message, path=str(origin.folder))
+    return origin.task, network.to(lent_device())
+
+
+def evaluated(
+    task: LanguageTask, network: nn.Module, names: Sequence[str], include: Path | None, examples: int | None
+) -> dict[str, float]:
+    """Every number that lm-eval gives of these tasks, as `<task>_<metric>` and `<task>_<metric>_se`, and of how many.
+
+    Raises:
+        UserError: lm-eval is not installed, does not know a task, or cannot have its data.
+    """
+    with said_if_slow("loading lm-eval ..."):
+        manager, evaluate = _lm_eval(names, include)
+        from tasks.language.scoring import ScoredDecoder
+
+    for name in names:
+        if name not in manager.all_tasks:
+            near = get_close_matches(name, manager.all_tasks, n=1, cutoff=0.5)
+            remedy = f"Did you mean {near[0]!r}?" if near else "`lm-eval ls tasks` lists them."
+            message = f"unknown task of lm-eval {name!r}. {remedy}"
+            nearest = near[0] if near else None
+            raise UserError("unknown-name", message, option="--tasks", value=name, nearest=nearest)
+    splits = task.splits
+    assert isinstance(splits, LanguageSplits)
+    model = ScoredDecoder(network, splits.tokenizer, task.context, max(1, _LOGITS // (task.context * task.vocabulary)))
+    try:
+        with said_if_slow(f"reading {', '.join(names)} ..."):
+            loaded = manager.load(list(names))
+        for one in loaded["tasks"].values():  # as lm-eval's own command does
+            if one.get_config("num_fewshot") is None:
+                one.set_config(key="num_fewshot", value=0)
+            one.set_fewshot_seed(seed=_FEWSHOT_SEED)
+        found = evaluate(lm=model, task_dict=loaded, limit=examples, log_samples=False, bootstrap_iters=_RESAMPLED)
+    except UserError:
+        raise
+    except ConnectionError as error:
+        raise UserError(
+            "unavailable",
+            f"the data of {', '.join(names)} are not in the hub's cache, and the hub gave none: {error!s:.{_LENGTH}}. "
+            f"Evaluate where it is in reach, or tasks of your own with --include FOLDER.",
+            tasks=tuple(names),
+            **fields_of(error),
+        ) from error
+    except Exception as error:  # of a task's file, of its data
+        message = f"lm-eval cannot evaluate {', '.join(names)}: {reason_of(error):.{_LENGTH}}"
+        raise UserError("failed", message, tasks=tuple(names), **fields_of(error)) from error
+    return columns(found["results"]) | {
+        f"{name}_examples": counted["effective"] for name, counted in found["n-samples"].items()
+    }
+
+
+def columns(results: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+    """lm-eval's results by column: `acc_stderr,none` of task t is `t_acc_se`."""
+    found = {}
+    for task, values in results.items():
+        for key, value in values.items():
+            metric, _, chosen = key.partition(",")
+            if isinstance(value, int | float) and metric not in ("alias", "sample_len"):
+                name = "_".join((task, metric, *([chosen] if chosen not in ("", "none") else [])))
+                name = name.replace("_stderr", "") + "_se" if "_stderr" in name else name
+                found[re.sub(r"\W", "_", name)] = float(value)
+    return found
+
+
+def with_columns(row: Row, found: Mapping[str, float]) -> Row:
+    """The Row with these measures; an error of a number that has none any more is not left beside it."""
+    known = {name: value for name, value in row.measures.items() if name.removesuffix("_se") not in found}
+    return replace(row, measures={**known, **found})
+
+
+def _lm_eval(names: Sequence[str], include: Path | None) -> tuple[Any, Any]:
+    """What knows these tasks, and what evaluates them."""
+    try:
+        from datasets import disable_progress_bars
+        from lm_eval import evaluate
+        from lm_eval.tasks import TaskManager
+    except ImportError as error:
+        raise UserError(
+            "needs-extra",
+            f'downstream tasks are lm-eval\'s ({error}). Install the extra "downstream": pip install ".[downstream]".',
+            extra="downstream",
+        ) from error
+    for name in ("lm_eval", "datasets"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    disable_progress_bars()
+    os.environ.setdefault("DISABLE_MULTIPROC", "1")  # lm-eval would fork this process to resample, and print that
+    ask_the_hub_only_where_it_is()
+    if include is not None and not include.is_dir():
+        message = f"--include must be a folder of lm-eval's task files, got {str(include)!r}."
+        kind: Kind = "bad-file" if include.exists() else "missing-file"
+        raise UserError(kind, message, option="--include", path=str(include))
+    if include is not None:
+        own = TaskManager(include_path=str(include), include_defaults=False)  # lm-eval's thousands take seconds
+        if set(names) <= set(own.all_tasks):
+            return own, evaluate
+    return TaskManager(include_path=None if include is None else str(include)), evaluate

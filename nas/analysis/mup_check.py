@@ -1,0 +1,155 @@
+"""The coordinate check: how far a few steps move what a network makes, at several widths, with muP and without.
+
+Where a parametrisation suits all widths, a step moves every layer's output as far in a wide network as in a narrow one
+(Yang et al., 2022, arXiv 2203.03466, appendix D.1). Where it does not, it moves the more, or the less, the wider.
+
+Shapes: S = seeds, W = widths.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from results.records import table
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.layers.stack import Stack
+from tasks.data.batches import call, moved
+from tasks.recipes.parametrization import STANDARD, at_width
+from tasks.recipes.recipe import Recipe
+from tasks.run import Run
+from tasks.training.loop import apart
+from tasks.training.supervised import SupervisedTask
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.figure import Figure
+
+STEPS = 5
+"""Of the optimiser, each at the recipe's largest learning rate."""
+
+
+@final
+@dataclass(frozen=True)
+class CoordinateCheck:
+    """How far steps move what each part of a network makes.
+
+    Attributes:
+        title: What was checked, in a line.
+        records: A flat record for each parametrisation and part: `moved_WIDTH`, the root of the mean square of what
+            five steps change of its output, in the mean over seeds, and `slope`, by which power of the width it grows.
+        widths: The widths, the first of which is muP's base.
+    """
+
+    title: str
+    records: tuple[Mapping[str, Any], ...]
+    widths: tuple[int, ...]
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """A line a parametrisation and part."""
+        return table.from_records(self.records).to_pandas()
+
+    def plot(self, path: str | Path | None = None) -> "Figure":
+        """Draw how far each part moves against width, a panel a parametrisation, and into a file where one is named.
+
+        Raises:
+            UserError: The file cannot be written.
+        """
+        from nas.report import plots
+
+        figure = plots.draw_coordinates(self.records, self.widths, self.title)
+        if path is not None:
+            plots.save_figure(figure, Path(path))
+        return figure
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return f"<p>{escape(self.title)}</p>{self.to_pandas().to_html(index=False)}"
+
+
+def checked(
+    task: SupervisedTask, architecture: Architecture, recipe: Recipe, widths: Sequence[int], seeds: int
+) -> CoordinateCheck:
+    """Train a network of each width, with each seed, in the standard parametrisation and in muP.
+
+    Args:
+        task: Gives the batches.
+        architecture: Its depth, head dimension and topology are all networks'; heads and hidden features grow as width.
+        recipe: Its optimiser and largest learning rate.
+        widths: In increasing order.
+        seeds: How many.
+
+    Raises:
+        UserError: A network that cannot be built, or an optimiser that muP is not of.
+    """
+    constant = replace(recipe, warmup=0.0, floor=1.0, schedule="linear")
+    recipes = [replace(constant, parametrization=each) for each in (STANDARD, f"mup(base={widths[0]})")]
+    records = []
+    for own in recipes:
+        far = {width: _mean(task, at_width(architecture, width), own, seeds) for width in widths}
+        for part in far[widths[0]]:
+            moves = [far[width][part] for width in widths]
+            slope = np.polyfit(np.log(widths), np.log(moves), 1)[0] if min(moves) > 0 else None
+            by_width = {f"moved_{width}": move for width, move in zip(widths, moves, strict=True)}
+            record = {"parametrization": own.parametrization, "part": part, **by_width}
+            records.append({**record, "slope": None if slope is None else float(slope)})
+    title = f"{task.name}: how far {STEPS} steps at {recipe.lr:g} move what each part makes, {architecture.topology}"
+    return CoordinateCheck(title, tuple(records), tuple(widths))
+
+
+def _mean(task: SupervisedTask, architecture: Architecture, recipe: Recipe, seeds: int) -> dict[str, float]:
+    """How far each part is moved, in the mean over seeds."""
+    each = [_moved(task, Run(architecture=architecture, recipe=recipe, seed=seed), recipe) for seed in range(seeds)]
+    return {part: float(np.mean([far[part] for far in each])) for part in each[0]}
+
+
+def _moved(task: SupervisedTask, run: Run, recipe: Recipe) -> dict[str, float]:
+    splits, inputs = task.splits_for(recipe), task.inputs(recipe)
+    with apart(run):
+        training = task.training(run, recipe, splits)
+        before = _made(training.network, moved(inputs, training.fabric.device))
+        for _ in range(STEPS):
+            training.advance()
+        after = _made(training.network, moved(inputs, training.fabric.device))
+    return {part: (after[part] - one).square().mean().sqrt().item() for part, one in before.items()}
+
+
+@torch.no_grad()
+def _made(network: nn.Module, inputs: Any) -> dict[str, Tensor]:
+    """What the first layer, one in the middle and the last of each stack make of a batch, and the network."""
+    found: dict[str, Tensor] = {}
+    network.eval()
+    with _kept(network, found):
+        outputs = call(network, inputs)
+    network.train()
+    return {**found, "outputs": outputs.float()}
+
+
+@contextmanager
+def _kept(network: nn.Module, found: dict[str, Tensor]) -> Iterator[None]:
+    """Have the outputs of these layers kept, by their names."""
+    hooks = []
+    for name, stack in network.named_modules():
+        if isinstance(stack, Stack):
+            last = len(stack.layers) - 1
+            for t in sorted({0, last // 2, last}):
+                part = f"{name}.layers.{t}"
+                hooks.append(stack.layers[t].register_forward_hook(_keeping(part, found)))
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _keeping(part: str, found: dict[str, Tensor]) -> Any:
+    def keep(layer: nn.Module, inputs: Any, output: Tensor) -> None:
+        found[part] = output.float()
+
+    return keep

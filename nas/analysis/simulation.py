@@ -1,0 +1,122 @@
+"""A search in memory: a sampler is asked, somebody answers, the sampler is told. No store, no workers, no training."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import nan
+
+import optuna
+from optuna.study import StudyDirection
+from optuna.trial import TrialState
+
+from nas.budget.bounds import Feasible
+from nas.budget.objectives import COUNTED
+from nas.environment.seeds import next_seed
+from nas.samplers import BudgetSampler, Exhausted
+from nas.store.optuna_study import ERRORS, confirm_from
+from results.records.row import Direction, Row
+from results.stats.tabular_benchmark import TabularBenchmark
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.spaces.space import Candidate
+
+WAYS = {"max": StudyDirection.MAXIMIZE, "min": StudyDirection.MINIMIZE}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a training came to.
+
+    Attributes:
+        values: Of each objective.
+        errors: Their standard errors, None where there is none; empty where none has one.
+    """
+
+    values: Sequence[float]
+    errors: Sequence[float | None] = ()
+
+
+Train = Callable[[Candidate, int], Outcome | None]
+"""(candidate, how often it was trained before) -> what that came to; None where it failed."""
+
+
+def simulate(
+    sampler: BudgetSampler, directions: Sequence[Direction], train: Train, trials: int, confirming: int = 0
+) -> list[Candidate]:
+    """Ask a sampler for so many trials, one after the other, and tell it what each came to: what it proposed.
+
+    The last `confirming` trials train with fresh seeds what may be on the front. It ends early where there is nothing
+    left to propose. The same sampler, seed and outcomes give what `nas search --workers 1` proposes.
+    """
+    study = optuna.create_study(directions=[WAYS[way] for way in directions], sampler=sampler)
+    proposed, trained = list[Candidate](), Counter[Candidate]()
+    for number in range(trials):
+        if confirming and number == trials - confirming:
+            confirm_from(study, number)
+        trial = study.ask()
+        try:
+            candidate = sampler.propose(trial)
+        except Exhausted:
+            break
+        outcome = train(candidate, trained[candidate])
+        proposed.append(candidate)
+        trained[candidate] += 1
+        if outcome is None:
+            study.tell(trial, state=TrialState.FAIL)
+            continue
+        if any(outcome.errors):
+            trial.set_user_attr(ERRORS, list(outcome.errors))
+        study.tell(trial, outcome.values)
+    return proposed
+
+
+def replay(
+    table: TabularBenchmark,
+    members: Feasible,
+    objectives: Mapping[str, Direction],
+    sampler: str,
+    seed: int,
+    trials: int,
+) -> list[Row]:
+    """The recorded Rows that a search by a sampler finds, in its order; none of its trials confirms another.
+
+    Counted costs are known to the sampler before anything is trained, as in any search.
+
+    Args:
+        table: What was recorded.
+        members: The architectures that may be proposed, in the table's space.
+        objectives: Column -> "max" or "min".
+        sampler: Its name, or "package.module:Class".
+        seed: Of the search; it also says which recorded seed of an architecture is the first.
+        trials: How many there are at most.
+
+    Raises:
+        UserError: There is no such sampler.
+    """
+    found, given = list[Row](), defaultdict[Architecture, set[int]](set)
+
+    def known(architecture: Architecture) -> list[float]:
+        costs = table.costs(architecture)
+        return [float(getattr(costs, name)) if name in COUNTED else nan for name in objectives]
+
+    def look_up(candidate: Candidate, before: int) -> Outcome | None:
+        architecture = candidate.architecture
+        own = next_seed(seed, given[architecture], table.seeds(architecture))
+        given[architecture].add(own)
+        found.append(table.evaluate(architecture, own))
+        return outcome_of(found[-1], objectives)
+
+    def at_most(architecture: Architecture) -> int:
+        return len(table.seeds(architecture))
+
+    asked = BudgetSampler(members, sampler, seed, known, at_most=at_most)
+    simulate(asked, list(objectives.values()), look_up, trials)
+    return found
+
+
+def outcome_of(row: Row, objectives: Mapping[str, Direction]) -> Outcome | None:
+    """What a Row says of the objectives; None where it is not complete, or lacks one."""
+    columns = row.columns() if row.status == "complete" else {}
+    values = [columns[name] for name in objectives if columns.get(name) is not None]
+    if len(values) < len(objectives):
+        return None
+    return Outcome(values, [columns.get(f"{name}_se") for name in objectives])

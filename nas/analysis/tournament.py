@@ -1,0 +1,155 @@
+"""Samplers on a recorded table: what each has found after so many trainings, over many searches.
+
+Shapes: S = searches of a sampler, N = numbers of trainings.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from nas.analysis.simulation import outcome_of, replay
+from nas.budget.bounds import Feasible
+from nas.report import plots
+from results.records import table
+from results.records.row import Direction, Row
+from results.stats.architecture_summary import standings
+from results.stats.gaussian_process import Array
+from results.stats.tabular_benchmark import TabularBenchmark
+from results.stats.true_front import TrueFront
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.figure import Figure
+
+SHARES = (0.1, 0.25, 0.5, 0.75, 1.0)
+"""Of the trainings of a search: where it is looked at."""
+
+TRIALS = 100
+"""Trainings of a search, unless half of the table's architectures are fewer."""
+
+QUARTILES = (0.25, 0.5, 0.75)
+
+
+@final
+@dataclass(frozen=True)
+class Tournament:
+    """What samplers have found.
+
+    A search is worth the hypervolume, by means on test over all recorded seeds, of the architectures that it would
+    report after so many trainings: those on the front that is expected by validation
+    (`results.stats.architecture_summary`). It is a share of the hypervolume of the whole front of all architectures
+    within the budget; the reference point lies beyond the worst recorded value and the greatest cost
+    (`results.stats.true_front`). No trial of these searches confirms another, and a search that ran out of
+    architectures keeps what it has.
+
+    Attributes:
+        title: What was compared, in a line.
+        records: A flat record for each sampler and number of trainings: the median of `hypervolume` over the searches,
+            its quartiles (`_q1`, `_q3`), and of how many searches.
+        shares: Sampler -> the hypervolume of each search after each number of trainings: [S, N].
+    """
+
+    title: str
+    records: tuple[Mapping[str, Any], ...]
+    shares: Mapping[str, Array]
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """A line a sampler and number of trainings."""
+        return table.from_records(self.records).to_pandas()
+
+    def plot(self, path: str | Path | None = None) -> "Figure":
+        """Draw the medians over trainings, with bands between the quartiles, and into a file where one is named.
+
+        Raises:
+            UserError: The file cannot be written.
+        """
+        figure = plots.draw_tournament(self.records, self.title)
+        if path is not None:
+            plots.save_figure(figure, Path(path))
+        return figure
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return f"<p>{escape(self.title)}</p>{self.to_pandas().to_html(index=False)}"
+
+
+def trials_for(recorded: TabularBenchmark, asked: int | None) -> int:
+    """How many trainings each search has. Raises UserError where more are asked for than were recorded."""
+    if asked is None:
+        return max(1, min(TRIALS, len(recorded.architectures) // 2))
+    if asked > len(recorded):
+        has = f"the trainings of {recorded.name!r} that are within the budget"
+        message = f"--trials must be at most {len(recorded)}, {has}, got {asked}."
+        raise UserError("out-of-range", message, option="--trials", value=asked, most=len(recorded))
+    return asked
+
+
+def lengths(trials: int) -> list[int]:
+    """The numbers of trainings after which a search is looked at, in increasing order."""
+    return sorted({max(1, round(share * trials)) for share in SHARES})
+
+
+def worth(rows: Sequence[Row], truth: TrueFront, objectives: Mapping[str, Direction], after: int) -> float:
+    """The share of the whole front that a search would report after so many trainings."""
+    return truth.share(reported(rows[:after], objectives))
+
+
+def reported(rows: Sequence[Row], objectives: Mapping[str, Direction]) -> list[Architecture]:
+    """The architectures that a search would report as its front, by validation."""
+    valued = [row for row in rows if outcome_of(row, objectives) is not None]
+    by_key = {row.architecture.key: row.architecture for row in valued}
+    if not valued:
+        return []
+    return [by_key[str(one.record["key"])] for one in standings(table.from_rows(valued), objectives) if one.stands]
+
+
+def play(
+    recorded: TabularBenchmark,
+    members: Feasible,
+    objectives: Mapping[str, Direction],
+    samplers: Sequence[str],
+    seeds: int,
+    trials: int,
+) -> Iterator[tuple[str, list[float]]]:
+    """Each sampler's searches, one after the other: its name, and what the search is worth after each of `lengths`.
+
+    Args:
+        recorded: The table of what is within the budget.
+        members: The same as what may be proposed.
+        objectives: Column -> "max" or "min".
+        samplers: Names, or "package.module:Class".
+        seeds: How many searches each has, with seeds from 0 on.
+        trials: Trainings of a search.
+
+    Raises:
+        UserError: An unknown sampler, or objectives in which there is nothing to find.
+    """
+    truth = TrueFront(recorded, objectives)
+    for sampler in samplers:
+        for seed in range(seeds):
+            rows = replay(recorded, members, objectives, sampler, seed, trials)
+            yield sampler, [worth(rows, truth, objectives, after) for after in lengths(trials)]
+
+
+def summed_up(title: str, found: Mapping[str, Sequence[Sequence[float]]], trials: int) -> Tournament:
+    """Medians and quartiles of what each sampler's searches are worth, by linear interpolation: [S, N] each."""
+    records, shares = [], {sampler: np.array(of_one, dtype=float) for sampler, of_one in found.items()}
+    for sampler, of_one in shares.items():
+        for after, (low, middle, high) in zip(lengths(trials), np.quantile(of_one, QUARTILES, axis=0).T, strict=True):
+            records.append(
+                {
+                    "sampler": sampler,
+                    "trainings": after,
+                    "hypervolume": float(middle),
+                    "hypervolume_q1": float(low),
+                    "hypervolume_q3": float(high),
+                    "searches": len(of_one),
+                }
+            )
+    return Tournament(title, tuple(records), shares)

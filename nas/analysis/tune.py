@@ -1,0 +1,104 @@
+"""A recipe of its own for each architecture of a comparison: the same trainings for each, and the best of them.
+
+Every comparison at one learning rate is one at the rate that somebody has tuned for one of the sides.
+"""
+
+import warnings
+from collections.abc import Sequence
+
+from scipy.stats import qmc
+
+from nas.budget.objectives import names_in
+from nas.evaluation.job import recipe_of
+from nas.evaluation.resolve import Settings
+from results.records.row import Row
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.errors import Notice, UserError, unknown
+from tasks.base import Metric, Task
+from tasks.recipes.settings import values_of
+
+TRIALS = 8
+"""Trainings for each architecture's recipe, where nothing else is asked for."""
+
+REACH = 10.0
+"""How far from the preset's own value others are tried, as a factor."""
+
+
+def names_to_tune(texts: Sequence[str], trials: int | None, seeds: int) -> list[str]:
+    """The settings that `--tune` names. Raises UserError for trials without any, or where nothing is to follow."""
+    names = [name for text in texts for name in names_in(text)]
+    if trials is not None and not names:
+        message = f"--tune-trials {trials} is for --tune, which names no setting. Give --tune lr."
+        raise UserError("missing-value", message, option="--tune", needed_by="--tune-trials", trials=trials)
+    if names and not seeds:
+        message = "--tune is for trainings that count, got --seeds 0. Give --seeds."
+        raise UserError("missing-value", message, option="--seeds", value=seeds, needed_by="--tune")
+    return names
+
+
+def recipes_to_try(
+    task: Task, preset: str, changes: Settings, names: Sequence[str], number: int | None
+) -> list[Settings]:
+    """So many changes of a recipe: first none beyond `changes`, then the named settings spread about their values.
+
+    They are the same for every architecture: points of the Halton sequence, by factors from 1 / REACH to REACH.
+
+    Raises:
+        UserError: A setting that is not there, is no positive number, or cannot have such a value.
+    """
+    if not names:
+        return [changes]
+    number = number or TRIALS
+    values = values_of(recipe_of(task, preset, changes))
+    for name in names:
+        if name not in values:
+            raise unknown("setting", name, values, of=f"preset {preset!r}")
+        if not isinstance(values[name], float) or values[name] <= 0:
+            message = (
+                f"--tune tries factors of a number above 0 that is not whole, got {name}={values[name]!r}. Give it "
+                f"another value with --set, or tune another setting."
+            )
+            raise UserError("wrong-type", message, option="--tune", setting=name, value=values[name])
+    shares = qmc.Halton(len(names), scramble=False).random(number + 1)[2:]  # without a corner, and `changes` itself
+    tried = [changes]
+    for point in shares:
+        factors = REACH ** (2 * point - 1)
+        own = {name: float(f"{values[name] * factor:.3g}") for name, factor in zip(names, factors, strict=True)}
+        tried.append(tuple(sorted({**dict(changes), **own}.items())))
+    for settings in tried:
+        recipe_of(task, preset, settings)
+    return tried
+
+
+def tuned(
+    architectures: Sequence[Architecture],
+    tried: Sequence[Settings],
+    rows: Sequence[Row],
+    names: Sequence[str],
+    metric: Metric,
+) -> list[Settings]:
+    """The recipe of each architecture that was measured to be best; the first, with a Notice, where none was completed.
+
+    Args:
+        architectures: What was trained with every recipe.
+        tried: The recipes.
+        rows: The Rows, those of an architecture together.
+        names: The settings that were tuned.
+        metric: By which, on validation.
+    """
+    if not names:
+        return [tried[0]] * len(architectures)
+    best = []
+    for i, architecture in enumerate(architectures):
+        complete = {
+            settings: row
+            for settings, row in zip(tried, rows[i * len(tried) : (i + 1) * len(tried)], strict=True)
+            if row.status == "complete"
+        }
+        if not complete:
+            message = f"{architecture} could not be tuned: no training was completed."
+            warnings.warn(Notice("failed", message, option="--tune", architecture=str(architecture)), stacklevel=2)
+        measured = {settings: row.metrics[metric.name] for settings, row in complete.items()}
+        choose = max if metric.direction == "max" else min
+        best.append(choose(measured, key=measured.__getitem__, default=tried[0]))
+    return best

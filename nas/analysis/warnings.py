@@ -1,0 +1,52 @@
+"""What a search is told of its numbers before it begins, by an audit in its store."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from nas.analysis.audit import REPORTS, Audit
+from nas.samplers.rungs import Rungs
+
+RELIABLE = 0.8
+"""The reliability of one seed below which a search is told of it, its standard error taken off."""
+
+PREDICTS = 0.5
+"""How well early reports must order architectures, as a share of how well another seed does, to hold trainings by."""
+
+
+def unreliable(audit: Audit, objectives: Iterable[str]) -> str | None:
+    """That one seed does not measure an objective well, and which metric it measures better; None where it does."""
+    records = {record["metric"]: record for record in audit.records}
+    doubtful = [records[one] for one in objectives if one in records and _at_least(records[one]) < RELIABLE]
+    if not doubtful:
+        return None
+    best = next(iter(records.values()))
+    said = f"by its audit, one seed measures {_trusted(doubtful[0])}"
+    better = f"; {_trusted(best)}: see --objectives" if best is not doubtful[0] else ""
+    return f"{said}{better}."
+
+
+def too_early(audit: Audit, objectives: Iterable[str], rungs: Rungs) -> str | None:
+    """That reports at the first rung do not tell how a training ends; None where they do, or that is not known."""
+    for record in audit.records:
+        reported = [share for share in REPORTS if f"tau_at_{share:.0%}" in record]
+        if record["metric"] not in objectives or not reported:
+            continue
+        share = max((share for share in reported if share <= rungs.grace), default=reported[0])
+        early, seeds = record[f"tau_at_{share:.0%}"], record["tau_seeds"]
+        if early <= PREDICTS * max(seeds, 0.0):
+            return (
+                f"by its audit, {record['metric']} after {share:.0%} of a training does not tell how it ends (Kendall's"
+                f" tau {early:.2f}, between seeds {seeds:.2f}): no training is held at a rung. A longer --grace may do."
+            )
+    return None
+
+
+def _at_least(record: Mapping[str, Any]) -> float:
+    """The reliability, with its standard error taken off."""
+    return float(record["reliability"] - record["reliability_se"])
+
+
+def _trusted(record: Mapping[str, Any]) -> str:
+    apart = f"{record['levels']} of {record['architectures']} architectures apart"
+    reliability = f"{record['reliability']:.2f}±{record['reliability_se']:.2f}"
+    return f"{record['metric']} with a reliability of {reliability} and tells {apart}"

@@ -1,0 +1,64 @@
+"""`nas.audit`: how far a task's numbers can be trusted, before hours are spent on them."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nas.environment.paths import DEFAULT_STORE
+from nas.request.text_checks import check_asked, listed
+from nas.workers.resources import resources_of
+from search_spaces.support.progress import LOADING, said_if_slow
+
+if TYPE_CHECKING:
+    from nas.analysis.audit import Audit
+
+
+def audit(
+    task: str,
+    *,
+    architectures: int = 10,
+    seeds: int = 3,
+    preset: str = "proxy",
+    space: str = "",
+    arch: str = "",
+    axis: str | Sequence[str] = (),
+    budget: str | Sequence[str] = (),
+    settings: str | Mapping[str, Any] = "",
+    workers: int | str | None = None,
+    threads: int = 1,
+    data: str | Path | None = None,
+    storage: str = DEFAULT_STORE,
+    trial_timeout: str | float | None = None,
+    trial_memory: str | float | None = None,
+    trial_gpus: float | str | None = None,
+) -> "Audit":
+    """Train a few architectures of TASK, spread by cost, with several seeds each: what of the differences is noise.
+
+    The rows stay in the store: an audit that is asked for again trains nothing, one with more seeds or architectures
+    what is missing, and a search of the same task says what it knows from it. Audits of other presets of the task in
+    the store are held against this one.
+
+    Raises:
+        UserError: What was asked for cannot be, or too few trainings were completed.
+    """
+    check_asked(task=task, budget=budget, settings=settings, seeds=seeds, threads=threads, storage=storage)
+    resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
+    with said_if_slow(LOADING):
+        from nas.analysis.audit import audit_of, check_audit, of_other_presets, spread_by_cost, study_of
+        from nas.analysis.compare import jobs_of
+        from nas.budget.bounds import parse_budget
+        from nas.budget.feasibility import within
+        from nas.engine.scheduler import evaluate_all
+        from nas.evaluation.job import fresh_task
+        from nas.evaluation.resolve import settings_of, space_of
+        from nas.store.store import Store
+    check_audit(architectures, seeds)
+    of = fresh_task(task, data)
+    laid_out = space_of(of, space, arch, preset, listed(axis))
+    changes = settings_of(of, preset, settings)
+    chosen = spread_by_cost(of, within(laid_out, of, parse_budget(listed(budget))), architectures)
+    jobs = jobs_of(task, data, [(one, changes) for one in chosen], range(seeds), preset, threads)
+    study = study_of(of.name, preset, changes)
+    rows = evaluate_all(jobs, storage, study, resources)
+    title = f"{of.name}, preset {preset}: {architectures} architectures of space {laid_out.name!r}, {seeds} seeds each"
+    return audit_of(title, rows, of_other_presets(Store(storage), of, preset))

@@ -1,0 +1,68 @@
+"""`nas.check_mup`: whether networks of all widths of a task learn alike, with muP and without."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nas.request.text_checks import check_asked
+from search_spaces.support.progress import LOADING, said_if_slow
+
+if TYPE_CHECKING:
+    from nas.analysis.mup_check import CoordinateCheck
+
+
+def check_mup(
+    task: str,
+    *,
+    arch: str = "",
+    topology: str | None = None,
+    widths: str | Sequence[int] | None = None,
+    seeds: int = 3,
+    preset: str = "proxy",
+    settings: str | Mapping[str, Any] = "",
+    data: str | Path | None = None,
+) -> "CoordinateCheck":
+    """Train networks of several widths for five steps, and measure how far that moves what their layers make.
+
+    Heads keep their size and become more as width grows, and hidden features with them; the narrowest is muP's base,
+    and of the task's own width unless `widths` are given. In the standard parametrisation steps move a network the
+    farther, the wider it is; in muP, where it is right for the topology, as far at every width: a slope near 0.
+
+    Raises:
+        UserError: Widths that cannot be, networks that cannot be built, an optimiser that muP is not of, or a task that
+            is not trained on examples.
+    """
+    check_asked(task=task, topology=topology, settings=settings, seeds=seeds)
+    with said_if_slow(LOADING):
+        from nas.analysis.mup_check import checked
+        from nas.budget.objectives import names_in
+        from nas.evaluation.job import fresh_task, recipe_of
+        from nas.evaluation.resolve import architecture_of, settings_of
+        from search_spaces.support.errors import UserError
+        from tasks.recipes.recipe import Recipe
+        from tasks.training.supervised import SupervisedTask
+
+    of = fresh_task(task, data)
+    recipe = recipe_of(of, preset, settings_of(of, preset, settings))
+    if not isinstance(of, SupervisedTask) or not isinstance(recipe, Recipe):
+        message = f"muP is of tasks that are trained on examples by a Recipe, and {of.name!r} is none."
+        raise UserError("unsupported", message, task=of.name)
+    if not seeds:
+        raise UserError("out-of-range", "the check needs a seed, got --seeds 0.", option="--seeds", value=0, least=1)
+    architecture = architecture_of(of, preset, arch, topology)
+    given = names_in(widths) if isinstance(widths, str) else widths
+    wide = [*map(_width, given)] if given else [architecture.width * factor for factor in (1, 2, 4, 8)]
+    if len(wide) < 2 or wide != sorted({*wide}):
+        message = f"--widths are two or more in increasing order, got {','.join(map(str, wide))}."
+        raise UserError("out-of-range", message, option="--widths", value=tuple(wide))
+    with said_if_slow(f"training networks of width {wide[0]} to {wide[-1]} ..."):
+        return checked(of, architecture, recipe, wide, seeds)
+
+
+def _width(text: str | int) -> int:
+    from search_spaces.support.errors import UserError
+
+    if not str(text).strip().isdigit():
+        message = f"--widths are whole numbers like 64,128,256, got {text!r}."
+        raise UserError("bad-syntax", message, option="--widths", value=str(text))
+    return int(text)

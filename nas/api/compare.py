@@ -1,0 +1,65 @@
+"""`nas.compare`: what architectures cost side by side and, with seeds, what they reach."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nas.environment.paths import DEFAULT_STORE
+from nas.request.text_checks import check_asked, listed
+from nas.workers.resources import resources_of
+from search_spaces.support.progress import LOADING, said_if_slow
+
+if TYPE_CHECKING:
+    from nas.analysis.compare import Comparison
+    from nas.request.text_checks import LogFormat
+
+
+def compare(
+    task: str,
+    *,
+    arch: str | Sequence[str] = (),
+    topology: str | Sequence[str] | None = None,
+    match: str | None = None,
+    preset: str = "proxy",
+    settings: str | Mapping[str, Any] = "",
+    seeds: int = 0,
+    tune: str | Sequence[str] = (),
+    tune_trials: int | None = None,
+    workers: int | str | None = None,
+    threads: int = 1,
+    data: str | Path | None = None,
+    study: str | None = None,
+    storage: str = DEFAULT_STORE,
+    profile: bool = False,
+    log: "LogFormat | None" = None,
+    trial_timeout: str | float | None = None,
+    trial_memory: str | float | None = None,
+    trial_gpus: float | str | None = None,
+) -> "Comparison":
+    """Set architectures side by side: what they cost and, with seeds, what they reach.
+
+    Raises UserError where what was asked for cannot be.
+    """
+    check_asked(task=task, topologies=topology, match=match, settings=settings, seeds=seeds, tune_trials=tune_trials,
+                threads=threads, storage=storage, log=log)  # fmt: skip
+    resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
+    with said_if_slow(LOADING):
+        from nas.analysis.compare import Comparison, candidates, costs_of, jobs_of, side_by_side
+        from nas.analysis.tune import names_to_tune, recipes_to_try, tuned
+        from nas.engine.scheduler import evaluate_all
+        from nas.evaluation.job import fresh_task, recipe_of
+        from nas.evaluation.resolve import settings_of
+    of = fresh_task(task, data)
+    changes = settings_of(of, preset, settings)
+    recipe = recipe_of(of, preset, changes)
+    metric, names = of.metrics_for(recipe)[0], names_to_tune(listed(tune), tune_trials, seeds)
+    tried = recipes_to_try(of, preset, changes, names, tune_trials)
+    architectures = candidates(of, listed(arch), topology, match, preset)
+    costs = costs_of(of, architectures, recipe, threads, profile=profile)
+    with_all = [(one, each) for one in architectures for each in tried] if names else []
+    tuning = evaluate_all(jobs_of(task, data, with_all, [seeds], preset, threads), storage, study, resources, log)
+    with_best = zip(architectures, tuned(architectures, tried, tuning, names, metric), strict=True)
+    rows = evaluate_all(jobs_of(task, data, with_best, range(seeds), preset, threads), storage, study, resources, log)
+    title = f"{of.name}, preset {preset}, {seeds or 'no'} seeds"
+    records = side_by_side(metric, architectures, costs, rows, match, [f"recipe_{name}" for name in names])
+    return Comparison(title, records, tuple(rows), tuple(tuning), of.baselines(recipe) if rows else None)

@@ -1,0 +1,34 @@
+"""`nas.cost`: what an architecture costs by counting, as a whole or by parts; nothing is trained."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+from nas.request.text_checks import check_asked
+from search_spaces.support.progress import LOADING, said_if_slow
+
+
+def cost(
+    task: str,
+    *,
+    arch: str = "",
+    topology: str | None = None,
+    preset: str = "proxy",
+    data: str | Path | None = None,
+    by: Literal["layer", "operator"] | None = None,
+) -> list[dict[str, Any]]:
+    """Count the parameters, MACs and FLOPs of one architecture: one record, or one for each layer or operator.
+
+    Raises:
+        UserError: The architecture cannot be built.
+    """
+    check_asked(task=task, topology=topology, by=by)
+    with said_if_slow(LOADING):
+        from nas.costs.breakdown import as_a_whole, by_layer, by_operator
+        from nas.evaluation.job import fresh_task
+        from nas.evaluation.resolve import architecture_of
+
+    of = fresh_task(task, data)
+    architecture = architecture_of(of, preset, arch, topology)
+    if by is None:
+        return [as_a_whole(of, architecture)]
+    return by_layer(of, architecture) if by == "layer" else by_operator(of, architecture)

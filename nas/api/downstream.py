@@ -1,0 +1,45 @@
+"""`nas.downstream`: a trained decoder on tasks that it was not trained for."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nas.environment.paths import DEFAULT_STORE
+from nas.request.text_checks import check_asked
+from search_spaces.support.progress import LOADING, said_if_slow
+
+if TYPE_CHECKING:
+    from results.records.row import Row
+
+
+def downstream(
+    checkpoint: str | Path,
+    *,
+    tasks: str | Sequence[str],
+    include: str | Path | None = None,
+    examples: int | None = None,
+    task: str | None = None,
+    data: str | Path | None = None,
+    storage: str = DEFAULT_STORE,
+) -> "Row":
+    """Evaluate the decoder of CHECKPOINT on lm-eval's tasks (extra `downstream`): columns that its Row then has.
+
+    Tasks are those that score given texts: lambada_openai, hellaswag, piqa, arc_easy, arc_challenge, winogrande,
+    wikitext ... Their data come from the hub, or from files that a task of yours in --include names.
+
+    Raises:
+        UserError: No decoder, a Row that is not in the store, an unknown task, or data that cannot be had.
+    """
+    check_asked(examples=examples, storage=storage)
+    with said_if_slow(LOADING):
+        from nas.analysis.lm_eval_tasks import decoder_of, evaluated, row_of, with_columns
+        from nas.budget.objectives import names_in
+        from nas.evaluation.job import text_of
+        from nas.evaluation.retrofit import origin_of
+        from nas.store.store import Store
+
+    origin = origin_of(Path(checkpoint), task, None, text_of(data))
+    study, row = row_of(origin, Store(storage))
+    of, network = decoder_of(origin)
+    found = evaluated(of, network, names_in(tasks), None if include is None else Path(include), examples)
+    return Store(storage, make=True).add(with_columns(row, found), study)

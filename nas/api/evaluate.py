@@ -1,0 +1,127 @@
+"""`nas.evaluate`: train one architecture, and what is to be found out about it."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nas.environment.paths import DEFAULT_STORE
+from nas.request.text_checks import check_asked
+from search_spaces.support.progress import LOADING, said_if_slow
+
+if TYPE_CHECKING:
+    from nas.evaluation.resolve import Settings
+    from nas.request.text_checks import LogFormat
+    from results.records.row import Row
+    from search_spaces.architecture.architecture import Architecture
+    from tasks.base import Task
+
+
+def evaluate(
+    task: str,
+    *,
+    arch: str = "",
+    topology: str | None = None,
+    preset: str = "proxy",
+    settings: str | Mapping[str, Any] = "",
+    seed: int = 0,
+    threads: int = 1,
+    data: str | Path | None = None,
+    start: str | Path | None = None,
+    study: str | None = None,
+    storage: str = DEFAULT_STORE,
+    until: int | None = None,
+    save: str | Path | None = None,
+    render: str | Path | None = None,
+    profile: bool = False,
+    measure: str | Sequence[str] = (),
+    log: "LogFormat | None" = None,
+) -> "Row":
+    """Train one architecture and return its Row; what the store knows is not trained again.
+
+    `start` is the folder of a trained network of this task, or of one that it follows, to begin with its weights and to
+    have its architecture; `data` is then by default what a network of this task was trained on.
+
+    Raises UserError where what was asked for cannot be. A training that failed is a Row with its reason.
+    """
+    check_asked(task=task, topology=topology, settings=settings, seed=seed, threads=threads, until=until,
+                storage=storage, log=log)  # fmt: skip
+    with said_if_slow(LOADING):
+        from nas.engine.scheduler import evaluate_all
+        from nas.evaluation.job import EvaluationJob, fresh_task, text_of
+        from nas.evaluation.resolve import settings_of
+        from nas.workers.resources import Resources
+    data = _data(task, data, start)
+    of = fresh_task(task, data)
+    changes = settings_of(of, preset, settings)
+    architecture = _architecture(of, preset, arch, topology, start, save, changes)
+    job = EvaluationJob(
+        task=task,
+        architecture=architecture,
+        preset=preset,
+        settings=changes,
+        seed=seed,
+        data=text_of(data),
+        start=text_of(start),
+        threads=threads,
+        **_beside(of, architecture, until, profile, measure, render, save),
+    )
+    return evaluate_all([job], storage, study, Resources(workers=1, threads=threads), log)[0]
+
+
+def _data(task: str, data: str | Path | None, start: str | Path | None) -> str | Path | None:
+    """What was asked for, or what the network was trained on whose weights a training begins with."""
+    if data is not None or start is None:
+        return data
+    from nas.evaluation.retrofit import data_of
+
+    return data_of(Path(start), task)
+
+
+def _architecture(
+    of: "Task",
+    preset: str,
+    arch: str,
+    topology: str | None,
+    start: str | Path | None,
+    save: str | Path | None,
+    changes: "Settings",
+) -> "Architecture":
+    """What was asked for, or that of the network whose weights a training begins with."""
+    from nas.evaluation.resolve import architecture_of
+    from nas.evaluation.retrofit import started_from
+
+    if start is None:
+        return architecture_of(of, preset, arch, topology)
+    unused = {f"--set {name}": str(value) for name, value in changes if name in of.unused_with_start}
+    return started_from(Path(start), of, save, {"--arch": arch, "--topology": topology, **unused})
+
+
+def _beside(
+    of: "Task",
+    architecture: "Architecture",
+    until: int | None,
+    profile: bool,
+    measure: str | Sequence[str],
+    render: str | Path | None,
+    save: str | Path | None,
+) -> dict[str, Any]:
+    """How far a job is to train, and what it is to give beside its metrics. Raises UserError where it cannot."""
+    from nas.costs.profile.profile import trace_of
+    from nas.evaluation.job import text_of
+    from nas.evaluation.resolve import check_measures, check_until, made_folder
+    from search_spaces.support.files import check_writable
+
+    check_until(of, until)
+    with said_if_slow(LOADING):
+        if render is not None:
+            of.render(None, Path(render))
+            check_writable(Path(render))
+        measures = check_measures(measure, of, architecture)
+    return {
+        "until": until,
+        "profiled": profile,
+        "trace": str(trace_of(of.name, architecture)) if profile else None,
+        "measures": measures,
+        "render": text_of(render),
+        "save": made_folder(save),
+    }

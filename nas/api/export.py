@@ -1,0 +1,44 @@
+"""`nas.export`: a trained network of a study as a file that other tools read."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nas.environment.paths import DEFAULT_STORE
+from search_spaces.support.progress import LOADING, said_if_slow
+
+if TYPE_CHECKING:
+    from nas.exporters.export import ExportReport
+
+
+def export(
+    study: str,
+    key: str,
+    to: str | Path,
+    *,
+    task: str | None = None,
+    data: str | Path | None = None,
+    storage: str = DEFAULT_STORE,
+) -> "ExportReport":
+    """Write the trained network of architecture KEY in STUDY to a .safetensors, .pt2 or .onnx file, and check it.
+
+    KEY is an architecture's, or a row's identity where several seeds were trained; its beginning will do. A task in
+    a file of yours has to be named: what a study says of itself runs no code.
+
+    Raises:
+        UserError: No such row, a network that was not kept, or an export that cannot be made exact.
+    """
+    with said_if_slow(LOADING):
+        from nas.api.load import load
+        from nas.evaluation.job import fresh_task
+        from nas.evaluation.retrofit import known_reference
+        from nas.evaluation.saved_networks import kept_folder
+        from nas.exporters.export import export_folder
+        from nas.store.store import Store
+        from search_spaces.architecture.checkpoint import read_record
+
+    folder = kept_folder(Store(storage), load(study, storage=storage), key)
+    record = read_record(folder)
+    where = record.settings.get("data") if data is None else data
+    of = fresh_task(task or known_reference(record, folder), None if where is None else str(where))
+    with said_if_slow(f"exporting {to} ..."):
+        return export_folder(folder, Path(to), of)

@@ -1,0 +1,27 @@
+"""`nas.new_task`: a task to start from, as one file."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nas.scaffold.new_file import NewFile
+
+
+def new_task(name: str, *, output: str | Path | None = None) -> "NewFile":
+    """Write a task called NAME to start from, as one file: complete, and commented. No file is overwritten.
+
+    Raises:
+        UserError: A name that cannot be or that is taken, or a file that is there or cannot be written.
+    """
+    from nas.scaffold.new_file import NewFile, class_of, quoted, start
+
+    file = start("task", name, output)
+    of = f"{quoted(file)}:{class_of(name)}"
+    return NewFile(
+        file,
+        (
+            (f"python {quoted(file)}", "tries what every task owes"),
+            (f"nas evaluate {of} --preset smoke", "trains one network, in seconds"),
+            (f"nas search {of} --trials 8", "searches it"),
+        ),
+    )

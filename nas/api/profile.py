@@ -1,0 +1,43 @@
+"""`nas.profile`: what an architecture costs on this device, and where the time goes."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from nas.request.text_checks import check_asked
+from search_spaces.support.progress import LOADING, said_if_slow
+
+
+def profile(
+    task: str,
+    *,
+    arch: str = "",
+    topology: str | None = None,
+    preset: str = "proxy",
+    settings: str | Mapping[str, Any] = "",
+    batch: int | None = None,
+    threads: int = 1,
+    data: str | Path | None = None,
+) -> dict[str, Any]:
+    """Measure time, memory and energy of one architecture on this device, and trace where the time goes.
+
+    The record has its counts as well; `trace` is the file of the trace, which `nas.costs.profile.trace.operators`
+    reads.
+
+    Raises:
+        UserError: The architecture cannot be built, or there is no memory for a single example.
+    """
+    check_asked(task=task, topology=topology, settings=settings, batch=batch, threads=threads)
+    with said_if_slow(LOADING):
+        from nas.costs.breakdown import as_a_whole
+        from nas.costs.profile.profile import profile_what_fits, trace_of
+        from nas.evaluation.job import fresh_task, recipe_of
+        from nas.evaluation.resolve import architecture_of, settings_of
+
+    of = fresh_task(task, data)
+    architecture = architecture_of(of, preset, arch, topology)
+    recipe = recipe_of(of, preset, settings_of(of, preset, settings))
+    counted = as_a_whole(of, architecture)
+    shape = ("task", "key", "depth", "width", "hidden", "heads", "head_dim", "topology", "model", "params", "flops")
+    measured = profile_what_fits(of, architecture, recipe, batch, trace_of(of.name, architecture), threads)
+    return {**{name: counted[name] for name in shape}, **measured}

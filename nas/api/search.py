@@ -1,0 +1,69 @@
+"""`nas.search`: the Pareto front of a task's objectives inside a budget."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from nas.api.load import load
+from nas.engine.timings import Timings
+from nas.environment.paths import DEFAULT_STORE
+from nas.request.text_checks import check_asked
+from nas.workers.resources import resources_of, seconds_of
+from search_spaces.support.progress import LOADING, said_if_slow
+
+if TYPE_CHECKING:
+    from nas.report.study import Study
+    from nas.request.text_checks import LogFormat
+
+
+def search(
+    task: str,
+    *,
+    space: str = "",
+    arch: str = "",
+    axis: str | Sequence[str] = (),
+    budget: str | Sequence[str] = (),
+    objectives: str | Sequence[str] | None = None,
+    trials: int = 24,
+    seeds: int = 1,
+    confirm: float = 0.25,
+    rungs: int = 0,
+    grace: float = 0.05,
+    factor: float = 3.0,
+    preset: str = "proxy",
+    settings: str | Mapping[str, Any] = "",
+    seed: int = 0,
+    sampler: str = "",
+    workers: int | str | None = None,
+    threads: int = 1,
+    data: str | Path | None = None,
+    study: str | None = None,
+    storage: str = DEFAULT_STORE,
+    keep: Literal["front", "all", "none"] = "front",
+    profile: bool = False,
+    log: "LogFormat | None" = None,
+    timeout: str | float | None = None,
+    trial_timeout: str | float | None = None,
+    trial_memory: str | float | None = None,
+    trial_gpus: float | str | None = None,
+    timings: bool = False,
+) -> "Study":
+    """Search TASK for the Pareto front of its objectives inside a budget; the same command continues a search.
+
+    Raises UserError where that cannot be, or the search had to end: what is finished then is stored.
+    """
+    check_asked(task=task, budget=budget, settings=settings, sampler=sampler, trials=trials, seeds=seeds, seed=seed,
+                threads=threads, keep=keep, storage=storage, log=log)  # fmt: skip
+    resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
+    spent = Timings(said=timings)
+    with said_if_slow(LOADING), spent.on("loading"):
+        from nas.engine import request
+        from nas.engine.run import Evidence, carry_out
+        from nas.samplers import rungs
+        from nas.store.retry import patient
+    evidence, seconds = Evidence(trials, seeds, confirm), seconds_of("timeout", timeout)
+    ask = spent.on("counting candidates")(request.ask_search)
+    asked = ask(task, space, arch, axis, budget, objectives, preset=preset, settings=settings, seed=seed,
+                sampler=sampler, data=data, rungs=rungs.Rungs(rungs, grace, factor))  # fmt: skip
+    carry_out(asked, study, storage, evidence, resources, spent, seconds=seconds, keep=keep, traced=profile, log=log)
+    return patient(load)(study or asked.name, storage=storage)

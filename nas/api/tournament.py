@@ -1,0 +1,83 @@
+"""`nas.tournament`: samplers on a recorded table, by what they find in so many trainings."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from nas.request.text_checks import check_asked, listed
+from search_spaces.support.progress import LOADING, said_if_slow
+
+if TYPE_CHECKING:
+    from nas.analysis.tournament import Tournament
+    from results.records.row import Direction
+    from results.stats.tabular_benchmark import TabularBenchmark
+
+
+def tournament(
+    table: str,
+    *,
+    samplers: str | Sequence[str] | None = None,
+    seeds: int = 20,
+    trials: int | None = None,
+    objectives: str | Sequence[str] | None = None,
+    budget: str | Sequence[str] = (),
+) -> "Tournament":
+    """Let samplers search TABLE, replay:NAME or replay:FILE.jsonl, again and again: nothing is trained.
+
+    Each has a search with each of the seeds 0, 1, 2 ... What a search has found is told by the hypervolume of its
+    front, by test, as a share of the whole table's, after 10, 25, 50, 75 and 100 % of its trainings.
+
+    Raises:
+        UserError: What was asked for cannot be: no table, an unknown sampler, nothing within the budget.
+    """
+    check_asked(seeds=seeds, trials=trials)
+    with said_if_slow(LOADING):
+        from nas.analysis.replay import Replay
+        from nas.analysis.tournament import play, summed_up, trials_for
+        from nas.budget.bounds import Feasible, parse_budget
+        from nas.budget.feasibility import within
+        from nas.budget.objectives import names_in, resolve
+        from nas.evaluation.job import fresh_task
+        from nas.samplers.registry import SAMPLERS
+        from search_spaces.support.errors import UserError
+        from search_spaces.support.progress import Progress
+    names = SAMPLERS.names() if samplers is None else names_in(samplers)
+    _check(names, seeds)
+    of = fresh_task(table, None)
+    if not isinstance(of, Replay):
+        message = f"a tournament is of recorded trainings: replay:NAME or replay:FILE.jsonl, got {table!r}."
+        raise UserError("unsupported", message, option="TABLE", value=table)
+    metrics = dict(of.table.directions)
+    ways = resolve([next(iter(metrics)), "flops"] if objectives is None else names_in(objectives), metrics)
+    members = within(of.own_space(), of, parse_budget(listed(budget)))
+    assert isinstance(members, Feasible)  # a table's space lists its members
+    recorded = of.table.only([one.architecture for one in members])
+    number = trials_for(recorded, trials)
+    shares: dict[str, list[list[float]]] = {name: [] for name in names}
+    with Progress(f"{of.name}: searches of {number} trainings", len(names) * seeds) as progress:
+        for name, worth in play(recorded, members, ways, names, seeds, number):
+            shares[name].append(worth)
+            progress.advance(name)
+    return summed_up(_title(of.name, recorded, ways, seeds), shares, number)
+
+
+def _check(samplers: Sequence[str], seeds: int) -> None:
+    from nas.samplers import proposer
+    from search_spaces.support.errors import UserError
+
+    if not samplers or not seeds:
+        got = f"--samplers {','.join(samplers)} --seeds {seeds}"
+        message = f"a tournament needs a sampler and a seed, got {got}."
+        if not samplers:
+            raise UserError("missing-value", message, option="--samplers")
+        raise UserError("out-of-range", message, option="--seeds", value=seeds, least=1)
+    if twice := [name for name in samplers if samplers.count(name) > 1]:
+        message = f"sampler {twice[0]!r} is asked for twice. Leave one out."
+        raise UserError("duplicate", message, option="--samplers", value=twice[0])
+    for name in samplers:
+        proposer(name)  # which raises where there is no such sampler
+
+
+def _title(name: str, recorded: "TabularBenchmark", ways: "Mapping[str, Direction]", seeds: int) -> str:
+    there = f"{len(recorded.architectures)} architectures, {len(recorded)} trainings"
+    objectives = ", ".join(f"{way} {metric}" for metric, way in ways.items())
+    return f"{name}: {there} ({objectives}), {seeds} search{'' if seeds == 1 else 'es'} each"

@@ -1,0 +1,212 @@
+"""Hard budgets: bounds on what a network costs, and the candidates of a space that keep them.
+
+A budget is text such as "params<=100k", "20M<=params<=24M" or "params<=100k,flops<=50M"; it is kept by
+counting every architecture of the space before anything is trained.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from decimal import Decimal
+from math import ceil, floor, inf
+
+from nas.budget.objectives import COUNTED, PROFILED
+from results.records.human_numbers import SIZES
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.spaces.space import Candidate, SearchSpace
+from search_spaces.support.errors import UserError, unknown
+
+QUANTITIES = (*COUNTED, *PROFILED)
+"""What a budget can bound."""
+
+Counts = Mapping[str, float]
+"""Quantity -> how much of it one architecture has."""
+
+_OPERATOR = re.compile(r"\s*(<=|>=|<|>)\s*")
+_NUMBER = re.compile(r"(.*?)\s*([kKMGT]?)")
+_ABSURD = Decimal(10) ** 24
+_MIRRORED = {"<=": ">=", ">=": "<=", "<": ">", ">": "<"}
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """What a bounded quantity may be, both ends included: integers where it is counted."""
+
+    low: float = 0
+    high: float = inf
+
+    def __and__(self, other: "Range") -> "Range":
+        return Range(max(self.low, other.low), min(self.high, other.high))
+
+    def __contains__(self, count: float) -> bool:
+        return self.low <= count <= self.high
+
+    def excess(self, count: float) -> float:
+        """How far outside a count is, as a share of the end that it is beyond; 0 inside."""
+        return max(0.0, count / max(self.high, 1) - 1, 1 - count / max(self.low, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Bounds that every trained network keeps. Its text is canonical, and empty where nothing is bounded.
+
+    Attributes:
+        bounds: Quantity -> its range, in the order of QUANTITIES.
+    """
+
+    bounds: Mapping[str, Range] = field(default_factory=dict)
+
+    @property
+    def counted(self) -> "Budget":
+        """The bounds on what is counted: a space's members keep them."""
+        return self._only(COUNTED)
+
+    @property
+    def profiled(self) -> "Budget":
+        """The bounds on what a profile says: whether a network keeps them is known once it has been built."""
+        return self._only(PROFILED)
+
+    def allows(self, counts: Counts) -> bool:
+        """Whether every bounded quantity is within its range."""
+        return all(counts[quantity] in bound for quantity, bound in self.bounds.items())
+
+    def _only(self, quantities: Sequence[str]) -> "Budget":
+        return Budget({quantity: bound for quantity, bound in self.bounds.items() if quantity in quantities})
+
+    def __str__(self) -> str:
+        return ",".join(_text(quantity, bound) for quantity, bound in self.bounds.items())
+
+
+@dataclass(frozen=True)
+class Feasible:
+    """The candidates of a space that keep a budget, in the space's order.
+
+    Attributes:
+        space: Where they are from.
+        candidates: At least one; of an architecture all or none, since a recipe changes no count.
+    """
+
+    space: SearchSpace
+    candidates: tuple[Candidate, ...]
+
+    @property
+    def number(self) -> int:
+        """How many there are."""
+        return len(self.candidates)
+
+    def __len__(self) -> int:
+        return len(self.candidates)
+
+    def __iter__(self) -> Iterator[Candidate]:
+        return iter(self.candidates)
+
+
+def parse_budget(texts: Iterable[str]) -> Budget:
+    """Read bounds, one or several (with commas) in each text; all of them are to be kept.
+
+    A bound is QUANTITY<=NUMBER or NUMBER<=QUANTITY<=NUMBER with any of <=, <, >=, >. A number may be written
+    100k, 1.5M, 2G, 1T or 1e6.
+
+    Raises:
+        UserError: Text that is no bound, an unknown quantity, a number that is none, or bounds that nothing keeps.
+    """
+    ranges: dict[str, Range] = {}
+    for bound in (part.strip() for text in texts for part in text.split(",") if part.strip()):
+        for quantity, operator, number in _comparisons(bound):
+            ranges[quantity] = ranges.get(quantity, Range()) & _range(quantity, operator, number)
+    for quantity, allowed in ranges.items():
+        if allowed.low > allowed.high:
+            bound = _text(quantity, allowed)
+            message = f"no number is within {bound}: the lower bound is above the upper one."
+            raise UserError("infeasible", message, option="--budget", value=bound, quantity=quantity)
+    return Budget({quantity: ranges[quantity] for quantity in QUANTITIES if quantity in ranges})
+
+
+def feasible(space: SearchSpace, counts: Callable[[Architecture], Counts], budget: Budget) -> Feasible:
+    """The candidates of a space that keep what a budget says of counts.
+
+    Counts are asked only where it says something, and once for each architecture, however many recipes go with it.
+
+    Raises:
+        UserError: No architecture does. The message names the nearest one and what it has.
+    """
+    budget = budget.counted
+    if not budget.bounds:
+        return Feasible(space, tuple(space))
+    counted = {architecture: counts(architecture) for architecture in space.architectures}
+    allowed = {architecture for architecture, amounts in counted.items() if budget.allows(amounts)}
+    inside = tuple(candidate for candidate in space if candidate.architecture in allowed)
+    if inside:
+        return Feasible(space, inside)
+
+    def excess(architecture: Architecture) -> float:
+        return sum(bound.excess(counted[architecture][quantity]) for quantity, bound in budget.bounds.items())
+
+    nearest = min(counted, key=excess)
+    has = ", ".join(f"{quantity}={counted[nearest][quantity]}" for quantity in budget.bounds)
+    only_cap = len(budget.bounds) == 1 and all(bound.low == 0 for bound in budget.bounds.values())
+    raise UserError(
+        "infeasible",
+        f"no architecture of space {space.name!r} is within {budget}: the {'smallest' if only_cap else 'nearest'} "
+        f"has {has} ({nearest}). Change the bound, or the base architecture with --arch.",
+        space=space.name,
+        budget=str(budget),
+        architecture=str(nearest),
+        costs=has,
+    )
+
+
+def _comparisons(bound: str) -> Sequence[tuple[str, str, str]]:
+    """ "a<=params<b" -> (params, >=, a), (params, <, b)."""
+    pieces = _OPERATOR.split(bound)
+    match pieces:
+        case [left, operator, right] if _names_quantity(left):
+            comparisons = [(left, operator, right)]
+        case [left, operator, right]:
+            comparisons = [(right, _MIRRORED[operator], left)]
+        case [left, first, quantity, second, right] if first[0] == second[0]:
+            comparisons = [(quantity, _MIRRORED[first], left), (quantity, second, right)]
+        case _:
+            message = f"a bound is QUANTITY<=NUMBER or NUMBER<=QUANTITY<=NUMBER, got {bound!r}."
+            raise UserError("bad-syntax", message, option="--budget", value=bound)
+    for quantity, _, _ in comparisons:
+        if quantity not in QUANTITIES:
+            raise unknown("budget quantity", quantity, QUANTITIES)
+    return comparisons
+
+
+def _names_quantity(text: str) -> bool:
+    return text[:1].isalpha()
+
+
+def _range(quantity: str, operator: str, text: str) -> Range:
+    """The integers for which a comparison with a number holds; of what is measured, all numbers, the end included."""
+    number = _number(text)
+    if quantity in PROFILED:
+        return Range(high=float(number)) if operator[0] == "<" else Range(low=float(number))
+    match operator:
+        case "<=":
+            return Range(high=floor(number))
+        case "<":
+            return Range(high=ceil(number) - 1)
+        case ">=":
+            return Range(low=ceil(number))
+        case _:
+            return Range(low=floor(number) + 1)
+
+
+def _number(text: str) -> Decimal:
+    match = _NUMBER.fullmatch(text)
+    with suppress(ArithmeticError):
+        number = Decimal(match[1] if match else "") * SIZES.get(match[2] if match else "", 1)
+        if number.is_finite() and 0 <= number < _ABSURD:
+            return number
+    message = f"a bound must be a number such as 100k, 1.5M, 2G, 1T or 1e6, got {text!r}."
+    raise UserError("bad-syntax", message, option="--budget", value=text)
+
+
+def _text(quantity: str, bound: Range) -> str:
+    if bound.high == inf:
+        return f"{quantity}>={bound.low}"
+    return f"{quantity}<={bound.high}" if bound.low == 0 else f"{bound.low}<={quantity}<={bound.high}"

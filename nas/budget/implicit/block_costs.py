@@ -1,0 +1,63 @@
+"""What a change of one block or one run costs, measured on a network and taken to be the same elsewhere."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from nas.budget.implicit.knapsack import Cost
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.spaces.space import Point, SearchSpace
+
+Costs = Callable[[Architecture], Cost]
+"""How much of each bounded quantity a network has."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """What one block of a network costs by its values, up to a constant.
+
+    Attributes:
+        network: The network.
+        block: Which of its blocks.
+        costs: Values -> what the network costs with them.
+    """
+
+    network: Architecture
+    block: int
+    costs: dict[tuple[int, ...], Cost]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What changes of a network cost.
+
+    Attributes:
+        costs: Of any network.
+        first: The network that is changed.
+        cost: What it costs.
+        tables: What was measured already, for blocks wired in some way, of heads and head dims or of hidden features.
+    """
+
+    costs: Costs
+    first: Architecture
+    cost: Cost
+    tables: dict[tuple[object, str], Table]
+
+    def topology(self, space: SearchSpace, place: Point, axis: str, text: str) -> Cost:
+        """Another topology in one run."""
+        return plus(self.costs(space.candidate(place | {axis: text}).architecture), self.cost, -1)
+
+    def block(self, block: int, way: object, fields: tuple[str, ...], values: tuple[int, ...]) -> Cost:
+        """Other values in one block: what they cost in one, they cost in all that are wired alike."""
+        table = self.tables.setdefault((way, fields[0]), Table(self.first, block, {}))
+        own = tuple(self.first.each(field)[block] for field in fields)
+        for each in (values, own):
+            if each not in table.costs:
+                changes = {field: list(table.network.each(field)) for field in fields}
+                for field, value in zip(fields, each, strict=True):
+                    changes[field][table.block] = value
+                table.costs[each] = self.costs(table.network.changed(changes))
+        return plus(table.costs[values], table.costs[own], -1)
+
+
+def plus(cost: Cost, other: Cost, times: int = 1) -> Cost:
+    return tuple(a + times * b for a, b in zip(cost, other, strict=True))

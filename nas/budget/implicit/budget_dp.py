@@ -1,0 +1,204 @@
+"""The members of a space within a budget where they cannot be listed: counted, drawn and found by what parts cost.
+
+How many there are is exact, and members are drawn with the same chance each, by the programme of
+`nas.budget.implicit.knapsack` over the parts of `nas.budget.implicit.decomposition`. That costs add up over these is
+measured on members drawn at random, when it is made.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from itertools import accumulate
+from math import inf, prod
+
+import numpy as np
+
+from nas.budget.bounds import Budget, Counts, Range
+from nas.budget.implicit.decomposition import Slice, slices_of
+from nas.budget.implicit.knapsack import Cost, Knapsack, below
+from nas.budget.implicit.nearest_sum import nearest_choice
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.spaces.axis_names import is_recipe, option_of
+from search_spaces.spaces.space import Candidate, Point, SearchSpace
+from search_spaces.support.errors import UserError
+from search_spaces.support.spec import Scalar
+from search_spaces.topologies.registry import refusal
+
+Distance = Callable[[str, Scalar], float]
+"""How far a value of an axis is from what is wanted there."""
+
+CHECKED = 24
+"""Members whose costs are held against the programme's."""
+
+_UNBOUNDED = 10**60
+_TRIES = 50
+
+
+class Programme:
+    """What of a space keeps a budget, without listing it.
+
+    Attributes:
+        space: Where the members are from.
+        number: How many there are, at least one.
+        everything: How many the space has, whatever they cost.
+
+    Args:
+        space: Any space; those whose blocks differ are what it is for.
+        counts: What an architecture has of each quantity; asked only where the budget says something.
+        budget: What is counted is kept; its other bounds are not looked at.
+
+    Raises:
+        UserError: No member keeps the budget; costs do not add up over blocks; or there are too many different costs.
+    """
+
+    def __init__(self, space: SearchSpace, counts: Callable[[Architecture], Counts], budget: Budget) -> None:
+        self.space, self._budget, self._counts = space, budget.counted, counts
+        bounds = self._budget.bounds.values() or (Range(),)  # where nothing is bounded, a quantity that nothing has
+        self._low: Cost = tuple(int(bound.low) for bound in bounds)
+        self._high: Cost = tuple(_UNBOUNDED if bound.high == inf else int(bound.high) for bound in bounds)
+        slices = list(slices_of(space, self._cost))
+        self._check(slices)
+        self._slices = [(slice_, knapsack) for slice_ in slices if (knapsack := self._knapsack(slice_)).number]
+        if not self._slices:
+            raise self._nothing(slices)
+        self._until = list(accumulate(knapsack.number for _, knapsack in self._slices))
+        self._recipe = {axis: values for axis, values in space.axes.items() if is_recipe(axis)}
+        recipes = prod(map(len, self._recipe.values()))
+        self.number: int = self._until[-1] * recipes
+        self.everything: int = sum(prod(len(part.costs) for part in slice_.parts) for slice_ in slices) * recipes
+        self._shape = [axis for axis in space.axes if axis.isidentifier() or option_of(axis) is not None]
+        self._of_shape: dict[tuple[Scalar | None, ...], list[Slice]] = {}
+        for slice_, _ in self._slices:
+            self._of_shape.setdefault(self._shape_of(slice_.shape), []).append(slice_)
+
+    def __contains__(self, candidate: Candidate) -> bool:
+        point = self.space.point(candidate)
+        return point is not None and self.allows(point)
+
+    def allows(self, point: Point) -> bool:
+        """Whether a point is a member's."""
+        if any(point.get(axis) not in values for axis, values in self._recipe.items()):
+            return False
+        for slice_ in self._of_shape.get(self._shape_of(point), ()):
+            cost = slice_.cost_of(point)
+            if cost is not None:
+                return all(low <= amount <= high for low, amount, high in zip(self._low, cost, self._high, strict=True))
+        return False
+
+    def draw(self, random: np.random.Generator) -> Point:
+        """A member, each with the same chance."""
+        slice_, knapsack = self._slices[bisect_right(self._until, below(self._until[-1], random))]
+        return self._point(slice_, knapsack.draw(random)) | {
+            axis: values[int(random.integers(len(values)))] for axis, values in self._recipe.items()
+        }
+
+    def mutated(self, point: Point, random: np.random.Generator) -> Point | None:
+        """A member that has one or two other values than a member; None where none is found.
+
+        One axis is given another value; of what another axis, too, may then have, the value is drawn with which the
+        whole stays inside.
+        """
+        axes = list(point)
+        for _ in range(_TRIES):
+            first, second = (axes[int(i)] for i in random.integers(len(axes), size=2))
+            others = [value for value in self.space.axes[first] if value != point[first]]
+            if not others:
+                continue
+            changed = point | {first: others[int(random.integers(len(others)))]}
+            values = self.space.axes[second] if second != first else (changed[first],)
+            inside = [other for value in values if self.allows(other := changed | {second: value})]
+            if inside:
+                return inside[int(random.integers(len(inside)))]
+        return None
+
+    def nearest(self, distance: Distance) -> Point | None:
+        """The member that is least far, all axes' distances summed; None where none is found.
+
+        Exact where the sums that a slice's parts can have are few. Where they are many, they are told apart as finely
+        as `nas.budget.implicit.nearest_sum` says, and the member is near, and inside the budget.
+        """
+        best: tuple[float, Point] | None = None
+        ordered = sorted(self._slices, key=lambda one: _far(one[0].shape, distance))
+        for slice_, _ in ordered:
+            off = _far(slice_.shape, distance)
+            if best is not None and off >= best[0]:
+                break
+            low, high = (_less(ends, slice_.cost) for ends in (self._low, self._high))
+            weighed = [([_far(point, distance) for point in part.points], part.costs) for part in slice_.parts]
+            found = nearest_choice(weighed, low, high)
+            if found is not None and (best is None or off + found[0] < best[0]):
+                best = off + found[0], self._point(slice_, found[1])
+        recipe = {axis: min(values, key=lambda value: distance(axis, value)) for axis, values in self._recipe.items()}
+        return None if best is None else best[1] | recipe
+
+    def _shape_of(self, point: Point) -> tuple[Scalar | None, ...]:
+        """Its values on the axes that are no part's; what does not apply to it has none."""
+        return tuple(map(point.get, self._shape))
+
+    def _cost(self, architecture: Architecture) -> Cost:
+        if not self._budget.bounds:
+            return (0,)
+        counts = self._counts(architecture)
+        return tuple(int(counts[quantity]) for quantity in self._budget.bounds)
+
+    def _knapsack(self, slice_: Slice) -> Knapsack:
+        kinds = [[part.costs for part in kind] for kind in slice_.kinds]
+        return Knapsack(kinds, _less(self._low, slice_.cost), _less(self._high, slice_.cost))
+
+    def _point(self, slice_: Slice, choice: list[int]) -> Point:
+        point = dict(slice_.shape)
+        for part, option in zip(slice_.parts, choice, strict=True):
+            point |= part.points[option]
+        return point
+
+    def _check(self, slices: list[Slice]) -> None:
+        """Raise UserError where members, drawn at random, do not cost what the programme takes them to."""
+        random = np.random.default_rng(0)
+        several = [slice_ for slice_ in slices if slice_.parts]
+        for number in range(CHECKED if several else 0):
+            slice_ = several[int(random.integers(len(several)))]
+            # Options in turn, so that each topology and each number is met in some members.
+            choice = [(number + int(random.integers(len(part.costs)))) % len(part.costs) for part in slice_.parts]
+            point = self._point(slice_, choice)
+            architecture = self.space.candidate(point).architecture
+            reason = refusal(architecture)
+            if reason is not None or self._cost(architecture) != slice_.cost_of(point):
+                why = (
+                    reason
+                    or f"it has {self._said(self._cost(architecture))}, not {self._said(slice_.cost_of(point) or ())}"
+                )
+                raise UserError(
+                    "unsupported",
+                    f"members of space {self.space.name!r} cannot be listed, and their costs do not add up over blocks"
+                    f": of {architecture}, {why}. Take topologies whose costs do, or fewer values, with --axis.",
+                    space=self.space.name,
+                    architecture=str(architecture),
+                )
+
+    def _nothing(self, slices: list[Slice]) -> UserError:
+        """That no member keeps the budget, with what there is."""
+        knapsacks = [(slice_, self._knapsack(slice_)) for slice_ in slices]
+        ranges = {}
+        for q, quantity in enumerate(self._budget.bounds):
+            least = min((slice_.cost[q] + knapsack.least[q] for slice_, knapsack in knapsacks), default=0)
+            most = max((slice_.cost[q] + knapsack.most[q] for slice_, knapsack in knapsacks), default=0)
+            ranges[quantity] = least, most
+        extent = ", ".join(f"{quantity} from {least} to {most}" for quantity, (least, most) in ranges.items())
+        return UserError(
+            "infeasible",
+            f"no architecture of space {self.space.name!r} is within {self._budget}: they have {extent}. "
+            "Change the bound, or the base architecture with --arch.",
+            space=self.space.name,
+            budget=str(self._budget),
+            ranges=tuple((quantity, *ends) for quantity, ends in ranges.items()),
+        )
+
+    def _said(self, cost: Cost) -> str:
+        return ", ".join(f"{quantity}={amount}" for quantity, amount in zip(self._budget.bounds, cost, strict=False))
+
+
+def _less(cost: Cost, other: Cost) -> Cost:
+    return tuple(a - b for a, b in zip(cost, other, strict=True))
+
+
+def _far(point: Mapping[str, Scalar], distance: Distance) -> float:
+    return sum(distance(axis, value) for axis, value in point.items())

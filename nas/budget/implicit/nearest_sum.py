@@ -1,0 +1,80 @@
+"""One option of each part, as near as can be to what is wanted, so that sums of costs are within their ranges.
+
+Parts are taken one after another. Of the choices so far that have the same sums, the nearest is kept, and none that the
+parts to come cannot bring inside. Beyond STATES different sums, those that fall into one cell of a grid are taken for
+the same: from then on a nearer choice may be missed, but what is found is inside.
+
+Shapes: S = states, O = options of a part, Q = quantities.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nas.budget.implicit.knapsack import Cost
+
+STATES = 1024
+"""The most different sums that are carried on."""
+
+_FAR = 2**61
+
+
+def nearest_choice(
+    parts: Sequence[tuple[Sequence[float], Sequence[Cost]]], low: Cost, high: Cost
+) -> tuple[float, list[int]] | None:
+    """How far the nearest choice is, and the option of each part; None where none was found.
+
+    Args:
+        parts: How far each option is from what is wanted, and what it costs.
+        low: The least of each quantity.
+        high: The most.
+    """
+    floor, ceiling = (np.array([max(-_FAR, min(_FAR, end)) for end in ends], dtype=np.int64) for ends in (low, high))
+    costs = [np.array(cost, dtype=np.int64).reshape(len(cost), len(low)) for _, cost in parts]  # [O, Q] each
+    least, most = (np.array([end(cost) for cost in costs]).reshape(-1, len(low)) for end in (_least, _most))
+    sums, far = np.zeros((1, len(low)), dtype=np.int64), np.zeros(1)
+    trail: list[tuple[NDArray[np.intp], NDArray[np.intp]]] = []
+    for number, (distances, _) in enumerate(parts):
+        options = len(costs[number])
+        sums = (sums[:, None] + costs[number]).reshape(-1, len(low))  # [S * O, Q]
+        far = (far[:, None] + np.array(distances)).ravel()
+        inside = (sums + least[number + 1 :].sum(0) <= ceiling) & (sums + most[number + 1 :].sum(0) >= floor)
+        kept = np.flatnonzero(inside.all(axis=1))
+        kept = kept[_nearest_of_each(sums[kept], far[kept])]
+        if len(kept) > STATES:
+            kept = kept[_nearest_of_each(_cells(sums[kept]), far[kept])]
+        trail.append((kept // options, kept % options))
+        sums, far = sums[kept], far[kept]
+        if not len(kept):
+            return None
+    state = int(far.argmin())
+    distance, choice = float(far[state]), list[int]()
+    for before, option in reversed(trail):
+        choice.append(int(option[state]))
+        state = int(before[state])
+    return distance, choice[::-1]
+
+
+def _nearest_of_each(keys: NDArray[np.int64], far: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Of the rows that are equal, the nearest."""
+    order = np.lexsort((far, *keys.T))
+    ordered = keys[order]
+    first = np.ones(len(order), dtype=bool)
+    first[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    return np.sort(order[first])
+
+
+def _cells(sums: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The cell of a grid that each sum is in, at most STATES of them in all."""
+    side = int(STATES ** (1 / sums.shape[1]))
+    lowest, span = sums.min(axis=0), np.ptp(sums, axis=0)
+    return np.asarray((sums - lowest) // (span // side + 1))
+
+
+def _least(cost: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.asarray(cost.min(axis=0))
+
+
+def _most(cost: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.asarray(cost.max(axis=0))

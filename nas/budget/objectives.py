@@ -1,0 +1,60 @@
+"""What can be searched for: a task's metrics, what an architecture costs, and what is measured once it is trained."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from results.records.row import Direction
+from search_spaces.support.errors import UserError, unknown
+
+COUNTED = ("params", "macs", "flops")
+"""What a network costs by counting, and a budget bounds before anything is built: see `results.records.row.Costs`."""
+
+PROFILED = ("latency_ms", "step_ms", "peak_memory_bytes", "energy_j")
+"""What it costs on the device at hand, measured before it is trained: see `nas.costs.profile.profile`."""
+
+COSTS = (
+    *COUNTED,
+    *("topology_params", "embedding_params", "non_embedding_params", "train_flops", "elementwise_flops"),
+    *PROFILED,
+)
+"""All that an objective can make small."""
+
+MEASURES: Mapping[str, Mapping[str, Direction]] = {"conditioning": {"condition_number": "min"}}
+"""What can be measured of a trained network -> those of its columns that can be searched for."""
+
+
+def names_in(text: str | Sequence[str]) -> list[str]:
+    """The names in "A,B", or in a sequence."""
+    names = text.split(",") if isinstance(text, str) else text
+    return [name.strip() for name in names if name.strip()]
+
+
+def resolve(names: Sequence[str], metrics: Mapping[str, Direction]) -> dict[str, Direction]:
+    """Objective -> "max" or "min", from names; costs and condition numbers are always to be small.
+
+    Raises:
+        UserError: An unknown or repeated objective, none at all, or a test metric, which is never searched on.
+    """
+    if not names:
+        choices = (*metrics, *COSTS)
+        message = f"--objectives needs at least one of {', '.join(choices)}."
+        raise UserError("missing-value", message, option="--objectives", choices=choices)
+    directions: dict[str, Direction] = {**metrics}
+    directions.update(dict.fromkeys(COSTS, "min"))
+    for columns in MEASURES.values():
+        directions.update(columns)
+    for name in names:
+        if name.removeprefix("test_") in metrics and name.startswith("test_"):
+            message = f"objective {name!r} is of the test split, which is reported and never searched on."
+            raise UserError("unsupported", message, option="objective", value=name)
+        if name not in directions:
+            raise unknown("objective", name, directions)
+        if names.count(name) > 1:
+            message = f"objective {name!r} stands twice in --objectives."
+            raise UserError("duplicate", message, option="--objectives", value=name)
+    return {name: directions[name] for name in names}
+
+
+def measures_for(objectives: Iterable[str]) -> tuple[str, ...]:
+    """The measures that give these objectives their values."""
+    wanted = set(objectives)
+    return tuple(measure for measure, columns in MEASURES.items() if wanted & set(columns))

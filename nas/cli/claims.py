@@ -1,0 +1,93 @@
+"""`nas reproduce claims`: what papers claim, and what came out of small experiments here."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import isfinite
+from typing import Any
+
+
+def records(
+    paper: str | None, preset: str | None, storage: str, study: str | None, workers: int | str | None
+) -> list[dict[str, Any]]:
+    """A record a claim: without a preset of what takes no training, with one of what it trains.
+
+    Raises:
+        UserError: An unknown preset, or a store or rows that cannot be used.
+    """
+    from nas.papers.claims.experiments import trained, untrained
+    from nas.workers.resources import resources_of
+    from search_spaces.support.progress import say
+
+    experiments = untrained() if preset is None else trained(preset, storage, study, resources_of(workers, 1))
+    found = []
+    with one_thread():
+        for experiment in experiments:
+            if paper in (None, experiment.paper):
+                say(f"{experiment.paper}: {experiment.setting}")
+                found += [_record(experiment.paper, experiment.setting, finding) for finding in experiment.findings()]
+    return sorted(found, key=lambda record: str(record["paper"]))
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """What is measured is small: a second thread costs more than it does."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _record(paper: str, setting: str, finding: Any) -> dict[str, Any]:
+    claim = finding.claim
+    return {
+        "paper": paper,
+        "source": claim.source,
+        "claim": claim.name,
+        "statement": claim.statement,
+        "setting": setting,
+        "quantity": claim.quantity,
+        "from": claim.low if isfinite(claim.low) else None,
+        "to": claim.high if isfinite(claim.high) else None,
+        "mean": finding.mean,
+        "low": finding.low,
+        "high": finding.high,
+        "seeds": len(finding.values),
+        "verdict": finding.verdict,
+    }
+
+
+def print_table(records: list[dict[str, Any]]) -> None:
+    """Print a line a claim, those of one experiment together, and how many came out how."""
+    from itertools import groupby
+
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    from nas.report import tables
+
+    console = tables.screen()
+    for (paper, setting), together in groupby(records, lambda record: (record["paper"], record["setting"])):
+        shown = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), collapse_padding=True)
+        for heading in ("source", "claim", "claimed", "mean", "interval", "verdict"):
+            shown.add_column(heading, overflow="fold", no_wrap=heading in ("claimed", "mean", "interval"))
+        for record in together:
+            low, high = record["low"], record["high"]
+            interval = "unknown" if low is None else f"{low:.3g} .. {high:.3g}"
+            cells = (record["source"], record["claim"], _range(record["from"], record["to"]), f"{record['mean']:.3g}")
+            shown.add_row(*map(escape, (*cells, interval, record["verdict"])))
+        console.print(f"{paper}: {setting}", soft_wrap=True, highlight=False, markup=False)
+        console.print(shown)
+    for verdict in ("agrees", "contradicts", "not distinguishable"):
+        console.print(f"{sum(record['verdict'] == verdict for record in records)} {verdict}", highlight=False)
+    console.print("statements, and what was measured: --format csv", highlight=False)
+
+
+def _range(low: float | None, high: float | None) -> str:
+    if high is None:
+        return f"over {low:.4g}"
+    return f"under {high:.4g}" if low is None else f"{low:.4g} .. {high:.4g}"

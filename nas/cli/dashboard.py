@@ -1,0 +1,80 @@
+"""`nas dashboard`: Optuna's own dashboard over the searches of a store."""
+
+import errno
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from nas.environment.paths import DEFAULT_STORE
+
+if TYPE_CHECKING:
+    from optuna.storages import InMemoryStorage
+
+    from results.records.row import Row
+
+
+_MOST_PORT = 65535
+
+
+def copied(*, storage: str = DEFAULT_STORE) -> "InMemoryStorage":
+    """Look at the searches of a store in Optuna's dashboard, in a browser here, until Ctrl-C (extra `dashboard`).
+
+    It is a copy of them as they are now, with names for what was searched for, and with costs and test metrics beside
+    each trial: nothing that is clicked there changes or deletes anything in the store.
+
+    Raises:
+        UserError: There is no search in the store.
+    """
+    import optuna
+
+    from nas.store.optuna_study import clear_storage_errors, held_storage
+    from nas.store.store import Store
+    from search_spaces.support.errors import UserError
+
+    store, copy = Store(storage), optuna.storages.InMemoryStorage()
+    searches = store.searches()
+    if not searches:
+        message = f"there is no search in {store.place}. Make one with `nas search`, or give --storage."
+        raise UserError("missing-rows", message, option="--storage", storage=store.place)
+    with clear_storage_errors(storage), held_storage(storage) as opened:
+        for name, config in searches.items():
+            study, rows = optuna.load_study(study_name=name, storage=opened), store.numbered(name)
+            shown = optuna.create_study(study_name=name, storage=copy, directions=study.directions)
+            with warnings.catch_warnings(action="ignore", category=optuna.exceptions.ExperimentalWarning):
+                shown.set_metric_names([*config.objectives])
+            for trial in study.get_trials():
+                if trial.number in rows:
+                    trial.user_attrs.update(_attributes(rows[trial.number]))
+                shown.add_trial(trial)
+    return copy
+
+
+def _attributes(row: "Row") -> dict[str, Any]:
+    """What of a Row is shown beside its trial."""
+    from results.records.columns import COUNTS
+
+    tested = {f"test_{name}": value for name, value in row.test.items()}
+    counted = {name: getattr(row.costs, name) for name in COUNTS}
+    told = {"key": row.architecture.key, "wiring": row.architecture.topology, "error": row.error}
+    every = {**told, **row.metrics, **tested, **counted, **row.measures}
+    return {name: value for name, value in every.items() if value is not None}
+
+
+def serve(copy: "InMemoryStorage", port: int = 8080) -> None:
+    """Serve a copy on this machine alone, until Ctrl-C."""
+    from search_spaces.support.errors import Kind, UserError
+
+    if not 1 <= port <= _MOST_PORT:
+        message = f"--port must be from 1 to {_MOST_PORT}, got {port}."
+        raise UserError("out-of-range", message, option="--port", value=port, least=1, most=_MOST_PORT)
+    try:
+        from optuna_dashboard import run_server
+    except ImportError as error:
+        needed = 'pip install ".[dashboard]"'
+        message = f"the dashboard is a package of its own ({error.name}): {needed}"
+        raise UserError("needs-extra", message, extra="dashboard", package=error.name) from error
+    try:
+        run_server(copy, host="localhost", port=port)  # says where it listens
+    except OSError as error:
+        message = f"port {port} cannot be used: {error.strerror}. Give another --port."
+        kind: Kind = "in-use" if error.errno == errno.EADDRINUSE else "unavailable"
+        raise UserError(kind, message, option="--port", value=port) from error

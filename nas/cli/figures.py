@@ -1,0 +1,58 @@
+"""`nas reproduce figures`: curves that papers draw, from the problems that they state, trained anew."""
+
+from pathlib import Path
+from typing import Any
+
+from search_spaces.support.errors import UserError
+
+PAPERS = ("ancre", "dca")
+"""Whose figures of linear networks are trained here."""
+
+
+def records(paper: str | None, plot: Path | None) -> list[dict[str, Any]]:
+    """A record a point of every curve, drawn as well where a picture is asked for.
+
+    Raises:
+        UserError: A paper without such a figure, or a picture that cannot be written.
+    """
+    if paper not in (None, *PAPERS):
+        message = f"`nas reproduce figures` has nothing of --paper {paper}. Choose from: {', '.join(PAPERS)}."
+        raise UserError("unsupported", message, option="--paper", value=paper, choices=PAPERS, what="figures")
+    from nas.cli.claims import one_thread
+    from nas.papers.figures import low_rank, shortcut_layouts
+    from nas.papers.figures.drawing import drawn
+    from nas.report.plots import check_picture, save_figure
+    from search_spaces.support.progress import said_if_slow
+
+    check_picture(plot)
+    panels = []
+    with one_thread():
+        for name, made in (("ancre", shortcut_layouts.panels), ("dca", low_rank.panels)):
+            if paper in (None, name):
+                with said_if_slow(f"training the linear networks of {name}'s figures ..."):
+                    panels += made()
+    if plot is not None:
+        save_figure(drawn(panels), plot)
+    return [record for panel in panels for record in panel.records()]
+
+
+def print_table(records: list[dict[str, Any]]) -> None:
+    """Print where each curve ends."""
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    from nas.report import tables
+
+    ends: dict[tuple[str, ...], dict[str, Any]] = {}
+    for record in records:
+        ends[record["paper"], record["figure"], record["network"]] = record  # the last of a curve
+    shown = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), collapse_padding=True)
+    for heading in ("paper", "figure", "network", "at", "log10 loss"):
+        shown.add_column(heading, no_wrap=True, justify="right" if heading == "at" else "left")
+    for name, record in ends.items():
+        at = f"{record['steps']} steps" if "steps" in record else f"{record['layers']} layers"
+        shown.add_row(*map(escape, (*name, at, f"{record['log10_loss']:.2f}±{record['log10_loss_se']:.2f}")))
+    console = tables.screen()
+    console.print(shown)
+    console.print("every point: --format csv; a picture: --plot FILE.png", highlight=False)

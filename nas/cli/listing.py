@@ -1,0 +1,131 @@
+"""`nas list`: what is installed, with a line each."""
+
+from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import Any
+
+from nas.cli.options import Kind
+from nas.environment.paths import DEFAULT_STORE
+from search_spaces.support.progress import LOADING, said_if_slow
+
+Lines = Iterator[tuple[str, str]]
+
+
+def everything(
+    kind: Kind | None = None, of: str | None = None, storage: str = DEFAULT_STORE
+) -> dict[Kind, list[tuple[str, str]]]:
+    """List tasks, spaces, topologies, presets, samplers and studies, with a line each.
+
+    `nas list presets TASK` says every value of its presets, `nas list topologies TOPOLOGY` each of its options.
+
+    Raises:
+        UserError: An unknown task or topology, one beside what has none, or a store that cannot be used.
+    """
+    from nas.samplers.registry import SAMPLERS
+    from search_spaces.spaces.catalog import SPACES
+    from search_spaces.support.errors import UserError
+    from search_spaces.topologies.registry import TOPOLOGIES
+
+    if of is not None and kind not in (Kind.PRESETS, Kind.TOPOLOGIES):
+        asked = f"`nas list presets {of}` or `nas list topologies {of}`"
+        message = f"NAME is of presets a task and of topologies a topology, got {of!r} alone. Ask {asked}."
+        raise UserError("conflict", message, option="NAME", value=of, choices=("presets", "topologies"))
+    listed: dict[Kind, Callable[[], Lines]] = {
+        Kind.TASKS: _tasks,
+        Kind.PRESETS: lambda: _sheet(of) if of else _presets(),
+        Kind.SPACES: lambda: chain(_registered(SPACES), [("timm:MODEL", "Depth against heads of a model of timm's.")]),
+        Kind.TOPOLOGIES: lambda: _options(of) if of else _registered(TOPOLOGIES),
+        Kind.SAMPLERS: lambda: _registered(SAMPLERS),
+        Kind.STUDIES: lambda: _studies(storage),
+    }
+    wanted = [kind] if kind else [k for k in listed if k not in (Kind.PRESETS, Kind.STUDIES)]
+    with said_if_slow(LOADING):
+        return {one: list(listed[one]()) for one in wanted}
+
+
+def show(listed: dict[Kind, list[tuple[str, str]]]) -> None:
+    """Print them."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from nas.report import tables
+    from search_spaces.support.errors import printable
+
+    for kind, lines in listed.items():
+        table = Table(title=kind.value, title_justify="left", box=None, show_header=False, padding=(0, 2, 0, 0))
+        table.add_column(no_wrap=True)
+        table.add_column(overflow="fold")
+        for name, line in lines:
+            table.add_row(*(escape(printable(text)) for text in (name, line)))
+        tables.screen().print(table)
+
+
+def _registered(registry: Any) -> Lines:
+    """What each says of itself. One that had to be imported for that and cannot be is named with its reason."""
+    from search_spaces.support.errors import UserError
+
+    for name in registry.names():
+        try:
+            yield name, registry.description(name)
+        except UserError as error:
+            yield name, f"broken: {error}"
+
+
+def _tasks() -> Lines:
+    from tasks.registry import TASK_FAMILIES, TASKS
+
+    yield from _registered(TASKS)
+    for name, line in _registered(TASK_FAMILIES):
+        yield f"{name}:NAME", line
+
+
+def _presets() -> Lines:
+    """Every task is imported, and one that cannot be is named with its reason."""
+    from search_spaces.support.errors import UserError
+    from tasks.load import task_class
+    from tasks.registry import TASKS
+
+    for name in TASKS.names():
+        try:
+            for preset, recipe in task_class(name).presets.items():
+                yield f"{name} {preset}", str(recipe)
+        except UserError as error:
+            yield name, f"broken: {error}"
+
+
+def _sheet(task: str) -> Lines:
+    """Every value of every preset of a task: what `--set` can change."""
+    from tasks.load import task_class
+    from tasks.recipes.settings import values_of
+
+    for preset, recipe in task_class(task).presets.items():
+        for name, value in values_of(recipe).items():
+            yield f"{preset} {name}", str(value)
+
+
+def _options(topology: str) -> Lines:
+    """What a topology is, and each of its options: its value, what it means, and which values are searched."""
+    from search_spaces.support.spec import Spec, format_scalar
+    from search_spaces.topologies.meanings import meanings
+    from search_spaces.topologies.registry import TOPOLOGIES, load
+
+    kind, options = load(topology)
+    yield topology, TOPOLOGIES.description(Spec.parse(topology).name)
+    for option, meaning in meanings(kind).items():
+        searched = f" Searched: {', '.join(map(format_scalar, kind.axes[option]))}." if option in kind.axes else ""
+        yield f"{option}={format_scalar(getattr(options, option))}", f"{meaning}{searched}"
+
+
+def _studies(url: str) -> Lines:
+    from nas.store.store import Store
+
+    store = Store(url)
+    searches = store.searches()
+    for name in dict.fromkeys((*searches, *store.studies())):
+        rows = f"{len(store.read([name]).rows)} rows"
+        if name not in searches:
+            yield name, f"{rows}; evaluations"
+            continue
+        config = searches[name]
+        searched = f"{config.task}, {config.space}, {config.preset}, {', '.join(config.objectives)}"
+        yield name, f"{rows}; {searched}; {config.budget or 'no budget'}"

@@ -1,0 +1,228 @@
+"""The `nas` command: each is a door and what prints what that returns. Quick to start: naming a door loads no torch."""
+
+import errno
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import typer
+from typer.main import get_command
+
+import nas
+from nas.api.audit import audit
+from nas.api.check_mup import check_mup
+from nas.api.compare import compare
+from nas.api.cost import cost
+from nas.api.downstream import downstream
+from nas.api.encode import encode
+from nas.api.evaluate import evaluate
+from nas.api.export import export
+from nas.api.import_rows import import_rows
+from nas.api.load import load
+from nas.api.new_task import new_task
+from nas.api.new_topology import new_topology
+from nas.api.profile import profile
+from nas.api.retrofit import retrofit
+from nas.api.search import search
+from nas.api.show import show as show_wiring
+from nas.api.tournament import tournament
+from nas.cli import dashboard, effects, file_printers, listing, printers, reproduce, results
+from nas.cli.command import command
+from nas.cli.config_file import command_of, expanded
+from nas.cli.option_values import check_option_values
+from nas.environment.debugging import DEBUG, show_traceback
+from nas.workers.orphan_threads import LEFT_BEHIND
+from search_spaces.support.errors import Kind, UserError, nearest, place_of, printable, reason_of, show_notices
+from search_spaces.support.progress import QUIET, VERBOSE
+from search_spaces.support.quiet_timer import SILENCE
+
+app = typer.Typer(
+    name="nas",
+    help="Search network architectures under hard budgets, and query what was found.",
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_enable=False,
+)
+
+
+_UsageError: Any = typer.BadParameter.__mro__[1]
+"""What typer raises for words that it cannot take; it has no public name."""
+
+_KINDS_OF_MISUSE: Mapping[str, Kind] = {"NoSuchOption": "unknown-name", "MissingParameter": "missing-value"}
+"""Of typer's errors, which have no public names either; others are of values that cannot be read."""
+
+_UNWRITABLE = (errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG, errno.EDQUOT)
+
+
+def main() -> None:
+    """Run the command line; a user's error, or one in a plug-in's code, is one line and exit status 2."""
+    _open_what_is_closed()
+    show_notices()
+    with SILENCE.lasting():
+        status = _status(_run)
+    status = _status(_flush) or status
+    if LEFT_BEHIND:
+        os._exit(status)
+    sys.exit(status)
+
+
+def _open_what_is_closed() -> None:
+    """Have the numbers of standard input and error be something: else the next file that is opened would have them."""
+    for number in (0, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            nothing = os.open(os.devnull, os.O_RDWR)
+            if nothing != number:
+                os.dup2(nothing, number)
+                os.close(nothing)
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", errors="backslashreplace", closefd=False)  # noqa: SIM115  # as long as the process
+
+
+def _run() -> int:
+    """Do what the words of the command line ask for; the status that typer ends with."""
+    if sys.stdout is None:
+        message = "standard output is closed, and nothing could be printed. Leave it open, or give > /dev/null."
+        raise UserError("unwritable", message, option="stdout")
+    group = get_command(app)
+    commands = vars(group)["commands"]
+    words = expanded(sys.argv[1:], commands)
+    check_option_values(words, commands)
+    try:
+        return group(args=words, prog_name="nas", standalone_mode=False) or 0
+    except _UsageError as error:
+        if not error.format_message().strip():  # `nas` alone, which has printed its help
+            return 2
+        raise _misused(error, words, commands) from error
+
+
+def _misused(error: Any, words: Sequence[str], commands: Mapping[str, Any]) -> UserError:
+    """What typer says of words that it cannot take, in one line."""
+    command = error.ctx.command_path if error.ctx else "nas"
+    text = " ".join(error.format_message().split())
+    end = "" if text.endswith(("?", ".")) else "."
+    message = f"{text}{end} `{command} --help` has what there is."
+    parameter, flag = getattr(error, "param", None), getattr(error, "option_name", None)
+    if parameter is None and flag is None:  # too many arguments, or no such command
+        if command_of(words, commands) is not None:
+            return UserError("bad-syntax", message, command=command)
+        value = next((word for word in words if not word.startswith("-")), None)
+        return UserError("unknown-name", message, option="command", value=value, choices=tuple(commands))
+    if parameter is not None:
+        flag = parameter.metavar if parameter.param_type_name == "argument" else parameter.opts[0]
+    near = next(iter(getattr(error, "possibilities", None) or ()), None)
+    kind = _KINDS_OF_MISUSE.get(type(error).__name__, "bad-syntax")
+    fields = {"option": flag, "command": command, "nearest": near}
+    if type(error) is typer.BadParameter and parameter is not None:
+        kind, limits = _limits(error, parameter.type, words)
+        fields |= limits
+    return UserError(kind, message, **fields)
+
+
+def _limits(error: Any, of: Any, words: Sequence[str]) -> tuple[Kind, dict[str, Any]]:
+    """The kind of mistake of a value that typer refused, with the value and what it may be."""
+    texts = (word.partition("=")[2] if word.startswith("--") and "=" in word else word for word in words)
+    value = next((text for text in texts if _is_of(error, of, text)), None)
+    if (choices := getattr(of, "choices", None)) is not None:
+        near = None if value is None else nearest(value, sorted(choices))
+        return "unknown-name", {"value": value, "choices": (*choices,), "nearest": near}
+    if getattr(of, "min", None) is not None and "range x" in error.message:
+        return "out-of-range", {"value": value, "least": of.min}
+    return "bad-syntax", {"value": value}
+
+
+def _is_of(error: Any, of: Any, text: str) -> bool:
+    """Whether typer's error is of this text."""
+    try:
+        of.convert(text, error.param, error.ctx)
+    except _UsageError as again:
+        return bool(again.message == error.message)
+    return False
+
+
+def _status(work: Callable[[], int | None]) -> int:
+    """The exit status of what is to be done; what it raised has been said."""
+    try:
+        return work() or 0
+    except SystemExit as end:
+        if place_of(end) is None or isinstance(end.__context__, BrokenPipeError):  # typer, or rich
+            return int(end.code or 0)
+        return _said(end, f"{reason_of(end)}: a plug-in ended the program.")
+    except UserError as error:
+        return _said(error, str(error))
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in _UNWRITABLE and error.filename is None:
+            return _no_reader(error)
+        if place_of(error) is None:  # ours to trace
+            raise
+        return _said(error, f"{reason_of(error)}. `nas --debug` has the traceback.")
+
+
+def _said(error: BaseException, line: str) -> int:
+    show_traceback(error)
+    print(printable(f"nas: {line}"), file=sys.stderr)
+    return 2
+
+
+def _flush() -> None:
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+def _no_reader(error: OSError) -> int:
+    """What could not be printed is let go of, so that the interpreter does not try again at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    if error.errno == errno.EPIPE:  # `| head` has seen enough
+        return 1  # as typer does
+    return _said(error, f"what was to be printed cannot be written: {error.strerror}.")
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"nas {nas.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _for_all_commands(
+    debug: bool = typer.Option(False, "--debug", help="Show the traceback of what is told in a line."),
+    quiet: bool = typer.Option(False, "-q", "--quiet", help="Say nothing of progress: only results and errors."),
+    verbose: bool = typer.Option(False, "-v", "--verbose", help="Say more: each evaluation as it begins and ends."),
+    version: bool = typer.Option(False, "--version", help="Print the version.", callback=_print_version, is_eager=True),
+) -> None:
+    for name, asked in ((DEBUG, debug), (QUIET, quiet), (VERBOSE, verbose)):
+        if asked:
+            os.environ[name] = "1"
+
+
+def _add(
+    name: str, door: Callable[..., Any], show: Callable[..., None], /, *, check: Any = None, **called: str
+) -> None:
+    app.command(name=name)(command(door, show, check, **called))
+
+
+_add("search", search, printers.front, check=printers.check)
+_add("evaluate", evaluate, printers.row, check=printers.check)
+_add("audit", audit, printers.audit, check=printers.check)
+_add("retrofit", retrofit, printers.retrofitted, check=printers.check, task="own_task")
+_add("compare", compare, printers.comparison, check=printers.check, arch="archs", topology="topologies")
+_add("tournament", tournament, printers.drawn, check=printers.check, output="columns_file")
+_add("cost", cost, printers.costs, check=printers.check)
+_add("profile", profile, printers.profile, check=printers.check)
+_add("check-mup", check_mup, printers.drawn, check=printers.check, output="columns_file")
+_add("show", show_wiring, printers.wiring, check=printers.check, checkpoint="own_checkpoint", plot="drawing")
+_add("export", export, file_printers.export, study="from_study", task="own_task")
+_add("downstream", downstream, printers.row, check=printers.check, task="own_task")
+_add("encode", encode, file_printers.encoded)
+_add("import", import_rows, file_printers.imported)
+_add("new-task", new_task, file_printers.new_file, output="new_file")
+_add("new-topology", new_topology, file_printers.new_file, output="new_file")
+_add("results", load, results.query_rows, check=printers.check, by="groups")
+_add("front", load, printers.front_where, check=printers.check)
+_add("effects", load, effects.show, check=printers.check, axis="axis_of", output="columns_file")
+_add("report", load, printers.report, check=printers.check, study="from_study")
+_add("dashboard", dashboard.copied, dashboard.serve)
+_add("list", listing.everything, listing.show)
+_add("reproduce", reproduce.compared, reproduce.show)

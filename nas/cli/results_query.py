@@ -1,0 +1,130 @@
+"""What `nas results` is asked of rows, and its answer. Loads no torch."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from nas.report.study import Study
+
+GROUPED = ("seeds", "expected", "chance")
+"""Columns that architectures have in place of rows."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of rows beyond which of them: one of these, or of each group the best.
+
+    Attributes:
+        pareto: Objectives whose front is asked for.
+        knee: Whether only that front's knee is.
+        best: The metric by which the best architectures are.
+        by: Columns that make groups.
+        sql: A SELECT.
+
+    Raises:
+        UserError: Two questions, or a knee of nothing.
+    """
+
+    pareto: str | None
+    knee: bool
+    best: str | None
+    by: Sequence[str]
+    sql: str | None
+
+    def __post_init__(self) -> None:
+        from search_spaces.support.errors import UserError
+
+        if self.knee and self.pareto is None:
+            message = "--knee is of a front. Give --pareto accuracy,flops."
+            raise UserError("missing-value", message, option="--pareto", needed_by="--knee")
+        if twice := [name for name in self.by if self.by.count(name) > 1]:
+            message = f"--by names a column twice: {', '.join(self.by)}."
+            raise UserError("duplicate", message, option="--by", value=twice[0])
+        given = [name for name in ("pareto", "best", "by", "sql") if getattr(self, name) not in (None, [])]
+        if len(given) > 1 and given != ["best", "by"]:
+            message = f"--{given[0]} and --{given[1]} are two questions. Ask one after the other."
+            raise UserError("conflict", message, option=f"--{given[0]}", excludes=f"--{given[1]}")
+
+    @property
+    def is_of_rows(self) -> bool:
+        """Whether its answer is some of the rows."""
+        return self.sql is None and self.best is None and not self.by
+
+    @property
+    def is_of_means(self) -> bool:
+        """Whether its answer is means over groups of rows."""
+        return bool(self.by) and self.best is None
+
+    @property
+    def is_ranked(self) -> bool:
+        """Whether its answer is architectures from the best to the worst."""
+        return self.best is not None and not self.by
+
+    @property
+    def first(self) -> list[str]:
+        """The columns that its answer begins with."""
+        metric = [] if self.best is None else [self.best.split()[-1]]
+        return [*self.by, *metric, *(f"{name}_se" for name in metric), *GROUPED]
+
+    @property
+    def unanswered(self) -> str:
+        """Why rows that meet the condition are no answer."""
+        wanted = self.best or self.pareto
+        return "of these nothing is an answer" if wanted is None else f"of these no complete one has {wanted}"
+
+    def order(self, study: "Study") -> list[str]:
+        """What its answer is ordered by where nobody says it: a front by its cost, or else its first objective."""
+        from nas.budget.objectives import COSTS, names_in
+
+        asked = [*study.directions_of(names_in(self.pareto or ""))]
+        return [name for name in asked if name in COSTS][:1] or asked[:1]
+
+    def reads(self, study: "Study") -> list[str]:
+        """The columns that it is about, whether the study has them or not."""
+        from nas.budget.objectives import names_in
+        from results.stats.pareto import TOGETHER
+
+        named = [*study.directions_of(names_in(self.pareto or "")), *self.by]
+        if self.sql is not None or self.best is not None or not {*named} <= {*study.column_names}:
+            return study.column_names  # as SELECT * does, and what tells architectures from each other
+        return [*named, *(self._measured(study) if self.by else ()), *TOGETHER]
+
+    def _measured(self, study: "Study") -> list[str]:
+        """The columns of which groups have means."""
+        metrics = [f"{prefix}{name}" for name in study.directions for prefix in ("", "test_")]
+        return [*metrics, *study.measured_elsewhere(), "params", "flops"]
+
+    def asked_of(self, study: "Study", every: "pa.Table") -> "pa.Table":
+        """Its answer by some rows of a study. Raises UserError where there is none."""
+        if self.sql is not None:
+            from results.query import sql
+            from search_spaces.support.progress import said_if_slow
+
+            with said_if_slow("asking in SQL ..."):
+                return sql.answer(every, self.sql)
+        if self.is_of_rows:
+            return every if self.pareto is None else _front(study, every, self.pareto, knee=self.knee)
+        from results.query import grouping  # with SciPy's algebra, which takes a quarter of a second to import
+
+        if self.best is not None:
+            [(metric, direction)] = study.directions_of([self.best]).items()
+            return grouping.best(every, metric, direction, self.by, study.confirming)
+        return grouping.means(every, self.by, self._measured(study))
+
+
+def _front(study: "Study", every: "pa.Table", pareto: str, *, knee: bool) -> "pa.Table":
+    from nas.budget.objectives import names_in
+    from results.stats import pareto as fronts
+    from search_spaces.support.errors import UserError
+
+    objectives = study.directions_of(names_in(pareto))
+    if not objectives:
+        message = f"--pareto needs at least one column, got {pareto!r}."
+        raise UserError("missing-value", message, option="--pareto", value=pareto)
+    if study.rows() and not any(row.status == "complete" for row in study.rows()):
+        raise study.nothing_complete()
+    found = fronts.front(every, objectives)
+    return fronts.knee(found, objectives) if knee else found

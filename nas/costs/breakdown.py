@@ -1,0 +1,108 @@
+"""Where an architecture's costs are: its counts by layer and by operator, each column summing to the network's own."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from torch import nn
+
+from nas.costs.count import Work, count, meta_device, work
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.layers.stack import Stack
+from tasks.base import Task
+from tasks.data.batches import positional
+
+WITHOUT = "none"
+"""What stands for an operator where there is no matrix work."""
+
+
+def as_a_whole(task: Task, architecture: Architecture) -> dict[str, Any]:
+    """The network's shape and all its counts, as one record. Raises as `nas.costs.count.count` does."""
+    costs = asdict(count(task, architecture))
+    costs["uncounted"] = " ".join(costs["uncounted"])
+    return {"task": task.name, "key": architecture.key, **asdict(architecture), **costs}
+
+
+def by_layer(task: Task, architecture: Architecture) -> list[dict[str, Any]]:
+    """Parameters, MACs and FLOPs of each part of the network, in order.
+
+    A part is a layer of a stack, a block of timm's or, where there is neither, a member of a ModuleList, by its name in
+    the network and its class; the topology of a stack together with the final norm; or what stands beside a stack, such
+    as an embedding and a head. Parameters that two parts share are the first one's; a part that costs nothing is left
+    out, unless it is a layer. Raises as `nas.costs.count.count` does, but holds nothing against the closed form.
+    """
+    model, counted = _traced(task, architecture)
+    layers = {layer for stack in model.modules() if isinstance(stack, Stack) for layer in stack.layers}
+    if architecture.model:
+        from search_spaces.models.families import blocks_of  # timm takes three seconds
+
+        layers |= {*blocks_of(model)}
+    if not layers:  # somebody's own network
+        layers = {layer for part in model.modules() if isinstance(part, nn.ModuleList) for layer in part}
+    sizes = _sizes(model)
+    records = []
+    for name, module, inside in _parts("", model, layers):
+        params = _within(sizes, name) - sum(_within(sizes, part) for part in inside)
+        macs = counted.within(name) - sum(map(counted.within, inside))
+        if isinstance(module, Stack):
+            records.append(_record(params, macs, part=f"{name}.topology", kind=architecture.topology))
+        elif params or macs or module in layers:
+            records.append(_record(params, macs, part=name or "network", kind=type(module).__name__))
+    return records
+
+
+def by_operator(task: Task, architecture: Architecture) -> list[dict[str, Any]]:
+    """Parameters, MACs and FLOPs of each operator, most work first.
+
+    A module's parameters are those of the operator that does most of the module's own work, or of "none" where it has
+    no matrix work of its own: embeddings, norms, mixing weights. Raises as `by_layer` does.
+    """
+    model, counted = _traced(task, architecture)
+    params: Counter[str] = Counter()
+    for name, size in _sizes(model).items():
+        own = _own_work(counted, name.rpartition(".")[0], model)
+        params[max(own, key=lambda operator: own[operator], default=WITHOUT)] += size
+    macs = counted.macs[""]
+    names = sorted({*macs, *params}, key=lambda operator: (-macs.get(operator, 0), operator))
+    return [_record(params[operator], macs.get(operator, 0), operator=operator) for operator in names]
+
+
+def _traced(task: Task, architecture: Architecture) -> tuple[nn.Module, Work]:
+    with meta_device():
+        model, example = task.build(architecture), task.example()
+    return model, work(model, positional(model, example), task)
+
+
+def _parts(name: str, module: nn.Module, layers: set[nn.Module]) -> Iterator[tuple[str, nn.Module, list[str]]]:
+    """Parts in order, each with the names of those inside it; a module with layers in it comes after they do."""
+    if module in layers or (name and layers.isdisjoint(module.modules())):
+        yield name, module, []
+        return
+    inside = []
+    for child_name, child in module.named_children():
+        if not isinstance(module, Stack) or child is module.layers:  # topology and norm are the stack's own
+            full = f"{name}.{child_name}" if name else child_name
+            inside.append(full)
+            yield from _parts(full, child, layers)
+    yield name, module, inside
+
+
+def _own_work(counted: Work, name: str, model: nn.Module) -> Mapping[str, int]:
+    """The operators of a module without those of modules inside it."""
+    own = Counter(counted.macs.get(name, {}))
+    for child, _ in model.get_submodule(name).named_children():
+        own.subtract(counted.macs.get(f"{name}.{child}" if name else child, {}))
+    return {operator: macs for operator, macs in own.items() if macs > 0}
+
+
+def _sizes(model: nn.Module) -> Mapping[str, int]:
+    return {name: parameter.numel() for name, parameter in model.named_parameters()}
+
+
+def _within(sizes: Mapping[str, int], module: str) -> int:
+    return sum(size for name, size in sizes.items() if not module or name.startswith(f"{module}."))
+
+
+def _record(params: int, macs: int, **name: str) -> dict[str, Any]:
+    return {**name, "params": params, "macs": macs, "flops": 2 * macs}

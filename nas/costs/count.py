@@ -1,0 +1,202 @@
+"""What a network costs: parameters and multiply-accumulates of one forward pass of one example.
+
+fvcore counts on the meta device, with handlers for what it misses or miscounts as shipped; the closed form
+of the network, where there is one, must agree to the last unit.
+"""
+
+import math
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+with warnings.catch_warnings():  # fvcore rests on torch.jit, whose deprecation is not our users' concern
+    warnings.simplefilter("ignore")
+    from fvcore.nn import FlopCountAnalysis
+
+from nas.costs.handlers import HANDLERS, HARMLESS, Miscount, taught_by, traced
+from nas.costs.shapes import Shapes
+from results.records.row import Costs
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.count import Count
+from search_spaces.support.errors import UserError
+from tasks.base import Task
+from tasks.data.batches import positional
+
+COUNTER = f"fvcore {version('fvcore')}"
+
+
+class _Convolutions(TorchFunctionMode):
+    """Traces convolutions on meta as the matrix products that they are: torch's tracer does not record them there."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in (torch.conv1d, torch.conv2d, torch.conv3d) and args[0].is_meta:
+            return _as_product(*args, **(kwargs or {}))
+        return func(*args, **(kwargs or {}))
+
+
+def _as_product(
+    x: Tensor, weight: Tensor, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+) -> Tensor:
+    """A tensor of the convolution's shape, from as many multiply-accumulates."""
+    channels, depth, *kernel = map(int, weight.shape)
+    axes = range(len(kernel))
+    stride, dilation = ((_listed(way) * len(kernel))[: len(kernel)] for way in (stride, dilation))
+    reach = [dilation[i] * (kernel[i] - 1) for i in axes]
+    if isinstance(padding, str):
+        both = reach if padding == "same" else [0] * len(kernel)
+    else:
+        both = [2 * side for side in (_listed(padding) * len(kernel))[: len(kernel)]]
+    sides = [(int(x.shape[i - len(kernel)]) + both[i] - reach[i] - 1) // stride[i] + 1 for i in axes]
+    lead = [int(size) for size in x.shape[: -1 - len(kernel)]]
+    columns = x.new_empty(*lead, groups, math.prod(sides), depth * math.prod(kernel))
+    y = columns @ weight.reshape(groups, channels // groups, -1).mT
+    return y.mT.reshape(*lead, channels, *sides)
+
+
+def _listed(way: Any) -> list[int]:
+    return [way] if isinstance(way, int) else list(way)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The matrix work of a forward pass.
+
+    Attributes:
+        macs: Name of a module, "" for the network -> operator -> its multiply-accumulates there, those in modules
+            inside included.
+        uncounted: The operators that were met and hold none.
+    """
+
+    macs: Mapping[str, Mapping[str, int]]
+    uncounted: tuple[str, ...]
+
+    def within(self, module: str) -> int:
+        """All multiply-accumulates in a module."""
+        return sum(self.macs.get(module, {}).values())
+
+
+def count_macs(model: nn.Module, example: tuple[Tensor, ...], task: Task | None = None) -> tuple[int, tuple[str, ...]]:
+    """Multiply-accumulates of a forward pass, and the operators that were met and hold none. See `work`."""
+    counted = work(model, example, task)
+    return counted.within(""), counted.uncounted
+
+
+def work(model: nn.Module, example: tuple[Tensor, ...], task: Task | None = None) -> Work:
+    """Count a forward pass.
+
+    Model and example are on one device; on meta nothing is computed. A MAC is a multiply and an add of
+    matrix work: linear maps, convolutions, and attention in full. Operators that are not known here are counted by
+    the `handlers` of the task and of the model's topologies.
+
+    Raises:
+        Miscount: An operator that is neither counted nor known to hold no matrix work, or whose handler fails.
+        UserError: A handler for an operator that somebody else counts.
+    """
+    taught = taught_by(model, task)
+    counted = {name: traced(name, handler, owner) for name, (handler, owner) in taught.items() if handler is not None}
+    training = model.training
+    with torch.no_grad(), Shapes(), _Convolutions(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        analysis = FlopCountAnalysis(model.eval(), example)
+        analysis.unsupported_ops_warnings(False).uncalled_modules_warnings(False).tracer_warnings("none")
+        analysis.set_op_handle(**HANDLERS, **counted)
+        macs, uncounted = analysis.by_module_and_operator(), analysis.unsupported_ops()
+    model.train(training)
+    strange = sorted(set(uncounted) - HARMLESS - taught.keys())
+    if strange:
+        raise Miscount(
+            "unsupported",
+            f"nobody counts {', '.join(strange)}. Teach it in `handlers` of the topology or task that uses it: "
+            f'handlers = {{"{strange[0]}": lambda inputs, outputs: MACS}} counts by the shapes of its tensors '
+            f"(search_spaces.support.count.Handler), "
+            f'handlers = {{"{strange[0]}": None}} says that it holds no matrix work.',
+            operators=tuple(strange),
+        )
+    whole = {module: {name: int(each) for name, each in operators.items()} for module, operators in macs.items()}
+    return Work(whole, tuple(sorted(uncounted)))
+
+
+class _NoValues(TorchFunctionMode):
+    """Leaves meta tensors as they are where somebody would fill them: there is nothing to fill, and it takes time."""
+
+    filling = frozenset({"uniform_", "normal_", "erfinv_", "mul_", "add_", "clamp_", "fill_", "zero_"})
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        tensor = args[0] if args else (kwargs or {}).get("tensor")
+        if func.__name__ in self.filling and isinstance(tensor, Tensor) and tensor.is_meta:
+            return tensor
+        return func(*args, **(kwargs or {}))
+
+
+@contextmanager
+def meta_device() -> Iterator[None]:
+    """Networks built here have shapes and no values: on the meta device, without initialisation."""
+    with torch.device("meta"), Shapes(), _NoValues():
+        yield
+
+
+def count(task: Task, architecture: Architecture) -> Costs:
+    """Parameters, MACs and FLOPs of an architecture on a task, without training or memory.
+
+    Raises:
+        Miscount: As `count_macs`, or the closed form disagrees.
+        UserError: The architecture cannot be built, or what the task calls a closed form is none.
+    """
+    known = task.known_costs(architecture)
+    if known is not None:
+        return Costs(**known)
+    with meta_device():
+        model, example = task.build(architecture), task.example()
+    sizes = {name: parameter.numel() for name, parameter in model.named_parameters()}
+    macs, uncounted = count_macs(model, positional(model, example), task)
+    params, form = sum(sizes.values()), _closed_form(task, architecture)
+    if form is not None and (form.params, form.macs) != (params, macs):
+        raise Miscount(
+            "mismatch",
+            f"closed form and counter disagree on {architecture}: {form.params} parameters and {form.macs} MACs in "
+            f"closed form, {params} and {macs} counted. Mend `count` of the topology, or `closed_form` of the task.",
+            arch=str(architecture),
+            closed_form=(form.params, form.macs),
+            counted=(params, macs),
+        )
+    embedded = None if architecture.model else _embedded(sizes)
+    return Costs(
+        params=params,
+        topology_params=sum(size for name, size in sizes.items() if ".topology." in name),
+        embedding_params=embedded,
+        non_embedding_params=None if embedded is None else params - embedded,
+        macs=macs,
+        flops=2 * macs,
+        train_flops=6 * macs,
+        elementwise_flops=None if form is None else form.elementwise,
+        counter=COUNTER,
+        uncounted=uncounted,
+    )
+
+
+def _closed_form(task: Task, architecture: Architecture) -> Count | None:
+    form: object = task.closed_form(architecture)
+    if not isinstance(form, Count | None):
+        message = f"closed_form of task {task.name!r} must return a Count or None, got {form!r:.80}."
+        raise UserError("bad-plugin", message, option="closed_form", task=task.name)
+    return form
+
+
+def _embedded(sizes: Mapping[str, int]) -> int:
+    return sum(size for name, size in sizes.items() if name.startswith("embedding."))
+
+
+def cheap_counts(task: Task, architecture: Architecture) -> dict[str, int]:
+    """What a budget can bound, by closed form where the task has one and by counting where not."""
+    form = _closed_form(task, architecture)
+    if form is not None:
+        return {"params": form.params, "macs": form.macs, "flops": 2 * form.macs}
+    costs = count(task, architecture)
+    return {name: getattr(costs, name) for name in ("params", "macs", "flops")}

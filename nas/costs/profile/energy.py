@@ -1,0 +1,33 @@
+"""The energy that a GPU took, by NVML's counter."""
+
+import time
+from collections.abc import Callable
+
+import torch
+
+from nas.costs.profile.timing import synchronise
+from nas.environment.nvml import handle_of
+
+WINDOW_S = 5.0
+"""The counter moves every 20 to 100 ms: shorter windows measure its steps."""
+
+
+def energy_of(call: Callable[[], None], device: torch.device) -> tuple[float | None, str]:
+    """Joules of one call, by calling once and for WINDOW_S at least; or None, and why it was not measured."""
+    if device.type != "cuda":
+        return None, "energy is measured on NVIDIA GPUs alone"
+    try:
+        import pynvml
+    except ImportError:
+        return None, 'energy needs NVML: pip install ".[gpu]"'
+    try:
+        handle, read = handle_of(device), pynvml.nvmlDeviceGetTotalEnergyConsumption
+        synchronise(device)
+        before, start, calls = read(handle), time.perf_counter(), 0
+        while not calls or time.perf_counter() - start < WINDOW_S:
+            call()
+            synchronise(device)
+            calls += 1
+        return (read(handle) - before) / 1e3 / calls, ""
+    except pynvml.NVMLError as error:
+        return None, f"NVML says: {error}"

@@ -1,0 +1,202 @@
+"""All that is measured of one architecture on the device at hand, as a flat record."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from nas.costs.profile import trace
+from nas.costs.profile.energy import energy_of
+from nas.costs.profile.memory import peak_of
+from nas.costs.profile.steps import (
+    USUAL_BATCH,
+    Call,
+    batch_of,
+    generic_step,
+    gives_step,
+    inference,
+    optimizer_of,
+    pass_of,
+    with_batch,
+)
+from nas.costs.profile.timing import LEAST_CALLS, Times, timed
+from nas.environment.device import device_name
+from nas.environment.paths import RUNS
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.errors import UserError, reason_of
+from search_spaces.support.progress import said_if_slow
+from search_spaces.support.threads import threads_on_the_cpu
+from tasks.base import Task
+from tasks.run import Run
+from tasks.training.allocator import freed_memory_kept
+
+Profile = Mapping[str, float | int | str]
+"""What was measured, by column; what was not is left out, and `profile_note` says why.
+
+    device              its name
+    threads             of an operator on the CPU
+    batch               examples of a training step: a whole step of the optimiser, however many passes it is made of
+    latency_ms          median time of a forward pass of one example, with quartiles latency_ms_q1 and latency_ms_q3
+    step_ms             median time of a training step, with quartiles
+    examples_per_s      batch over step_ms
+    peak_memory_bytes   most memory that building the network and training steps held at once
+    energy_j            joules of a training step
+    trace               the torch.profiler trace's file; for what is read from it see trace.summary
+"""
+
+
+def profile(
+    task: Task, architecture: Architecture, recipe: Any, batch: int | None, trace_path: Path | None, threads: int = 1
+) -> Profile:
+    """Measure the task's training step by a recipe, and the forward pass of the network that costs are counted of.
+
+    `batch` is the examples of a step, the recipe's own where it is None. A task that gives no step of its own is
+    measured by a step that is the same for all, and the note says so. Timed without the profiler, then traced into
+    `trace_path`.json.gz.
+
+    Raises:
+        torch.OutOfMemoryError: There is no memory for a step of that batch.
+        UserError: The trace's folder cannot be made, the task's data cannot be had, or fewer than one thread.
+    """
+    sized = recipe if batch is None else with_batch(recipe, batch)
+    return _profile(task, architecture, sized, batch, trace_path, threads)
+
+
+def profile_what_fits(
+    task: Task, architecture: Architecture, recipe: Any, batch: int | None, trace_path: Path | None, threads: int = 1
+) -> Profile:
+    """Do as `profile` does, with the batch halved until there is memory for it; the note says so.
+
+    Passes shrink with the batch. What takes longer than two seconds is said on standard error.
+
+    Raises:
+        UserError: There is no memory for a single example, or as `profile`.
+    """
+    sized, size = (recipe, batch) if batch is None else (with_batch(recipe, batch), batch)
+    with said_if_slow(f"profiling {task.name}, {architecture} ..."):
+        while True:
+            try:
+                record = _profile(task, architecture, sized, size, trace_path, threads)
+                break
+            except (MemoryError, RuntimeError) as error:  # of the CPU, torch says it in a RuntimeError's text
+                if not isinstance(error, MemoryError | torch.OutOfMemoryError) and "memory" not in str(error):
+                    raise
+                size = size or batch_of(sized) or USUAL_BATCH
+                if size == 1 or (gives_step(task) and batch_of(sized) is None):
+                    least = "one example" if size == 1 else "its batch, which cannot be set"
+                    message = f"there is no memory for a step of {least}. Take a smaller network."
+                    raise UserError("too-large", message, task=task.name, batch=1 if size == 1 else None) from error
+                size //= 2
+                sized = with_batch(sized, size, max(1, pass_of(sized) // 2))
+                torch.cuda.empty_cache()
+    asked = batch or batch_of(recipe) or USUAL_BATCH
+    if record.get("batch", asked) == asked:
+        return record
+    note = f"batch {record['batch']} instead of {asked} for lack of memory"
+    return {**record, "profile_note": "; ".join(filter(None, (note, str(record.get("profile_note", "")))))}
+
+
+def _profile(
+    task: Task, architecture: Architecture, recipe: Any, batch: int | None, trace_path: Path | None, threads: int
+) -> Profile:
+    """Measure by a recipe that has its batch already; `batch` is for what has none."""
+    if threads < 1:
+        message = f"threads must be at least 1, got {threads}."
+        raise UserError("out-of-range", message, option="--threads", value=threads, least=1)
+    if trace_path is not None:
+        _make(trace_path.parent)
+    on_gpu = torch.cuda.is_available() and getattr(recipe, "accelerator", "auto") != "cpu"
+    device = torch.device("cuda" if on_gpu else "cpu")
+    run = Run(architecture=architecture, recipe=recipe, seed=0, device=device, threads=threads)
+    with freed_memory_kept(), threads_on_the_cpu(threads):
+        record, notes = _measured(task, run, batch, trace_path)
+    return record | ({"profile_note": "; ".join(notes)} if notes else {})
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        message = f"folder {folder} of traces cannot be made: {error.strerror}. Run nas elsewhere."
+        raise UserError("unwritable", message, path=str(folder)) from error
+
+
+def _measured(task: Task, run: Run, batch: int | None, trace_path: Path | None) -> tuple[dict[str, Any], list[str]]:
+    device, notes = run.device, list[str]()
+    if getattr(run.recipe, "compile", False):
+        torch.compiler.reset()  # of networks before, behind some of which torch gives up
+    train, memory, examples = _step(task, run, batch, notes)
+    step = timed(train, device)
+    latency = timed(inference(task, run.architecture, run.recipe, device), device)
+    energy, why_not = energy_of(train, device)
+    record: dict[str, Any] = {"device": device_name(device), "threads": run.threads}
+    record |= {} if examples is None else {"batch": examples, "examples_per_s": 1e3 * examples / step.median}
+    record |= _quartiles("latency_ms", latency) | _quartiles("step_ms", step) | {"peak_memory_bytes": memory}
+    if step.calls < LEAST_CALLS:
+        notes.append(f"quartiles are of {step.calls} steps")
+    if energy is None:
+        notes.append(why_not)
+    else:
+        record["energy_j"] = energy
+    if trace_path is not None:
+        record |= _traced(train, trace_path.with_name(f"{trace_path.name}.json.gz"), device, notes)
+    return record, notes
+
+
+def _step(task: Task, run: Run, batch: int | None, notes: list[str]) -> tuple[Call, int, int | None]:
+    """The training step that is measured, the most memory of building and taking it, and its examples if known."""
+    if gives_step(task):
+        task.prepare()  # data that is read for the first time would be in the peak
+        task.inputs(run.recipe)
+        if batch is not None and batch_of(run.recipe) is None:
+            message = f"a step of task {task.name!r} has no batch that could be set. Leave --batch out."
+            raise UserError("unsupported", message, option="--batch", value=batch, task=task.name)
+        try:
+            return *_with_peak(lambda: task.training_step(run), run.device), batch_of(run.recipe)
+        except NotImplementedError:
+            pass
+    optimizer = optimizer_of(run.recipe)
+    notes.append(
+        f"task {task.name!r} gives no training step: one of {optimizer} on a loss without meaning was measured"
+    )
+    size = batch or batch_of(run.recipe) or USUAL_BATCH
+    make = partial(generic_step, task, run.architecture, run.recipe, size, run.device)
+    return *_with_peak(make, run.device), size
+
+
+def _with_peak(make: Callable[[], Call], device: torch.device) -> tuple[Call, int]:
+    """A step, and the most memory that making it and taking it twice held."""
+    made: list[Call] = []
+
+    def build_and_train() -> None:
+        made.append(make())
+        for _ in range(2):
+            made[0]()
+
+    memory = peak_of(build_and_train, device)
+    return made[0], memory
+
+
+def _traced(train: Callable[[], None], path: Path, device: torch.device, notes: list[str]) -> dict[str, Any]:
+    try:
+        trace.record(train, path, device)
+    except (OSError, RuntimeError) as error:  # a full disk costs the trace, and not what was measured
+        path.unlink(missing_ok=True)
+        notes.append(f"no trace could be kept: {reason_of(error)}")
+        return {}
+    try:
+        return {"trace": str(path), **trace.summary(path)}
+    except UserError as error:
+        notes.append(str(error))
+        return {"trace": str(path)}
+
+
+def _quartiles(name: str, times: Times) -> dict[str, float]:
+    return {name: times.median, f"{name}_q1": times.q1, f"{name}_q3": times.q3}
+
+
+def trace_of(task: str, architecture: Architecture) -> Path:
+    """Where the trace of an architecture is kept that was profiled by itself, without its ending."""
+    return Path(RUNS, "traces", f"{task}-{architecture.key}")

@@ -1,0 +1,1 @@
+"""A search: its request, its plan, and the scheduler's loop."""

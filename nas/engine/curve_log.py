@@ -1,0 +1,134 @@
+"""Curves of trainings as TensorBoard reads them: a folder a training, written once its Row is stored.
+
+The coordinator writes them, from Rows: workers know nothing of it. It is a copy, and may be deleted.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+from nas.environment.paths import dashed, slug
+from nas.evaluation.job import first_process
+from nas.request.text_checks import LogFormat
+from results.records.row import Row
+from results.records.strict_json import is_number
+from search_spaces.support.errors import printable
+from search_spaces.support.files import replacing
+from search_spaces.support.progress import say
+
+if TYPE_CHECKING:
+    from tensorboard.compat.proto.event_pb2 import Event
+
+_NAME = "events.out.tfevents"
+"""How the names of TensorBoard's files begin."""
+
+
+def curve_logs(log: LogFormat | None, beside: Path, study: str) -> Sequence[Callable[[Row], None]]:
+    """What is to be told of each Row of a study, in the store of that folder, where curves are to be written."""
+    return [CurveLog(beside, study).add] if log is not None and first_process() else []
+
+
+@final
+class CurveLog:
+    """The folder of a study's curves, with one for each of its trainings that has any.
+
+    A training that goes on is written anew, whole. What cannot be written is said once, and loses no Row.
+
+    Args:
+        beside: The store's folder, see `nas.store.store.Store.folder`.
+        study: The study's name.
+    """
+
+    def __init__(self, beside: Path, study: str) -> None:
+        every = beside / "tensorboard"
+        self._folder = every / slug(study)
+        self._broken = False
+        say(f"curves go to {self._folder}; they are shown by: tensorboard --logdir {every}")
+
+    def add(self, row: Row) -> None:
+        """Write a Row's curve. A Row without one is passed over."""
+        points = _curve(row)
+        if not points or self._broken:
+            return
+        folder = self._folder / run_name(row)
+        file = folder / f"{_NAME}.{points[-1].step:012d}"  # TensorBoard goes on to names that come later
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            _write(_events(row, points), file)
+            for old in folder.glob(f"{_NAME}.*"):
+                if old != file:
+                    old.unlink()
+        except OSError as error:
+            self._broken = True
+            say(f"curves cannot be written to {folder}: {error.strerror or error}. No more are.")
+
+
+@dataclass(frozen=True)
+class Point:
+    """What was measured on the way of a training: after how many steps, when in seconds since 1970, what."""
+
+    step: int
+    at: float
+    metrics: Mapping[str, float]
+
+
+def run_name(row: Row) -> str:
+    """What a training's folder is called: its topology, depth, key, seed and identity."""
+    shape = f"{dashed(row.architecture.topology)[:80]}-{row.architecture.depth}-{row.architecture.key}"
+    return f"{shape}-seed{row.seed}-{row.identity()[:8]}"
+
+
+def _curve(row: Row) -> list[Point]:
+    """The points of its curve, the last with its metrics on test too; without standard errors."""
+    began, found = _began(row), []
+    for point in row.points():
+        if not is_number(point["step"]):  # of a Row from elsewhere
+            continue
+        values = {name: point[name] for name in row.directions if is_number(point.get(name))}
+        found.append(Point(int(point["step"]), began + float(point.get("seconds") or 0.0), values))
+    if found and row.status == "complete":
+        last, wall = found[-1], row.provenance.get("wall_s")
+        took = float(wall) if isinstance(wall, int | float) else 0.0
+        test = {f"test_{name}": row.test[name] for name in row.directions if is_number(row.test.get(name))}
+        found[-1] = Point(last.step, max(last.at, began + took), {**last.metrics, **test})
+    return found
+
+
+def _began(row: Row) -> float:
+    try:
+        return datetime.fromisoformat(str(row.provenance.get("started"))).timestamp()
+    except ValueError:
+        return 0.0
+
+
+def _settings(row: Row) -> dict[str, Any]:
+    """What the training was of, as TensorBoard's page of hyperparameters orders it."""
+    shape = {field.name: getattr(row.architecture, field.name) for field in fields(row.architecture)}
+    costs = {name: getattr(row.costs, name) for name in ("params", "flops")}
+    every = {**row.recipe, **shape, **costs, "seed": row.seed}
+    return {name: value for name, value in every.items() if isinstance(value, bool | int | float | str)}
+
+
+def _events(row: Row, points: Iterable[Point]) -> Iterator["Event"]:
+    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.compat.proto.summary_pb2 import Summary
+    from tensorboard.plugins.hparams.summary_v2 import hparams_pb
+
+    began = _began(row)
+    yield Event(wall_time=began, file_version="brain.Event:2")
+    settings = {name: printable(value) if isinstance(value, str) else value for name, value in _settings(row).items()}
+    yield Event(wall_time=began, summary=hparams_pb(settings, row.identity(), began))
+    for point in points:
+        values = [Summary.Value(tag=name, simple_value=value) for name, value in point.metrics.items()]
+        yield Event(wall_time=point.at, step=point.step, summary=Summary(value=values))
+
+
+def _write(events: Iterable["Event"], path: Path) -> None:
+    from tensorboard.summary.writer.record_writer import RecordWriter
+
+    with replacing(path) as file:
+        records = RecordWriter(file)
+        for event in events:
+            records.write(event.SerializeToString())

@@ -1,0 +1,274 @@
+"""A search as a plan: ask for a candidate, have it evaluated, tell what came out; one coordinator's side of it."""
+
+import shutil
+from pathlib import Path
+from typing import Literal, final
+
+import numpy as np
+import optuna
+from optuna.trial import FrozenTrial, TrialState
+
+from nas.budget.bounds import parse_budget
+from nas.budget.objectives import PROFILED, measures_for
+from nas.engine.scheduler import LATER, Later, Plan
+from nas.environment.seeds import next_seed
+from nas.evaluation.job import EvaluationJob, task_of
+from nas.samplers import BudgetSampler
+from nas.samplers.history import params_of
+from nas.samplers.rungs import NONE_HELD, EarlyStopping, Rungs
+from nas.store.leases import Claims
+from nas.store.optuna_study import (
+    begun_in,
+    conclude,
+    confirm_from,
+    confirms_from,
+    first_of,
+    give_seed,
+    is_under_way,
+    new_trial,
+    record,
+    seed_of,
+    trials_of,
+    turn_at,
+)
+from nas.store.search_config import SearchConfig
+from nas.store.store import Store
+from results.records.row import Row
+from results.stats.pareto import not_surely_dominated
+from search_spaces.spaces.space import Point
+
+Keep = Literal["front", "all", "none"]
+"""Which trained networks a search keeps."""
+
+
+@final
+class SearchPlan(Plan):
+    """The trials of a study, one after another, until it holds as many as were asked for.
+
+    A study that was interrupted, or whose coordinator died, goes on with the trials that were under way: they keep
+    their numbers and candidates, so that the study is the one it would have been. Where several coordinators are at it,
+    each takes over what another one has lost.
+
+    Attributes:
+        study: Optuna's, with its trials.
+        store: Where the Rows are.
+        config: What the study is about.
+        claims: What this coordinator has taken upon itself.
+        sampler: What proposes candidates.
+        trials: How many the study is to hold.
+        confirms: How many of these, at its end, train what may be on the front with fresh seeds.
+        rungs: Where its trainings are held.
+        keep: Which trained networks stay.
+        threads: Of the CPU, for each evaluation.
+        traces: Where each network's trace is kept, or None where none is made.
+        goes_on: Whether another process has left trials under way.
+    """
+
+    def __init__(
+        self,
+        study: optuna.Study,
+        store: Store,
+        config: SearchConfig,
+        claims: Claims,
+        sampler: BudgetSampler,
+        trials: int,
+        confirms: int = 0,
+        rungs: Rungs = NONE_HELD,
+        keep: Keep = "front",
+        threads: int = 1,
+        traces: Path | None = None,
+    ) -> None:
+        self.study, self.store, self.config, self.sampler = study, store, config, sampler
+        self.claims, self.trials, self.confirms = claims, trials, confirms
+        self.rungs, self.keep, self.threads, self.traces = rungs, keep, threads, traces
+        self._stopping = EarlyStopping(study, rungs, config.objectives)
+        self._begun: set[int] = set()  # numbers of the trials that this coordinator has begun or taken over
+        self._networks: set[str] = set()  # identities of the study's Rows whose networks may still be there
+        self._front: dict[str, list[list[float]]] = {}  # of complete rows not surely beaten, values and errors
+        self._noted: set[int] = set()
+        self.goes_on = bool(self._left_by_others())
+        self._take_notes()
+
+    def next(self) -> EvaluationJob | Later | None:
+        """A trial that another coordinator has left, or a new one while there is room for more."""
+        with turn_at(self.study):
+            left = self._left_by_others()
+            mine = next(filter(self._takes_over, left), None)
+            # Of a trial that died while it was proposed, what it had recorded is kept, and the rest proposed again.
+            trial = self._new() if mine is None else mine
+            job = None if trial is None else self._job(trial)
+        if trial is None:
+            if left:
+                return LATER
+            self._look_again()
+            return None
+        self._begun.add(trial.number)  # now that the turn was not lost
+        return job
+
+    def ended(self, job: EvaluationJob, row: Row) -> None:
+        """Tell Optuna, and let go of the networks that are no longer wanted."""
+        assert job.number is not None
+        self._conclude(job.number, row)
+        self.claims.release(self._lease(job.number))
+        self._noted.add(job.number)
+        self._take_note(row)
+        self._look_again()
+
+    def _look_again(self) -> None:
+        """See what others have found, and remove the networks that are not of the front any more."""
+        if self.keep != "front":
+            return
+        self._take_notes()
+        known = np.array(list(self._front.values())).reshape(-1, 2, len(self.config.objectives))
+        may_stand = not_surely_dominated(known[:, 0], known[:, 1])
+        best = {name for name, stays in zip(self._front, may_stand, strict=True) if stays}
+        self._front = {name: self._front[name] for name in best}  # what is beaten once stays beaten
+        for name in self._networks - best:
+            network = self.store.network(name)
+            if network.exists() and self.store.holders(name) <= {self.study.study_name}:  # others may still want it
+                shutil.rmtree(network, ignore_errors=True)
+        self._networks &= best
+
+    def is_left(self) -> bool:
+        """Whether trainings are under way, or held and to go on."""
+        with turn_at(self.study):
+            running = any(trial.state == TrialState.RUNNING for trial in trials_of(self.study))
+            return running or self._next_held() is not None
+
+    def _conclude(self, number: int, row: Row) -> None:
+        conclude(self.study, number, row, self.config.objectives, self._stopping.reports(row))
+
+    def _new(self) -> FrozenTrial | None:
+        """A new trial, which is nobody else's; None where the study is to hold no more.
+
+        What goes on with a training that was held comes first, and is none of those that were asked for.
+        """
+        held = self._next_held()
+        if held is None and not self._has_room():
+            return None
+        trial = new_trial(self.study, held)
+        self.claims.claim(self._lease(trial.number))
+        return trial
+
+    def _next_held(self) -> FrozenTrial | None:
+        """The trial whose training was held at a rung and goes on next; None where none does."""
+        if not self.rungs.number:
+            return None
+        searching = len(begun_in(self.study)) < self.trials - self.confirms and self.sampler.has_more(self.study)
+        first = self.sampler.going_on(self.study, searching=searching)
+        if first is None:
+            return None
+        return next(trial for trial in reversed(trials_of(self.study)) if first_of(trial) == first)
+
+    def _has_room(self) -> bool:
+        """Whether a trial is to be begun: one of the search or, when that has ended, one that confirms.
+
+        From which trial on is noted. A study that is extended, or where nothing can have another seed, searches on, and
+        then confirms anew; where there is nothing more to search, all that are left confirm.
+        """
+        trials, more = trials_of(self.study), self.sampler.has_more(self.study)
+        begun = begun_in(self.study)
+        if len(begun) >= self.trials:
+            return False
+        since, confirmable = confirms_from(self.study), self.sampler.can_confirm(self.study)
+        noted = since
+        searching = len(begun) < self.trials - self.confirms
+        if more and (searching or not confirmable):
+            since = None
+        if since is None and self.confirms and confirmable and not (searching and more):
+            since = len(trials)
+        if since != noted:
+            confirm_from(self.study, since)
+        return (since is not None and confirmable) or more
+
+    def _takes_over(self, trial: FrozenTrial) -> bool:
+        """Whether a trial that somebody else began is now this coordinator's."""
+        lease = self._lease(trial.number)
+        if not self.claims.claim(lease):
+            return False
+        if is_under_way(self.study, trial):
+            return True
+        self.claims.release(lease)  # it was concluded, and its lease given back, since this turn began
+        return False
+
+    def _left_by_others(self) -> list[FrozenTrial]:
+        """Trials under way that others have begun; those that have a Row are concluded, and are not among them."""
+        running = [trial for trial in trials_of(self.study) if trial.state == TrialState.RUNNING]
+        running = [trial for trial in running if trial.number not in self._begun]
+        rows = self.store.numbered(self.study.study_name, [trial.number for trial in running]) if running else {}
+        for number, row in rows.items():
+            self.store.clear(row)
+            self._conclude(number, row)
+        return [trial for trial in running if trial.number not in rows]
+
+    def _lease(self, number: int) -> str:
+        return f"trial {number} of {self.study.study_name}"
+
+    def _take_notes(self) -> None:
+        """Look at the Rows of all trials that have ended since, whoever has evaluated them."""
+        ended = {trial.number for trial in trials_of(self.study) if trial.state.is_finished()} - self._noted
+        for row in self.store.numbered(self.study.study_name, ended).values() if ended else ():
+            self._take_note(row)
+        self._noted |= ended
+
+    def _take_note(self, row: Row) -> None:
+        columns = row.columns()
+        ways = self.config.objectives.items()
+        values = [columns.get(name) for name, _ in ways]
+        if row.status == "complete":  # what was held has no network yet, and may have one of the same identity later
+            self._networks.add(row.identity())
+        if row.status == "complete" and None not in values:
+            signs = [-1.0 if way == "max" else 1.0 for _, way in ways]
+            errors = [float(columns.get(f"{name}_se") or 0.0) for name, _ in ways]
+            self._front[row.identity()] = [(np.array(values, dtype=float) * signs).tolist(), errors]
+
+    def _confirms(self, trial: FrozenTrial) -> bool:
+        since = confirms_from(self.study)
+        return since is not None and first_of(trial) >= since
+
+    def _seed(self, trial: FrozenTrial, point: Point) -> int:
+        """The seed of a trial: the search's, or the next one that no other trial of the same candidate has."""
+        if trial.params:  # as an earlier process recorded it
+            return self._recorded_seed(trial)
+        others = [other for other in trials_of(self.study) if other.number != trial.number]
+        taken = {self._recorded_seed(other) for other in others if (other.params or params_of(other)) == point}
+        seed = next_seed(self.config.seed, taken, self._seeds(point))
+        if seed != self._recorded_seed(trial):  # a process may have died between this and the candidate
+            give_seed(self.study, trial, seed)
+        return seed
+
+    def _seeds(self, point: Point) -> tuple[int, ...] | None:
+        """The only seeds that there are of a candidate; None where any will do."""
+        config = self.config
+        return task_of(config.task, config.data).seeds(self.sampler.candidate(point).architecture)
+
+    def _recorded_seed(self, trial: FrozenTrial) -> int:
+        seed = seed_of(trial)
+        return self.config.seed if seed is None else seed
+
+    def _job(self, trial: FrozenTrial) -> EvaluationJob:
+        axes = self.sampler.infer_relative_search_space(self.study, trial)
+        point = self.sampler.sample_relative(self.study, trial, axes)  # what an earlier process recorded is kept
+        seed = self._seed(trial, point)
+        record(self.study, trial, point, axes)
+        candidate = self.sampler.candidate(point)
+        config, budget = self.config, parse_budget([self.config.budget])
+        first_seed = next_seed(config.seed, (), self._seeds(point))
+        goes_on = first_of(trial) != trial.number
+        return EvaluationJob(
+            task=config.task,
+            architecture=candidate.architecture,
+            preset=config.preset,
+            settings=tuple(sorted({**config.settings, **dict(candidate.settings)}.items())),
+            seed=seed,
+            data=config.data,
+            space=config.space,
+            number=trial.number,
+            # What has other seeds already has shown that it matters.
+            until=None if seed != first_seed or self._confirms(trial) else self._stopping.until(trial),
+            limits="" if goes_on else str(budget),  # it kept them when it began
+            profiled=bool(budget.profiled.bounds) or any(name in PROFILED for name in config.objectives),
+            trace=str(self.traces / candidate.key) if self.traces else None,
+            measures=measures_for(config.objectives),
+            threads=self.threads,
+        )

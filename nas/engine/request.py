@@ -1,0 +1,152 @@
+"""What a search asks for, read and checked before anything is trained."""
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from nas.budget.bounds import Budget, Feasible, parse_budget
+from nas.budget.feasibility import within
+from nas.budget.implicit.budget_dp import Programme
+from nas.budget.objectives import PROFILED, measures_for, names_in, resolve
+from nas.costs.count import meta_device
+from nas.environment.paths import dashed
+from nas.evaluation.job import fresh_task, recipe_of, text_of
+from nas.evaluation.resolve import settings_of, space_of
+from nas.request.text_checks import listed
+from nas.samplers import proposer
+from nas.samplers.registry import DEFAULT
+from nas.samplers.rungs import NONE_HELD, Rungs, check_reported, check_reports
+from nas.store.search_config import SearchConfig
+from results.records.row import Direction
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.spaces.space import SearchSpace
+from search_spaces.support.errors import UserError
+from search_spaces.support.progress import said_if_slow
+from tasks.base import Task
+
+
+def check_device(quantities: Collection[str]) -> None:
+    """Raise UserError where energy is asked for and there is nothing that tells it."""
+    if "energy_j" in quantities and not torch.cuda.is_available():
+        message = "energy_j is measured on NVIDIA GPUs, and there is none. Take step_ms or flops."
+        raise UserError("needs-system", message, option="energy_j", needs="cuda")
+
+
+def check_measurable(task: Task, base: Architecture, quantities: Collection[str]) -> None:
+    """Raise UserError where a network is to be measured and there is none, or no device that tells it.
+
+    That is asked now, and not in every trial.
+    """
+    check_device(quantities)
+    if measures_for(quantities) or any(name in PROFILED for name in quantities):
+        with meta_device():
+            task.build(base)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A search that can be carried out.
+
+    Attributes:
+        config: What it is about.
+        members: The candidates within the budget.
+        line: How many they are, in words.
+    """
+
+    config: SearchConfig
+    members: Feasible | Programme
+    line: str
+
+    @property
+    def name(self) -> str:
+        """The task and a digest of what it is about: the same command finds its study again."""
+        record = json.dumps({**self.config.record(), "baselines": {}}, sort_keys=True)
+        return f"{dashed(Path(self.config.task).name)}-{hashlib.sha256(record.encode()).hexdigest()[:6]}"
+
+
+def ask_search(
+    task: str,
+    space: str,
+    arch: str,
+    axis: str | Sequence[str],
+    budget: str | Sequence[str],
+    objectives: str | Sequence[str] | None,
+    *,
+    preset: str,
+    settings: str | Mapping[str, Any],
+    seed: int,
+    sampler: str,
+    data: str | Path | None,
+    rungs: Rungs = NONE_HELD,
+) -> Asked:
+    """Read what a search asks for. Raises UserError where it cannot be, before anything is trained."""
+    of = fresh_task(task, data)
+    laid_out = space_of(of, space, arch, preset, listed(axis))
+    bounds, changes = parse_budget(listed(budget)), settings_of(of, preset, settings)
+    _refuse_twice(dict(changes), laid_out)
+    recipe = recipe_of(of, preset, changes)
+    measured = of.metrics_for(recipe)
+    metrics: dict[str, Direction] = {metric.name: metric.direction for metric in measured}
+    wanted = resolve([measured[0].name, "flops"] if objectives is None else names_in(objectives), metrics)
+    check_reported(wanted, metrics, rungs)
+    check_reports(of, recipe, rungs)
+    check_measurable(of, laid_out.base, {*bounds.bounds, *wanted})
+    proposer(sampler or DEFAULT)  # which raises where there is no such sampler
+    members = within(laid_out, of, bounds)
+    return Asked(
+        config=SearchConfig(
+            task=task,
+            task_version=of.version,
+            space=laid_out.name,
+            base=str(laid_out.base),
+            axes=dict(laid_out.axes),
+            budget=str(bounds),
+            objectives=wanted,
+            preset=preset,
+            settings=dict(changes),
+            seed=seed,
+            sampler=sampler or DEFAULT,
+            data=text_of(data),
+            metrics=metrics,
+            rungs=rungs.record(),
+            **_of_data(of, recipe),
+        ),
+        members=members,
+        line=_line(members, bounds),
+    )
+
+
+def _refuse_twice(settings: Mapping[str, Any], space: SearchSpace) -> None:
+    """Raise UserError where a setting is an axis of the space as well."""
+    for name in settings:
+        if f"recipe.{name}" in space.axes:
+            message = f"{name} is an axis of the space and stands in --set as well. Leave one of them out."
+            raise UserError("conflict", message, option="--set", value=name, excludes=f"recipe.{name}")
+
+
+def _of_data(task: Task, recipe: Any) -> dict[str, Any]:
+    """What a search's config says of a recipe's data, and of what simple methods make of it."""
+    with said_if_slow(f"reading the data of {task.name} ..."):
+        return {"data_fingerprint": task.fingerprint(recipe), "baselines": task.baselines(recipe)}
+
+
+def _line(members: Feasible | Programme, budget: Budget) -> str:
+    """How many candidates there are, in words."""
+    space, measured = members.space, str(budget.profiled)
+    later = f"; {measured} is measured before each training" if measured else ""
+    if not str(budget.counted):
+        return f"{readable(members.number)} architectures in space {space.name!r}{later}"
+    everything = members.everything if isinstance(members, Programme) else len(space)
+    share = f"{readable(members.number)} of {readable(everything)}"
+    return f"{share} architectures of space {space.name!r} are within {budget.counted}{later}"
+
+
+def readable(number: int) -> str:
+    """A number to its last digit, and where it is long, its size in front: "1.5e+33 (1484...)"."""
+    return str(number) if number < 10**9 else f"{Decimal(number):.2e} ({number:,})"

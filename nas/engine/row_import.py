@@ -1,0 +1,84 @@
+"""Rows that were made elsewhere, taken into a store. Loads no torch."""
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+from nas.store.store import Store
+from results.records import jsonl
+from results.records.columns import COUNTS
+from results.records.duplicates import each_once
+from results.records.row import Direction, Row, Status
+from search_spaces.support.errors import UserError, fields_of
+from search_spaces.support.progress import said_if_slow
+
+_MOST_NAMED = 3
+"""Bad lines of a file that are named."""
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What an import came to.
+
+    Attributes:
+        study: The study that the rows are in.
+        new: How many it did not have.
+        known: How many it had.
+    """
+
+    study: str
+    new: int
+    known: int
+
+
+def rows_in(paths: Sequence[Path]) -> list[Row]:
+    """The rows of some files. Raises UserError where one cannot be read, a line holds no row, or there is none."""
+    rows = []
+    for path in paths:
+        found, bad = jsonl.read(path)
+        if bad:
+            more = f" and {len(bad) - _MOST_NAMED} more" if len(bad) > _MOST_NAMED else ""
+            named = "; ".join(map(str, bad[:_MOST_NAMED]))
+            message = f"every line of {path} must be a row, {named}{more}. Nothing was imported."
+            numbers = tuple(one.number for one in bad[:_MOST_NAMED])
+            fields = {**fields_of(bad[0].error), "path": str(path), "lines": numbers, "count": len(bad)}
+            raise UserError("bad-file", message, **fields)
+        for row in found:
+            _check_possible(row, path)
+        if not found:
+            raise UserError("missing-rows", f"there is no row in {path}. Nothing was imported.", path=str(path))
+        rows += found
+    return rows
+
+
+def _check_possible(row: Row, path: Path) -> None:
+    """Raise UserError where no evaluation can give this row. Rows that are only read are not checked."""
+
+    def error(reason: str, **fields: Any) -> UserError:
+        message = f"training {row.identity()} of {path} cannot be: {reason}. Nothing was imported."
+        return UserError("bad-data", message, path=str(path), identity=row.identity(), **fields)
+
+    if row.status not in get_args(Status):
+        reason = f"its status must be one of {', '.join(get_args(Status))}, got {row.status!r}"
+        raise error(reason, option="status", value=row.status, choices=get_args(Status))
+    if ways := {*row.directions.values()} - {*get_args(Direction)}:
+        reason = f"the direction of a metric must be max or min, got {min(ways)!r}"
+        raise error(reason, option="direction", value=min(ways), choices=get_args(Direction))
+    for name in COUNTS:
+        if isinstance(count := getattr(row.costs, name), int) and count < 0:
+            raise error(f"{name} must be at least 0, got {count}", option=name, value=count, least=0)
+
+
+def import_into(storage: str, study: str, rows: Sequence[Row]) -> Imported:
+    """Write what a study does not have yet. Raises UserError where the study is a search's."""
+    with closing(Store(storage, make=True)) as store, said_if_slow(f"importing {len(rows)} rows ..."):
+        if study in store.searches():
+            message = f"study {study!r} is a search, whose rows are its own. Give another --study."
+            raise UserError("mismatch", message, option="--study", value=study)
+        held = {row.identity(): row.status for row in store.read([study]).rows}
+        every = each_once(rows)
+        new = [row for row in every if held.get(row.identity()) not in ("complete", row.status)]
+        store.add_all(new, study)
+    return Imported(study, len(new), len(every) - len(new))

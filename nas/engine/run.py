@@ -1,0 +1,222 @@
+"""Carrying a search out: its sampler, its study and its plan, until there is nothing more to do."""
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cache
+from math import nan
+
+from nas.analysis.audit import Audit, audit_for
+from nas.analysis.warnings import too_early, unreliable
+from nas.budget.bounds import Feasible, parse_budget
+from nas.budget.implicit.budget_dp import Programme
+from nas.budget.objectives import PROFILED
+from nas.costs.count import cheap_counts
+from nas.engine.curve_log import curve_logs
+from nas.engine.plan import Keep, SearchPlan
+from nas.engine.progress import Evaluations
+from nas.engine.request import Asked
+from nas.engine.scheduler import OutOfTime, Scheduler, prepare
+from nas.engine.timings import Timings
+from nas.environment.paths import slug
+from nas.evaluation.job import task_of
+from nas.request.text_checks import LogFormat
+from nas.samplers import BudgetSampler
+from nas.samplers.proposer import Costs
+from nas.samplers.rungs import NONE_HELD, Rungs
+from nas.store.leases import claims_in
+from nas.store.locks import only_writer
+from nas.store.optuna_study import (
+    begun_in,
+    clear_storage_errors,
+    held_storage,
+    open_study,
+)
+from nas.store.retry import patient
+from nas.store.search_config import SearchConfig
+from nas.store.store import Store
+from nas.store.study_names import check_name
+from nas.workers.pool import check_gpus, pool_of
+from nas.workers.resources import AUTO, Resources
+from results.records.row import Row
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.errors import UserError, kind_of_number
+from search_spaces.support.progress import said_if_slow, say
+from tasks.base import Task
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """How many trainings a search is to rest on.
+
+    Attributes:
+        trials: In all.
+        seeds: Of each candidate, at least.
+        confirm: The share of the trials that, at the end, trains what may be on the front with fresh seeds.
+
+    Raises:
+        UserError: There are not so many trials, or it is no share.
+    """
+
+    trials: int
+    seeds: int
+    confirm: float
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.seeds <= self.trials:
+            message = f"--seeds must be from 1 to --trials ({self.trials}) in a search, got {self.seeds}."
+            raise UserError("out-of-range", message, option="--seeds", value=self.seeds, least=1, most=self.trials)
+        kind = kind_of_number(self.confirm)
+        if kind == "wrong-type" or not 0 <= self.confirm < 1:
+            message = f"--confirm must be a share of the trials, from 0 to below 1, got {self.confirm!r:.40}."
+            raise UserError(kind, message, option="--confirm", value=self.confirm, least=0, below=1)
+
+    def check_recorded(self, task: Task, members: Feasible | Programme) -> None:
+        """Raise UserError where a task with recorded seeds has too few of a member."""
+        if task.seeds(members.space.base) is None or isinstance(members, Programme):
+            return
+        fewest = min(len(task.seeds(one.architecture) or ()) for one in members)
+        if self.seeds > fewest:
+            message = f"--seeds must be at most {fewest}: {task.name} has no more of some, got {self.seeds}."
+            raise UserError("out-of-range", message, option="--seeds", value=self.seeds, most=fewest, task=task.name)
+
+    @property
+    def confirming(self) -> int:
+        """How many trials confirm."""
+        return int(self.confirm * self.trials + 1e-9)  # 0.29 of 100 is 29
+
+
+def costs_known(task: Task, objectives: Collection[str], base: Architecture) -> Costs | None:
+    """What counting tells of the objectives, where it takes no time: of tasks with a closed form."""
+    if task.closed_form(base) is None:
+        return None
+
+    @cache
+    def costs(architecture: Architecture) -> tuple[float, ...]:
+        counts = cheap_counts(task, architecture)
+        return tuple(float(counts.get(name, nan)) for name in objectives)
+
+    return costs
+
+
+def seeds_at_most(task: Task, base: Architecture) -> Callable[[Architecture], int] | None:
+    """How many seeds an architecture can have; None where any number of them."""
+    return None if task.seeds(base) is None else lambda architecture: len(task.seeds(architecture) or ())
+
+
+def rungs_after_audit(config: SearchConfig, audit: Audit | None) -> Rungs:
+    """The rungs of a search, or none where an audit doubts them; what it doubts is said."""
+    rungs = Rungs(**config.rungs)
+    if audit is None:
+        return rungs
+    early = too_early(audit, config.objectives, rungs) if rungs.number else None
+    for line in (unreliable(audit, config.objectives), early):
+        if line is not None:
+            say(line)
+    return NONE_HELD if early else rungs
+
+
+def check_resources(config: SearchConfig, resources: Resources, *, traced: bool) -> None:
+    """Raise UserError where there are no such GPUs, or networks are to be measured while they share one with others."""
+    check_gpus(resources)
+    asked = [*config.objectives, *parse_budget([config.budget]).profiled.bounds]
+    measured = [name for name in dict.fromkeys(asked) if name in PROFILED] or ["--profile"] * traced
+    if resources.gpus == AUTO and measured:
+        message = (
+            f"--trial-gpus auto has evaluations share a GPU, and what is measured beside others is no figure: "
+            f"{', '.join(measured)}. Leave one of the two out."
+        )
+        raise UserError("conflict", message, option="--trial-gpus", value=AUTO, excludes=tuple(measured))
+
+
+def _evaluated(store: Store, study: str) -> set[str]:
+    return {row.identity() for row in store.numbered(study).values()}
+
+
+def _prepared(asked: Asked, evidence: Evidence) -> BudgetSampler:
+    """What proposes the trials of a search whose task has all that they need. Raises UserError."""
+    config, base = asked.config, asked.members.space.base
+    task = task_of(config.task, config.data)
+    prepare(task)
+    evidence.check_recorded(task, asked.members)
+    costs, at_most = costs_known(task, config.objectives, base), seeds_at_most(task, base)
+    return BudgetSampler(asked.members, config.sampler, config.seed, costs, evidence.seeds, at_most)
+
+
+def carry_out(
+    asked: Asked,
+    study_name: str | None,
+    storage: str,
+    evidence: Evidence,
+    resources: Resources,
+    spent: Timings,
+    *,
+    seconds: float | None,
+    keep: Keep,
+    traced: bool,
+    log: LogFormat | None,
+) -> None:
+    """Search until the study holds so many trials, all candidates were tried, or the time is up. Raises UserError."""
+    config, trials, until = asked.config, evidence.trials, None if seconds is None else time.monotonic() + seconds
+    check_resources(config, resources, traced=traced)
+    name = check_name(study_name or asked.name)
+    say(f"study {name}: {asked.line}")
+    with spent.on("preparing the data"):
+        sampler = _prepared(asked, evidence)
+    with (
+        spent,
+        closing(Store(storage, make=True)) as store,
+        only_writer(storage, name),
+        clear_storage_errors(storage),
+        claims_in(store) as claims,
+        held_storage(storage) as searches,
+    ):
+        patient(_refuse_evaluations)(store, name)
+        rungs = rungs_after_audit(config, patient(audit_for)(config, store))
+        study = patient(open_study)(searches, name, config, sampler)
+        traces = store.folder.absolute() / f"{slug(name)}-traces" if traced else None
+        plan = patient(SearchPlan)(
+            study, store, config, claims, sampler, trials, evidence.confirming, rungs, keep, resources.threads, traces
+        )
+        done, logs = patient(_evaluated)(store, name), _logs_of(store, name, log)
+        # Whether a process died of its evaluation is seen from outside, and not by coordinators that die one by one.
+        apart = store.shared or plan.goes_on or seconds is not None
+        try:
+            with (
+                Evaluations(config.task, list(config.objectives), done, trials) as shown,
+                pool_of(resources, trials, apart=apart) as pool,
+            ):
+                listeners = [shown.add, *logs]
+                Scheduler(store, name, claims, pool, listeners, keep != "none", until, shown.begin, spent).run(plan)
+        except OutOfTime:
+            if _is_unfinished(plan, trials):
+                return
+        if len(begun_in(study)) < trials and not patient(sampler.remaining)(study):
+            say("every architecture within the budget has been tried")
+
+
+def _refuse_evaluations(store: Store, study: str) -> None:
+    """Raise UserError where rows of no search have that name: as a search it would take no more of them."""
+    if study in store.studies() and study not in store.searches():
+        message = f"study {study!r} holds evaluations, and is no search. Give another --study."
+        raise UserError("mismatch", message, option="--study", value=study)
+
+
+def _logs_of(store: Store, study: str, log: LogFormat | None) -> Sequence[Callable[[Row], None]]:
+    """What is to be told of a search's Rows, having been told of those that are stored already."""
+    logs = curve_logs(log, store.folder, study)
+    with said_if_slow("writing the curves of what is stored already ..."):
+        for row in patient(store.read)([study]).rows if logs else ():
+            for listener in logs:
+                listener(row)
+    return logs
+
+
+def _is_unfinished(plan: SearchPlan, trials: int) -> bool:
+    """Whether a search whose time is up has anything left to do, which is said."""
+    ended = len(patient(_evaluated)(plan.store, plan.study.study_name))
+    left = ended < trials or patient(plan.is_left)()
+    if left:
+        say(f"the time is up (--timeout) after {ended} of {trials} trials; the same command goes on from here")
+    return left

@@ -1,0 +1,277 @@
+"""The loop of all evaluations: what a plan wants next, what is known already, who computes, where Rows go."""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Final, final
+
+from nas.engine.curve_log import curve_logs
+from nas.engine.progress import Evaluations
+from nas.engine.timings import Timings
+from nas.environment.paths import EVALUATIONS
+from nas.environment.signals import end_if_asked
+from nas.evaluation.job import EvaluationJob, first_process, identity, lacks_network, recipe_of, task_of
+from nas.evaluation.saved_networks import check_place
+from nas.request.text_checks import LogFormat
+from nas.store.database import clear_errors
+from nas.store.leases import Claims, claims_in
+from nas.store.retry import patient
+from nas.store.store import Store
+from nas.store.study_names import check_name
+from nas.workers.pool import Workers, pool_of
+from nas.workers.resources import Resources
+from results.records.row import Row
+from search_spaces.support.errors import UserError
+from search_spaces.support.progress import said_if_slow, say
+from tasks.base import Task
+
+
+class OutOfTime(Exception):
+    """What was wanted was not all done in time; what is stored stays, and the rest can be gone on with."""
+
+
+class Later(Enum):
+    """What a plan says that has nothing to begin, and may have while other coordinators are at what is left."""
+
+    LATER = "later"
+
+
+LATER: Final = Later.LATER
+
+POLL_S = 2.0
+"""Seconds after which it is asked again what other coordinators have left or found."""
+
+
+class Plan(ABC):
+    """What is to be evaluated, in which order. It keeps no Rows: the store does.
+
+    Both may be called again where a server was away and it is not known how much of the first call it has kept.
+    """
+
+    @abstractmethod
+    def next(self) -> EvaluationJob | Later | None:
+        """The next evaluation to begin; None where there is none before another one has ended, or none any more."""
+
+    @abstractmethod
+    def ended(self, job: EvaluationJob, row: Row) -> None:
+        """Told of each evaluation that has ended, once its Row is stored."""
+
+
+@final
+class InOrder(Plan):
+    """Some evaluations, one after the other.
+
+    Attributes:
+        rows: Identity -> the Row of each evaluation that has ended.
+    """
+
+    def __init__(self, jobs: Sequence[EvaluationJob]) -> None:
+        self._waiting = list(reversed(jobs))
+        self.rows: dict[str, Row] = {}
+
+    def next(self) -> EvaluationJob | None:
+        """The next one in the order that they were given in."""
+        return self._waiting.pop() if self._waiting else None
+
+    def ended(self, job: EvaluationJob, row: Row) -> None:
+        """Keep the Row."""
+        self.rows[job.identity] = row
+
+
+@dataclass(frozen=True)
+class Scheduler:
+    """Evaluates what a plan wants and writes each Row to the store as it comes.
+
+    Attributes:
+        store: Where Rows go; an evaluation that it holds complete is not done again.
+        study: The name that they are written under.
+        claims: What this coordinator has taken upon itself: no evaluation is begun that another one is at.
+        workers: Where evaluations run.
+        listeners: Told of each Row once it is stored.
+        keep: Whether trained networks are kept, beside the store.
+        until: When the time is up, on the clock of time.monotonic, or None.
+        on_begin: Told of each evaluation as it begins.
+        timings: What it spends its time on.
+    """
+
+    store: Store
+    study: str
+    claims: Claims
+    workers: Workers
+    listeners: Sequence[Callable[[Row], None]]
+    keep: bool = True
+    until: float | None = None
+    on_begin: Callable[[EvaluationJob], None] = lambda job: None
+    timings: Timings = field(default_factory=Timings)
+
+    def run(self, plan: Plan) -> None:
+        """Go on until the plan wants nothing more. A UserError or Ctrl-C ends it; what is stored stays.
+
+        Raises:
+            OutOfTime: The time is up; what was running then is dropped with the workers.
+        """
+        running, told = 0, False
+        held: list[EvaluationJob] = []  # what another coordinator is evaluating: its Row will be known
+        while True:
+            end_if_asked()
+            running, later = self._begin_what_can_be(plan, running, held)
+            others = later or bool(held)
+            if running:
+                free = others and running < self.workers.capacity
+                with self.timings.on("evaluating", self.workers.capacity):
+                    ended = self.workers.collect(self._patience() if free else self._left())
+                for job, row in ended:
+                    running -= 1
+                    self.timings.add(row)
+                    self._end(plan, job, row)
+            elif others:
+                if not told:
+                    say("what is left is being evaluated by other coordinators: waiting for them")
+                    told = True
+                with self.timings.on("waiting for others"):
+                    time.sleep(self._patience())
+            elif self._left() != 0:
+                return
+            if self._left() == 0:
+                raise OutOfTime
+
+    def _begin_what_can_be(self, plan: Plan, running: int, held: list[EvaluationJob]) -> tuple[int, bool]:
+        """Fill the workers; how many evaluations run then, and whether the plan may want more of its own accord."""
+        for job in tuple(held):
+            if running < self.workers.capacity and (claimed := self._claimed(job)) is not None:
+                held.remove(job)
+                running += self._begin(plan, claimed)
+        while running < self.workers.capacity and len(held) < self.workers.capacity and self._left() != 0:
+            with self.timings.on("proposing"):
+                wanted = patient(plan.next)()
+            if wanted is None or wanted is LATER:
+                return running, wanted is LATER
+            if (claimed := self._claimed(wanted)) is None:
+                held.append(wanted)
+            else:
+                running += self._begin(plan, claimed)
+        return running, False
+
+    def _begin(self, plan: Plan, job: EvaluationJob) -> int:
+        """Have a job evaluated, unless all of it is known: how many evaluations were begun."""
+        profiled = job.profiled or job.trace
+        if job.known is None or profiled or lacks_network(job, job.known):
+            self.on_begin(job)
+            self.workers.submit(job)
+            return 1
+        self._end(plan, job, job.known)
+        return 0
+
+    def _left(self) -> float | None:
+        return None if self.until is None else max(0.0, self.until - time.monotonic())
+
+    def _patience(self) -> float:
+        return POLL_S if self.until is None else min(POLL_S, max(0.0, self.until - time.monotonic()))
+
+    @patient
+    def _claimed(self, job: EvaluationJob) -> EvaluationJob | None:
+        """The job with what is known of it and the folders that are its own; None while another coordinator is at it.
+
+        It is asked what is known once nobody else can find it any more.
+        """
+        name = identity(job)
+        if not self.claims.claim(_evaluation(name)):
+            return None
+        found = self.store.known(name)
+        network = self.store.network(name).absolute()  # as all folders that are told to other processes
+        return replace(
+            job,
+            identity=name,
+            store=self.store.url,
+            known=None if found is None else replace(found[1], space=job.space, preset=job.preset),
+            folder=str(self.store.unfinished(name).absolute()),
+            network=str(network) if self.keep or network.exists() else None,
+        )
+
+    def _end(self, plan: Plan, job: EvaluationJob, row: Row) -> None:
+        with self.timings.on("storing"):
+            stored = self._stored(plan, job, row)
+            for listener in self.listeners:
+                listener(stored)
+
+    @patient
+    def _stored(self, plan: Plan, job: EvaluationJob, row: Row) -> Row:
+        """The Row that counts, stored and told to the plan."""
+        found = self.store.known(job.identity) if row.status == "failed" else None
+        if found is not None:  # somebody else's, whom it waited for too long
+            row = replace(found[1], space=job.space, preset=job.preset)
+        fresh = job.number is not None or self.store.known(job.identity) != (self.study, row)
+        if fresh and first_process():
+            row = self.store.add(row, self.study, job.number)
+        if first_process():
+            self.store.clear(row)
+        plan.ended(job, row)
+        self.claims.release(_evaluation(job.identity))
+        return row
+
+
+def _evaluation(identity: str) -> str:
+    """What an evaluation is claimed as."""
+    return f"evaluation {identity}"
+
+
+def evaluate_all(
+    jobs: Sequence[EvaluationJob],
+    storage: str,
+    study: str | None,
+    resources: Resources,
+    log: LogFormat | None = None,
+) -> list[Row]:
+    """The Row of every job, in their order, each written to the store as it comes, in the study of that name.
+
+    With `log` their curves are written too. Without jobs the store is left alone. Raises UserError where it cannot be
+    used, the task has no data, or a folder for a network holds another.
+    """
+    if not jobs:
+        return []
+    with rows_go_to(storage, study) as (store, name):
+        task = task_of(jobs[0].task, jobs[0].data)
+        prepare(task)
+        for job in jobs:
+            check_place(job)
+        return _rows_of(jobs, task, store, name, resources, curve_logs(log, store.folder, name))
+
+
+@contextmanager
+def rows_go_to(storage: str, study: str | None) -> Iterator[tuple[Store, str]]:
+    """The store and the study that evaluations are written to. Raises UserError where they cannot be."""
+    name = check_name(study or EVALUATIONS)
+    with closing(Store(storage, make=True)) as store:
+        if name in store.searches():
+            message = f"study {name!r} is a search, whose rows are its own. Give another --study."
+            raise UserError("mismatch", message, option="--study", value=name)
+        yield store, name
+
+
+def prepare(task: Task) -> None:
+    """Have a task see to what every training needs, and say so where that takes its time. Raises UserError."""
+    with said_if_slow(f"preparing the data of {task.name} ..."):
+        task.prepare()
+
+
+def _rows_of(
+    jobs: Sequence[EvaluationJob],
+    task: Task,
+    store: Store,
+    study: str,
+    resources: Resources,
+    logs: Sequence[Callable[[Row], None]],
+) -> list[Row]:
+    plan = InOrder(jobs)
+    with clear_errors(store.url), claims_in(store) as claims, pool_of(resources, len(jobs)) as pool:
+        title, scores = f"{task.name}, preset {jobs[0].preset}", None
+        if len(jobs) > 1:  # a single Row is printed by whoever asked for it
+            changed = {name for job in jobs for name, _ in {*job.settings} ^ {*jobs[0].settings}}
+            measured = task.metrics_for(recipe_of(task, jobs[0].preset, jobs[0].settings))
+            scores = [*(f"recipe_{name}" for name in sorted(changed)), measured[0].name]
+        with Evaluations(title, scores, (), len(jobs)) as shown:
+            Scheduler(store, study, claims, pool, [shown.add, *logs], on_begin=shown.begin).run(plan)
+    return [plan.rows[identity(job)] for job in jobs]

@@ -1,0 +1,1 @@
+"""What surrounds a run: device, paths, seeds, provenance, signals."""

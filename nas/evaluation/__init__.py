@@ -1,0 +1,1 @@
+"""One evaluation: a job in, a Row out, whatever happens."""

@@ -1,0 +1,164 @@
+"""What is to be evaluated, as plain data that travels to other processes, and what tells it from all else."""
+
+import hashlib
+import os
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from nas.budget.objectives import MEASURES
+from nas.environment.device import device_name, lent_device
+from nas.environment.provenance import provenance
+from results.records.row import Row
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.architecture.checkpoint import fingerprint, read_weights
+from search_spaces.support.errors import UserError, unknown
+from search_spaces.support.progress import said_if_slow
+from search_spaces.support.spec import Scalar
+from tasks.base import Task
+from tasks.load import load_task
+from tasks.recipes.settings import changed, values_of
+from tasks.registry import TASKS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationJob:
+    """What to evaluate, and what to find out about it.
+
+    Attributes:
+        task: Name, or FILE.py:CLASS.
+        architecture: What to evaluate.
+        preset: The task's preset.
+        settings: What is changed of the preset's recipe, by name.
+        seed: Seed of initialisation, data order and augmentation.
+        data: What `--data` said, or None.
+        start: Folder of the checkpoint whose weights training begins with, or None where they are drawn.
+        space: Name of the search space, or None.
+        number: Of the trial in its search, or None.
+        folder: Where the evaluation keeps what it needs to be continued, and its Row once it has one, or None.
+        network: Folder that the trained network is kept in, or is in already, or None.
+        until: The training stops at the first report at this step or behind it; None trains to the end.
+        limits: A budget, as text; a network that does not keep it is not trained.
+        profiled: Whether the network is profiled before it is trained; for limits or a trace it is in any case.
+        trace: File, without its ending, for a trace of its training steps, or None.
+        measures: What is measured of the trained network, by names in nas.budget.objectives.MEASURES.
+        render: File that shows what the trained network does, or None.
+        save: Another folder that the trained network is to be in, or None.
+        threads: Of the CPU.
+        known: The Row of the same evaluation, where it was done before: then nothing is trained.
+        identity: See `identity`; filled in by the scheduler.
+        store: Where its Row will be, to ask again after another process was waited for.
+    """
+
+    task: str
+    architecture: Architecture
+    preset: str
+    settings: tuple[tuple[str, Scalar], ...] = ()
+    seed: int = 0
+    data: str | None = None
+    start: str | None = None
+    space: str | None = None
+    number: int | None = None
+    folder: str | None = None
+    network: str | None = None
+    until: int | None = None
+    limits: str = ""
+    profiled: bool = False
+    trace: str | None = None
+    measures: tuple[str, ...] = ()
+    render: str | None = None
+    save: str | None = None
+    threads: int = 1
+    known: Row | None = None
+    identity: str = ""
+    store: str | None = None
+
+
+@lru_cache(maxsize=4)
+def task_of(reference: str, data: str | None) -> Task:
+    """The task of this process: data is read once however many architectures are evaluated."""
+    task = load_task(reference, None if data is None else Path(data))
+    if code_of(reference) is not None and task.name in TASKS.names():
+        message = f"task {task.name!r} is installed; the one in {reference} must have another name."
+        raise UserError("exists", message, task=task.name, reference=reference)
+    return task
+
+
+def fresh_task(reference: str, data: str | Path | None) -> Task:
+    """The task as its file and its data are now: what this process has read of any task before is forgotten.
+
+    Doors begin so, since a notebook's process outlives many changes of files. Raises UserError as `load_task` does.
+    """
+    task_of.cache_clear()
+    code_of.cache_clear()
+    data_fingerprint.cache_clear()
+    with said_if_slow(f"loading task {reference} ..."):
+        return task_of(reference, text_of(data))
+
+
+def text_of(path: str | Path | None) -> str | None:
+    """A path as a job carries it."""
+    return None if path is None else str(path)
+
+
+@lru_cache(maxsize=4)
+def code_of(reference: str) -> str | None:
+    """Twelve hex digits of the file that a task is in; None of an installed one, whose version stands for its code."""
+    path = Path(reference.rpartition(":")[0])
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:12] if path.suffix == ".py" and path.is_file() else None
+
+
+def recipe_of(task: Task, preset: str, settings: tuple[tuple[str, Scalar], ...] = ()) -> Any:
+    """A task's preset, changed by settings.
+
+    Raises:
+        UserError: An unknown preset or setting, or a value that a setting cannot have.
+    """
+    if preset not in task.presets:
+        raise unknown("preset", preset, task.presets, of=f"task {task.name!r}")
+    return changed(task.presets[preset], dict(settings), f"preset {preset!r} of task {task.name!r}")
+
+
+@lru_cache(maxsize=64)
+def data_fingerprint(reference: str, data: str | None, preset: str, settings: tuple[tuple[str, Scalar], ...]) -> str:
+    """Of the data that a training sees."""
+    task = task_of(reference, data)
+    return task.fingerprint(recipe_of(task, preset, settings))
+
+
+def blank_row(job: EvaluationJob, reason: str = "") -> Row:
+    """The Row of a job of which nothing has been found: failed, for that reason, until something is."""
+    task = task_of(job.task, job.data)
+    recipe = recipe_of(task, job.preset, job.settings)
+    return Row(
+        task=task.name,
+        task_version=task.version,
+        data=data_fingerprint(job.task, job.data, job.preset, job.settings),
+        architecture=job.architecture,
+        preset=job.preset,
+        recipe=values_of(recipe),
+        seed=job.seed,
+        start=None if job.start is None else fingerprint(read_weights(Path(job.start))),
+        space=job.space,
+        directions={metric.name: metric.direction for metric in task.metrics_for(recipe)},
+        status="failed",
+        error=reason,
+        provenance={**provenance(device_name(lent_device()), job.threads), "code": code_of(job.task)},
+    )
+
+
+def identity(job: EvaluationJob) -> str:
+    """What the evaluation's Row will have as its identity: all that its numbers follow from, as 16 hex digits."""
+    return blank_row(job).identity()
+
+
+def lacks_network(job: EvaluationJob, known: Row) -> bool:
+    """Whether a Row leaves something of a job open that only the trained network can tell or show."""
+    missing = any(not set(MEASURES[measure]) <= set(known.measures) for measure in job.measures)
+    return missing or job.render is not None or job.save is not None
+
+
+def first_process() -> bool:
+    """Whether this is the one that speaks and writes, of the processes that torchrun started."""
+    return "TORCHELASTIC_RUN_ID" not in os.environ or os.environ["RANK"] == "0"

@@ -1,0 +1,144 @@
+"""From what somebody asked for, as text, to the architectures, spaces and recipes that it means."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from nas.budget.objectives import MEASURES, names_in
+from nas.costs.count import meta_device
+from nas.evaluation.job import recipe_of
+from nas.request.text_checks import pairs_of
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.architecture.block_segments import topologies_of
+from search_spaces.architecture.parsing import parse_architecture, parse_axes
+from search_spaces.spaces.catalog import space_named
+from search_spaces.spaces.space import SearchSpace
+from search_spaces.support.errors import UserError, unknown
+from search_spaces.support.spec import Scalar, Spec, split_top_level
+from search_spaces.topologies.registry import refusal, texts_that_wire
+from tasks.base import Task
+from tasks.recipes.settings import values_of
+
+DEFAULT_SPACE = "joint"
+
+Settings = tuple[tuple[str, Scalar], ...]
+"""What is changed of a preset, in the order of names."""
+
+
+def architecture_of(task: Task, preset: str, arch: str, topology: str | None = None) -> Architecture:
+    """The preset's base architecture, changed by `--arch` and `--topology`.
+
+    Raises:
+        UserError: An unknown preset, or an architecture that cannot be wired.
+    """
+    if preset not in task.presets:
+        raise unknown("preset", preset, task.presets, of=f"task {task.name!r}")
+    if topology is not None:
+        if any(part.partition("=")[0].strip() == "topology" for part in split_top_level(arch)):
+            message = f"--topology {topology} and --arch {arch} both say the topology. Leave one out."
+            raise UserError("conflict", message, option="--topology", value=topology, architecture=arch)
+        arch = ",".join(filter(None, (arch, f"topology={topology}")))
+    architecture = parse_architecture(arch, task.base_for(preset))
+    reason = refusal(architecture)
+    if reason is not None:
+        others = () if topology is None else _others(architecture)
+        remedy = f" Others wire this network, for example {', '.join(others)}." if others else ""
+        raise UserError("unsupported", reason + remedy, option="topology", value=architecture.topology, choices=others)
+    return architecture
+
+
+def _others(architecture: Architecture) -> tuple[str, ...]:
+    """Which other topologies wire it; none where its own do with other options that spaces search."""
+    can = texts_that_wire(architecture)
+    if {Spec.parse(text).name for text in topologies_of(architecture.topology)} <= can.keys():
+        return ()
+    return tuple(texts[0] for texts in can.values())
+
+
+def space_of(task: Task, name: str, arch: str, preset: str, axes: Iterable[str] = ()) -> SearchSpace:
+    """A named space around the task's base architecture under a preset, changed by `--arch` and `--axis`.
+
+    Without a name it is the task's own, where it has one, or `joint`.
+
+    Raises:
+        UserError: An unknown space, an axis that cannot be, or a recipe that has not the field of one.
+    """
+    own = task.own_space()
+    if own is not None:
+        asked = [option for option, value in (("--space", name), ("--arch", arch), ("--axis", [*axes])) if value]
+        if asked:
+            message = f"{task.name} has a space of its own, got {asked[0]} as well. Leave that out."
+            raise UserError("conflict", message, option=asked[0], task=task.name)
+        return own
+    space = space_named(name or DEFAULT_SPACE, architecture_of(task, preset, arch))
+    if arch and space.base.model:
+        message = f"space {name!r} has a base of its own, got --arch {arch!r} as well. Leave that out."
+        raise UserError("conflict", message, option="--arch", value=arch, space=name)
+    if space.base.model:
+        with meta_device():
+            task.build(space.base)  # which raises where the task has no models of timm's: now, and not in every trial
+    space = space.with_axes(parse_axes(axes))
+    for axis, values in space.axes.items():
+        if axis.startswith("recipe."):
+            _check_recipes(task, preset, axis, values)
+    return space
+
+
+def _check_recipes(task: Task, preset: str, axis: str, values: tuple[Any, ...]) -> None:
+    """Refuse values that the recipe cannot have, and two that make one recipe: it would be two points of the space."""
+    known: list[Any] = []
+    for value in values:
+        recipe = recipe_of(task, preset, ((axis.removeprefix("recipe."), value),))
+        if recipe in known:
+            same = values[known.index(recipe)]
+            message = f"axis {axis} must have each value once, got {same} and {value}. Leave one out."
+            raise UserError("duplicate", message, option=axis, value=value, equals=same)
+        known.append(recipe)
+
+
+def settings_of(task: Task, preset: str, settings: str | Mapping[str, Any]) -> Settings:
+    """What `--set` changes of a preset, each value with the type of its field.
+
+    Raises:
+        UserError: No FIELD=VALUE, a field that stands twice or that the recipe has not, a value that it cannot have.
+    """
+    asked = pairs_of(settings)
+    values = values_of(recipe_of(task, preset, tuple(asked.items())))
+    return tuple((name, _hashable(values[name])) for name in sorted(asked))
+
+
+def check_until(task: Task, until: int | None) -> None:
+    """Raise UserError where a training is to be stopped at a report, and there is none before its end."""
+    if until is not None and not task.reports_on_the_way:
+        message = f"--until stops a training at a report, and {task.name} has none on the way. Leave it out."
+        raise UserError("unsupported", message, option="--until", value=until, task=task.name)
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def check_measures(measures: str | Sequence[str], task: Task, architecture: Architecture) -> tuple[str, ...]:
+    """What is to be measured of a trained network. Raises UserError where that cannot be: before its training."""
+    names = names_in(measures)
+    for name in names:
+        if name not in MEASURES:
+            raise unknown("measure", name, MEASURES)
+    if "conditioning" in names:
+        from nas.costs.conditioning import refuse  # which loads scipy
+
+        with meta_device():
+            refuse(task.build(architecture))
+    return tuple(names)
+
+
+def made_folder(folder: str | Path | None) -> str | None:
+    """A folder that can be written to, made where it is not there: before hours of training, not after."""
+    if folder is None:
+        return None
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        message = f"--save must be a folder that can be made, got {folder} ({error.strerror})."
+        raise UserError("unwritable", message, option="--save", path=str(folder)) from error
+    return str(folder)

@@ -1,0 +1,176 @@
+"""What a checkpoint says of itself, and the same network with another topology to begin with."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory, mkdtemp
+
+import torch
+from torch import nn
+
+from nas.evaluation.job import EvaluationJob, first_process, fresh_task
+from nas.evaluation.resolve import made_folder
+from nas.evaluation.saved_networks import check_place, network_of
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.architecture.checkpoint import Record, read_record, save_checkpoint, weights_of
+from search_spaces.models.retrofit import retrofitted
+from search_spaces.support.errors import UserError, unknown
+from search_spaces.support.spec import Scalar
+from search_spaces.topologies.registry import refusal
+from tasks.base import Task
+from tasks.registry import TASKS
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a trained network is from.
+
+    Attributes:
+        folder: Its checkpoint.
+        task: What it was trained on.
+        reference: What that task is asked for by.
+        preset: The preset that it was trained with, or the one that was asked for.
+        data: The same of its data.
+        settings: What was changed of that preset's recipe; nothing where another preset was asked for.
+    """
+
+    folder: Path
+    task: Task
+    reference: str
+    preset: str
+    data: str | None
+    settings: Mapping[str, Scalar]
+
+
+def origin_of(
+    checkpoint: Path,
+    task: str | None = None,
+    preset: str | None = None,
+    data: str | None = None,
+    load: Callable[[str, str | None], Task] = fresh_task,
+) -> Origin:
+    """What a checkpoint says of itself, but for what is given. Who asks for several may `load` their task once.
+
+    Raises:
+        UserError: It says nothing, is of another version or task, or its task is in a file that was not named.
+    """
+    record = read_record(checkpoint)
+    settings = {name: str(value) for name, value in record.settings.items()}
+    preset = preset or settings.get("preset")
+    if preset is None:
+        message = f"{checkpoint} does not say how it was trained. Take one that `nas evaluate --save` wrote."
+        raise UserError("bad-file", message, path=str(checkpoint), needs="preset")
+    reference = task or known_reference(record, checkpoint)
+    data = data if data is not None else settings.get("data")
+    of = load(reference, data)
+    check_task(record, {of.name: of.version}, checkpoint)
+    if preset not in of.presets:
+        raise unknown("preset", preset, of.presets, of=f"task {of.name!r}")
+    own = {name: value for name, value in record.settings.items() if preset == record.settings.get("preset")}
+    changed = {name.removeprefix("recipe."): value for name, value in own.items() if name.startswith("recipe.")}
+    return Origin(checkpoint.resolve(), of, reference, preset, data, changed)
+
+
+def started_from(
+    checkpoint: Path, task: Task, save: str | Path | None, changes: Mapping[str, str | None]
+) -> Architecture:
+    """The architecture of a trained network whose weights a training begins with, of its task or one that follows it.
+
+    Raises:
+        UserError: It is of another task or another encoding, cannot be wired, `changes` to what it has were asked for,
+            or it would be written over.
+    """
+    for flag, value in changes.items():
+        if value:
+            message = f"--start has its own and takes no {flag}, got {value!r}. Leave one out."
+            raise UserError("conflict", message, option=flag, value=value, excludes="--start")
+    record = read_record(checkpoint)
+    check_task(record, task.starts(), checkpoint)
+    if save is not None and Path(save).resolve() == checkpoint.resolve():
+        message = f"--save must be another folder than --start, got {save}."
+        raise UserError("conflict", message, option="--save", path=str(save), excludes="--start")
+    if reason := refusal(record.architecture):
+        message = f"{checkpoint} holds {record.architecture}, which cannot be built: {reason}"
+        raise UserError("unsupported", message, path=str(checkpoint), architecture=str(record.architecture))
+    check_encoding(record, task, checkpoint)
+    return record.architecture
+
+
+def data_of(checkpoint: Path, reference: str) -> str | None:
+    """What a network of this task was trained on, as `--data` says it; None where it is another's or was not told."""
+    settings = read_record(checkpoint).settings
+    data = settings.get("data") if settings.get("reference") == reference else None
+    return None if data is None else str(data)
+
+
+def check_task(record: Record, tasks: Mapping[str, int], checkpoint: Path) -> None:
+    """Raise UserError where a checkpoint is of none of these tasks, or of another version than theirs."""
+    if tasks.get(record.task) != record.task_version:
+        wanted = " or ".join(f"{name!r} version {version}" for name, version in tasks.items())
+        message = (
+            f"{checkpoint} is of task {record.task!r} version {record.task_version}, this takes {wanted}. "
+            "Take one of these, or train again."
+        )
+        raise UserError(
+            "mismatch",
+            message,
+            path=str(checkpoint),
+            task=record.task,
+            version=record.task_version,
+            choices=tuple(tasks),
+        )
+
+
+def check_encoding(record: Record, task: Task, checkpoint: Path) -> None:
+    """Raise UserError where what a network has learnt is of another tokenizer's ids, which have the same shapes."""
+    if "encoding" in record.settings and record.settings["encoding"] != task.encoding():
+        of = record.settings.get("data")
+        message = (
+            f"{checkpoint} was trained with another tokenizer than that of this text. Give it the data that it was "
+            f"trained on{'' if of is None else f' ({of})'}, or that tokenizer."
+        )
+        raise UserError("mismatch", message, option="tokenizer", path=str(checkpoint), data=of)
+
+
+def known_reference(record: Record, checkpoint: Path) -> str:
+    """The installed task of a checkpoint. Raises UserError where it is none: a file is data and names no program."""
+    if is_installed(record.task):
+        return record.task
+    message = f"{checkpoint} is of task {record.task!r}, which is not installed. Name it: --task FILE.py:CLASS."
+    raise UserError("missing-value", message, option="--task", task=record.task, path=str(checkpoint))
+
+
+def is_installed(task: str) -> bool:
+    """Whether a task's name is all that it takes to load it."""
+    return task in TASKS.names() or task.startswith("goal:")
+
+
+def rewired(origin: Origin, topology: str, job: EvaluationJob) -> EvaluationJob:
+    """The training that goes on with another topology: `job`, of which the architecture and the start are not known.
+
+    What it starts from is written into the folder where its network is kept.
+
+    Raises:
+        UserError: The topology does not start as the residual network does, or the folder cannot be made, or it holds
+            another network.
+    """
+    target = Path(str(job.save))
+    if target.resolve() == origin.folder:
+        message = f"--save must be another folder than the checkpoint, got {target}."
+        raise UserError("conflict", message, option="--save", path=str(target), excludes="CHECKPOINT")
+    torch.manual_seed(job.seed)  # of what the topology adds
+    record = read_record(origin.folder)
+    check_encoding(record, origin.task, origin.folder)
+
+    def build(architecture: Architecture) -> nn.Module:
+        return network_of(origin.task, replace(record, architecture=architecture))
+
+    network, begun = retrofitted(origin.folder, topology, build)
+    with TemporaryDirectory() as elsewhere:
+        save_checkpoint(Path(elsewhere), weights_of(network), begun)
+        job = replace(job, architecture=begun.architecture, start=elsewhere)
+        check_place(job)
+    made_folder(target)
+    start = target / "start" if first_process() else Path(mkdtemp())  # two must not write the same files
+    save_checkpoint(start, weights_of(network), begun)
+    return replace(job, start=str(start))

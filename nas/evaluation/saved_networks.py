@@ -1,0 +1,152 @@
+"""The trained networks that are kept: a folder of weights and a record each, beside the store."""
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+
+from nas.evaluation.job import EvaluationJob, first_process, identity, recipe_of
+from nas.store.store import Store
+from results.records.row import Row
+from search_spaces.architecture.checkpoint import (
+    RECORD,
+    Record,
+    load_weights,
+    read_record,
+    read_weights,
+    save_checkpoint,
+    weights_of,
+)
+from search_spaces.support.errors import Notice, UserError, unknown
+from search_spaces.support.spec import Scalar
+from tasks.base import Fitted, Task
+from tasks.training.supervised import SupervisedTask
+
+if TYPE_CHECKING:
+    from nas.report.study import Study
+
+
+def is_kept(folder: str | Path | None) -> bool:
+    """Whether a trained network is in a folder."""
+    return folder is not None and Path(folder, RECORD).exists()
+
+
+def keep_network(task: Task, job: EvaluationJob, fitted: Fitted) -> None:
+    """Keep a trained network where the job says; one that cannot be kept is said, and takes no training with it."""
+    places = [Path(place) for place in (job.network, job.save) if place is not None]
+    if fitted.network is None:
+        if job.save is not None:
+            message = f"task {task.name!r} does not give its trained networks: none is saved."
+            warnings.warn(Notice("unsupported", message, option="--save", task=task.name), stacklevel=2)
+        return
+    if not places:
+        return
+    steps = fitted.steps if fitted.network_steps is None else fitted.network_steps
+    weights = weights_of(fitted.network)  # all of the processes that train together gather them
+    for place in places if first_process() else ():
+        try:
+            save_checkpoint(place, weights, _record(task, job, steps))
+        except OSError as error:
+            message = f"the trained network could not be kept in {place}: {error.strerror}."
+            warnings.warn(Notice("unwritable", message, path=str(place)), stacklevel=2)
+
+
+def copy_network(folder: Path, to: Path) -> None:
+    """Write a kept network to another folder. Raises UserError where it cannot be read."""
+    save_checkpoint(to, read_weights(folder), read_record(folder))
+
+
+def check_place(job: EvaluationJob) -> None:
+    """Raise UserError where the folder that the trained network is to be in holds another one."""
+    if job.save is None or not is_kept(job.save):
+        return
+    remedy = "Give another folder, or remove that one."
+    try:
+        kept = read_record(Path(job.save))
+    except UserError:
+        message = f"--save {job.save} holds a network that cannot be read. {remedy}"
+        raise UserError("bad-file", message, option="--save", path=job.save) from None
+    if kept.settings.get("identity") != identity(job):
+        what = f"{kept.task}, {kept.architecture}, seed {kept.settings.get('seed')}"
+        message = f"--save {job.save} holds another network ({what}). {remedy}"
+        raise UserError("mismatch", message, option="--save", path=job.save, task=kept.task)
+
+
+def _record(task: Task, job: EvaluationJob, steps: int) -> Record:
+    before = 0 if job.start is None else read_record(Path(job.start)).step
+    settings: dict[str, Scalar] = {"reference": job.task, "preset": job.preset, "seed": job.seed}
+    settings["identity"] = job.identity
+    settings |= {f"recipe.{name}": value for name, value in job.settings}
+    if job.data is not None:
+        settings["data"] = job.data
+    if encoding := task.encoding():
+        settings["encoding"] = encoding
+    return Record(
+        task=task.name,
+        task_version=task.version,
+        architecture=job.architecture,
+        step=before + steps,
+        settings=settings,
+    )
+
+
+def load_network(folder: str | Path | None, task: Task) -> nn.Module | None:
+    """A kept network with its weights, on the CPU; None where there is none, or it is damaged, which is said."""
+    if folder is None or not is_kept(folder):
+        return None
+    try:
+        with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten
+            network = network_of(task, read_record(Path(folder)))
+        load_weights(network, read_weights(Path(folder)), str(folder))
+    except UserError as error:
+        warnings.warn(Notice(error.kind, f"{error}", **error.fields), stacklevel=2)
+        return None
+    return network.eval()
+
+
+def network_of(task: Task, record: Record) -> nn.Module:
+    """The network of a record: a recipe may have changed what the task builds (the landmarks of its attention)."""
+    preset = str(record.settings.get("preset"))
+    if not isinstance(task, SupervisedTask) or preset not in task.presets:
+        return task.build(record.architecture)
+    prefix = "recipe."
+    changes = {name.removeprefix(prefix): value for name, value in record.settings.items() if name.startswith(prefix)}
+    return task.training_form(record.architecture, recipe_of(task, preset, tuple(changes.items())))
+
+
+def kept_folder(store: Store, study: "Study", key: str) -> Path:
+    """The folder of the trained network of an architecture, or of a row by its identity; a beginning will do.
+
+    Raises:
+        UserError: There is no such row, more than one, or its network was not kept.
+    """
+    if not key:
+        message = "KEY must be the beginning of an architecture's key or of a row's identity, got nothing."
+        raise UserError("missing-value", message, option="KEY", value=key)
+    rows = [row for row in study.rows() if row.architecture.key.startswith(key) or row.identity().startswith(key)]
+    complete = [row for row in rows if row.status == "complete"]
+    if not complete:
+        keys = sorted({row.architecture.key for row in study.rows() if row.status == "complete"})
+        raise unknown("key", key, keys, of=f"a complete row of study {study.name!r}")
+    with_network = [row for row in complete if is_kept(store.network(row.identity()))]
+    if not with_network:
+        which = complete[0]
+        again = f'`nas evaluate {which.task} --preset {which.preset} --seed {which.seed} --arch "{which.architecture}"`'
+        message = f"the network of {key} was not kept. Train it again, with the study's --set and --data: {again}"
+        raise UserError("missing-file", message, option="KEY", value=key, architecture=str(which.architecture))
+    if len(with_network) > 1:
+        which_ones = ", ".join(f"{row.identity()} ({row.task}, seed {row.seed})" for row in with_network)
+        message = f"{key} is {len(with_network)} networks of study {study.name!r}. Give one of {which_ones}."
+        choices = tuple(row.identity() for row in with_network)
+        raise UserError("conflict", message, option="KEY", value=key, choices=choices)
+    return store.network(with_network[0].identity())
+
+
+def before_training(row: Row) -> str | None:
+    """What a network that began with given weights could do before it was trained further, in a line."""
+    if row.start is None or not row.curve:
+        return None
+    metrics = row.curve[0]["metrics"]
+    return f"before training: {', '.join(f'{name} {value:.4g}' for name, value in metrics.items())}"

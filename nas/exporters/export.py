@@ -1,0 +1,162 @@
+"""Trained networks as files that other tools read: safetensors, torch's .pt2 and ONNX, each checked before it is kept.
+
+A file is loaded again, and gives what the network gives, for the example and for random inputs of several sizes. How
+far they are apart is the largest difference over the largest magnitude of the network's own outputs, tensor by tensor.
+"""
+
+import copy
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from nas.costs.random_inputs import Draws
+from nas.evaluation.saved_networks import network_of
+from nas.exporters.formats import FORMATS, Axes, Format, Loaded, Refused, attempt
+from search_spaces.architecture.checkpoint import Record, load_weights, read_record, read_weights
+from search_spaces.support.errors import UserError
+from search_spaces.support.files import atomic_replace, partial_file
+from tasks.base import Task
+from tasks.data.batches import Inputs, call, each, tensors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportReport:
+    """What was written, and how it was checked.
+
+    Attributes:
+        file: The file.
+        size: Its bytes.
+        params: Weights in it.
+        axes: Of a graph, axes of the inputs that may have any length: "batch", "tokens"; the others are the example's.
+        checked: How many inputs it was checked with.
+        difference: How far its outputs were from the network's at most, of the largest output.
+        tolerance: How far they may be.
+    """
+
+    file: Path
+    size: int
+    params: int
+    axes: Axes
+    checked: int
+    difference: float
+    tolerance: float
+
+    def __str__(self) -> str:
+        """One line."""
+        free = f", any {' and '.join(self.axes)}" if self.axes else ""
+        same = f"differs by {self.difference:.1e} at most" if self.difference else "gives the same to the bit"
+        return f"{self.file}: {self.params:,} weights, {self.size:,} bytes{free}; {same} for {self.checked} inputs"
+
+
+def export_folder(folder: Path, to: Path, task: Task) -> ExportReport:
+    """Export a kept network, a folder of `search_spaces.architecture.checkpoint`, as `export` does.
+
+    The network is the one that was trained: of the preset that the record's settings name, with those of its fields
+    that stand there as `recipe.FIELD`. Its fixed sizes, such as a text's length, are those of `task.example()`.
+
+    Raises:
+        UserError: The folder is no checkpoint, or one of another task or version, or as `export`.
+    """
+    record = read_record(folder)
+    if (record.task, record.task_version) != (task.name, task.version):
+        kept = f"{record.task!r} version {record.task_version}"
+        message = f"{folder} holds a network of task {kept}, got {task.name!r} version {task.version}."
+        fields = {"task": record.task, "version": record.task_version, "expected": (task.name, task.version)}
+        raise UserError("mismatch", message, path=str(folder), **fields)
+    with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten
+        network = network_of(task, record)
+    load_weights(network, read_weights(folder), str(folder))
+    return export(network, task.example(), to, record)
+
+
+def export(network: nn.Module, example: Inputs, to: Path, record: Record) -> ExportReport:
+    """Write a network into `to` by its ending, .safetensors, .pt2 or .onnx; what stood there is replaced.
+
+    Graphs are of the network in evaluation, on the CPU and in fp32 at least. They take any number of examples, and ids
+    of any number of tokens up to the example's, where that can be had. The network is left as it is.
+
+    Raises:
+        UserError: Another ending, packages that are missing, a file that cannot be written, or a network of which no
+            exact file can be made. Then no file is left behind, and one that stood there is untouched.
+    """
+    kind = FORMATS.get(to.suffix)
+    if kind is None:
+        message = f"a network is exported by the file's ending, {', '.join(FORMATS)}, got {to.name!r}."
+        raise UserError("unsupported", message, option="--to", path=str(to), choices=tuple(FORMATS))
+    kind.needs()
+    try:
+        with partial_file(to) as partial:
+            partial.touch()  # before any work
+            mode = partial.stat().st_mode
+            found = _checked(_for_export(network), example, partial, record, kind)
+            partial.chmod(mode)  # as other new files here: safetensors' own are for their owner alone
+            atomic_replace(partial, to)
+    except Refused as refused:
+        others = " or ".join(ending for ending in FORMATS if ending != to.suffix)
+        message = f"{to.name} cannot be made of this network: {refused}. Try {others}."
+        raise UserError("unsupported", message, option="--to", path=str(to), **refused.fields) from refused
+    except OSError as error:
+        message = f"{to} cannot be written: {error.strerror or error}. Give another --to."
+        raise UserError("unwritable", message, option="--to", path=str(to)) from error
+    params = sum(parameter.numel() for parameter in network.parameters())
+    return ExportReport(file=to, size=to.stat().st_size, params=params, **found)
+
+
+def _checked(network: nn.Module, example: Inputs, partial: Path, record: Record, kind: Format) -> dict[str, Any]:
+    """Write the file with as many free axes as can be had, and say what was found of it."""
+    draws = Draws(network, each(example, _precise))
+    refused: list[Refused] = []
+    for axes in kind.axes(draws):
+        try:
+            loaded = kind.write(network, draws, axes, partial, record)
+            inputs = _inputs(draws, axes)
+            difference = max(_difference(network, loaded, given) for given in inputs)
+            if difference > kind.tolerance:
+                far = f"its outputs differ by {difference:.1e} of the largest"
+                message = f"{far}, and {kind.tolerance:g} is allowed"
+                raise Refused(message, problem="difference", difference=difference, most=kind.tolerance)  # noqa: TRY301  # as what others raise
+        except Refused as error:
+            refused.append(error)
+        else:
+            return {"axes": axes, "checked": len(inputs), "difference": difference, "tolerance": kind.tolerance}
+    raise refused[-1]
+
+
+def _inputs(draws: Draws, axes: Axes) -> list[Inputs]:
+    """The example, and random inputs: of several sizes, and of several lengths, odd, short and full."""
+    sizes = (1, 2, 3, 5) if "batch" in axes else (None,) * 4
+    most = draws.tokens if "tokens" in axes else 0
+    lengths = sorted({1, 2, 3, most // 3, most // 2, most - 1, most} & set(range(1, most + 1)))
+    return [draws.example, *(draws.draw(size) for size in sizes), *(draws.draw(tokens=length) for length in lengths)]
+
+
+def _difference(network: nn.Module, loaded: Loaded, inputs: Inputs) -> float:
+    """How far the file's outputs are from the network's, of the largest of each tensor."""
+    expected = attempt(lambda: tensors(torch.no_grad()(call)(network, inputs)))
+    if not all(x.isfinite().all() for x in expected):
+        raise Refused("its own outputs are not finite, and cannot be compared", problem="not-finite")
+    found = attempt(loaded, inputs)
+    if [x.shape for x in found] != [x.shape for x in expected]:
+        shapes = [[list(x.shape) for x in outputs] for outputs in (found, expected)]
+        raise Refused(f"outputs have shapes {shapes[0]}, and the network's {shapes[1]}", problem="shapes")
+    apart = 0.0
+    for got, want in zip(found, expected, strict=True):
+        if want.numel():
+            largest = want.abs().max().item()
+            far = ((got.double() - want.double()).abs().max() / (largest or 1.0)).item()
+            apart = max(apart, math.inf if math.isnan(far) else far)
+    return apart
+
+
+def _for_export(network: nn.Module) -> nn.Module:
+    """A copy in evaluation, on the CPU and in fp32 at least."""
+    twin = copy.deepcopy(network).cpu().eval().requires_grad_(False)
+    return twin.float() if any(_precise(x) is not x for x in twin.parameters()) else twin
+
+
+def _precise(x: Tensor) -> Tensor:
+    return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x

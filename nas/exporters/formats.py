@@ -1,0 +1,210 @@
+"""The kinds of file that networks are exported to: how each is written and loaded again."""
+
+import copy
+import logging
+import math
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from json import dumps
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from torch.export import Dim, ExportedProgram, ShapesCollection
+
+from nas.costs.random_inputs import Draws
+from search_spaces.architecture.checkpoint import Record, load_weights, weights_of
+from search_spaces.support.errors import UserError
+from tasks.data.batches import Inputs, call, tensors
+
+TOLERANCE = 1e-5
+"""How far outputs of a graph may be from the network's; weights have to come back to the bit."""
+
+ONE_PIECE = 2**31 - 2**24
+"""Bytes of weights that fit into one file of ONNX, with room for the graph."""
+
+_PACKAGES = ("onnx", "onnxscript", "onnxruntime")
+
+Loaded = Callable[[Inputs], list[Tensor]]
+Axes = tuple[str, ...]
+
+
+class Refused(Exception):
+    """A file of this kind cannot be made so; says why, and for programs in fields: `problem`, a word, or `cause`."""
+
+    def __init__(self, message: str, **fields: Any) -> None:
+        super().__init__(message)
+        self.fields = fields
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A kind of file.
+
+    Attributes:
+        write: Writes the file and returns what calls what was written.
+        axes: Free axes to try, most first.
+        tolerance: How far the outputs may be from the network's.
+        needs: Raises a UserError where packages are missing.
+    """
+
+    write: Callable[[nn.Module, Draws, Axes, Path, Record], Loaded]
+    axes: Callable[[Draws], Sequence[Axes]]
+    tolerance: float
+    needs: Callable[[], object] = tuple
+
+
+def _safetensors(network: nn.Module, draws: Draws, axes: Axes, path: Path, record: Record) -> Loaded:
+    """The weights; loaded into a network without any."""
+    how = (
+        "network = tasks.load.load_task(task, None).build(search_spaces.Architecture(**architecture)); "
+        "search_spaces.architecture.checkpoint.load_weights(network, safetensors.torch.load_file(FILE), FILE)"
+    )
+    weights = {name: x.contiguous() for name, x in weights_of(network).items()}
+    attempt(save_file, weights, path, metadata={"format": "pt", **_metadata(record, how)})
+    empty = copy.deepcopy(network)
+    with torch.no_grad():
+        for x in weights_of(empty).values():
+            x.fill_(math.nan if x.is_floating_point() else 0)
+    load_weights(empty, load_file(path), path.name)
+    return torch.no_grad()(lambda inputs: tensors(call(empty, inputs)))
+
+
+def _pt2(network: nn.Module, draws: Draws, axes: Axes, path: Path, record: Record) -> Loaded:
+    """What torch.export makes."""
+    said = _metadata(record, "torch.export.load(FILE).module()")
+    attempt(torch.export.save, _program(network, draws, axes), path, extra_files=said)
+    module = attempt(lambda: torch.export.load(path).module())
+    return torch.no_grad()(lambda inputs: tensors(call(module, inputs)))
+
+
+def _onnx(network: nn.Module, draws: Draws, axes: Axes, path: Path, record: Record) -> Loaded:
+    """What torch.onnx makes of what torch.export makes."""
+    onnx, runtime = _packages()
+    weights = sum(x.numel() * x.element_size() for x in weights_of(network).values())
+    if weights > ONE_PIECE:
+        message = f"one file of ONNX has 2 GiB at most, and its weights have {weights:,} bytes"
+        raise Refused(message, problem="size", bytes=weights)
+    with torch.no_grad():
+        count = len(tensors(call(network, draws.example)))
+    program = _program(network, draws, axes)
+    names = [str(name) for name in program.graph_signature.user_inputs]
+    outputs = ["output"] if count == 1 else [f"output_{i}" for i in range(count)]
+    made = attempt(
+        lambda: torch.onnx.export(program, dynamo=True, verbose=False, input_names=names, output_names=outputs)
+    )
+    for node in made.model.graph.all_nodes():
+        node.metadata_props.clear()  # the same stack traces, and more than half of the file
+    _name_axes(made.model, draws, axes)
+    made.model.metadata_props.update(_metadata(record, "onnxruntime.InferenceSession(FILE).run(None, {input: array})"))
+    attempt(made.save, path, external_data=False)
+    attempt(onnx.checker.check_model, str(path), full_check=True)
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads, options.log_severity_level = torch.get_num_threads(), 4
+    session = attempt(runtime.InferenceSession, str(path), options, providers=["CPUExecutionProvider"])
+
+    def run(inputs: Inputs) -> list[Tensor]:
+        given = dict(zip(names, (x.numpy() for x in tensors(inputs)), strict=True))
+        taken = {each.name for each in session.get_inputs()}  # an input that nothing depends on is no input
+        return [torch.from_numpy(y) for y in session.run(None, {k: x for k, x in given.items() if k in taken})]
+
+    return run
+
+
+def _free(draws: Draws) -> list[Axes]:
+    return [("batch", "tokens"), ("batch",), ()] if draws.sequences else [("batch",), ()]
+
+
+def _program(network: nn.Module, draws: Draws, axes: Axes) -> ExportedProgram:
+    """The network's graph. Traced with two examples, as torch takes a length of one for a constant."""
+    inputs = draws.draw(2) if "batch" in axes else draws.example
+    shapes = ShapesCollection()
+    for x, like in zip(tensors(inputs), tensors(draws.example), strict=True):
+        if free := {axis: Dim.DYNAMIC for axis, name in draws.axes(like).items() if name in axes}:
+            shapes[x] = free
+    named = isinstance(inputs, Mapping)
+    program: ExportedProgram = attempt(
+        torch.export.export,
+        network,
+        () if named else tuple(tensors(inputs)),
+        inputs if named else None,
+        dynamic_shapes=shapes if axes else None,
+    )
+    for node in program.graph.nodes:
+        node.meta.pop("stack_trace", None)  # where the code lay on this machine is nobody's business
+    return program
+
+
+def _name_axes(model: Any, draws: Draws, axes: Axes) -> None:
+    """Call the free axes in an ONNX graph by what they count."""
+    names: dict[Any, str] = {}
+    for value, x in zip(model.graph.inputs, tensors(draws.example), strict=True):
+        names |= {value.shape[axis].value: name for axis, name in draws.axes(x).items() if name in axes}
+    values = (value for node in model.graph.all_nodes() for value in node.outputs)
+    for value in (*model.graph.inputs, *values):
+        for axis, length in enumerate(value.shape or ()):
+            if getattr(length, "value", None) in names:
+                value.shape[axis] = names[length.value]
+
+
+def _packages() -> tuple[Any, Any]:
+    """ONNX's own package and its runtime, and onnxscript, which torch needs. Raises UserError where one is missing."""
+    try:
+        onnx, _, runtime = map(import_module, _PACKAGES)
+    except ImportError as error:
+        needed = 'an .onnx file needs more packages: pip install ".[onnx]"'
+        raise UserError("needs-extra", f"{needed} ({error}).", extra="onnx") from error
+    return onnx, runtime
+
+
+def _metadata(record: Record, how_to_load: str) -> dict[str, str]:
+    """What a file says of its network, as text; the architecture and the settings are JSON."""
+    return {
+        "task": record.task,
+        "task_version": str(record.task_version),
+        "architecture": dumps(asdict(record.architecture)),
+        "step": str(record.step),
+        "settings": dumps(dict(record.settings)),
+        "how_to_load": how_to_load,
+    }
+
+
+def attempt(work: Callable[..., Any], *given: Any, **named: Any) -> Any:
+    """Do it in silence; whatever torch or ONNX raises is a refusal, with the first line of what it came from."""
+    try:
+        with warnings.catch_warnings(), _quiet():
+            warnings.simplefilter("ignore")
+            return work(*given, **named)
+    except Exception as error:
+        root: BaseException = error
+        while root.__cause__ is not None:
+            root = root.__cause__
+        said = next((line.strip() for line in str(root).splitlines() if line.strip()), "")
+        name = type(root).__name__
+        raise Refused(f"{name}: {said}".rstrip(": ."), cause=name) from error
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    loggers = [logging.getLogger(name) for name in ("torch.onnx", "torch.export", "onnxscript", "onnx_ir")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+FORMATS: Mapping[str, Format] = {
+    ".safetensors": Format(_safetensors, lambda draws: [()], 0.0),
+    ".pt2": Format(_pt2, _free, TOLERANCE),
+    ".onnx": Format(_onnx, _free, TOLERANCE, _packages),
+}
+"""By the ending of the file's name."""

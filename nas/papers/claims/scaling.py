@@ -1,0 +1,61 @@
+"""Residual Matrix Transformers: what a larger residual stream costs (section 3.1), by counting.
+
+The paper counts a word's lookup as the product with the vocabulary that it could be; so here, beside what is counted.
+"""
+
+import math
+
+from nas.costs.count import cheap_counts
+from nas.papers.claims import Claim, Experiment, Values
+from tasks.language.published import OpenWebTextLM
+
+_PERCENT = "% more by count for twice the stream"
+
+_CASES = (
+    ("transformer, from 1024", "transformer-405m", "width=1024", "width=2048", 100, 94),
+    ("RMT, from 16 x 64", "rmt-305m", "topology=rmt(keys=16)", "topology=rmt(keys=32)", None, None),
+    ("RMT, from 64 x 64", "rmt-305m", "topology=rmt(keys=64)", "topology=rmt(keys=128)", None, None),
+)
+"""Name, preset, before, after, and what is printed: of the transformer 100 and about 94 %, of the RMT less than 1 %."""
+
+
+def _claim(name: str, what: str, printed: int | None) -> Claim:
+    return Claim(
+        name=f"{name}, {what}",
+        source="section 3.1",
+        statement=f"twice the stream has {f'{printed} %' if printed else 'less than 1 %'} more {what}",
+        quantity=_PERCENT,
+        low=printed - 0.5 if printed else -math.inf,
+        high=printed + 0.5 if printed else 1.0,
+    )
+
+
+class Scaling(Experiment):
+    """GPT-2 medium with twice the residual stream: width of the transformer, keys of the RMT."""
+
+    paper = "rmt"
+    setting = "openwebtext-lm's transformer of 405M and RMT of 305M; counts, of FLOPs for one sequence of 512"
+    exact = True
+    claims = tuple(
+        _claim(name, what, printed)
+        for name, *_, params, flops in _CASES
+        for what, printed in (("parameters", params), ("FLOPs", flops))
+    )
+
+    def values(self) -> Values:
+        """Count each twice."""
+        found = {}
+        for name, preset, before, after, *_ in _CASES:
+            small, large = (_counts(preset, change) for change in (before, after))
+            for what in small:
+                found[f"{name}, {what}"] = [100 * (large[what] / small[what] - 1)]
+        return found
+
+
+def _counts(preset: str, change: str) -> dict[str, int]:
+    task = OpenWebTextLM()
+    field, _, value = change.partition("=")
+    architecture = task.base_for(preset).changed({field: int(value) if value.isdigit() else value})
+    counts = cheap_counts(task, architecture)
+    lookups = 2 * task.context * task.vocabulary * architecture.width
+    return {"parameters": counts["params"], "FLOPs": counts["flops"] + lookups}

@@ -1,0 +1,124 @@
+"""Claims that small trainings on digits-vit tell. Rows are in the store, and what is there is not trained again."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain
+
+from nas.analysis.compare import candidates, jobs_of
+from nas.engine.scheduler import evaluate_all
+from nas.evaluation.job import fresh_task
+from nas.evaluation.resolve import settings_of
+from nas.papers.claims import Claim, Experiment, Values
+from nas.papers.claims.rows import Better, by_how_much
+from nas.workers.resources import Resources
+from results.records.row import Row
+from search_spaces.architecture.architecture import Architecture
+from tasks.base import Task
+
+TASK = "digits-vit"
+SEEDS = {"smoke": 4, "proxy": 8}
+"""Preset -> how many."""
+
+_LOSS = "nats by which its validation loss is lower"
+_WORSE_BY = 0.01
+"""Accuracy that may be lost where a paper says that it is preserved."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Two architectures, as `--arch` has them, and what is claimed of the second.
+
+    Attributes:
+        paper: Whose claim it is.
+        claim: The claim.
+        first: Changes to the task's base architecture.
+        second: Changes to the task's base architecture.
+        metric: What is compared.
+        matched: Whether the second is given as many parameters as the first, by its hidden features.
+    """
+
+    paper: str
+    claim: Claim
+    first: str
+    second: str
+    metric: str = "loss"
+    matched: bool = True
+
+
+def _claim(name: str, source: str, statement: str, quantity: str = _LOSS, low: float = 0.0) -> Claim:
+    return Claim(name=f"{name}, {TASK}", source=source, statement=statement, quantity=quantity, low=low)
+
+
+COMPARED = (
+    Compared(
+        "dca",
+        _claim("dca over resnet", "tables 5, 6", "DCA is better than residuals at equal parameters"),
+        "",
+        "topology=dca",
+    ),
+    Compared(
+        "ancre",
+        _claim("ancre over resnet", "section 5", "ANCRe is better than residuals at equal parameters"),
+        "",
+        "topology=ancre",
+    ),
+    Compared(
+        "rmt",
+        _claim("rmt over resnet", "section 4.2", "the RMT is better than the transformer at equal parameters"),
+        "",
+        "topology=rmt(keys=32)",
+    ),
+    Compared(
+        "rmt",
+        _claim("keys 32 over 8", "section 4.4", "a larger residual stream is better, the rest being equal"),
+        "topology=rmt(keys=8)",
+        "topology=rmt(keys=32)",
+        matched=False,
+    ),
+    Compared(
+        "leaner",
+        _claim(
+            "2 x 8 over 4 x 4",
+            "tables 2 to 6",
+            "half the depth with twice the heads is as accurate with fewer parameters",
+            f"accuracy more, on validation; a loss of {_WORSE_BY:g} is none",
+            -_WORSE_BY,
+        ),
+        "",
+        "depth=2,heads=8",
+        "accuracy",
+        matched=False,
+    ),
+)
+
+
+class Trained(Experiment):
+    """One paper's claims, by trainings."""
+
+    def __init__(self, paper: str, preset: str, storage: str, study: str | None, resources: Resources) -> None:
+        self.paper, self.preset = paper, preset
+        self.storage, self.study, self.resources = storage, study, resources
+        self.compared = tuple(one for one in COMPARED if one.paper == paper)
+        self.claims = tuple(one.claim for one in self.compared)
+        self.setting = f"{TASK} at {preset}, {SEEDS[preset]} seeds"
+
+    def values(self) -> Values:
+        """Train what the store lacks, and compare."""
+        task = fresh_task(TASK, None)
+        pairs = [
+            candidates(task, [one.first, one.second], None, "params" if one.matched else None, self.preset)
+            for one in self.compared
+        ]
+        rows = self._rows(task, list(dict.fromkeys(chain.from_iterable(pairs))))
+        return {
+            one.claim.name: by_how_much(
+                rows, Better(claim=one.claim, first=asdict(first), second=asdict(second), metric=one.metric)
+            )
+            for one, (first, second) in zip(self.compared, pairs, strict=True)
+        }
+
+    def _rows(self, task: Task, architectures: Sequence[Architecture]) -> list[Row]:
+        changes = settings_of(task, self.preset, "")
+        with_changes = [(one, changes) for one in architectures]
+        jobs = jobs_of(TASK, None, with_changes, range(SEEDS[self.preset]), self.preset, 1)
+        return evaluate_all(jobs, self.storage, self.study, self.resources)

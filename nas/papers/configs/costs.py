@@ -1,0 +1,205 @@
+"""The papers' other cost columns beside what can be counted here: FLOPs, tokens, memory and time of trainings.
+
+Labels are those of `nas.papers.configs`; "beside" stands where a device was measured and this is a count of something
+else, which is named. Then the relation of two rows is what can be looked at.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+from nas.papers.configs import Label, Reading, readings
+from nas.papers.configs.networks import params
+from results.records import published
+from search_spaces.architecture.architecture import Architecture
+from tasks.base import Task
+from tasks.language.published import LM1BLM, OpenWebTextLM
+from tasks.language.task import CorpusTask
+
+_RELATION = "RMT over transformer"
+
+BYTES_SINGLE = 16  # single precision: a weight, its gradient, Adam's two moments
+BYTES_BF16 = 8  # the same four in bf16, as ANCRe trains
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """A printed cost and what stands beside it.
+
+    Attributes:
+        paper: Whose it is.
+        table: Number of the table.
+        model: What was trained.
+        printed: What is printed, or the relation of two such numbers.
+        digits: The unit in the last printed place: a match is within half of it.
+        here: What is counted here.
+        unit: Of both, or "printed | counted" where they differ.
+        label: What kind of reading it is.
+        reading: What is counted.
+    """
+
+    paper: str
+    table: str
+    model: str
+    printed: float
+    digits: float
+    here: float
+    unit: str
+    label: Label
+    reading: str
+
+    @property
+    def matches(self) -> bool:
+        """Whether what is counted rounds to what is printed."""
+        return abs(self.here - self.printed) <= self.digits / 2
+
+
+def flops() -> Iterator[Cost]:
+    """RMT, tables 3 and 4: FLOPs of a training, and of the RMT's over the transformer's."""
+    task = OpenWebTextLM()
+    for vocabulary, words in (
+        (True, "matrix work of our networks and of their gradients, the unembedding included"),
+        (False, "the same without the unembedding, which comes nearest"),
+    ):
+        for table in ("3", "4"):
+            both = []
+            for model, preset in (("Transformer", "transformer-405m"), ("RMT", "rmt-305m")):
+                line = _line("rmt", table, model)
+                tokens = float(line["train_tokens_millions"]) * 1e6
+                here = 3 * tokens / task.context * _forward(task, task.base_for(preset), vocabulary=vocabulary)
+                printed, digits = _number(line["train_flops"])
+                both.append((printed, here))
+                label = _label_of_flops(table, model, vocabulary=vocabulary)
+                yield Cost("rmt", table, model, printed, digits, here, "FLOPs", label, words)
+            relation, counted = (both[1][i] / both[0][i] for i in (0, 1))
+            label = _label_of_flops(table, _RELATION, vocabulary=vocabulary)
+            yield Cost("rmt", table, _RELATION, relation, 0.01, counted, "share", label, words)
+
+
+def tokens() -> Iterator[Cost]:
+    """RMT, tables 8 and 9: 20 tokens a parameter that embeds nothing. ANCRe, table 2: steps of table 7."""
+    task = OpenWebTextLM()
+    for table in ("8", "9"):
+        for line in (line for line in published.lines_of("rmt") if line["table"] == table):
+            preset = line["model"].lower().replace(" ", "-")
+            architecture = task.base_for(preset)
+            words = (2 * task.vocabulary + task.context) * architecture.width
+            here = 20 * (_params(task, architecture) - words) / 1e6
+            printed, digits = _number(line["train_tokens_millions"])
+            yield Cost(
+                "rmt", table, line["model"], printed, digits, here, "10^6 tokens", _label_of_tokens(line["model"]),
+                "20 tokens for each parameter that is in no embedding, section 4.2",
+            )  # fmt: skip
+    for size in ("60M", "130M", "350M", "1B"):
+        line = _line("ancre", "7", f"LLaMA-{size}, FullPT(+ANCRe)")
+        here = float(line["steps"]) * float(line["batch"]) * float(line["context"]) / 1e6
+        printed, digits = _number(_line("ancre", "2", f"LLaMA-{size}, FullPT")["train_tokens_millions"])
+        yield Cost(
+            "ancre", "2", f"LLaMA-{size}", printed, max(digits, 100), here, "10^6 tokens",
+            _label_of_tokens(f"LLaMA-{size}"), "steps, rows and tokens of table 7, padding included",
+        )  # fmt: skip
+
+
+def memory() -> Iterator[Cost]:
+    """Leaner, tables 2 to 5, and ANCRe, table 6: what a device held, beside what weights and their optimiser hold."""
+    for line in published.lines_of("leaner"):
+        if line["memory_gb"] and (reading := _matching("leaner", line)):
+            yield _held("leaner", line, params(reading), BYTES_SINGLE, "four numbers of four bytes a parameter")
+    for line in published.lines_of("ancre"):
+        if line["memory_gb"]:
+            size, _, which = line["model"].partition(", ")
+            model = f"{size}, FullPT" + ("+ANCRe" if which == "with ANCRe" else "")
+            (reading,) = (one for one in readings("ancre") if one.table == "2" and one.model == model)
+            yield _held("ancre", line, params(reading), BYTES_BF16, "four numbers of two bytes a parameter")
+
+
+def time() -> Iterator[Cost]:
+    """Steps' times over the plain network's, beside the same of the work that is counted."""
+    lm1b, words = LM1BLM(), "multiply-accumulates and mixing over the residual network's; no device"
+    base = lm1b.base.changed({"depth": 24})
+    plain = float(_line("dca", "1", "Transformer")["batches_per_s"])
+    for k in (1, 2, 4, 8, 16, 24):
+        line = _line("dca", "1", f"{k}-DCA")
+        topology = base.changed({"topology": f"dca(k={k})"})
+        yield _beside(
+            "dca", "1", line["model"], plain / float(line["batches_per_s"]), _more(lm1b, topology, base), words
+        )
+    task = OpenWebTextLM()
+    large, lean = task.base_for("transformer-405m"), task.base_for("rmt-305m")
+    printed = float(_line("rmt", "4", "RMT")["train_s"]) / float(_line("rmt", "4", "Transformer")["train_s"])
+    yield _beside("rmt", "4", _RELATION, printed, _more(task, lean, large), words)
+    for size in ("60M", "130M", "350M"):
+        with_, without = (_line("ancre", "6", f"LLaMA-{size}, {one} ANCRe") for one in ("with", "without"))
+        printed = float(with_["train_s"]) / float(without["train_s"])
+        c4 = _c4()
+        plain_network = c4.base_for(f"ancre-{size.lower()}")
+        counted = _more(c4, plain_network.changed({"topology": "ancre"}), plain_network)
+        yield _beside("ancre", "6", f"LLaMA-{size}, ANCRe over none", printed, counted, words)
+
+
+COSTS: Mapping[str, Callable[[], Iterator[Cost]]] = {"flops": flops, "tokens": tokens, "memory": memory, "time": time}
+"""What `nas reproduce` calls it -> its lines."""
+
+
+def _c4() -> CorpusTask:
+    from tasks.language.published import C4LM
+
+    return C4LM()
+
+
+def _beside(paper: str, table: str, model: str, printed: float, counted: float, reading: str) -> Cost:
+    return Cost(paper, table, model, printed, 0.01, counted, "times a step | times its work", "beside", reading)
+
+
+def _held(paper: str, line: published.Line, count: int, each: int, what: str) -> Cost:
+    printed, digits = _number(line["memory_gb"])
+    reading = f"weights, gradients and Adam's moments alone: {what}; no activations"
+    unit = "GB on the device | GB of these"
+    return Cost(paper, line["table"], line["model"], printed, digits, count * each / 1e9, unit, "beside", reading)
+
+
+def _matching(paper: str, line: published.Line) -> Reading | None:
+    """The first reading that gives the row's printed parameters."""
+    key = line["table"], line["model"], line["data"]
+    return next((one for one in readings(paper) if one.row == key and one.label in ("stated", "fitted")), None)
+
+
+def _line(paper: str, table: str, model: str) -> published.Line:
+    (line,) = (one for one in published.lines_of(paper) if (one["table"], one["model"]) == (table, model))
+    return line
+
+
+def _number(text: str) -> tuple[float, float]:
+    """A printed number, and the unit of its last digit that is not a nought at the end of a whole number."""
+    number = Decimal(text)
+    exponent = number.normalize().as_tuple().exponent if "." not in text else number.as_tuple().exponent
+    assert isinstance(exponent, int)
+    return float(number), float(Decimal(10) ** exponent)
+
+
+def _label_of_flops(table: str, model: str, *, vocabulary: bool) -> Label:
+    """Leaving the vocabulary out was chosen because it comes nearest: what it gives is fitted."""
+    return "fitted" if not vocabulary and (table, model) in (("4", "Transformer"), ("3", _RELATION)) else "differs"
+
+
+def _label_of_tokens(model: str) -> Label:
+    """The RMT of 305M went on to 6 billion tokens for tables 3 and 4; three of ANCRe's may leave out padding."""
+    return "differs" if model in ("RMT 305M", "LLaMA-60M", "LLaMA-130M", "LLaMA-350M") else "stated"
+
+
+def _forward(task: CorpusTask, architecture: Architecture, *, vocabulary: bool) -> float:
+    """FLOPs of one sequence, two a multiply-accumulate."""
+    form = task.closed_form(architecture)
+    unembedding = task.context * task.vocabulary * architecture.width
+    return 2 * (form.macs - (0 if vocabulary else unembedding))
+
+
+def _params(task: CorpusTask, architecture: Architecture) -> int:
+    return task.closed_form(architecture).params
+
+
+def _more(task: Task, architecture: Architecture, base: Architecture) -> float:
+    """The work of one network over another's: multiply-accumulates, and half of mixing's elementwise operations."""
+    forms = [task.closed_form(one) for one in (architecture, base)]
+    work = [form.macs + form.elementwise / 2 for form in forms if form is not None]
+    return work[0] / work[1]

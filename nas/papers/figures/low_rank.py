@@ -1,0 +1,51 @@
+"""DeepCrossAttention, figure 1: networks of low rank that are to give back their input, or a random map of it.
+
+The figure has ten layers; beside it stands what is left of the loss with other depths.
+"""
+
+import torch
+
+from nas.papers.claims.dilution import best_rate, curve, decades
+from nas.papers.figures import Curve, Panel
+
+SEEDS, EVERY, LAYERS = 3, 10, (2, 5, 10)
+"""Seeds of each network, batches that a point of a curve is the mean of, and depths."""
+
+TOPOLOGIES = ("resnet", "grn-v1", "grn-v3")
+TARGETS = (
+    ("a", "the input", False, (3e-4, 1e-3, 3e-3, 1e-2, 3e-2)),
+    ("b", "a random map", True, (3e-5, 1e-4, 3e-4, 1e-3, 3e-3)),
+)
+"""Panel, what is learnt, whether it is an affine map, and the rates of which each network is given its best."""
+
+
+def panels(seeds: int = SEEDS) -> list[Panel]:
+    """Both, by batches with ten layers and by layers at the end."""
+    found = []
+    for panel, target, affine, rates in TARGETS:
+        by_batch, by_depth = list[Curve](), list[Curve]()
+        for topology in TOPOLOGIES:
+            chosen = {layers: best_rate(topology, affine, rates, [seeds], layers) for layers in LAYERS}
+            left = [
+                [decades(topology, affine, rate, seed, layers) for seed in range(seeds)]
+                for layers, rate in chosen.items()
+            ]
+            by_depth.append(Curve(topology, LAYERS, left))
+            by_batch.append(_by_batch(topology, affine, chosen[LAYERS[-1]], seeds))
+        said = f"with learnt weights the residual network learns {target} better"
+        found.append(Panel("dca", f"1 ({panel})", said, "steps", by_batch))
+        found.append(
+            Panel("dca", f"1 ({panel}) by depth", f"the same ({target}) by depth, not in the paper", "layers", by_depth)
+        )
+    return found
+
+
+def _by_batch(topology: str, affine: bool, rate: float, seeds: int) -> Curve:
+    """With as many layers as the figure has; a training that diverged has its first loss from there on."""
+    decades = []
+    for seed in range(seeds):
+        losses = curve(topology, affine, rate, seed, LAYERS[-1])
+        kept = losses.where(losses.isfinite() & (losses < 1e3 * losses[0]), losses[0])
+        decades.append(kept.reshape(-1, EVERY).mean(1).log10())
+    points = torch.stack(decades, dim=1)
+    return Curve(f"{topology}, rate {rate:g}", [EVERY * (number + 1) for number in range(len(points))], points.tolist())

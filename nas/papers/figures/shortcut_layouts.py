@@ -1,0 +1,61 @@
+"""ANCRe, figure 2: linear networks by their depth, and by where their shortcuts are."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import combinations
+
+from nas.papers.claims.shortcuts import Net, curve
+from nas.papers.figures import Curve, Panel
+
+SEEDS, EVERY = 20, 20
+"""Seeds of each network, and steps between points of a curve."""
+
+FAST = ("1:2+2:3", "0:2+2:3")
+"""The pairs of shortcuts that the text and the official code have for the fast ones."""
+
+
+def panels(seeds: int = SEEDS) -> list[Panel]:
+    """All three."""
+    deep = [_trained(f"{layers} layers", Net(layers), seeds) for layers in (2, 3, 4)]
+    three = [
+        _trained("none", Net(3), seeds),
+        _trained("cascaded", Net(3, ((0, 1), (1, 2), (2, 3))), seeds),
+        *(_trained(_named([skip]), Net(3, (skip,)), seeds) for skip in _every(3)),
+        *_learnt(3, seeds),
+    ]
+    four = [_trained("0:3 alone", Net(4, ((0, 3),)), seeds), *_pairs(seeds), *_learnt(4, seeds)]
+    said = (
+        ("2 (a)", "without shortcuts, the deeper, the slower", deep),
+        (
+            "2 (b)",
+            "of 3 layers, 0:1 or 0:2 alone beats cascaded, 0:2 by far; ANCRe is on a par with it",
+            three,
+        ),
+        ("2 (c)", "of 4 layers, a second shortcut helps only where it is well placed; ANCRe is on a par", four),
+    )
+    return [Panel("ancre", figure, statement, "steps", curves) for figure, statement, curves in said]
+
+
+def _pairs(seeds: int) -> Iterable[Curve]:
+    """Every pair of shortcuts of four layers; those that are said to be fast, and the one that is, stand out."""
+    curves = [_trained(_named(pair), Net(4, pair), seeds) for pair in combinations(_every(4), 2)]
+    best = min(curves, key=lambda one: one.means[-1]).network
+    return [replace(one, stands_out=one.network in (*FAST, best)) for one in curves]
+
+
+def _every(layers: int) -> list[tuple[int, int]]:
+    return list(combinations(range(layers + 1), 2))
+
+
+def _named(skips: Iterable[tuple[int, int]]) -> str:
+    return "+".join(f"{first}:{last}" for first, last in skips)
+
+
+def _learnt(layers: int, seeds: int) -> list[Curve]:
+    return [_trained(f"ANCRe {tau:g}", Net(layers, temperature=tau), seeds) for tau in (0.1, 0.01)]
+
+
+def _trained(name: str, net: Net, seeds: int) -> Curve:
+    decades = curve(net, seeds).log10()
+    at = range(0, len(decades), EVERY)
+    return Curve(name, at, [decades[step].tolist() for step in at])

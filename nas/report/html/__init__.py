@@ -1,0 +1,1 @@
+"""A study as one page that opens anywhere: `summaries` has its numbers, `charts` draws them, `page` writes them."""

@@ -1,0 +1,244 @@
+"""The charts of a report, as Vega-Lite: what they are drawn of is in `summaries`. Loads altair.
+
+Text, lines and what is of no topology have the colour of the page's text, so that they can be read in light and dark.
+Every topology's records have `topology`, and are left out while the page's parameter `hidden` holds it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import altair as alt
+
+from nas.budget.objectives import COSTS
+from nas.report import tables
+from nas.report.colours import Look
+from nas.report.html import summaries
+from nas.report.plots import across_and_up, front_line, is_wide
+from results.records.row import Direction
+from results.stats.architecture_summary import Standing
+
+Record = Mapping[str, Any]
+Spec = dict[str, Any]
+
+TEXT = "currentColor"
+_HIDDEN = alt.param(name="hidden", value=[])
+_FONT = "system-ui, -apple-system, Segoe UI, Roboto, sans-serif"
+_ROW = 22
+"""Pixels of a line of a chart that has one for each name."""
+_SIDE_BY_SIDE = 30
+"""Characters of names, with those between them, that a narrow screen has room for."""
+
+
+def front(
+    found: Sequence[Standing],
+    objectives: Mapping[str, Direction],
+    looks: Mapping[str, Look],
+    baselines: Mapping[str, float],
+    printed: Sequence[Record],
+) -> Spec:
+    """Every architecture with its error, the front through what is expected, simple methods, and what papers print."""
+    across, up = across_and_up(objectives)
+    corners = [{"x": x, "y": y, "low": y - error, "high": y + error} for x, y, error in front_line(found, objectives)]
+    step: Literal["step-before", "step-after"]  # from left to right
+    step = "step-before" if objectives[across] == "max" else "step-after"
+    x = _across([one.record[across] for one in found] + [one["x"] for one in printed], across)
+    y = alt.Y("y:Q", title=_title(up), scale=alt.Scale(zero=False))
+    line = alt.Chart(data(corners)).encode(x=x, y=y)
+    levels = alt.Chart(data([{"name": name, "y": value} for name, value in baselines.items()])).encode(y=y)
+    papers = alt.Chart(data(printed)).mark_point(shape="cross", size=60, color=TEXT, opacity=0.7)
+    told = [alt.Tooltip(name, title=name) for name in ("model:N", "paper:N")]
+    layers = [
+        line.mark_area(interpolate=step, opacity=0.12, color=TEXT).encode(y="low:Q", y2="high:Q"),
+        line.mark_line(interpolate=step, strokeWidth=1.2, color=TEXT),
+        *_points([_point(one, across, up) for one in found], x, y, looks, _shape_tips(across, up)),
+    ]
+    if baselines:
+        layers.append(levels.mark_rule(strokeDash=[5, 4], color=TEXT, opacity=0.6).encode(tooltip="name:N"))
+        text = levels.mark_text(align="left", dx=4, dy=-6, color=TEXT, opacity=0.8, fontSize=11)
+        layers.append(text.encode(x=alt.value(0), text="name:N"))
+    if printed:
+        layers.append(papers.encode(x=x, y=y, tooltip=[*told, alt.Tooltip("x:Q", format=",.4~s"), "y:Q"]))
+    return spec(alt.layer(*layers), 380, f"{up} against {across}: every architecture, and the front")
+
+
+def hypervolume(reached: Sequence[Record], trainings: int) -> Spec:
+    """The share of the hypervolume after so many trainings."""
+    share = alt.Y("share:Q", title="share of the hypervolume", axis=alt.Axis(format="%"))
+    x = alt.X("trainings:Q", scale=alt.Scale(domain=[1, max(trainings, 2)]), axis=_roomy(tickMinStep=1))
+    chart = alt.Chart(data(reached)).encode(x=x, y=share)
+    told = ["trainings:Q", alt.Tooltip("share:Q", format=".1%")]
+    points = chart.mark_circle(size=36, color=TEXT, opacity=0.9).encode(tooltip=told)
+    line = chart.mark_line(interpolate="step-after", color=TEXT)
+    return spec(alt.layer(line, points), 240, "the hypervolume over trainings")
+
+
+def curves(points: Sequence[Record], metric: str, looks: Mapping[str, Look]) -> Spec:
+    """The metric on the way of every training."""
+    chart = _shown(points).encode(
+        x=alt.X("step:Q", title="steps", axis=alt.Axis(format="~s", tickCount=6)),
+        y=alt.Y("value:Q", title=_title(metric), scale=alt.Scale(zero=False)),
+        color=_colour(looks),
+    )
+    told = ["topology:N", "key:N", "seed:Q", "step:Q", alt.Tooltip("value:Q", title=metric, format=".4~g")]
+    lines = chart.mark_line(opacity=0.55, strokeWidth=1.3).encode(detail="identity:N")
+    marks = chart.mark_circle(size=28, opacity=0.75).encode(tooltip=told)
+    return spec(alt.layer(lines, marks), 320, "training curves")
+
+
+def parts(records: Sequence[Record], whole: str) -> Spec:
+    """What the parameters, or the operations, of architectures are for."""
+    named = [{**one, "name": f"{one['topology']} {str(one['key'] or '')[:6]}"} for one in records]
+    order = [*summaries.PARTS[whole]]
+    opacity = alt.Opacity(
+        "part:N",
+        scale=alt.Scale(type="ordinal", domain=order, range=[0.95, 0.55, 0.25]),
+        sort=order,
+        legend=alt.Legend(title=None, orient="top", columns=1),
+    )
+    chart = _shown(named).mark_bar(color=TEXT).transform_calculate(rank=f"indexof({order}, datum.part)")
+    chart = chart.encode(
+        x=alt.X("sum(value):Q", title=whole, axis=alt.Axis(format="~s", tickCount=5)),
+        y=alt.Y("name:N", title=None, sort=[*dict.fromkeys(one["name"] for one in named)]),
+        opacity=opacity,
+        order="rank:Q",
+        tooltip=[*_SHAPE, "part:N", alt.Tooltip("value:Q", format=",")],
+    )
+    return spec(chart, _ROW * len({one["name"] for one in named}) + 20, f"{whole} by part")
+
+
+def axis(found: Sequence[Standing], name: str, metric: str, looks: Mapping[str, Look]) -> Spec:
+    """The metric of the architectures with each value of an axis: each of them, their mean and spread.
+
+    Values with long names stand one below the other, where they do not touch on the narrowest screen.
+    """
+    means = summaries.along(found, name, metric)
+    values = [{**summaries.shape_of(one), "at": str(one.record.get(name)), "of": one.record[metric]} for one in found]
+    order = [one["at"] for one in means]
+    are_long = sum(len(each) + 1 for each in order) > _SIDE_BY_SIDE
+    scale, title = alt.Scale(zero=False), _title(metric)
+    told = [*_SHAPE, alt.Tooltip("of:Q", title=metric, format=".4~g")]
+    summary = [*("at:N", "number:Q"), *(alt.Tooltip(f"{part}:Q", format=".4~g") for part in ("mean", "spread"))]
+    points, ends = _shown(values).mark_circle(size=40, opacity=0.9), _with_ends(means, "spread")
+    several = alt.Chart(data(ends))
+    bar, tick = several.mark_rule(color=TEXT, strokeWidth=1.5), several.mark_tick(color=TEXT, thickness=3, width=16)
+    if are_long:
+        ticks = _roomy(tickCount=5)
+        below = alt.Y("at:N", title=None, sort=order, axis=alt.Axis(labelLimit=180))
+        points = points.encode(x=alt.X("of:Q", title=title, scale=scale, axis=ticks), y=below)
+        bar = bar.encode(x="low:Q", x2="high:Q", y=below)
+        tick = several.mark_tick(color=TEXT, thickness=3, height=14).encode(x="mean:Q", y=below)
+    else:
+        across = alt.X("at:N", title=name, sort=order, axis=alt.Axis(labelAngle=0))
+        points = points.encode(x=across, y=alt.Y("of:Q", title=title, scale=scale))
+        bar, tick = bar.encode(x=across, y="low:Q", y2="high:Q"), tick.encode(x=across, y="mean:Q")
+    layers = [points.encode(color=_colour(looks), tooltip=told), *([bar, tick.encode(tooltip=summary)] if ends else [])]
+    return spec(alt.layer(*layers), _ROW * len(order) + 20 if are_long else 230, f"{metric} by {name}")
+
+
+def equal_cost(differences: Sequence[Record], cost: str, metric: str, looks: Mapping[str, Look]) -> Spec:
+    """By how much topologies lie above others of equal cost: each architecture, and the mean with its error."""
+    means = summaries.by_topology(differences)
+    row = alt.Y("topology:N", title=None, sort=[one["topology"] for one in means])
+    x = alt.X("above:Q", title=f"{metric} above others'", axis=alt.Axis(tickCount=5))
+    told = [*_SHAPE, alt.Tooltip("cost:Q", title=cost, format=",.4~s"), "neighbours:Q"]
+    told.append(alt.Tooltip("above:Q", title="above their mean", format="+.4~g"))
+    summary = ["topology:N", "number:Q", *(alt.Tooltip(f"{part}:Q", format="+.3~g") for part in ("mean", "error"))]
+    zero = alt.Chart(data([{"above": 0}])).mark_rule(color=TEXT, strokeDash=[4, 4], opacity=0.6).encode(x=x)
+    points = _shown(differences).mark_circle(size=40, opacity=0.9)
+    points = points.encode(x=x, y=row, color=_colour(looks), tooltip=told)
+    ends = _with_ends(means, "error")
+    several = _shown(ends).encode(y=row)
+    bars = several.mark_rule(color=TEXT, strokeWidth=1.5).encode(x=alt.X("low:Q"), x2="high:Q")
+    ticks = several.mark_tick(color=TEXT, thickness=3, height=14).encode(x="mean:Q", tooltip=summary)
+    return spec(
+        alt.layer(zero, points, *([bars, ticks] if ends else [])), _ROW * len(means) + 20, "topologies at equal cost"
+    )
+
+
+def _with_ends(means: Sequence[Record], error: str) -> list[dict[str, Any]]:
+    """Those means that are of several, and what they are known between."""
+    several = (one for one in means if one[error] is not None)
+    return [{**one, "low": one["mean"] - one[error], "high": one["mean"] + one[error]} for one in several]
+
+
+_SHAPE = ("topology:N", "key:N", "depth:Q", "heads:Q", "head_dim:Q")
+
+
+def _shape_tips(across: str, up: str) -> list[Any]:
+    told = (alt.Tooltip("reading:N", title=up), alt.Tooltip("x:Q", title=across, format=",.5~s"))
+    return [*_SHAPE, *told, alt.Tooltip("seeds:N"), alt.Tooltip("front:N", title="at front")]
+
+
+def _point(one: Standing, across: str, up: str) -> dict[str, Any]:
+    """What a point of the front shows, and its label says."""
+    value, error = one.record[up], one.record.get(f"{up}_se") or 0.0
+    told = tables.standing_record(one)
+    return {
+        **summaries.shape_of(one),
+        "x": one.record[across],
+        "y": value,
+        "low": value - error,
+        "high": value + error,
+        "reading": tables.cell(one.record, up),
+        "seeds": told["seeds"],
+        "front": told["at_front"] or "-",
+        "fresh": one.confirmed,
+    }
+
+
+def _points(records: Sequence[Record], x: Any, y: Any, looks: Mapping[str, Look], told: Sequence[Any]) -> list[Any]:
+    """Markers with error bars, hollow where there are no fresh seeds, if there are any elsewhere."""
+    hollow = any(one["fresh"] for one in records)
+    shape = alt.Shape("topology:N", legend=None, scale=_scale(looks, [look.marker.path for look in looks.values()]))
+    filled = alt.condition("datum.fresh", alt.value(0.9), alt.value(0)) if hollow else alt.value(0.9)
+    chart = _shown(records).encode(x=x)
+    bars = chart.mark_rule(opacity=0.85).encode(y=alt.Y("low:Q"), y2="high:Q", color=_colour(looks))
+    fill = alt.Fill("topology:N", legend=None, scale=_scale(looks, [look.colour for look in looks.values()]))
+    marks = chart.mark_point(size=90, strokeWidth=1.5, filled=False)
+    return [bars, marks.encode(y=y, shape=shape, color=_colour(looks), fill=fill, fillOpacity=filled, tooltip=[*told])]
+
+
+def _shown(records: Iterable[Record]) -> alt.Chart:
+    """A chart of the records whose topology is not hidden."""
+    return alt.Chart(data(records)).transform_filter("indexof(hidden, datum.topology) < 0")
+
+
+def data(records: Iterable[Record]) -> alt.InlineData:
+    return alt.InlineData(values=[dict(record) for record in records])
+
+
+def _colour(looks: Mapping[str, Look]) -> alt.Color:
+    return alt.Color("topology:N", legend=None, scale=_scale(looks, [look.colour for look in looks.values()]))
+
+
+def _scale(looks: Mapping[str, Look], values: Sequence[str]) -> alt.Scale:
+    return alt.Scale(domain=[*looks], range=[*values])
+
+
+def _across(values: Sequence[float], name: str) -> alt.X:
+    scale = alt.Scale(type="log", nice=False, padding=12) if is_wide(values) else alt.Scale(zero=False, padding=12)
+    return alt.X("x:Q", title=name, scale=scale, axis=alt.Axis(format="~s", tickCount=5))
+
+
+def _roomy(**more: Any) -> alt.Axis:
+    """An axis whose labels do not touch, however narrow the page is."""
+    return alt.Axis(labelOverlap=True, labelSeparation=6, **more)
+
+
+def _title(name: str) -> str:
+    return name if name in COSTS else f"{name} (validation)"
+
+
+def spec(chart: Any, height: int, says: str) -> Spec:
+    """The chart as JSON has it, as wide as the page and `height` pixels high; `says` is for those who cannot see it."""
+    lines = dict.fromkeys(("domainColor", "tickColor", "gridColor", "labelColor", "titleColor"), TEXT)
+    faint = {"domainOpacity": 0.4, "tickOpacity": 0.4, "gridOpacity": 0.12}
+    text = {"labelFont": _FONT, "titleFont": _FONT, "labelFontSize": 11, "titleFontSize": 12}
+    chart = chart.add_params(_HIDDEN)
+    chart = chart.properties(width="container", height=height, description=says)
+    chart = chart.configure(background="transparent", font=_FONT).configure_view(stroke=None)
+    chart = chart.configure_axis(**lines, **faint, **text, titleFontWeight="normal", labelLimit=190)
+    chart = chart.configure_legend(labelColor=TEXT, labelFont=_FONT, symbolFillColor=TEXT, symbolStrokeWidth=0)
+    with alt.data_transformers.enable("default", max_rows=None):  # what is shown is bounded by what was trained
+        drawn: Spec = chart.to_dict()
+    return drawn

@@ -1,0 +1,274 @@
+"""A study as one HTML file that needs nothing beside it: no network, no folder, no server.
+
+The file allows itself two scripts, by their digests, and no request: whatever a name in a row tries, it is text.
+"""
+
+import warnings
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import sha256
+from heapq import nsmallest
+from math import isnan
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nas.budget.objectives import COSTS
+from nas.environment.passwords import without_passwords
+from nas.report import tables
+from nas.report.colours import Look, looks
+from nas.report.html import summaries
+from nas.report.plots import across_and_up, topology_of
+from results.query import mixtures
+from results.records.row import Direction
+from results.stats.architecture_summary import Standing
+from search_spaces.support.errors import Notice, UserError, fields_of, printable
+from search_spaces.support.files import atomic_write
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+    from nas.report.study import Study
+
+MOST_CURVES = 200
+"""Trainings whose curves are drawn; of more, those of the architectures that may be on the front."""
+
+MOST_PARTS = 20
+"""Architectures whose costs are drawn by part."""
+
+_HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page: a heading, what is to be known of it, its charts by name, notes, and what is in it.
+
+    One of a topology is hidden with that.
+    """
+
+    title: str
+    says: str
+    charts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    parts: Sequence["Section"] = ()
+    topology: str | None = None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a table shows, and what it is ordered by."""
+
+    text: str
+    value: Any
+
+
+def check_page(path: Path) -> None:
+    """Raise UserError where a report cannot be of that kind."""
+    if path.suffix.lower() not in (".html", ".htm"):
+        message = f"a report must end in .html, got {str(path)!r}."
+        raise UserError("unsupported", message, option="--output", path=str(path), choices=(".html", ".htm"))
+
+
+def write_page(study: "Study", objectives: Mapping[str, Direction], path: Path, *, wirings: bool = False) -> None:
+    """Write a study's report into a file, with the wirings of its best networks where they are asked for.
+
+    Raises:
+        UserError: Nothing to report, a package that is missing, or a file that cannot be written.
+    """
+    check_page(path)
+    html = page_of(study, objectives, wirings=wirings)
+    try:
+        atomic_write(path, html.encode("utf-8", "backslashreplace"))
+    except OSError as error:
+        message = f"the report cannot be written to {path}: {error.strerror}. Give another --output."
+        raise UserError("unwritable", message, option="--output", path=str(path)) from error
+
+
+def page_of(study: "Study", objectives: Mapping[str, Direction], *, wirings: bool = False) -> str:
+    """The page of a study whose architectures are held against each other in these objectives.
+
+    Without `wirings` it loads no torch. Where none of these can be shown, a Notice says why.
+
+    Raises:
+        UserError: No complete row, or a package that is missing.
+    """
+    found = study.standings([*objectives])
+    if not found:
+        raise study.nothing_complete()
+    tables.check_alike(found, "report")
+    try:
+        from markupsafe import Markup
+
+        from nas.report.html import charts  # noqa: F401  # loads altair
+
+        page, vega = _template(), _vega()
+    except ImportError as error:
+        needed = 'pip install ".[report]"'
+        message = f"a report needs more packages ({error.name}): {needed}"
+        raise UserError("needs-extra", message, extra="report", module=error.name) from error
+    scripts = [vega, (_HERE / "page.js").read_text()]
+    shown = sorted({*map(topology_of, found)})
+    drawn = looks([*shown, *(row.architecture.topology for row in study.rows())])
+    return page.render(
+        study=study,
+        title=study.title(objectives, found),
+        looks={name: drawn[name] for name in shown},
+        sections=[
+            *_sections(study, found, objectives, drawn),
+            *([_wirings(study, found, objectives, drawn)] if wirings else []),
+        ],
+        columns=_columns(study, found),
+        lines=[*_lines(study, found)],
+        failed=[row for row in study.rows() if row.error],
+        origins=[*_origins(study)],
+        policy=" ".join(f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'" for script in scripts),
+        scripts=[Markup(script) for script in scripts],  # noqa: S704  # ours, and Vega's
+        style=Markup((_HERE / "page.css").read_text()),  # noqa: S704
+    )
+
+
+@cache
+def _vega() -> str:
+    """Vega and vegaEmbed as one script, made once a process: that takes a second."""
+    import vl_convert
+
+    return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")
+
+
+def _template() -> "Template":
+    """What the page is filled into: whatever is no markup already is escaped, and can be printed."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    pages = Environment(
+        autoescape=True,
+        loader=FileSystemLoader(_HERE),
+        undefined=StrictUndefined,
+        finalize=lambda value: printable(value) if type(value) is str else value,  # not what is markup already
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return pages.get_template("page.html")
+
+
+def _mixtures(study: "Study") -> list[str]:
+    """What of its rows should not be read as one table; of seeds, whose means are shown, nothing."""
+    return mixtures.mixtures(study.select([name for name in mixtures.mixed(study.column_names) if name != "seed"]))
+
+
+def _sections(
+    study: "Study", found: Sequence[Standing], objectives: Mapping[str, Direction], drawn: Mapping[str, Look]
+) -> Iterator[Section]:
+    from nas.report.html import charts
+
+    (across, up), rows = across_and_up(objectives), study.rows()
+    known = study.config.baselines if study.config else {}
+    baselines = {name: columns[up] for name, columns in known.items() if up in columns}
+    printed = summaries.printed({row.task for row in rows}, across, up)
+    front = charts.front(found, objectives, drawn, baselines, printed)
+    better = "Less is better." if objectives[up] == "min" else "More is better."
+    papers = " Crosses are what a paper prints of this task." if printed else ""
+    notes = [*tables.baseline_lines(known), *tables.front_notes(found), *_mixtures(study), *study.bad]
+    yield Section("Front", f"{_FRONT} {better}{papers}", {"front": front}, notes)
+    reached = summaries.hypervolumes(rows, found, objectives)
+    if reached:
+        yield Section("Hypervolume", _HYPERVOLUME, {"hypervolume": charts.hypervolume(reached, len(rows))})
+    best = {identity for one in tables.contenders(found) for identity in one.identities}
+    points = summaries.curves([r for r in rows if len(rows) <= MOST_CURVES or r.identity() in best], up)
+    if points:
+        yield Section("Training curves", _CURVES, {"curves": charts.curves(points, up, drawn)})
+    surest = nsmallest(MOST_PARTS, tables.contenders(found), key=lambda one: summaries.place(one, objectives))
+    records = {whole: summaries.parts(sorted(surest, key=found.index), whole) for whole in summaries.PARTS}
+    sums = {f"cost-{whole}": charts.parts(parts, whole) for whole, parts in records.items() if parts}
+    if sums:
+        yield Section("Costs by part", _COSTS.format(MOST_PARTS), sums)
+    each = {f"axis-{name}": charts.axis(found, name, up, drawn) for name in summaries.axes_of(found)}
+    if each:
+        yield Section("What each axis does", _AXES, each)
+    if across in COSTS and min(one.record[across] for one in found) > 0:
+        differences = summaries.at_equal_cost(found, across, up)
+        if len({one["topology"] for one in differences}) > 1:
+            alike = charts.equal_cost(differences, across, up, drawn)
+            says = f"{_EQUAL.format(across, summaries.ALIKE)} {better}"
+            yield Section("Topologies at equal cost", says, {"equal-cost": alike})
+
+
+def _wirings(
+    study: "Study", found: Sequence[Standing], objectives: Mapping[str, Direction], drawn: Mapping[str, Look]
+) -> Section:
+    """How the best networks are wired: a part for each of their stacks."""
+    from nas.report.html.wiring_charts import heat_map, over_depth, own_weights
+    from nas.report.html.wirings import wirings_of
+
+    measured = wirings_of(study, found, objectives)
+    if not measured.shown:
+        message = f"the report shows no wirings. {'; '.join(measured.notes)}."
+        cause = fields_of(measured.errors[0]) if measured.errors else {}
+        fields = {**cause, "option": "--wirings", "study": study.name}
+        warnings.warn(Notice("skipped", message, **fields), stacklevel=2)
+    parts = []
+    for number, one in enumerate(measured.shown):
+        colour = drawn[one.topology].colour
+        charts = {f"wiring-{number}": heat_map(one.pairs, colour), f"depth-{number}": over_depth(one.depths, colour)}
+        for place, (name, weights) in enumerate(one.coefficients.items()):
+            charts[f"weights-{number}-{place}"] = own_weights(name, weights, colour)
+        parts.append(Section(one.title, one.says, charts, topology=one.topology))
+    return Section("Wirings", _WIRINGS, {}, measured.notes, parts)
+
+
+_FRONT = (
+    "A point is an architecture, the mean over its seeds with its standard error; hollow ones have no fresh seeds. The "
+    "line is the front through what is expected, with its error."
+)
+_HYPERVOLUME = (
+    "How soon the search had what it has: the share of the final hypervolume after so many trainings, of what is "
+    "expected of the architectures now. A lucky seed adds nothing."
+)
+_CURVES = "A line is a training, measured on the validation split on its way."
+_COSTS = (
+    "Of the architectures that are or may be on the front, the surest {} at most. Operations are of one forward pass "
+    "of one example."
+)
+_AXES = (
+    "A point is an architecture, a bar the mean and the standard deviation of those with that value. These are the "
+    "architectures that were tried: their other values and their costs differ too."
+)
+_EQUAL = (
+    "How far each architecture lies from the mean of all others whose {} is equal within a factor of {}; a bar is a "
+    "topology's mean with its standard error."
+)
+
+
+_WIRINGS = (
+    "Who reads what of whom in trained networks of the front: the stronger a field, the larger the source's share of "
+    "what that layer, or the head, reads. Beside it the root mean square of what each layer reads and makes, from 0, "
+    "which is the embedding, to the head, and the norm of the loss's gradient by what it makes. Below them, where a "
+    "topology's own weights cannot be seen in what is read, these, without what the input adds: a row for each layer, "
+    "block or state."
+)
+
+
+def _columns(study: "Study", found: Sequence[Standing]) -> list[str]:
+    names = [name for name in (*study.telling_columns(), *tables.STANDING) if not name.endswith("_se")]
+    records = [*map(tables.standing_record, found)]
+    return [name for name in dict.fromkeys(names) if any(record.get(name) not in (None, "") for record in records)]
+
+
+def _lines(study: "Study", found: Sequence[Standing]) -> Iterator[list[Cell]]:
+    """The cells of every architecture."""
+    names = _columns(study, found)
+    for one in found:
+        record = tables.standing_record(one)
+        values = {**record, "at_front": None if isnan(one.chance) else one.chance}
+        yield [Cell(tables.cell(record, name), values.get(name)) for name in names]
+
+
+def _origins(study: "Study") -> Iterator[tuple[str, str]]:
+    """What it takes to make the study again, and where it is."""
+    yield "store", without_passwords(study.storage)
+    if study.config is not None:
+        for name in ("task", "space", "base", "budget", "preset", "seed", "sampler"):
+            yield name, str(getattr(study.config, name))
+        yield "settings", ", ".join(f"{name}={value}" for name, value in study.config.settings.items())
+    yield from summaries.origins(study.rows())
+    yield "ask again", tables.ask_again(study.name, study.storage)

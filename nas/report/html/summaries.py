@@ -1,0 +1,204 @@
+"""What a report says beside the front, as plain records: nothing here draws, and nothing loads torch."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import isnan, sqrt
+from statistics import fmean, stdev
+from typing import Any
+
+import numpy as np
+
+from nas.report.plots import across_and_up, topology_of
+from results.records import table
+from results.records.columns import SHAPE
+from results.records.published import lines_of
+from results.records.row import Direction, Row
+from results.stats.architecture_summary import Standing
+from results.stats.pareto import hypervolume, non_dominated
+from results.stats.true_front import BEYOND
+
+Record = Mapping[str, Any]
+
+ALIKE = 1.5
+"""The factor within which costs are held to be equal."""
+
+MOST_VALUES = 24
+"""Of an axis: one with more is no axis that a picture could show."""
+
+PARTS = {
+    "parameters": ("topology_params", "embedding_params", "other params"),
+    "operations": ("flops", "elementwise_flops"),
+}
+"""What is summed up -> its parts, `other params` being what is in no other."""
+
+_PRINTED = {
+    "c4-lm": ("ancre", "C4"),
+    "c4-dca-lm": ("dca", "C4"),
+    "lm1b-lm": ("dca", "LM1B"),
+    "imagenet-vit": ("leaner", "ImageNet-1k"),
+    "tinystories-lm": ("leaner", "TinyStories"),
+    **{f"lra-{name.lower()}": ("leaner", name) for name in ("ListOps", "Text", "Retrieval", "Image", "Pathfinder")},
+}
+"""Task -> the paper whose training it follows, as far as perplexities may be compared, and what that calls its data."""
+
+
+def shape_of(one: Standing) -> dict[str, Any]:
+    """What every record of an architecture begins with: its name, how it is wired, and its shape."""
+    return {
+        "key": one.record.get("key"),
+        "topology": topology_of(one),
+        **{name: one.record.get(name) for name in ("depth", "heads", "head_dim")},
+    }
+
+
+def hypervolumes(
+    rows: Sequence[Row], found: Sequence[Standing], objectives: Mapping[str, Direction]
+) -> list[dict[str, Any]]:
+    """The share of the hypervolume that had been reached after so many trainings, wherever it grew, and at the end.
+
+    It is that of what is expected of the architectures now, by all readings: a lucky seed adds nothing. Each objective
+    is measured from the best to the worst of them; the reference lies BEYOND the worst. Architectures without a Row,
+    from files of columns alone, were trained nobody knows when, and are left out.
+    """
+    order = {row.identity(): number for number, row in enumerate(rows, 1)}
+    known = [one for one in found if order.keys() & {*one.identities}]
+    if not known:
+        return []
+    signs = np.array([-1.0 if way == "max" else 1.0 for way in objectives.values()])
+    values = np.array([[one.expected[name] for name in objectives] for one in known]) * signs
+    spread = np.ptp(values, axis=0)
+    shares = (values - values.min(axis=0)) / np.where(spread == 0, 1.0, spread)
+    tried = np.array([min(order[each] for each in one.identities if each in order) for one in known])
+
+    def reached(number: int) -> float:
+        found = shares[tried <= number]
+        return hypervolume(found[non_dominated(found)], np.full(len(objectives), 1 + BEYOND))
+
+    whole = reached(len(rows))
+    return [{"trainings": n, "share": reached(n) / whole} for n in sorted({*tried.tolist(), len(rows)})]
+
+
+def curves(rows: Sequence[Row], metric: str) -> list[dict[str, Any]]:
+    """The points of all trainings in which a metric was measured on the way."""
+    names = ("identity", "key", "topology", "seed", "step")
+    points = table.curves(rows).to_pylist()
+    return [{**{n: p[n] for n in names}, "value": p[metric]} for p in points if p.get(metric) is not None]
+
+
+def parts(found: Sequence[Standing], whole: str) -> list[dict[str, Any]]:
+    """What each architecture's parameters, or its operations, are for: a record a part. Uncounted ones are left out."""
+    records = []
+    for one in found:
+        known = dict(one.record)
+        named = sum(known.get(name) or 0 for name in PARTS["parameters"][:2])
+        known["other params"] = None if known.get("params") is None else known["params"] - named
+        values = {name: known.get(name) for name in PARTS[whole]}
+        records += [{**shape_of(one), "part": name, "value": value} for name, value in values.items() if value]
+    return records
+
+
+def axes_of(found: Sequence[Standing]) -> list[str]:
+    """The columns of architecture and recipe in which these differ, and that have few enough values to be shown."""
+    names = [name for name in found[0].record if name in SHAPE or name.startswith("recipe_")]
+    return [name for name in names if 1 < len({one.record.get(name) for one in found}) <= MOST_VALUES]
+
+
+def along(found: Sequence[Standing], axis: str, metric: str) -> list[dict[str, Any]]:
+    """The mean of a metric over the architectures with each value of an axis, in order, and by how much these differ.
+
+    `spread` is their standard deviation; None where there is one.
+    """
+    groups: dict[Any, list[float]] = {}
+    for one in sorted(found, key=lambda one: _sortable(one.record.get(axis))):
+        groups.setdefault(one.record.get(axis), []).append(one.record[metric])
+    return [
+        {
+            "at": str(value),
+            "mean": fmean(values),
+            "spread": stdev(values) if len(values) > 1 else None,
+            "number": len(values),
+        }
+        for value, values in groups.items()
+    ]
+
+
+def _sortable(value: Any) -> tuple[bool, float, str]:
+    number = isinstance(value, int | float)
+    return not number, value if number else 0.0, str(value)
+
+
+def at_equal_cost(found: Sequence[Standing], cost: str, metric: str) -> list[dict[str, Any]]:
+    """By how much each architecture's metric lies above the mean of all others that cost the same, within ALIKE.
+
+    What has no such neighbour is left out.
+    """
+    records = []
+    for one in found:
+        alike = [
+            other.record[metric]
+            for other in found
+            if other is not one and one.record[cost] <= ALIKE * other.record[cost] <= ALIKE**2 * one.record[cost]
+        ]
+        if alike:
+            above = one.record[metric] - fmean(alike)
+            records.append({**shape_of(one), "cost": one.record[cost], "neighbours": len(alike), "above": above})
+    return records
+
+
+def by_topology(differences: Sequence[Record]) -> list[dict[str, Any]]:
+    """The mean of what `at_equal_cost` gives for each topology, the greatest first, and its standard error.
+
+    `error` is None where a topology has one architecture.
+    """
+    groups: dict[str, list[float]] = {}
+    for one in differences:
+        groups.setdefault(str(one["topology"]), []).append(one["above"])
+    means = [
+        {
+            "topology": name,
+            "mean": fmean(values),
+            "error": stdev(values) / sqrt(len(values)) if len(values) > 1 else None,
+            "number": len(values),
+        }
+        for name, values in groups.items()
+    ]
+    return sorted(means, key=lambda one: -one["mean"])
+
+
+def printed(tasks: set[str], cost: str, metric: str) -> list[dict[str, Any]]:
+    """What a paper prints of a task in the same columns: parameters, and loss, perplexity or accuracy."""
+    if cost != "params" or len(tasks) != 1 or not tasks <= _PRINTED.keys():
+        return []
+    paper, data = _PRINTED[next(iter(tasks))]
+    column, unit = ("accuracy_percent", 100) if metric == "accuracy" else (metric, 1)
+    return [
+        {
+            "model": line["model"],
+            "paper": f"{paper}, table {line['table']}",
+            "x": float(line["params_millions"]) * 1e6,
+            "y": float(line[column]) / unit,
+        }
+        for line in lines_of(paper)
+        if line["data"] == data and line["params_millions"] and line.get(column)
+    ]
+
+
+def origins(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
+    """What the Rows were made by: what it is, and every value that there is of it."""
+    for name in ("command", "commit", "device", "threads"):
+        values = dict.fromkeys(row.provenance.get(name) for row in rows)
+        yield name, "; ".join(str(value) for value in values if value is not None)
+    yield "seeds", ", ".join(map(str, sorted({row.seed for row in rows})))
+    yield "data", ", ".join(sorted({row.data for row in rows if row.data}))
+    versions: dict[str, set[str]] = {}
+    for row in rows:
+        known = row.provenance.get("versions")
+        for package, version in (known if isinstance(known, Mapping) else {}).items():
+            versions.setdefault(package, set()).add(str(version))
+    yield "versions", ", ".join(f"{name} {' and '.join(sorted(each))}" for name, each in versions.items())
+
+
+def place(one: Standing, objectives: Mapping[str, Direction]) -> tuple[float, float]:
+    """The less, the more surely it is on the front; where nobody knows how surely, the better by its metric."""
+    _, metric = across_and_up(objectives)
+    value = one.expected[metric]
+    return 0.0 if isnan(one.chance) else -one.chance, -value if objectives[metric] == "max" else value

@@ -1,0 +1,126 @@
+"""The charts of how a network is wired, as Vega-Lite, of the records of `wirings`. Loads altair.
+
+A topology's colour on the page's own ground, the stronger the larger the share, reads in light and in dark.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from nas.report.html.charts import TEXT, Record, Spec, data, spec
+
+_ROW, _LEAST, _MOST = 18, 220, 420
+"""Pixels of a line of the heat map, and of all of them: of a deep network each has less."""
+
+FULL = 0.5
+"""The share from which on a field is as strong as it can be: of many sources most have a few per cent."""
+
+_SIZES = 240
+"""Pixels."""
+
+_QUANTITIES = {"read": "read", "made": "made", "gradient": "gradient (right axis)"}
+"""Of a record -> in the legend."""
+
+
+def heat_map(pairs: Sequence[Record], colour: str) -> Spec:
+    """Readers downwards, sources across, the share of each source in what is read; what cannot be read is empty."""
+    readers, sources = _by_number(pairs, "reader", "reads"), _by_number(pairs, "source", "of")
+    legend = alt.Legend(
+        title=None, orient="top", values=[0, 0.05, 0.2, FULL], columns=4,
+        labelExpr=f"(datum.value < {FULL} ? '' : '≥ ') + format(datum.value, '.0%')",
+        symbolType="square", symbolSize=150, symbolFillColor=colour,
+    )  # fmt: skip
+    scale = alt.Scale(type="sqrt", domain=[0, FULL], clamp=True, range=[0.04, 1])
+    numbers = [name for name in ("weight", "gain") if any(one[name] is not None for one in pairs)]
+    told = [
+        alt.Tooltip("reads:N", title="reader"),
+        alt.Tooltip("of:N", title="source"),
+        alt.Tooltip("share:Q", format=".3~p"),
+        *(alt.Tooltip(f"{name}:Q", format=".4~g") for name in numbers),
+    ]
+    chart = alt.Chart(data(pairs)).mark_rect(color=colour, stroke=TEXT, strokeOpacity=0.2, strokeWidth=0.5)
+    chart = chart.encode(
+        x=alt.X("source:O", title="source", axis=_named(sources, labelAngle=-45, minExtent=_slanted(sources))),
+        y=alt.Y("reader:O", title="reader", axis=_named(readers)),
+        opacity=alt.Opacity("share:Q", scale=scale, legend=legend),
+        tooltip=told,
+    )
+    height = min(max(_ROW * len(readers), _LEAST), _MOST)
+    return spec(chart, height, "who reads what: the share of each source in what is read")
+
+
+def over_depth(depths: Sequence[Record], colour: str) -> Spec:
+    """Root mean squares of what each layer reads and makes and, by an axis of its own, the gradient's norm."""
+    known = [name for name in _QUANTITIES if any(name in one for one in depths)]
+    points = [
+        {"number": one["number"], "layer": one["layer"], "what": _QUANTITIES[name], "value": one[name]}
+        for name in known
+        for one in depths
+        if name in one
+    ]
+    gradient = [one for one in points if one["what"] == _QUANTITIES["gradient"]]
+    sizes = [one for one in points if one not in gradient]
+    layers = [_line(sizes, "root mean square", known, colour)]
+    layers += [_line(gradient, "gradient's norm", known, colour, orient="right", grid=False)] if gradient else []
+    return spec(alt.layer(*layers).resolve_scale(y="independent"), _SIZES, "sizes and gradients over depth")
+
+
+def own_weights(name: str, weights: Sequence[Record], colour: str) -> Spec:
+    """A topology's own weights, a row each: the stronger the larger, in grey where they are below 0."""
+    sized = [{**one, "size": abs(one["weight"]), "below": one["weight"] < 0} for one in weights]
+    most, rows = max(one["size"] for one in sized) or 1.0, len({one["row"] for one in weights})
+    told = ["row:O", alt.Tooltip("column:N"), alt.Tooltip("weight:Q", title=name, format=".4~g")]
+    chart = alt.Chart(data(sized)).mark_rect(stroke=TEXT, strokeOpacity=0.2, strokeWidth=0.5)
+    chart = chart.encode(
+        x=alt.X("column:O", title=name, sort=None, axis=alt.Axis(labelAngle=0, labelOverlap="greedy", ticks=False)),
+        y=alt.Y("row:O", title=None, axis=alt.Axis(labelOverlap="greedy", ticks=False)),
+        color=alt.Color("below:N", legend=None, scale=alt.Scale(domain=[False, True], range=[colour, TEXT])),
+        opacity=alt.Opacity("size:Q", legend=None, scale=alt.Scale(domain=[0, most], range=[0.04, 1])),
+        tooltip=told,
+    )
+    return spec(chart, min(max(_ROW * rows, _LEAST // 2), _MOST), f"{name}, of the topology's own weights")
+
+
+def _line(points: Sequence[Record], title: str, known: Sequence[str], colour: str, **axis: Any) -> Any:
+    """Lines and points of what an axis has."""
+    names = [_QUANTITIES[name] for name in known]
+    log = all(one["value"] > 0 for one in points)  # else something is nothing
+    legend = alt.Legend(title=None, orient="top", columns=3, symbolFillColor=colour)
+    dashes = alt.Scale(domain=names, range=[[1, 0], [5, 3], [1, 3]])
+    shapes = alt.Scale(domain=names, range=["circle", "square", "diamond"])
+    chart = alt.Chart(data(points)).encode(
+        x=alt.X("number:Q", title="layer", axis=alt.Axis(format="d", tickMinStep=1), scale=alt.Scale(nice=False)),
+        y=alt.Y(
+            "value:Q",
+            title=title,
+            scale=alt.Scale(type="log", nice=False, padding=8) if log else alt.Scale(),
+            axis=alt.Axis(format="~g", tickCount=7, **axis),
+        ),
+        detail="what:N",
+    )
+    told = ["layer:N", alt.Tooltip("what:N", title="of"), alt.Tooltip("value:Q", title=title, format=".4~g")]
+    marks = chart.mark_point(color=colour, size=30, filled=True, opacity=1)
+    return alt.layer(
+        chart.mark_line(color=colour, strokeWidth=1.5).encode(
+            strokeDash=alt.StrokeDash("what:N", scale=dashes, legend=legend)
+        ),
+        marks.encode(shape=alt.Shape("what:N", scale=shapes, legend=legend), tooltip=told),
+    )
+
+
+def _by_number(pairs: Sequence[Record], number: str, name: str) -> list[str]:
+    """Names in the order of their numbers; two may be alike."""
+    names = {one[number]: str(one[name]) for one in pairs}
+    return [names[each] for each in sorted(names)]
+
+
+def _slanted(names: Sequence[str]) -> float:
+    """Pixels that the longest name takes downwards; what is left out for want of room is not counted by Vega itself."""
+    return 5.0 * max(map(len, names))
+
+
+def _named(names: Sequence[str], **more: Any) -> alt.Axis:
+    """An axis of numbers that shows names, as many as there is room for."""
+    return alt.Axis(labelExpr=f"{json.dumps(names)}[datum.value]", labelOverlap="greedy", ticks=False, **more)

@@ -1,0 +1,271 @@
+"""Pictures: of a front, with every architecture, what is expected and its error; of what samplers have found."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+from nas.budget.objectives import COSTS
+from nas.report.colours import Look, looks
+from results.records.row import Direction
+from search_spaces.support.errors import UserError
+from search_spaces.support.files import replacing
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from results.stats.architecture_summary import Standing
+    from results.stats.effects import Effects
+
+_PICTURES = (".png", ".pdf", ".svg")
+
+
+def check_picture(path: Path | None) -> None:
+    """Raise UserError where a picture cannot be of that kind: before a search and not after it."""
+    if path is not None and path.suffix.lower() not in _PICTURES:
+        message = f"a picture must end in {', '.join(_PICTURES)}, got {str(path)!r}."
+        raise UserError("unsupported", message, path=str(path), choices=_PICTURES)
+
+
+def across_and_up(objectives: Mapping[str, Direction]) -> tuple[str, str]:
+    """The objectives of the x axis, which is the first cost or else the second of them, and of the y axis."""
+    x_name = next((name for name in objectives if name in COSTS), [*objectives, *objectives][1])
+    return x_name, next((name for name in objectives if name != x_name), x_name)
+
+
+def topology_of(one: "Standing") -> str:
+    """How an architecture is wired; of a line in a file that does not say, a dash, as tables show it."""
+    return str(one.record.get("topology") or "-")
+
+
+def front_line(found: "Sequence[Standing]", objectives: Mapping[str, Direction]) -> list[tuple[float, float, float]]:
+    """The corners of the front through what is expected: where a step begins, its height and that one's error.
+
+    A step goes from its corner towards what is worse across: what costs more than a corner, and less than the next, is
+    no better. Of other than two objectives it is no line.
+    """
+    if len(objectives) != 2:
+        return []
+    x_name, y_name = across_and_up(objectives)
+    more = objectives[x_name] == "max"
+    best = sorted((one for one in found if one.stands), key=lambda one: one.expected[x_name], reverse=more)
+    corners = [(one.expected[x_name], one.expected[y_name], one.record.get(f"{y_name}_se") or 0.0) for one in best]
+    ends = [one.expected[x_name] for one in found]
+    return [*corners, (min(ends) if more else max(ends), *corners[-1][1:])]
+
+
+def is_wide(values: Sequence[float]) -> bool:
+    """Whether an axis through these is to be logarithmic."""
+    return bool(values) and min(values) > 0 and max(values) / min(values) > 5
+
+
+def draw_front(
+    found: "Sequence[Standing]",
+    objectives: Mapping[str, Direction],
+    title: str,
+    baselines: Mapping[str, Mapping[str, float]],
+) -> "Figure":
+    """Draw every architecture, coloured by topology, the front through what is expected, and simple methods as lines.
+
+    Error bars and the band about the front are standard errors of means; what has no fresh seeds is hollow.
+    """
+    from matplotlib.figure import Figure  # half a second that only a picture needs
+
+    x_name, y_name = across_and_up(objectives)
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes = figure.add_subplot()
+    _draw_points(axes, found, x_name, y_name)
+    _draw_line(axes, front_line(found, objectives))
+    for number, (name, columns) in enumerate(baselines.items()):
+        if y_name in columns:
+            style = ("--", ":", "-.")[number % 3]
+            axes.axhline(columns[y_name], color="grey", linewidth=0.8, linestyle=style, label=_as_it_is(name))
+    _label(axes, [one.record[x_name] for one in found], x_name, y_name)
+    axes.set_title(_as_it_is(fill(title, 90)), loc="left", fontsize=9)
+    axes.legend(**_BESIDE)
+    return figure
+
+
+_BESIDE: Mapping[str, Any] = {"fontsize": 7, "loc": "center left", "bbox_to_anchor": (1, 0.5), "frameon": False}
+"""Where a legend stands that hides nothing of a picture."""
+
+
+def _as_it_is(text: str) -> str:
+    """Text for a picture, in which dollars begin no formula."""
+    return text.replace("$", r"\$")
+
+
+def _draw_line(axes: "Axes", corners: Sequence[tuple[float, float, float]]) -> None:
+    """The front as a step and a band about it."""
+    if not corners:
+        return
+    across, up, off = zip(*corners, strict=True)
+    axes.step(across, up, where="post", color="black", linewidth=1, label="front that is expected")
+    low, high = ([value + side * error for value, error in zip(up, off, strict=True)] for side in (-1, 1))
+    band = axes.fill_between(across, low, high, step="post", color="black", alpha=0.1, linewidth=0)
+    band.set_label("± standard error")
+
+
+def _draw_points(axes: "Axes", found: "Sequence[Standing]", x_name: str, y_name: str) -> None:
+    """Each topology with a colour and a marker of its own, what is confirmed filled."""
+    single = any(one.confirmed for one in found)
+    if single and not all(one.confirmed for one in found):
+        axes.plot([], [], "o", color="grey", markerfacecolor="none", label="hollow: no fresh seeds")
+    for name, look in sorted(looks(topology_of(one) for one in found).items()):
+        own = [one for one in found if topology_of(one) == name]
+        for filled in (False, True):
+            part = [one.record for one in own if (one.confirmed or not single) == filled]
+            axes.errorbar(
+                [record[x_name] for record in part],
+                [record[y_name] for record in part],
+                yerr=[record.get(f"{y_name}_se") or 0.0 for record in part],
+                fmt=look.marker.code,
+                color=look.colour,
+                markerfacecolor=look.colour if filled else "none",
+                elinewidth=0.6,
+                alpha=0.85 if filled else 0.5,
+                label=_as_it_is(name) if part and (filled or all(not one.confirmed for one in own)) else None,
+            )
+
+
+def _label(axes: "Axes", span: Sequence[float], x_name: str, y_name: str) -> None:
+    from matplotlib.ticker import EngFormatter, LogLocator
+
+    if is_wide(span):
+        axes.set_xscale("log")
+        axes.xaxis.set_minor_locator(LogLocator(subs=(2, 5)))  # more of them overlap
+        axes.xaxis.set_minor_formatter(EngFormatter(sep=""))
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.tick_params(axis="x", which="both", length=3.5, pad=3.5)  # the labels of both stand on one line
+    axes.set_xlabel(_as_it_is(x_name))
+    axes.set_ylabel(_as_it_is(y_name if y_name in COSTS else f"{y_name} (validation)"))
+    axes.grid(alpha=0.25)
+
+
+def draw_tournament(records: Sequence[Mapping[str, Any]], title: str) -> "Figure":
+    """Draw each sampler's median hypervolume against trainings, with a band between its quartiles."""
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes = figure.add_subplot()
+    for number, sampler in enumerate(dict.fromkeys(record["sampler"] for record in records)):
+        own = [record for record in records if record["sampler"] == sampler]
+        across, middle, low, high = (
+            [record[name] for record in own]
+            for name in ("trainings", "hypervolume", "hypervolume_q1", "hypervolume_q3")
+        )
+        axes.plot(
+            across,
+            middle,
+            marker="osD^vP*X"[number % 8],
+            color=f"C{number % 10}",
+            linewidth=1,
+            label=_as_it_is(sampler),
+        )
+        axes.fill_between(across, low, high, color=f"C{number % 10}", alpha=0.15, linewidth=0)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_xlabel("trainings")
+    axes.set_ylabel("hypervolume of the front by test, share of the table's")
+    axes.grid(alpha=0.25)
+    axes.set_title(_as_it_is(fill(title, 90)), loc="left", fontsize=9)
+    axes.legend(**_BESIDE, title="median and quartiles", title_fontsize=7)
+    return figure
+
+
+def draw_effects(found: "Mapping[str, Effects]") -> "Figure":
+    """Draw what each value of an axis is worth and its interval: a panel a task, the values in one order."""
+    from matplotlib.figure import Figure
+
+    lines = dict(zip(found, _named_records([*found.values()]), strict=True))
+    order = _in_one_order([*lines.values()])
+    drawn = _looks_by_name([line for own in lines.values() for line in own])
+    across, down = min(4, len(found)), -(-len(found) // 4)  # more of them would be too small on a page
+    figure = Figure(figsize=(2 + 3 * across, down * (1.2 + 0.22 * len(order))), layout="constrained")
+    panels = [*figure.subplots(down, across, sharey=True, squeeze=False).flat]
+    for axes in panels[len(found) :]:
+        axes.set_visible(False)
+    for axes, (task, one) in zip(panels, found.items(), strict=False):
+        for line in lines[task]:
+            name, over = line["name"], line["over"]
+            ends = [[over - line["low"]], [line["high"] - over]] if line["low"] is not None else None
+            marker, colour = (drawn[name].marker.code, drawn[name].colour) if one.axis == "topology" else ("o", "black")
+            axes.errorbar([over], [order[name]], xerr=ends, fmt=marker, color=colour, elinewidth=0.8, markersize=5)
+        axes.axvline(0, color="grey", linewidth=0.8)
+        axes.locator_params(axis="x", nbins=4)  # more of them touch in a panel so narrow
+        axes.xaxis.set_inverted(one.direction == "min")  # better is to the right
+        axes.set_xlabel(_as_it_is(f"{one.metric} over {one.values[0]}, better to the right"))
+        axes.set_title(_as_it_is(fill(f"{task}{f', at equal {one.at}' if one.at else ''}", 40)), loc="left", fontsize=9)
+        axes.set_yticks([*order.values()], map(_as_it_is, order), fontsize=8)
+        axes.grid(alpha=0.25)
+    return figure
+
+
+def draw_coordinates(records: Sequence[Mapping[str, Any]], widths: Sequence[int], title: str) -> "Figure":
+    """Draw how far steps move each part against width, a panel a parametrisation."""
+    from matplotlib.figure import Figure
+
+    kinds = list(dict.fromkeys(record["parametrization"] for record in records))
+    figure = Figure(figsize=(8, 4), layout="constrained")
+    for axes, kind in zip(figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0], kinds, strict=True):
+        for number, record in enumerate(one for one in records if one["parametrization"] == kind):
+            moves = [record[f"moved_{width}"] for width in widths]
+            axes.plot(widths, moves, marker="osD^vP*X"[number % 8], linewidth=1, label=_as_it_is(record["part"]))
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        axes.set_xticks(widths, map(str, widths))
+        axes.set_xlabel("width")
+        axes.set_title(kind, fontsize=9)
+        axes.grid(alpha=0.25)
+    axes.legend(fontsize=7, frameon=False)
+    figure.axes[0].set_ylabel("root mean square of what changes")
+    figure.suptitle(_as_it_is(fill(title, 90)), fontsize=9)
+    return figure
+
+
+def _named_records(found: Sequence["Effects"]) -> list[list[dict[str, Any]]]:
+    """The lines of each task with their `name`: "mhc(...)" of a topology that each has once, with other options."""
+    from results.stats.effects import plain_names
+
+    names = [dict(zip(one.values, plain_names(one.values), strict=True)) for one in found]
+    values: dict[Any, set[Any]] = {}
+    for own in names:
+        for value, name in own.items():
+            values.setdefault(name, set()).add(value)
+    kept = [str(value) for own in names for value, name in own.items() if name == value]
+    twice = {value.partition("(")[0] for value in kept if "(" in value}
+    shared = {name: f"{name}(...)" for name, own in values.items() if len(own) > 1 and name not in twice}
+    return [
+        [{**line, "name": str(shared.get(own[line["value"]], line["value"]))} for line in one.records()]
+        for one, own in zip(found, names, strict=True)
+    ]
+
+
+def _looks_by_name(lines: Sequence[Mapping[str, Any]]) -> dict[str, Look]:
+    """Name -> the look of the first value that has it."""
+    values = {line["name"]: str(line["value"]) for line in reversed(lines)}
+    of_value = looks(values.values())
+    return {name: of_value[value] for name, value in values.items()}
+
+
+def _in_one_order(tasks: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, int]:
+    """Every name -> its height: the best, in the mean over tasks of its share of those below, is on top."""
+    shares: dict[str, list[float]] = {}
+    for lines in tasks:
+        for place, line in enumerate(lines):
+            shares.setdefault(line["name"], []).append(1 - place / max(len(lines) - 1, 1))
+    order = sorted(shares, key=lambda value: sum(shares[value]) / len(shares[value]))
+    return {value: height for height, value in enumerate(order)}
+
+
+def save_figure(figure: "Figure", path: Path) -> None:
+    """Write a picture. Raises UserError where that cannot be."""
+    check_picture(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as file:
+            figure.savefig(file, format=path.suffix[1:].lower(), dpi=150)
+    except OSError as error:
+        message = f"the picture cannot be written to {path}: {error.strerror}. Give another."
+        raise UserError("unwritable", message, path=str(path)) from error

@@ -1,0 +1,311 @@
+"""A study as people hold it: its Rows, its front, a data frame, a picture, a report. Loads no torch."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, final
+
+from nas.budget.objectives import COSTS, names_in, resolve
+from nas.environment.passwords import without_passwords
+from nas.report import tables
+from nas.store.search_config import SearchConfig
+from results.records import table
+from results.records.row import Direction, Row
+from search_spaces.support.errors import Notice, UserError, fields_of, unknown
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+    from matplotlib.figure import Figure
+
+    from results.records.parquet import ParquetTable
+    from results.stats.architecture_summary import Standing
+    from results.stats.effects import Effects
+
+
+@final
+class Study:
+    """The Rows of a search, or of whatever was evaluated under one name, as they were when it was opened.
+
+    Attributes:
+        name: What it is called; several names with commas where several were opened together.
+        storage: The database that it is in.
+        config: What a search was about; None where the Rows are no search's, or those of several.
+        bad: What could not be read as a Row: a line each.
+        confirming: Identities of the Rows whose seeds had no part in choosing what they were trained for.
+
+    Args:
+        flat: Tables of columns alone, which are asked together with the Rows.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        storage: str,
+        rows: Sequence[Row],
+        config: SearchConfig | None = None,
+        bad: Sequence[str] = (),
+        confirming: frozenset[str] = frozenset(),
+        flat: Sequence["pyarrow.Table | ParquetTable"] = (),
+    ) -> None:
+        self.name, self.storage, self.config, self.bad = name, storage, config, tuple(bad)
+        self.confirming = confirming
+        self._rows, self._flat = tuple(rows), tuple(flat)
+
+    def rows(self) -> list[Row]:
+        """Every Row, failures included, in the order of trials."""
+        return list(self._rows)
+
+    @cached_property
+    def _by_objectives(self) -> dict[tuple[tuple[str, Direction], ...], "list[Standing]"]:
+        return {}  # filled as it is asked
+
+    @cached_property
+    def directions(self) -> dict[str, Direction]:
+        """Every metric of the Rows -> "max" or "min"."""
+        known = dict(self.config.metrics) if self.config else {}
+        return known | {name: way for row in self._rows for name, way in row.directions.items()}
+
+    def directions_of(self, names: Sequence[str]) -> dict[str, Direction]:
+        """Columns -> what is to be had of them: "max accuracy" says it, and of metrics and costs it is known.
+
+        Raises:
+            UserError: A column of which it is not known, or an unknown one.
+        """
+        found: dict[str, Direction] = {}
+        for name in names:
+            if names.count(name) > 1:
+                message = f"column {name!r} is asked for twice. Leave one out."
+                raise UserError("duplicate", message, option="column", value=name)
+            way, _, column = name.partition(" ")
+            if way in ("max", "min"):
+                found[column.strip()] = "max" if way == "max" else "min"
+            elif name.startswith("test_") and name[5:] in self.directions:
+                found[name] = self.directions[name[5:]]
+            elif name in self.column_names and name not in {*self.directions, *COSTS}:
+                if not table.has_numbers(self.schema.field(name)):
+                    message = f"column {name!r} has no numbers, to be large or small. Ask a metric or a cost."
+                    raise UserError("wrong-type", message, option="column", value=name)
+                message = f'whether {name!r} is to be large or small is not known. Ask for "max {name}", or min.'
+                choices = (f"max {name}", f"min {name}")
+                raise UserError("missing-value", message, option="column", value=name, choices=choices)
+            else:
+                found |= resolve([name], self.directions)
+        return found
+
+    @property
+    def objectives(self) -> dict[str, Direction]:
+        """What was searched for; of Rows that no search made, their task's first metric and FLOPs.
+
+        Raises:
+            UserError: The Rows are of no task that is known to have a metric.
+        """
+        if self.config is not None:
+            return dict(self.config.objectives)
+        first = next((name for row in self._rows for name in row.directions), None)
+        if not (self._rows or self._flat):
+            message = f"study {self.name!r} has no row, or none that meets the condition. Ask others."
+            raise UserError("missing-rows", message, study=self.name)
+        if first is None:
+            message = f"study {self.name!r} has no row that says what its metrics are. Ask a file of rows (.jsonl)."
+            raise UserError("missing-rows", message, study=self.name, needs="directions")
+        return resolve([first, "flops"], self.directions)
+
+    def standings(self, objectives: str | Sequence[str] | None = None) -> "list[Standing]":
+        """How each architecture stands, with all its seeds: means, errors, the chance to be on the front.
+
+        Raises:
+            UserError: An unknown objective.
+        """
+        from results.stats.architecture_summary import (
+            standings,  # SciPy's algebra, which takes a quarter of a second to import
+        )
+
+        asked = self._asked(objectives)
+        if not asked.keys() <= set(self.column_names):  # where all failed, no metric is a column
+            return []
+        key = tuple(asked.items())
+        if key not in self._by_objectives:
+            self._by_objectives[key] = standings(self.table, asked, self.confirming)
+        return list(self._by_objectives[key])
+
+    def effects(self, axis: str, metric: str | None = None, *, at: str | None = None) -> "dict[str, Effects]":
+        """What each value of an axis is worth with all else equal, for each task (preset, data) that its rows are of.
+
+        Args:
+            axis: A column that tells architectures apart: `topology`, `depth`, `recipe_lr` ...
+            metric: A column, as "max NAME" where it is no metric and no cost. Default: the first metric of each task.
+            at: A cost, as `flops` or `params`, at which architectures are equal in place of their shape.
+
+        Raises:
+            UserError: An unknown column or cost, or nothing to be held against anything.
+        """
+        from results.stats.effects import check_axis, comparable, effects  # SciPy, a quarter of a second to import
+
+        if not (self._rows or self._flat):
+            message = "there is no row to be held against another. Ask others, or leave --where out."
+            raise UserError("missing-rows", message, study=self.name)
+        costs = [name for name in COSTS if name in self.column_names]
+        if at is not None and at not in costs:
+            message = "these rows have no cost. Leave --at out."
+            none = UserError("missing-rows", message, option="--at", value=at, study=self.name)
+            raise unknown("cost", at, costs) if costs else none
+        check_axis(axis, {*COSTS, *self.directions})
+        asked = self.directions if metric is None else self.directions_of([metric])
+        table.check_columns(self.column_names, [axis, *({} if metric is None else asked)])
+        if not asked:
+            message = f'study {self.name!r} has no row that says what its metrics are. Give --metric "max NAME".'
+            raise UserError("missing-rows", message, option="--metric", study=self.name, needs="directions")
+        groups, found = comparable(self.table.to_pylist()), {}
+        reason = self.nothing_complete()
+        first = {row.task: [*row.directions][:1] for row in self._rows} if metric is None else {}
+        for name, lines in groups.items():
+            tried = (*first.get(lines[0]["task"], ()), *asked)
+            own = next((one for one in tried if any(line.get(one) is not None for line in lines)), None)
+            try:
+                if own is not None:
+                    found[name] = effects(lines, axis, own, asked[own], at)
+            except UserError as error:
+                reason = error
+                if len(groups) > 1:
+                    fields = {**fields_of(error), "name": name}
+                    warnings.warn(Notice("skipped", f"{name} is left out: {error}", **fields), stacklevel=2)
+        if not found:
+            raise reason
+        return found
+
+    def front(self, objectives: str | Sequence[str] | None = None) -> "list[Standing]":
+        """The architectures on the front of what is expected of them; one front for each task, preset and data.
+
+        Raises:
+            UserError: An unknown objective.
+        """
+        return [one for one in self.standings(objectives) if one.stands]
+
+    @cached_property
+    def table(self) -> "pyarrow.Table":
+        """A line a Row, a column a number: see results/README.md; after them the lines of tables without Rows."""
+        return self.select(self.column_names)
+
+    def select(self, names: Sequence[str]) -> "pyarrow.Table":
+        """The table of some columns. Of Parquet files no others are read, but for what tells lines that stand twice."""
+        beside = ("identity", "status") if len(self._tables) > 1 else ()
+        asked = dict.fromkeys((*names, *beside))
+        own = [[name for name in asked if name in one.column_names] or one.column_names[:1] for one in self._tables]
+        selected = [one.select(known) for one, known in zip(self._tables, own, strict=True)]
+        return table.each_once(selected).select(list(names))
+
+    @cached_property
+    def schema(self) -> "pyarrow.Schema":
+        """The columns of its table and what they hold; none is read for that."""
+        return table.each_once([table.empty(one.schema) for one in self._tables]).schema
+
+    @property
+    def column_names(self) -> list[str]:
+        """The columns of its table, in order."""
+        return list(self.schema.names)
+
+    def measured_elsewhere(self) -> list[str]:
+        """The columns of numbers that its files have and its Rows have not: neither costs nor shapes nor recipes."""
+        own = self._tables[0].column_names if self._rows else []
+        return table.measured([field for field in self.schema if field.name not in own])
+
+    @cached_property
+    def _tables(self) -> list["pyarrow.Table | ParquetTable"]:
+        return [table.from_rows(self._rows), *self._flat] if self._rows or not self._flat else [*self._flat]
+
+    def where(self, condition: str) -> "Study":
+        """The study of what meets a condition, which is written as for `results.query.condition.select`.
+
+        Raises:
+            UserError: A condition that cannot be used.
+        """
+        from results.query.condition import select  # DuckDB, which takes a tenth of a second to import
+
+        found = select(self.table, condition)
+        kept = {*found["identity"].to_pylist()} if self._rows else set()
+        rows = [row for row in self._rows if row.identity() in kept]
+        own = {row.identity() for row in rows}
+        flat = table.without(found, own) if self._flat else None
+        others = () if flat is None else (flat,)
+        return Study(self.name, self.storage, rows, self.config, self.bad, self.confirming, others)
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """The table as a data frame."""
+        return self.table.to_pandas()
+
+    def plot(self, path: str | Path | None = None, objectives: str | Sequence[str] | None = None) -> "Figure":
+        """Draw every architecture and the front through what is expected, and into a file where one is named.
+
+        Raises:
+            UserError: An unknown objective, nothing to draw, or a file that cannot be written.
+        """
+        from nas.report import plots
+
+        asked, found = self._asked(objectives), self.standings(objectives)
+        if not found:
+            raise self.nothing_complete()
+        tables.check_alike(found, "picture")
+        baselines = self.config.baselines if self.config else {}
+        figure = plots.draw_front(found, asked, self.title(asked, found), baselines)
+        if path is not None:
+            plots.save_figure(figure, Path(path))
+        return figure
+
+    def report(self, path: str | Path, objectives: str | Sequence[str] | None = None, *, wirings: bool = False) -> None:
+        """Write one HTML file that shows all of it to whoever opens it: see docs/report.md.
+
+        With `wirings` it shows as well how the best networks that the store keeps are wired, and loads torch.
+
+        Raises:
+            UserError: An unknown objective, nothing to show, a package that is missing (extra `report`), or a file that
+                cannot be written.
+        """
+        from nas.report.html.page import write_page  # loads a template's and a chart's packages
+
+        write_page(self, self._asked(objectives), Path(path), wirings=wirings)
+
+    def title(self, objectives: Mapping[str, Direction], found: "Sequence[Standing]") -> str:
+        """What a front of it is called, in a line."""
+        ways = ", ".join(f"{way} {name}" for name, way in objectives.items())
+        budget = self.config.budget or "no budget" if self.config else "all rows"
+        standing = sum(one.stands for one in found)
+        return f"{standing} of {len(found)} architectures on the front of {self.name} ({ways}; {budget})"
+
+    def telling_columns(self) -> list[str]:
+        """The columns that tell its Rows apart: architecture, costs, metrics, axes of the recipe."""
+        axes = self.config.axes if self.config else {}
+        recipe = [axis.replace(".", "_", 1) for axis in axes if axis.startswith("recipe.")]
+        objectives = list(self.objectives) if self.directions else []
+        metrics = [next(iter(row.directions)) for row in self._rows if row.directions]  # the first one of each task
+        return [*tables.front_columns(objectives, dict.fromkeys(metrics)), *recipe]
+
+    def nothing_complete(self) -> UserError:
+        """That it has no complete Row, and the first reason."""
+        why = next((f", the first with: {row.error}" for row in self._rows if row.error), "")
+        see = f"See `{tables.ask_again(self.name, self.storage)}`"
+        again = "; another --study tries them again" if self.config and len(self) else ""
+        message = f"study {self.name!r} has no complete row yet: {len(self)} ended{why}. {see}{again}."
+        return UserError("missing-rows", message, study=self.name, needs="complete")
+
+    def _asked(self, objectives: str | Sequence[str] | None) -> dict[str, Direction]:
+        if objectives is None:
+            return self.objectives
+        return resolve(names_in(objectives), self.directions)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __repr__(self) -> str:
+        return f"Study({self.name!r}, {len(self._rows)} rows, {without_passwords(self.storage)!r})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the front."""
+        if not self.directions:
+            return f"<p>{escape(repr(self))}</p>"
+        shown = tables.front_records(self.standings())
+        names = [name for name in (*self.telling_columns(), *tables.STANDING) if any(name in one for one in shown)]
+        title = escape(self.title(self.objectives, self.standings()))
+        return f"<p>{title}</p>{table.from_records(shown).select(names).to_pandas().to_html(index=False)}"

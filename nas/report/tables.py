@@ -1,0 +1,288 @@
+"""What people see: the front as a table and a picture, a Row, the lists. Loads no torch."""
+
+import math
+import os
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich import box
+from rich.cells import cell_len
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from nas.budget.objectives import COSTS
+from nas.cli.options import Format
+from nas.environment.passwords import without_passwords
+from nas.environment.paths import DEFAULT_STORE
+from results.records.human_numbers import short
+from search_spaces.support.errors import UserError, printable
+
+if TYPE_CHECKING:
+    from results.records.row import Row
+    from results.stats.architecture_summary import Standing
+
+SHAPE_COLUMNS = ("topology", "depth", "heads", "head_dim")
+STANDING = ("seeds", "at_front", "level")
+"""How a front's architectures stand: seeds that chose them + fresh ones, the chance to be there, the group."""
+
+CONTENDS = 0.1
+"""The chance from which on an architecture is shown with the front."""
+
+DROPPED = ("data", "status", "head_dim", "key", "params", "seeds", "heads")
+"""Columns that a terminal leaves out before others, where it is too narrow for all."""
+
+_LEFT = ("hidden", "head_dim", "heads", "depth", "over_first", "low", "high", "than_first", "topology")
+"""What is left of a comparison where a terminal has room for little: how architectures differ, and the verdict."""
+
+_FILES = (".csv", ".json", ".jsonl", ".parquet")
+"""What the name of a file of rows ends in."""
+
+MOST_OPERATORS = 10
+"""How many operators of a trace are shown."""
+
+
+def screen(*, stderr: bool = False) -> Console:
+    """Where tables go: the terminal, or where there is none to fit into COLUMNS, or else 120 of them."""
+    console = Console(stderr=stderr)
+    return (
+        console if console.is_terminal or os.environ.get("COLUMNS", "").isdigit() else Console(stderr=stderr, width=120)
+    )
+
+
+def say(console: Console, line: str) -> None:
+    """Print a line as it is."""
+    console.print(printable(line), soft_wrap=True, highlight=False, markup=False)
+
+
+def ask_again(name: str, storage: str) -> str:
+    """The command that asks a study, or files of rows, for more; a password is not shown."""
+    if "://" not in storage:
+        return f"nas results {' '.join(f'--from {shlex.quote(file)}' for file in storage.split(','))}"
+    where = "" if storage == DEFAULT_STORE else f" --storage {shlex.quote(without_passwords(storage))}"
+    return f"nas results --study {shlex.quote(name)}{where}"
+
+
+def for_a_terminal(format: Format, output: Path | None = None) -> bool:
+    """Whether to print a table. Raises UserError where a table is to go to a file."""
+    is_table = format in (Format.TABLE, Format.MARKDOWN)
+    if is_table and output is not None:
+        endings = f"{', '.join(_FILES[:-1])} or {_FILES[-1]}"
+        message = f"a file is {endings}, got --output {output}. For another name give --format csv."
+        raise UserError("unsupported", message, option="--output", path=str(output), choices=_FILES)
+    return is_table
+
+
+def say_written(*files: Path | None) -> None:
+    """Say on standard error which files were written, of those that were asked for."""
+    for file in filter(None, files):
+        say(screen(stderr=True), f"{file} is written")
+
+
+def write_rows(rows: "Sequence[Row]", format: Format, output: Path | None) -> None:
+    """Write Rows to a file or to standard output: whole as JSON Lines, and as a flat table in any other format."""
+    from results.records import export, jsonl, table
+
+    if format is Format.JSONL:
+        jsonl.write(rows, output)
+    else:
+        export.write(table.from_rows(rows), format.value, output)
+
+
+def readable(row: "Row") -> dict[str, Any]:
+    """A Row's columns as somebody reads them: its recipe and its versions a line each."""
+    columns = row.columns()
+    for prefix, name in (("recipe_", "recipe"), ("version_", "versions")):
+        own = [column for column in columns if column.startswith(prefix)]
+        values = [f"{column.removeprefix(prefix)} {columns.pop(column)}" for column in own]
+        columns[name] = ", ".join(values)
+    return columns
+
+
+def print_comparison(
+    console: Console,
+    title: str,
+    records: Sequence[Mapping[str, Any]],
+    baselines: Mapping[str, Mapping[str, float]],
+    format: Format = Format.TABLE,
+) -> None:
+    """Print what architectures do not have in common as a table, and the rest above it."""
+    names = [name for name in records[0] if not name.endswith("_se")]  # which stand in their metric's cells
+    told = [{name: (one[name], one.get(f"{name}_se")) for name in names} for one in records]
+    same = [name for name in names if len(records) > 1 and all(one[name] == told[0][name] for one in told)]
+    shared = ", ".join(f"{name} {records[0][name]}" for name in same if records[0][name] not in ("", None))
+    others = [name for name in records[0] if name.removesuffix("_se") not in same]
+    columns = [name for name in others if any(one[name] not in ("", None) for one in records)]
+    dropped = [*(name for name in dict.fromkeys([*DROPPED, *columns]) if name not in _LEFT), *_LEFT[:4]]
+    print_records(console, records, columns, f"{title}; all: {shared}" if shared else title, format, dropped)
+    if any(record.get("low") is not None for record in records):
+        metric = [name for name in columns if name not in _LEFT][-1].removesuffix("_se")
+        say(console, f"over first: of {metric}, seed by seed; low and high hold for all together at 95 %")
+    for line in baseline_lines(baselines):
+        say(console, line)
+
+
+def front_columns(objectives: Sequence[str], metrics: Iterable[str]) -> list[str]:
+    """The columns a front is shown with: architecture, costs, objectives, validation and test metrics apart."""
+    shown = [f"{prefix}{name}{ending}" for name in metrics for prefix in ("", "test_") for ending in ("", "_se")]
+    return list(dict.fromkeys(("key", *SHAPE_COLUMNS, "params", "flops", *objectives, *shown)))
+
+
+def check_alike(found: "Sequence[Standing]", what: str) -> None:
+    """Raise UserError where architectures cannot be held against each other, as `what` is to do."""
+    from results.records.columns import COMPARABLE
+    from results.records.table import condition_of  # with pyarrow, which lists do without
+
+    for column in COMPARABLE:
+        values = sorted({one.record.get(column) for one in found}, key=str)
+        if len(values) > 1:
+            which = ", ".join(map(str, values))
+            message = (
+                f"a {what} is of one {column}, and what has its objectives is of {len(values)} ({which}): "
+                f'keep one with --where "{condition_of(column, values[-1])}".'
+            )
+            raise UserError("mismatch", message, option=column, choices=tuple(values))
+
+
+def front_records(found: "Sequence[Standing]") -> list[dict[str, Any]]:
+    """The architectures on a front and those that may be, a record each."""
+    return [*map(standing_record, contenders(found))]
+
+
+def standing_record(one: "Standing") -> dict[str, Any]:
+    """An architecture's columns and how it stands; `at_front` is its chance, in () where it is not expected there."""
+    fresh = one.record["seeds"] if one.confirmed else 0
+    seeds = f"{len(one.identities) - fresh}{f'+{fresh}' if fresh else ''}"
+    return {**one.record, "seeds": seeds, "at_front": _chance(one), "level": one.level}
+
+
+def _chance(one: "Standing") -> str | None:
+    """The chance to be on the front, in brackets where that is not expected; None where it is not known."""
+    if math.isnan(one.chance):
+        return None
+    return f" {one.chance:.2f}" if one.stands else f"({one.chance:.2f})"
+
+
+def front_notes(found: "Sequence[Standing]") -> list[str]:
+    """What is to be known of a front that its table does not say."""
+    shown = contenders(found)
+    if any(math.isnan(one.chance) for one in shown):
+        return ["single trainings without standard errors: what of this is chance cannot be told; --seeds 2 can"]
+    groups = max(one.level for one in shown)
+    notes = [f"levels: {groups} groups that can be told apart, the last is the best"] if groups > 1 else []
+    if not all(one.stands for one in shown):
+        notes.append("at front: the chance to be there, in brackets where that is not expected")
+    if not all(one.confirmed for one in shown if one.stands):
+        notes.append("means of seeds that chose an architecture are too good, those of fresh ones (--confirm) far less")
+    if all(len(one.identities) == 1 for one in found):
+        notes.append("± is of the examples alone: no architecture has two seeds (--seeds 2)")
+    return notes
+
+
+def contenders(found: "Sequence[Standing]") -> "list[Standing]":
+    """What is on the front, or may be."""
+    return [one for one in found if one.stands or one.chance >= CONTENDS]
+
+
+def print_records(
+    console: Console,
+    records: Sequence[Mapping[str, Any]],
+    columns: Sequence[str],
+    title: str,
+    format: Format = Format.TABLE,
+    dropped: Sequence[str] = DROPPED,
+) -> None:
+    """Print records as a table; a metric and its standard error share a cell.
+
+    Where there is no room for all columns, those in `dropped` go first, in that order, and then the last.
+    """
+    names = [column for column in columns if not column.endswith("_se") or column.removesuffix("_se") not in columns]
+    cells = {column: [printable(cell(record, column)) for record in records] for column in names}
+    say(console, title)
+    if format is Format.MARKDOWN:
+        _print_markdown(cells)
+        return
+    headings = {column: printable(column.replace("_", "\n", 1)) for column in names}  # two short lines leave room
+    lines = {column: [*headings[column].split("\n"), *cells[column]] for column in names}
+    shown = _fitting(lines, console.width, dropped)
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), collapse_padding=True, show_edge=False)
+    for column in shown:
+        numbers = all(isinstance(record.get(column), int | float | None) for record in records)
+        table.add_column(escape(headings[column]), justify="right" if numbers else "left", no_wrap=True)
+    for line in zip(*(cells[column] for column in shown), strict=True):
+        table.add_row(*map(escape, line))
+    console.print(table)
+    if len(shown) < len(names):
+        left = ", ".join(name for name in names if name not in shown)
+        say(console, f"no room for: {left} (COLUMNS=200 makes room)")
+
+
+def _print_markdown(cells: Mapping[str, Sequence[str]]) -> None:
+    """Print columns of cells as a table in Markdown, whole, with a line apart from what stands before it."""
+    lines = [list(cells), *zip(*cells.values(), strict=True)]
+    print()
+    for number, line in enumerate(lines):
+        print("|", " | ".join(text.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ") for text in line), "|")
+        if number == 0:
+            print("|", " | ".join("---" for _ in cells), "|")
+
+
+def _fitting(cells: Mapping[str, Sequence[str]], width: int, dropped: Sequence[str]) -> list[str]:
+    """The columns that there is room for: those in `dropped` go first, and then the last; never a digit."""
+    widths = {column: 2 + max(map(cell_len, lines)) for column, lines in cells.items()}
+    last = [column for column in reversed([*cells]) if column not in dropped]
+    for column in [*(column for column in dropped if column in cells), *last[:-1]]:
+        if sum(widths.values()) > width:
+            del widths[column]
+    return list(widths)
+
+
+def cell(record: Mapping[str, Any], column: str) -> str:
+    """What a table shows of a record's column; a metric stands with its standard error."""
+    value, error = record.get(column), record.get(f"{column}_se")
+    for field, _, runs in (part.partition("=") for part in (record.get("blocks") or "").split(",")):
+        if field == column:
+            return runs
+    if value is None:
+        return "-"
+    if isinstance(value, float) and isinstance(error, float):
+        return f"{value:.{decimals(error)}f}±{error:.{decimals(error)}f}"
+    if isinstance(value, float):
+        return _share(value) if column == "chance" and 0 <= value <= 1 else f"{value:.4g}"
+    if column in COSTS:
+        return short(value)
+    if column == "data":
+        return str(value)[:10]
+    return str(value)
+
+
+def _share(value: float) -> str:
+    """A chance with two digits, by which no one is taken for none."""
+    return "<0.01" if 0 < value < 0.01 else f"{value:.2f}"
+
+
+def decimals(error: float) -> int:
+    """Digits behind the point that show a standard error: three, and more of one that they would show as nothing."""
+    return min(max(3, -math.floor(math.log10(error))), 6) if error > 0 else 3
+
+
+def print_record(console: Console, record: Mapping[str, Any]) -> None:
+    """Print one record, a line a column; what is empty is left out."""
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for column in record:
+        if not column.endswith("_se") and record[column] not in (None, ""):
+            table.add_row(*(escape(printable(text)) for text in (column, cell(record, column))))
+    console.print(table)
+
+
+def baseline_lines(baselines: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """One line for each simple method that results are held against."""
+    lines = []
+    for name, columns in baselines.items():
+        cells = (f"{column} {cell(columns, column)}" for column in columns if not column.endswith("_se"))
+        lines.append(f"{name}: {', '.join(cells)}")
+    return lines

@@ -1,0 +1,248 @@
+"""The picture of how a network is wired: who reads what, as matrices and as arcs, and what is how large over depth.
+
+Shapes: R = readers, S = sources; see `nas.report.wiring.influence`.
+"""
+
+from collections.abc import Sequence
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from nas.report.colours import looks
+from nas.report.wiring.influence import Array
+from nas.report.wiring.stack_wiring import HEAD, ShownStack, coefficient_records
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.image import AxesImage
+
+NAMED = 17
+"""So many sources have their names at the axes; of more, numbers."""
+
+NUMBERED = 13
+"""In matrices of so many sources each entry says its number."""
+
+SIGNED, POSITIVE = "RdBu", "Blues"
+"""Colour maps that eyes without red or green cones read as well; what is positive is blue in both."""
+
+_OWN, _ABREAST, _TICKS = 2.4, 4, 8
+"""Inches of a line of the topology's own weights, how many stand in it, and how many rows or columns have numbers."""
+
+_SMALL = 7
+"""Points of letters at the axes."""
+
+
+def draw(title: str, topology: str, stacks: Sequence[ShownStack]) -> "Figure":
+    """Draw each stack: its matrix, the shares of what is read, these as arcs, and sizes over depth."""
+    from matplotlib.figure import Figure  # half a second that only a picture needs
+
+    heights = [_height(stack) + _OWN * _lines(stack) for stack in stacks]
+    figure = Figure(figsize=(12, sum(heights) + 0.5), layout="constrained")
+    figure.suptitle(_as_it_is(fill(title, 130)), fontsize=9, x=0.01, ha="left")
+    parts: Any = figure.subfigures(len(stacks), 1, squeeze=False, height_ratios=heights)
+    colour = looks([topology])[topology].colour
+    for part, stack in zip(parts[:, 0], stacks, strict=True):
+        _draw_stack(part, stack, colour)
+    return figure
+
+
+def _height(stack: ShownStack) -> float:
+    """Inches: room for the readers' names, where they are written."""
+    rows = len(stack.readers) if len(stack.sources) <= NAMED else NAMED
+    return max(6.5, 3.6 + 0.16 * rows)
+
+
+def _lines(stack: ShownStack) -> int:
+    """Of the topology's own weights."""
+    return -(-len(stack.coefficients) // _ABREAST)
+
+
+def _draw_stack(part: "SubFigure", stack: ShownStack, colour: str) -> None:
+    if stack.name:
+        part.suptitle(stack.name, fontsize=9, x=0.01, ha="left")
+    usual, lines = _height(stack), _lines(stack)
+    ratios = [1.6 / 2.6 * usual, usual / 2.6, *([_OWN * lines] if lines else [])]
+    halves: Any = part.subfigures(len(ratios), 1, height_ratios=ratios)
+    upper, lower, *last = halves
+    left, right = upper.subplots(1, 2)
+    counted = "" if stack.influence.fixed else " (weights that depend on the input are differentiated too)"
+    _draw_matrix(left, stack, stack.matrix, f"{stack.quantity} of each source in what is read{counted}")
+    _draw_matrix(
+        right, stack, stack.influence.shares, "share: gain times size of a source, of the sum of all", rooted=True
+    )
+    few = len(stack.sources) <= NAMED
+    *arcs, sizes, gradients = lower.subplots(1, 2 + few, width_ratios=(1.5, 1, 1)[not few :])
+    for axes in arcs:
+        _draw_arcs(axes, stack, colour)
+    _draw_sizes(sizes, stack, colour)
+    _draw_gradients(gradients, stack, colour)
+    for own in last:
+        own.suptitle("the topology's own weights by their names in its equations", fontsize=8, x=0.01, ha="left")
+        each: Any = own.subplots(lines, _ABREAST, squeeze=False)
+        for axes in each.flat[len(stack.coefficients) :]:
+            axes.set_axis_off()
+        for axes, (name, found) in zip(each.flat, stack.coefficients.items(), strict=False):
+            _draw_coefficients(axes, name, found)
+
+
+def _draw_matrix(axes: "Axes", stack: ShownStack, matrix: Array, title: str, *, rooted: bool = False) -> None:
+    """A matrix [R, S] with readers downwards and sources across; what comes later than a reader is grey.
+
+    `rooted` colours by the square root: small shares are many.
+    """
+    from matplotlib.colors import PowerNorm
+
+    reachable = np.arange(len(stack.sources)) < np.array(stack.influence.layers)[:, None]
+    most, signed = float(np.abs(matrix).max()) or 1.0, matrix.min() < 0
+    norm = PowerNorm(0.5 if rooted else 1.0, -most if signed else 0.0, most)
+    seen, colours = np.where(reachable, matrix, np.nan), SIGNED if signed else POSITIVE
+    image = axes.imshow(seen, cmap=colours, norm=norm, aspect="auto", interpolation="nearest")
+    axes.set_facecolor("0.95")
+    bar = axes.figure.colorbar(image, ax=axes, fraction=0.04, pad=0.02)
+    bar.ax.tick_params(labelsize=_SMALL)
+    bar.outline.set_visible(False)
+    axes.set_title(title, fontsize=8, loc="left")
+    axes.spines[:].set_visible(False)
+    _name(axes, stack)
+    if len(stack.sources) <= NUMBERED:
+        _write_numbers(axes, matrix, reachable, image)
+
+
+def _draw_coefficients(axes: "Axes", name: str, found: Array) -> None:
+    """The topology's own weights, a row each; of matrices all rows of one beside another, with a line between."""
+    wide = found.reshape(len(found), -1)
+    most = float(np.nanmax(np.abs(wide), initial=0.0)) or 1.0
+    signed = np.nanmin(wide, initial=0.0) < 0
+    image = axes.imshow(
+        wide, cmap=SIGNED if signed else POSITIVE, vmin=-most if signed else 0.0, vmax=most, aspect="auto",
+        interpolation="nearest",
+    )  # fmt: skip
+    for column in range(found.shape[-1], wide.shape[1], found.shape[-1]):
+        axes.axvline(column - 0.5, color="black", linewidth=0.5)
+    if max(wide.shape) <= NUMBERED:
+        _write_numbers(axes, wide, ~np.isnan(wide), image)
+    bar = axes.figure.colorbar(image, ax=axes, fraction=0.04, pad=0.02)
+    bar.ax.tick_params(labelsize=_SMALL)
+    bar.outline.set_visible(False)
+    axes.set_facecolor("0.95")
+    axes.set_title(name, fontsize=8, loc="left")
+    first, *_ = records = coefficient_records(found)
+    for axis, names in ((axes.yaxis, [record["row"] for record in records]), (axes.xaxis, [*first][1:])):
+        some = range(0, len(names), -(-len(names) // _TICKS))
+        axis.set_ticks(some, [str(names[at]) for at in some])
+    axes.tick_params(labelsize=_SMALL, length=2)
+    axes.spines[:].set_visible(False)
+
+
+def _name(axes: "Axes", stack: ShownStack) -> None:
+    """Names at both axes of a matrix, or the numbers of layers where there are many."""
+    from matplotlib.ticker import MaxNLocator
+
+    if len(stack.sources) <= NAMED:
+        axes.set_xticks(range(len(stack.sources)), stack.sources, rotation=45, ha="right", rotation_mode="anchor")
+        axes.set_yticks(range(len(stack.readers)), stack.readers)
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        rows = _first_rows(stack)
+        step = max(1, len(rows) // NAMED)
+        axes.set_yticks(rows[::step], [str(layer) for layer in range(1, len(rows) + 1)][::step])
+        axes.set_xlabel("source: layer, 0 is the embedding", fontsize=_SMALL)
+        axes.set_ylabel(f"reader: layer, {len(rows)} is the {HEAD}", fontsize=_SMALL)
+    axes.tick_params(labelsize=_SMALL, length=2)
+
+
+def _first_rows(stack: ShownStack) -> list[int]:
+    """The first row of each layer."""
+    layers = stack.influence.layers
+    return [row for row, layer in enumerate(layers) if row == 0 or layers[row - 1] != layer]
+
+
+def _write_numbers(axes: "Axes", matrix: Array, reachable: npt.NDArray[np.bool_], image: "AxesImage") -> None:
+    """A number in each entry, dark on light and light on dark."""
+    for row, column in np.argwhere(reachable):
+        red, green, blue, _ = image.to_rgba(matrix[row, column])
+        light = 0.299 * red + 0.587 * green + 0.114 * blue > 0.55
+        axes.text(
+            column, row, _in_short(matrix[row, column]), ha="center", va="center", fontsize=6,
+            color="black" if light else "white",
+        )  # fmt: skip
+
+
+def _in_short(value: float) -> str:
+    """Two digits, or a whole number: there is room for .25 and not for 0.25."""
+    return f"{value:.0f}" if abs(value) >= 10 else f"{value:.2g}".replace("0.", ".", 1)
+
+
+def _draw_arcs(axes: "Axes", stack: ShownStack, colour: str) -> None:
+    """Layers in a row, and an arc from each source to each layer that reads it, as thick as its share; ports' mean."""
+    from matplotlib.patches import Arc
+
+    layers, shares = np.array(stack.influence.layers), stack.influence.shares
+    last = len(stack.sources)
+    for t in range(1, last + 1):
+        for i, share in enumerate(shares[layers == t].mean(axis=0)[:t]):
+            across, pale = t - i, 0.25 + 0.75 * min(1.0, 2 * share)
+            axes.add_patch(
+                Arc(((i + t) / 2, 0), across, across, theta2=180, color=colour, linewidth=6 * share, alpha=pale)
+            )
+    axes.plot(range(last + 1), [0] * (last + 1), "o", color="black", markersize=4, zorder=3)
+    axes.set_xlim(-0.5, last + 0.5)
+    axes.set_ylim(-0.06 * last, 0.53 * (last + 1))
+    axes.set_xticks(range(last + 1), [*stack.sources, HEAD], rotation=45, ha="right", rotation_mode="anchor")
+    axes.set_yticks([])
+    axes.spines[:].set_visible(False)
+    axes.tick_params(labelsize=_SMALL, length=0)
+    axes.set_title("who reads whom: thick as the share", fontsize=8, loc="left")
+
+
+def _draw_sizes(axes: "Axes", stack: ShownStack, colour: str) -> None:
+    found, size = stack.influence, _marker_size(stack)
+    read = found.read_by_layer
+    axes.plot(range(1, len(read) + 1), read, "o-", color=colour, markersize=size, linewidth=1.2, label="what it reads")
+    axes.plot(
+        range(len(found.made)), found.made, "s:", color=colour, markersize=size, linewidth=1.2, markerfacecolor="white",
+        label="what it makes",
+    )  # fmt: skip
+    _over_depth(axes, [*read, *found.made], len(read))
+    axes.legend(fontsize=_SMALL, frameon=False)
+    axes.set_title("root mean square over depth, of each layer", fontsize=8, loc="left")
+
+
+def _draw_gradients(axes: "Axes", stack: ShownStack, colour: str) -> None:
+    gradient = stack.influence.gradient
+    axes.set_title("norm of the loss's gradient by what is made", fontsize=8, loc="left")
+    if gradient is None:
+        axes.text(0.5, 0.5, "the task gives no loss of a batch", ha="center", fontsize=_SMALL, transform=axes.transAxes)
+        axes.set_axis_off()
+        return
+    axes.plot(range(len(gradient)), gradient, "D-", color=colour, markersize=_marker_size(stack), linewidth=1.2)
+    _over_depth(axes, list(gradient), len(gradient))
+
+
+def _marker_size(stack: ShownStack) -> float:
+    return 3 if len(stack.sources) < 3 * NAMED else 1.5
+
+
+def _over_depth(axes: "Axes", values: Sequence[float], last: int) -> None:
+    """Layers across, and a logarithmic axis unless something is nothing."""
+    from matplotlib.ticker import FormatStrFormatter, LogLocator, MaxNLocator, NullFormatter
+
+    if min(values) > 0:
+        axes.set_yscale("log")
+        wide = max(values) / min(values) > 50
+        axes.yaxis.set_major_formatter(FormatStrFormatter("%g"))
+        axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))  # more of them overlap
+        axes.yaxis.set_minor_formatter(NullFormatter() if wide else FormatStrFormatter("%g"))
+    axes.set_xlim(-0.04 * (last + 1), 1.04 * last)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_xlabel(f"layer: 0 is the embedding, {last} the {HEAD}", fontsize=_SMALL)
+    axes.tick_params(labelsize=_SMALL, which="both")
+    axes.grid(alpha=0.25)
+
+
+def _as_it_is(text: str) -> str:
+    """Text for a picture, in which dollars begin no formula."""
+    return text.replace("$", r"\$")

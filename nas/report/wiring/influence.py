@@ -1,0 +1,223 @@
+"""Who reads what of whom: how what each layer of a stack reads depends on the outputs of the layers before it.
+
+It is measured from outside, of any topology. In one forward pass every layer's output is cut off from what made it; so
+what a layer reads is a function of the network's input e_0 and of the outputs e_1, e_2 ... of the layers before it, and
+the topology alone makes it. Of its Jacobian J by one of them, [D, D] at each position,
+
+    weight = the mean of the diagonal of J        gain = |J| / sqrt(D), Frobenius' norm
+
+Where a weighted sum is read, the weight is its coefficient (the mean of them, where features or positions have their
+own), and the gain is its size. Topologies work position by position; so one product with random signs z for each reader
+gives both: z'J z and |J'z|^2 are them in the mean, and for a diagonal J, as a weighted sum has, exactly. Weights that
+depend on the input count as numbers (see FixedWeights).
+
+Shapes: B = batch, N = tokens, ... = [B, N] or [B], P = positions, D = width, R = readers (a layer with several ports is
+several, the head is the last), S = sources (the network's input, and each layer's output).
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Generator, Tensor, nn
+
+from nas.report.wiring.fixed_weights import FixedWeights
+from search_spaces.layers.stack import Stack
+from search_spaces.topologies.base import total
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Influence:
+    """Of one stack.
+
+    Attributes:
+        weights: [R, S], 0 where a source comes after its reader.
+        gains: [R, S], likewise.
+        layers: Number of the layer of each reader from 1, the head's being S.
+        read: Root mean square of what each reader reads, [R].
+        made: Root mean square of each source, [S].
+        gradient: Norm of the loss's gradient by each source, over the whole batch, [S]; None without a loss.
+        fixed: Whether weights that depend on the input count as numbers; not where that leaves nothing of a reader.
+        in_heads: Whether anything is delivered in head space, where there is no weight: sources have other features.
+    """
+
+    weights: Array
+    gains: Array
+    layers: tuple[int, ...]
+    read: Array
+    made: Array
+    gradient: Array | None
+    fixed: bool
+    in_heads: bool
+
+    @property
+    def shares(self) -> Array:
+        """How much of what a reader reads is each source's, [R, S]: gain times size, as a share of the reader's sum."""
+        parts: Array = self.gains * self.made
+        sums: Array = parts.sum(axis=1, keepdims=True)
+        return parts / np.where(sums > 0, sums, 1.0)
+
+    @property
+    def read_by_layer(self) -> Array:
+        """Root mean square over the ports of each layer, and of the head, [S]."""
+        return np.array([np.sqrt(np.mean(self.read[np.equal(self.layers, t)] ** 2)) for t in sorted({*self.layers})])
+
+
+@dataclass
+class Flow:
+    """What passed through a stack in its last forward pass.
+
+    Attributes:
+        sources: Zeros that were added to the network's input and to each layer's output, to differentiate by: [..., D].
+        made: What they were added to.
+        reads: What each layer read, a tensor for each port, and what the head did.
+        real: False where a token is padding, [B, N], or None.
+    """
+
+    sources: list[Tensor] = field(default_factory=list)
+    made: list[Tensor] = field(default_factory=list)
+    reads: list[tuple[Tensor, ...]] = field(default_factory=list)
+    real: Tensor | None = None
+
+
+class Watched(nn.Module):
+    """A topology in whose place this notes what passes; `cut` ends derivatives at each layer's output."""
+
+    def __init__(self, topology: Any, flow: Flow, *, cut: bool) -> None:
+        super().__init__()
+        self.topology, self.flow, self.cut = topology, flow, cut
+        self.takes_values = topology.takes_values
+
+    def open(self, *parts: Tensor) -> Any:
+        """Open the topology anew: of a stack that is called twice, the last call counts."""
+        for noted in (self.flow.sources, self.flow.made, self.flow.reads):
+            noted.clear()
+        first, *others = parts
+        return self.topology.open(first + self._source(total(parts)), *others)
+
+    def read(self, t: int, state: Any) -> Any:
+        """Note what the layer reads."""
+        inputs, state = self.topology.read(t, state)
+        self.flow.reads.append(inputs)
+        return inputs, state
+
+    def values(self, t: int, state: Any, v: Tensor | None) -> Any:
+        """Change values as the topology does: they are inside a layer, and nothing that it reads."""
+        return self.topology.values(t, state, v)
+
+    def write(self, t: int, state: Any, y: Tensor) -> Any:
+        """Note what the layer made."""
+        return self.topology.write(t, state, (y.detach() if self.cut else y) + self._source(y))
+
+    def close(self, state: Any) -> Tensor:
+        """Note what the head reads."""
+        y: Tensor = self.topology.close(state)
+        self.flow.reads.append((y,))
+        return y
+
+    def _source(self, made: Tensor) -> Tensor:
+        source = torch.zeros_like(made).requires_grad_()
+        self.flow.made.append(made.detach())
+        self.flow.sources.append(source)
+        return source
+
+
+def influences(network: nn.Module, forward: Callable[[], Tensor | None]) -> dict[str, Influence]:
+    """Each stack of a network by its name in there; `forward` calls the network and gives a loss, or None."""
+    stacks = {name: module for name, module in network.named_modules() if isinstance(module, Stack)}
+    with _watched(stacks, cut=False) as flows:
+        loss = forward()
+        gradients = {name: _gradient(loss, flow) for name, flow in flows.items()}
+    weighed = {name: _weighed(name, stack, forward) for name, stack in stacks.items()}
+    return {
+        name: Influence(
+            *weighed[name][0],
+            layers=tuple(t for t, inputs in enumerate(flow.reads, start=1) for _ in inputs),
+            read=np.array([_rms(_at(x, flow.real)) for inputs in flow.reads for x in inputs]),
+            made=np.array([_rms(_at(x, flow.real)) for x in flow.made]),
+            gradient=gradients[name],
+            fixed=weighed[name][1],
+            in_heads=any(stacks[name].topology.delivery(t) == "heads" for t in range(len(stacks[name].layers))),
+        )
+        for name, flow in flows.items()
+    }
+
+
+def _weighed(name: str, stack: Stack, forward: Callable[[], Any]) -> tuple[tuple[Array, Array], bool]:
+    """Weights and gains of a stack, and whether weights were numbers."""
+    flow = _cut(name, stack, forward, FixedWeights())
+    if all(x.requires_grad for inputs in flow.reads for x in inputs):
+        found = _weights_and_gains(flow)
+        if found[1].any(axis=1).all():
+            return found, True
+    return _weights_and_gains(_cut(name, stack, forward, nullcontext())), False
+
+
+def _cut(name: str, stack: Stack, forward: Callable[[], Any], mode: AbstractContextManager[Any]) -> Flow:
+    """What passes through a stack whose layers' outputs are cut off from what made them."""
+    with _watched({name: stack}, cut=True) as flows, mode:
+        forward()
+    return flows[name]
+
+
+def _weights_and_gains(flow: Flow) -> tuple[Array, Array]:
+    """Two [R, S]."""
+    generator = Generator().manual_seed(0)
+    weights, gains = [], []
+    for x in (x for inputs in flow.reads for x in inputs):
+        signs = torch.randint(0, 2, x.shape, generator=generator).to(x) * 2 - 1
+        back = torch.autograd.grad(x, flow.sources, signs, allow_unused=True, retain_graph=True)
+        rows = [_weight_and_gain(g, signs, flow.real) for g in back]
+        weights.append([weight for weight, _ in rows])
+        gains.append([gain for _, gain in rows])
+    return np.array(weights), np.array(gains)
+
+
+def _weight_and_gain(back: Tensor | None, signs: Tensor, real: Tensor | None) -> tuple[float, float]:
+    """Of one reader and source; None is no influence, and so no weight is one between spaces of other widths."""
+    if back is None:
+        return 0.0, 0.0
+    back, signs = _at(back, real), _at(signs, real)
+    weight = (signs * back).mean().item() if signs.shape == back.shape else 0.0
+    return weight, (back.square().sum() / signs.numel()).sqrt().item()
+
+
+def _gradient(loss: Tensor | None, flow: Flow) -> Array | None:
+    if loss is None:
+        return None
+    found = torch.autograd.grad(loss, flow.sources, allow_unused=True, retain_graph=True)
+    return np.array([0.0 if one is None else one.norm().item() for one in found])
+
+
+def _at(x: Tensor, real: Tensor | None) -> Tensor:
+    """What there is at positions that are no padding, [P, D]."""
+    return x.flatten(0, -2) if real is None else x[real]
+
+
+def _rms(x: Tensor) -> float:
+    return x.detach().square().mean().sqrt().item()
+
+
+@contextmanager
+def _watched(stacks: Mapping[str, Stack], *, cut: bool) -> Iterator[dict[str, Flow]]:
+    """Note what passes through stacks; in the end they have their topologies again."""
+    flows = {name: Flow() for name in stacks}
+    with ExitStack() as ends:
+        for name, stack in stacks.items():
+            ends.enter_context(_noting_padding(stack, flows[name]))
+            ends.callback(setattr, stack, "topology", stack.topology)
+            stack.topology = Watched(stack.topology, flows[name], cut=cut)  # type: ignore[assignment]  # for a while
+        yield flows
+
+
+def _noting_padding(stack: Stack, flow: Flow) -> Any:
+    def note(stack: nn.Module, parts: tuple[Tensor, ...], named: Mapping[str, Any]) -> None:
+        flow.real = named.get("mask")
+
+    return stack.register_forward_pre_hook(note, with_kwargs=True)

@@ -1,0 +1,110 @@
+"""From a network that somebody asked for to what is shown of it: built, given a batch of its task's data, measured."""
+
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from nas.costs.random_inputs import Draws
+from nas.evaluation.job import recipe_of
+from nas.evaluation.saved_networks import network_of
+from nas.report.wiring.influence import influences
+from nas.report.wiring.stack_wiring import shown_stack
+from nas.report.wiring.wiring_report import Shown
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.architecture.checkpoint import Record, load_weights, read_record, read_weights
+from search_spaces.architecture.parsing import parse_architecture
+from search_spaces.layers.stack import Stack
+from search_spaces.support.errors import UserError
+from search_spaces.support.spec import Scalar
+from tasks.base import Task
+from tasks.data.batches import call, chosen, each
+from tasks.training.supervised import SupervisedTask
+
+EXAMPLES = 16
+"""Of a batch of training."""
+
+
+def at_start(
+    task: Task, architecture: Architecture, preset: str, settings: tuple[tuple[str, Scalar], ...], seed: int
+) -> Shown:
+    """What there is to show of a network that is drawn, and not trained. Raises UserError as `shown` does."""
+    recipe = {f"recipe.{name}": value for name, value in settings}
+    record = Record(
+        task=task.name,
+        task_version=task.version,
+        architecture=architecture,
+        step=0,
+        settings={"preset": preset, **recipe},
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = network_of(task, record)
+    title = f"{architecture} on {task.name} at {preset}, as drawn with seed {seed}"
+    return shown(task, network, recipe_of(task, preset, settings), architecture, title, seed)
+
+
+def trained(
+    task: Task, folder: Path, preset: str, settings: tuple[tuple[str, Scalar], ...], changes: str, seed: int
+) -> Shown:
+    """What there is to show of the network in a checkpoint, with the data of a preset.
+
+    Raises:
+        UserError: `changes` of its architecture would make it another one; and as `shown`.
+    """
+    record = read_record(folder)
+    architecture = record.architecture
+    if (asked := parse_architecture(changes, architecture)) != architecture:
+        message = f"{folder} holds {architecture}, got {asked}. Leave out --arch and --topology."
+        raise UserError("mismatch", message, path=str(folder), architecture=str(architecture), value=str(asked))
+    with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten
+        network = network_of(task, record)
+    load_weights(network, read_weights(folder), str(folder))
+    title = f"{architecture} on {task.name} at {preset}, after {record.step:,} steps"
+    return shown(task, network, recipe_of(task, preset, settings), architecture, title, seed)
+
+
+def shown(task: Task, network: nn.Module, recipe: Any, architecture: Architecture, title: str, seed: int) -> Shown:
+    """Measure a network in double precision and evaluation, on the CPU; it is changed to that.
+
+    What it reads is the first batch of a training with this seed, EXAMPLES of it at most; of a task that gives no
+    examples, random inputs, and then there is no loss.
+
+    Raises:
+        UserError: The network has no Stack, whose wiring could be shown.
+    """
+    stacks = {name: module for name, module in network.named_modules() if isinstance(module, Stack)}
+    if not stacks:
+        has = f"model={architecture.model}" if architecture.model else f"the network of {task.name!r}"
+        message = f"a wiring is of layers that `build_stack` made one stack of, and {has} has none."
+        raise UserError("unsupported", message, task=task.name, model=architecture.model)
+    for stack in stacks.values():
+        stack.recompute = False
+    network = network.cpu().double().eval().requires_grad_(False)
+    with torch.random.fork_rng(devices=[]):
+        found = influences(network, _forward(task, network, recipe, seed))
+    only = [*stacks] == [*stacks][:1]
+    parts = tuple(shown_stack("" if only else name, stacks[name], influence) for name, influence in found.items())
+    return Shown(title, architecture.topology, parts)
+
+
+def _forward(task: Task, network: nn.Module, recipe: Any, seed: int) -> Callable[[], Tensor | None]:
+    """What calls the network with a batch, and gives the task's loss, or None where it tells none."""
+    if not isinstance(task, SupervisedTask):
+        drawn = each(Draws(network, each(task.example(), _precise)).draw(EXAMPLES), _precise)
+
+        def without_loss() -> None:
+            call(network, drawn)
+
+        return without_loss
+    with closing(task.splits_for(recipe).training(recipe, seed, (), torch.device("cpu"))) as batches:  # type: ignore[type-var]
+        (inputs, targets), _ = next(batches)
+    inputs, targets = (each(chosen(part, slice(EXAMPLES)), _precise) for part in (inputs, targets))
+    return lambda: task.loss(call(network, inputs), targets, recipe)
+
+
+def _precise(x: Tensor) -> Tensor:
+    return x.double() if x.is_floating_point() else x

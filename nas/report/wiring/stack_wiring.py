@@ -1,0 +1,122 @@
+"""One stack of a network with its layers' names, and what is said of it as records.
+
+Shapes: R = readers, S = sources; see `nas.report.wiring.influence`.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from nas.report.wiring.influence import Array, Influence
+from search_spaces.layers.stack import Stack
+from search_spaces.topologies.base import Site
+
+EMBEDDING, HEAD = "embedding", "head"
+
+
+@dataclass(frozen=True)
+class ShownStack:
+    """One stack of a network; most networks have one.
+
+    Attributes:
+        name: Its name in the network.
+        sources: The network's input and its layers, by name: S.
+        readers: Its layers, several for one with several ports, and the head: R.
+        influence: The numbers.
+        coefficients: The topology's own weights of sums, where what layers read does not show them: see
+            `Topology.coefficients`.
+    """
+
+    name: str
+    sources: tuple[str, ...]
+    readers: tuple[str, ...]
+    influence: Influence
+    coefficients: Mapping[str, Array]
+
+    @property
+    def quantity(self) -> str:
+        """What of a reader and a source is drawn: the weight, or the gain where there is no weight."""
+        return "gain" if self.influence.in_heads else "weight"
+
+    @property
+    def matrix(self) -> Array:
+        """That quantity, [R, S]."""
+        return self.influence.gains if self.influence.in_heads else self.influence.weights
+
+
+def shown_stack(name: str, stack: Stack, influence: Influence) -> ShownStack:
+    """A stack with its layers' names: the number of the block and what the layer is, "2 attention"."""
+    sites: list[Site] = [layer.site for layer in stack.layers]  # type: ignore[misc]  # each layer of a stack has one
+    blocks = accumulate(int(site.opens_block) for site in sites)
+    names = [f"{block} {_words(layer)}" for block, layer in zip(blocks, stack.layers, strict=True)]
+    readers = []
+    for number, reader in enumerate((*names, HEAD), start=1):
+        several = influence.layers.count(number) > 1
+        readers += [f"{reader} {port}" for port in sites[number - 1].ports] if several else [reader]
+    own = {
+        of: found.detach().double().cpu().numpy()
+        for of, found in stack.topology.coefficients().items()
+        if found.numel()
+    }
+    return ShownStack(name, (EMBEDDING, *names), tuple(readers), influence, own)
+
+
+def matrix_records(stack: ShownStack) -> list[dict[str, Any]]:
+    """A record for each reader, in which each source that it can read has a column."""
+    rows = zip(stack.influence.layers, stack.readers, stack.matrix, strict=True)
+    return [{"reader": name, **{str(i): float(row[i]) for i in range(layer)}} for layer, name, row in rows]
+
+
+def depth_records(stack: ShownStack) -> list[dict[str, Any]]:
+    """A record for each source and the head: what it read and made, root mean squares, and the gradient's norm."""
+    found = stack.influence
+    records: list[dict[str, Any]] = [
+        {"number": number, "layer": name, "made": float(made)}
+        for number, (name, made) in enumerate(zip(stack.sources, found.made, strict=True))
+    ]
+    records.append({"number": len(records), "layer": HEAD})
+    for record, read in zip(records[1:], found.read_by_layer, strict=True):
+        record["read"] = float(read)
+    for record, gradient in zip(records, () if found.gradient is None else found.gradient, strict=False):
+        record["gradient"] = float(gradient)
+    return records
+
+
+def coefficient_records(coefficients: Array) -> list[dict[str, Any]]:
+    """A record for each row, with its columns from 1, of a matrix "row,column"; None where there is no weight."""
+    columns = [",".join(str(i + 1) for i in at) for at in np.ndindex(*coefficients.shape[1:])]
+    return [
+        {"row": number, **{name: None if np.isnan(c) else float(c) for name, c in zip(columns, row.flat, strict=True)}}
+        for number, row in enumerate(coefficients, start=1)
+    ]
+
+
+def pair_records(stack: ShownStack) -> list[dict[str, Any]]:
+    """A record for each reader and each source that it can read: see `Shown.records`."""
+    found = stack.influence
+    return [
+        {
+            **({"stack": stack.name} if stack.name else {}),
+            "layer": layer,
+            "reader": reader,
+            "source": i,
+            "of": stack.sources[i],
+            "weight": None if found.in_heads else float(found.weights[r, i]),
+            "gain": float(found.gains[r, i]),
+            "share": float(found.shares[r, i]),
+            "read": float(found.read[r]),
+            "made": float(found.made[i]),
+            "gradient": None if found.gradient is None else float(found.gradient[i]),
+        }
+        for r, (layer, reader) in enumerate(zip(found.layers, stack.readers, strict=True))
+        for i in range(layer)
+    ]
+
+
+def _words(layer: nn.Module) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", type(layer).__name__).lower()

@@ -1,0 +1,71 @@
+"""What `nas.show` returns: for every reader and source of a network's stacks how strong the one is in the other."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+from nas.report import plots
+from nas.report.wiring.drawing import draw
+from nas.report.wiring.stack_wiring import ShownStack, coefficient_records, depth_records, matrix_records, pair_records
+from results.records import table
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.figure import Figure
+
+
+@final
+@dataclass(frozen=True)
+class Shown:
+    """How a network is wired, in numbers.
+
+    Attributes:
+        title: What was looked at, in a line.
+        topology: As the architecture has it.
+        stacks: One for each stack of the network.
+    """
+
+    title: str
+    topology: str
+    stacks: tuple[ShownStack, ...]
+
+    @cached_property
+    def records(self) -> list[dict[str, Any]]:
+        """A flat record for each reader and each source that it can read.
+
+        `layer` is the reader's number from 1, `source` that of the layer whose output is read, 0 for the network's
+        input. `weight` is missing where a topology works in head space, `gradient` (of the source) without a loss.
+        """
+        return [record for stack in self.stacks for record in pair_records(stack)]
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """The records as a data frame."""
+        return table.from_records(self.records).to_pandas()
+
+    def plot(self, path: str | Path | None = None) -> "Figure":
+        """Draw weights, shares, arcs and sizes over depth, and into a file where one is named.
+
+        Raises:
+            UserError: The file cannot be written.
+        """
+        figure = draw(self.title, self.topology, self.stacks)
+        if path is not None:
+            plots.save_figure(figure, Path(path))
+        return figure
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        parts = [f"<p>{escape(self.title)}</p>"]
+        for stack in self.stacks:
+            parts += [_html(matrix_records(stack)), _html(depth_records(stack))]
+            for name, found in stack.coefficients.items():
+                parts += [f"<p>{escape(name)}</p>", _html(coefficient_records(found))]
+        return "".join(parts)
+
+
+def _html(records: Sequence[Mapping[str, Any]]) -> str:
+    html: str = table.from_records(records).to_pandas().to_html(index=False, na_rep="")
+    return html

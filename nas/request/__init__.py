@@ -1,0 +1,1 @@
+"""What a call asks for, checked before PyTorch is loaded."""

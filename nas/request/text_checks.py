@@ -1,0 +1,125 @@
+"""What the text of a call tells by itself: asked first, before PyTorch is loaded."""
+
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral
+from typing import Any, Literal, get_args
+
+from nas.budget.bounds import parse_budget
+from nas.samplers.registry import check_sampler
+from search_spaces.architecture.block_segments import topologies_of
+from search_spaces.architecture.canonical_text import TOPOLOGIES
+from search_spaces.support.errors import UserError, unknown
+from search_spaces.support.spec import MOST_INTEGER, Spec, split_top_level
+from tasks.registry import check_reference
+
+LogFormat = Literal["tensorboard"]
+"""What reads the curves of trainings."""
+
+ALL_TOPOLOGIES = "all"
+"""In the place of a comparison's topology: every one that is installed."""
+
+MATCHED = ("params", "flops")
+"""What architectures can be made equal in."""
+
+LEAST = {"trials": 1, "seed": 0, "seeds": 0, "tune_trials": 2, "threads": 1, "until": 1, "batch": 1, "examples": 1}
+"""The least that a parameter of a door may be."""
+
+MOST = {"trials": 10**6, "seeds": 10**4, "tune_trials": 10**4, "threads": 10**4, "batch": 10**6}
+"""The most; of any other it is MOST_INTEGER, which a Row can hold."""
+
+WORDS = {"keep": ("front", "all", "none"), "by": ("layer", "operator"), "log": get_args(LogFormat), "match": MATCHED}
+"""The words that a parameter of a door may be."""
+
+
+def pairs_of(settings: str | Mapping[str, Any]) -> dict[str, Any]:
+    """What `--set` says, field by field. Raises UserError where it is no FIELD=VALUE, or a field stands twice."""
+    return _pairs(settings) if isinstance(settings, str) else dict(settings)
+
+
+def _pairs(text: str) -> dict[str, str]:
+    settings: dict[str, str] = {}
+    for part in split_top_level(text) if text.strip() else []:
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals:
+            message = f"--set is FIELD=VALUE,..., got {part.strip()!r}. Fields: `nas list presets`."
+            raise UserError("bad-syntax", message, option="--set", value=part.strip())
+        if name in settings:
+            raise UserError("duplicate", f"field {name!r} stands twice in --set {text!r}.", option="--set", value=name)
+        settings[name] = value
+    return settings
+
+
+def listed(texts: str | Sequence[str] | None) -> list[str]:
+    """One text or several as a list."""
+    return [texts] if isinstance(texts, str) else list(texts or ())
+
+
+def topologies_named(topologies: str | Sequence[str]) -> list[str]:
+    """The topologies that a comparison names, `ALL_TOPOLOGIES` among them. Raises UserError where it names none."""
+    texts = split_top_level(topologies) if isinstance(topologies, str) else topologies
+    named = [text.strip() for text in texts if text.strip()]
+    if not named:
+        message = f"--topology must name at least one topology, got {topologies!r}."
+        raise UserError("missing-value", message, option="--topology", value=topologies)
+    return named
+
+
+def check_asked(**asked: Any) -> None:
+    """Raise UserError for a mistake that the text alone tells; what is None is not asked.
+
+    A number that is too small or too large, a word, task, topology or sampler that is unknown, a budget or setting that
+    is none, a URL that is none.
+    """
+    for name, value in asked.items():
+        if value is None:
+            continue
+        flag = f"--{name.replace('_', '-')}"
+        if name in _READ:
+            _READ[name](value)
+        whole = isinstance(value, Integral) and not isinstance(value, bool)
+        if name in LEAST and not (whole and value >= LEAST[name]):
+            least = LEAST[name]
+            message = f"{flag} must be a whole number of at least {least}, got {value!r}."
+            raise UserError("out-of-range" if whole else "wrong-type", message, option=flag, value=value, least=least)
+        if name in LEAST and value > MOST.get(name, MOST_INTEGER):
+            most = MOST.get(name, MOST_INTEGER)
+            message = f"{flag} must be at most {most}, got {value!r:.40}."
+            raise UserError("out-of-range", message, option=flag, value=value, most=most)
+        if name in WORDS and value not in WORDS[name]:
+            raise unknown(flag, str(value), WORDS[name])
+
+
+def _check_url(url: str) -> None:
+    from nas.store.database import check_url  # which loads SQLAlchemy
+
+    check_url(url)
+
+
+def _check_topology(text: str) -> None:
+    if len(split_top_level(text)) > 1:
+        message = f"--topology takes one topology here, got {text!r}. `nas compare` takes several."
+        raise UserError("conflict", message, option="--topology", value=text)
+    _check_runs(text)
+
+
+def _check_runs(topology: str) -> None:
+    for run in topologies_of(topology):
+        TOPOLOGIES.check(Spec.parse(run).name)
+
+
+def _check_topologies(topologies: str | Sequence[str]) -> None:
+    for topology in topologies_named(topologies):
+        if topology != ALL_TOPOLOGIES:
+            _check_runs(topology)
+
+
+_READ: Mapping[str, Callable[[Any], object]] = {
+    "task": check_reference,
+    "topology": _check_topology,
+    "topologies": _check_topologies,
+    "budget": lambda budget: parse_budget(listed(budget)),
+    "settings": pairs_of,
+    "sampler": check_sampler,
+    "storage": _check_url,
+}
+"""What reads a parameter of a door, and raises UserError where it cannot be."""

@@ -1,0 +1,197 @@
+"""What a study has tried so far, as arrays.
+
+Shapes: T = trials that stand at a feasible candidate, N = candidates with values, K = objectives.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+import numpy as np
+import optuna
+from numpy.typing import NDArray
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from nas.samplers.encoding import Coordinates
+from nas.samplers.rungs import MOST_RUNGS
+from nas.store.optuna_study import ERRORS, first_of, reports_of, same_study, trials_of
+from results.stats.gaussian_process import Array, Indices
+from results.stats.pareto import non_dominated
+
+WIDE = 3.0
+"""The factor that an objective spans to be taken by its logarithm."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """The candidates of trials in any state, in the order of trials; a training that went on stands once, as its last.
+
+    Attributes:
+        indices: Which candidate: [T].
+        values: The values it got, turned so that less is better; NaN where it has none: [T, K].
+        errors: Their standard errors; NaN where there is none: [T, K].
+        running: Whether values are still to come: [T].
+        numbers: Of the trials that began these trainings: [T].
+        reports: What they reported at the rungs; NaN where they have not come so far: [T, MOST_RUNGS, K].
+    """
+
+    indices: Indices
+    values: Array
+    errors: Array
+    running: NDArray[np.bool_]
+    numbers: Indices
+    reports: Array
+
+    def __add__(self, later: "Tried") -> "Tried":
+        pairs = ((getattr(self, field.name), getattr(later, field.name)) for field in fields(Tried))
+        return Tried(*map(np.concatenate, pairs))
+
+    @cached_property
+    def valued(self) -> NDArray[np.bool_]:
+        """Whether a trial has its values: [T]."""
+        return np.asarray(np.isfinite(self.values).all(axis=1))
+
+    @cached_property
+    def held(self) -> NDArray[np.bool_]:
+        """Whether a trial's training was held at a rung: [T]."""
+        return np.asarray(np.isfinite(self.reports[:, 0, 0]) & ~self.valued & ~self.running)
+
+    @cached_property
+    def failed(self) -> NDArray[np.bool_]:
+        """Whether a trial has ended and is to have no values: [T]."""
+        return np.asarray(~self.valued & ~self.running & ~self.held)
+
+    def latest(self) -> "Tried":
+        """Each training as the last of its trials found it."""
+        _, from_the_end = np.unique(self.numbers[::-1], return_index=True)
+        if len(from_the_end) == len(self.numbers):
+            return self
+        last = np.sort(len(self.numbers) - 1 - from_the_end)
+        return Tried(*(getattr(self, field.name)[last] for field in fields(Tried)))
+
+    @property
+    def repeatable(self) -> Indices:
+        """The candidates with values of which no trial is under way."""
+        return np.setdiff1d(self.indices[self.valued], self.indices[self.running])
+
+    def untried(self, members: int) -> Indices:
+        """The indices of all other candidates."""
+        mask = np.ones(members, dtype=bool)
+        mask[self.indices] = False
+        return np.flatnonzero(mask)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The candidates that have values, each once, however many seeds it was trained with.
+
+    Attributes:
+        indices: Which candidates: [N].
+        values: Means over seeds; less is better: [N, K].
+        seeds: How many these are means of: [N].
+        errors: The standard error of one seed's value; NaN where it is not known of all: [N, K].
+        within: Sums of squares of its seeds' values about their mean: [N, K].
+    """
+
+    indices: Indices
+    values: Array
+    seeds: Array
+    errors: Array
+    within: Array
+
+    def at(self, rows: Indices) -> "Measured":
+        """Some of the candidates."""
+        return Measured(*(getattr(self, field.name)[rows] for field in fields(Measured)))
+
+    def at_most(self, number: int, random: np.random.Generator) -> "Measured":
+        """So many of them at most: see `some_of`."""
+        return self.at(some_of(self.values, number, random))
+
+
+def some_of(values: Array, number: int, random: np.random.Generator) -> Indices:
+    """So many at most: some that nothing was measured to beat, and others, drawn at random: [N, K] -> [number]."""
+    if len(values) <= number:
+        return np.arange(len(values))
+    first = random.permutation(np.flatnonzero(non_dominated(values)))[: number // 2]
+    others = random.permutation(np.setdiff1d(np.arange(len(values)), first))
+    return np.asarray(np.concatenate([first, others])[:number], dtype=np.intp)
+
+
+def measured(tried: Tried) -> Measured:
+    """What trials have measured of each candidate.
+
+    An objective that is positive and spans a factor of more than WIDE is taken by its logarithm: what training and
+    profiles tell of it multiplies.
+    """
+    values, errors = tried.values[tried.valued], tried.errors[tried.valued]
+    if len(values):
+        wide = (values.min(axis=0) > 0) & (values.max(axis=0) > WIDE * values.min(axis=0))
+        errors = np.where(wide, errors / np.where(wide, values, 1.0), errors)
+        values = np.where(wide, np.log(np.where(wide, values, 1.0)), values)
+    indices, of, seeds = np.unique(tried.indices[tried.valued], return_inverse=True, return_counts=True)
+
+    def mean(each: Array) -> Array:
+        sums = np.zeros((len(indices), each.shape[1]))
+        np.add.at(sums, of, each)
+        return np.asarray(sums / seeds[:, None])
+
+    means = mean(values)
+    within = mean((values - means[of]) ** 2) * seeds[:, None]
+    return Measured(indices.astype(np.intp), means, seeds.astype(float), np.sqrt(mean(errors**2)), within)
+
+
+class History:
+    """Reads the trials of one study; those before the first unfinished one are read once and kept."""
+
+    def __init__(self, study: optuna.Study, coordinates: Coordinates) -> None:
+        self._study = study
+        self._coordinates = coordinates
+        self._signs = np.array(
+            [-1.0 if direction == StudyDirection.MAXIMIZE else 1.0 for direction in study.directions]
+        )
+        self._read_once, self._finished = self._read([]), 0
+
+    def belongs_to(self, study: optuna.Study) -> bool:
+        """Whether this is the history of that study."""
+        return same_study(study, self._study)
+
+    def tried(self, without: int | None = None) -> Tried:
+        """Everything tried by now, but for one trial's number.
+
+        A trial stands for the parameters it has recorded or, while it waits, was enqueued with.
+        """
+        trials = trials_of(self._study)
+        end = self._finished
+        while end < len(trials) and trials[end].state.is_finished():
+            end += 1
+        self._read_once += self._read(trials[self._finished : end])
+        self._finished = end
+        return (self._read_once + self._read([trial for trial in trials[end:] if trial.number != without])).latest()
+
+    def _read(self, trials: Sequence[FrozenTrial]) -> Tried:
+        placed = [(self._coordinates.index(params_of(trial)), trial) for trial in trials]
+        known = [(index, trial) for index, trial in placed if index is not None]
+        width = len(self._signs)
+        missing = [np.nan] * width
+        values = [trial.values if trial.state == TrialState.COMPLETE else missing for _, trial in known]
+        return Tried(
+            np.array([index for index, _ in known], dtype=np.intp),
+            np.array(values, dtype=float).reshape(-1, width) * self._signs,
+            np.array([trial.user_attrs.get(ERRORS, missing) for _, trial in known], dtype=float).reshape(-1, width),
+            np.array([not trial.state.is_finished() for _, trial in known], dtype=bool),
+            np.array([first_of(trial) for _, trial in known], dtype=np.intp),
+            self._reports([trial for _, trial in known]),
+        )
+
+    def _reports(self, trials: Sequence[FrozenTrial]) -> Array:
+        reports = np.full((len(trials), MOST_RUNGS, len(self._signs)), np.nan)
+        for own, trial in zip(reports, trials, strict=True):
+            for rung, report in enumerate(reports_of(trial)):
+                own[rung] = report
+        return np.asarray(reports * self._signs)
+
+
+def params_of(trial: FrozenTrial) -> dict[str, int | float | str | bool]:
+    """What a trial has recorded or, where it has not, was enqueued with."""
+    return {**trial.system_attrs.get("fixed_params", {}), **trial.params}

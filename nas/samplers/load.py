@@ -1,0 +1,128 @@
+"""From what somebody typed to a way of searching: an installed name, or the import path of an Optuna sampler."""
+
+import importlib
+import inspect
+import warnings
+from collections.abc import Callable
+from typing import Any, final
+
+from optuna.exceptions import ExperimentalWarning
+from optuna.samplers import BaseSampler
+
+from nas.samplers.optuna_samplers import Borrowed
+from nas.samplers.proposer import Proposer, Situation
+from nas.samplers.registry import SAMPLERS
+from search_spaces.support.errors import UserError, fields_of, reason_of, unknown, value_of
+
+
+def proposer(text: str) -> Proposer:
+    """A way of searching by its installed name, or by "package.module:Class".
+
+    An Optuna sampler is constructed with `seed` where it takes one, anew for each proposal, and what it proposes is
+    moved to the nearest untried candidate: it is as true to a budget as any other.
+
+    Raises:
+        UserError: An unknown name, a path that cannot be imported, or what is no sampler or cannot be constructed.
+    """
+    if ":" in text:
+        return Foreign(text, _made(text, _imported(text)))
+    made = _made(text, SAMPLERS.load(text))
+    return made if SAMPLERS.is_ours(text) else Foreign(text, made)
+
+
+@final
+class Foreign(Proposer):
+    """Somebody's way of searching: what it raises is told in a line, and it is held to what it may choose."""
+
+    def __init__(self, text: str, inner: Proposer) -> None:
+        self._text = text
+        self._inner = inner
+
+    def propose(self, situation: Situation) -> int:
+        """Choose as the inner one does.
+
+        Raises:
+            UserError: It failed (CMA-ES, for one, takes a single objective), or chose what it may not.
+        """
+        try:
+            index = self._inner.propose(situation)
+        except UserError:
+            raise
+        except Exception as error:  # somebody's code may fail in any way
+            message = f"sampler {self._text!r} failed: {reason_of(error).rstrip('.')}. Choose another one."
+            raise UserError("bad-plugin", message, **_origin(self._text, error)) from error
+        may = index in situation.untried or index in situation.again
+        if not may and not situation.coordinates.is_new(index):
+            raise UserError(
+                "bad-plugin",
+                f"sampler {self._text!r} must propose one of the candidates that are untried or may have another seed, "
+                f"got {index!r}.",
+                sampler=self._text,
+                **value_of(index),
+            )
+        return index
+
+
+def _made(text: str, entry: Any) -> Proposer:
+    if inspect.isclass(entry) and issubclass(entry, BaseSampler):
+        _try(text, lambda: _seeded(entry, 0))
+        return Borrowed(lambda seed: _seeded(entry, seed), infers=True)
+    if not callable(entry):
+        raise _no_sampler(text, entry)
+    found = _try(text, entry)
+    if not isinstance(found, Proposer):
+        raise _no_sampler(text, entry)
+    return found
+
+
+def _imported(text: str) -> Any:
+    path, _, name = text.partition(":")
+    try:
+        module = importlib.import_module(path)
+    except UserError as error:
+        fields = {**error.fields, "plugin": text, "place": path}
+        raise UserError(error.kind, f"sampler {text!r}: {error}", **fields) from error
+    except Exception as error:  # somebody's module may fail in any way
+        remedy = "It is MODULE:CLASS, of a module that is installed, or here with PYTHONPATH=. before the command."
+        message = f"sampler {text!r} could not be imported: {reason_of(error)}. {remedy}"
+        raise UserError("bad-plugin", message, **_origin(text, error)) from error
+    if not hasattr(module, name):
+        known = [each for each, of in [*vars(module).items()] if each[0] != "_" and _may_be_sampler(of, path)]
+        if not known:
+            message = f"unknown sampler {name!r} of {path}: it has none. Optuna's are optuna.samplers:NAME."
+            raise UserError("unknown-name", message, option="sampler", value=name, choices=(), module=path)
+        raise unknown("sampler", name, known, of=path)
+    return getattr(module, name)
+
+
+def _may_be_sampler(of: Any, path: str) -> bool:
+    """Whether a module's value is a sampler's class, or a class or function of its own that may give one."""
+    if inspect.isclass(of) and issubclass(of, BaseSampler):
+        return not inspect.isabstract(of)
+    return callable(of) and (hasattr(of, "propose") or getattr(of, "__module__", None) == path)
+
+
+def _seeded(sampler: type[BaseSampler], seed: int) -> BaseSampler:
+    takes = inspect.signature(sampler).parameters
+    with warnings.catch_warnings(action="ignore", category=ExperimentalWarning):  # whoever names one has chosen it
+        return sampler(seed=seed) if "seed" in takes else sampler()  # type: ignore[call-arg]  # the base class takes none
+
+
+def _try(text: str, make: Callable[[], Any]) -> Any:
+    try:
+        return make()
+    except UserError:
+        raise
+    except Exception as error:
+        message = f"sampler {text!r} could not be constructed: {reason_of(error)}"
+        raise UserError("bad-plugin", message, **_origin(text, error)) from error
+
+
+def _origin(text: str, error: BaseException) -> dict[str, Any]:
+    """Fields of an error of somebody's sampler: its name, and what was raised, where."""
+    return {**fields_of(error), "sampler": text}
+
+
+def _no_sampler(text: str, got: Any) -> UserError:
+    rule = "must be an Optuna sampler's class, a nas.samplers.proposer.Proposer's, or a function that gives a Proposer"
+    return UserError("bad-plugin", f"sampler {text!r} {rule}, got {got!r}.", sampler=text, **value_of(got))

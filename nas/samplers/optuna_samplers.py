@@ -1,0 +1,73 @@
+"""Optuna's own samplers, made true to a budget: what they propose is moved to the nearest untried candidate."""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler, GPSampler, NSGAIISampler, TPESampler
+
+from nas.samplers.encoding import Axis
+from nas.samplers.proposer import Proposer, Situation
+from search_spaces.support.spec import Scalar
+
+
+class Borrowed(Proposer):
+    """A sampler of Optuna's, made anew from a seed for each proposal, so that nothing rests on what it did before.
+
+    Args:
+        make: Gives a sampler of a seed.
+        infers: Whether the sampler is asked which axes it draws together, as Optuna does; CMA-ES, for one, draws no
+            words. Without it, it draws all that apply everywhere, from the first trial on.
+    """
+
+    def __init__(self, make: Callable[[int], BaseSampler], *, infers: bool = False) -> None:
+        self._make = make
+        self._infers = infers
+
+    def propose(self, situation: Situation) -> int:
+        """Move the sampler's point, which need not be a candidate, to the nearest one."""
+        study, trial, coordinates = situation.study, situation.trial, situation.coordinates
+        sampler = self._make(situation.seed)
+        together = sampler.sample_relative(study, trial, self._together(sampler, situation))
+
+        def value_of(axis: Axis) -> Scalar:
+            if axis.distribution.single():
+                return coordinates.space.axes[axis.name][0]
+            if axis.name not in together:
+                together[axis.name] = sampler.sample_independent(study, trial, axis.name, axis.distribution)
+            value: Scalar = together[axis.name]
+            return value
+
+        place = coordinates.place(coordinates.walk(value_of))
+        return coordinates.nearest(place, situation.untried, np.random.default_rng(situation.seed))
+
+    def _together(self, sampler: BaseSampler, situation: Situation) -> dict[str, BaseDistribution]:
+        """The axes that the sampler draws in one go, among those that apply everywhere."""
+        everywhere: Mapping[str, Axis] = situation.coordinates.everywhere
+        if not self._infers:
+            return {name: axis.distribution for name, axis in everywhere.items() if not axis.distribution.single()}
+        inferred = sampler.infer_relative_search_space(situation.study, situation.trial)
+        return {name: distribution for name, distribution in inferred.items() if name in everywhere}
+
+
+class Random(Proposer):
+    """Any untried candidate, all with the same chance."""
+
+    def propose(self, situation: Situation) -> int:
+        """Draw one."""
+        return int(np.random.default_rng(situation.seed).choice(situation.drawn))
+
+
+def tpe() -> Proposer:
+    """Optuna's multivariate tree-structured Parzen estimator, moved to the nearest untried candidate."""
+    return Borrowed(lambda seed: TPESampler(multivariate=True, seed=seed))
+
+
+def nsga2() -> Proposer:
+    """Optuna's genetic algorithm with a population of 16, moved to the nearest untried candidate."""
+    return Borrowed(lambda seed: NSGAIISampler(population_size=16, seed=seed))
+
+
+def gp() -> Proposer:
+    """Optuna's Gaussian processes, moved to the nearest untried candidate; slow, and loads torch."""
+    return Borrowed(lambda seed: GPSampler(seed=seed))

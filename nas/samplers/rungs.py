@@ -1,0 +1,146 @@
+"""Early stopping with several objectives: at which steps trainings are held, and what they have reported there.
+
+A training that is held has ended for now, with a Row and a checkpoint. Where it may matter after all
+(`nas.samplers.promotion`), it goes on as another trial, which continues the first.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+import optuna
+from optuna.trial import FrozenTrial
+
+from nas.budget.objectives import COSTS
+from nas.store.optuna_study import first_of, length_of, note_length, reports_of, trials_of
+from results.records.row import CurvePoint, Direction, Row
+from search_spaces.support.errors import UserError, kind_of_number
+from tasks.recipes.recipe import Recipe
+
+if TYPE_CHECKING:
+    from tasks.base import Task
+
+MOST_RUNGS = 5
+"""A search holds trainings at no more rungs."""
+
+Reports = list[list[float]]
+"""Of each rung that a training has reached: its objectives there."""
+
+
+@dataclass(frozen=True)
+class Rungs:
+    """Where trainings are held.
+
+    Attributes:
+        number: How many rungs there are; with none, nothing is held.
+        grace: The share of a training before the first.
+        factor: How much further each lies than the one before it.
+
+    Raises:
+        UserError: There cannot be such rungs.
+    """
+
+    number: int = 0
+    grace: float = 0.05
+    factor: float = 3.0
+
+    def __post_init__(self) -> None:
+        kind = kind_of_number(self.number, whole=True)
+        if kind == "wrong-type" or not 0 <= self.number <= MOST_RUNGS:
+            message = f"--rungs must be a whole number from 0 to {MOST_RUNGS}, got {self.number!r:.40}."
+            raise UserError(kind, message, option="--rungs", value=self.number, least=0, most=MOST_RUNGS)
+        kind = kind_of_number(self.grace)
+        if kind == "wrong-type" or not 0 < self.grace < 1:
+            message = f"--grace must be a share of a training, above 0 and below 1, got {self.grace!r:.40}."
+            raise UserError(kind, message, option="--grace", value=self.grace, above=0, below=1)
+        kind = kind_of_number(self.factor)
+        if kind == "wrong-type" or not 1 < self.factor <= 1000:
+            message = f"--factor must be above 1 and at most 1000, got {self.factor!r:.40}."
+            raise UserError(kind, message, option="--factor", value=self.factor, above=1, most=1000)
+        if self.number and self._shares()[-1] >= 1:
+            last = f"the last of --rungs {self.number} would lie at {self._shares()[-1]:.3g} of a training"
+            message = f"{last}, by --grace {self.grace} and --factor {self.factor}: it must lie before the end."
+            raise UserError("infeasible", message, option="--rungs", value=self.number, share=self._shares()[-1])
+
+    def record(self) -> dict[str, float]:
+        """As JSON has it: nothing where nothing is held."""
+        return asdict(self) if self.number else {}
+
+    def steps(self, length: int) -> list[int]:
+        """The steps of a training of that length at which it is held."""
+        return [ceil(length * share - 1e-9) for share in self._shares()]  # 100 * 0.1 * 3 is 30
+
+    def _shares(self) -> list[float]:
+        return [self.grace * self.factor**rung for rung in range(self.number)]
+
+
+NONE_HELD = Rungs()
+"""Every training goes to its end."""
+
+
+def check_reports(task: "Task", recipe: Any, rungs: Rungs) -> None:
+    """Raise UserError where trainings cannot be held at the same steps: without reports, or without known lengths."""
+    if rungs.number and not task.reports_on_the_way:
+        message = f"--rungs hold trainings at their reports, and {task.name} has none on the way. Leave it out."
+        raise UserError("unsupported", message, option="--rungs", task=task.name)
+    if rungs.number and isinstance(recipe, Recipe) and recipe.hours:
+        raise UserError(
+            "conflict",
+            f"--rungs lie at steps, and with hours={recipe.hours} each training takes as many as it can. "
+            f"Set steps, and hours to 0.",
+            option="--rungs",
+            hours=recipe.hours,
+        )
+
+
+def check_reported(objectives: Mapping[str, Direction], metrics: Mapping[str, Direction], rungs: Rungs) -> None:
+    """Raise UserError where an objective is not known at a rung."""
+    late = [name for name in objectives if name not in metrics and name not in COSTS]
+    if late and rungs.number:
+        message = f"--rungs needs objectives that are known on the way; {late[0]} is measured at the end."
+        raise UserError("conflict", message, option="--rungs", objective=late[0])
+
+
+class EarlyStopping:
+    """The rungs of one study, which are known once a first training has come to its end.
+
+    Args:
+        study: Optuna's; what was reported is kept with its trials.
+        rungs: Where its trainings are held.
+        objectives: What is searched for.
+    """
+
+    def __init__(self, study: optuna.Study, rungs: Rungs, objectives: Mapping[str, Direction]) -> None:
+        self._study, self._rungs, self._objectives = study, rungs, objectives
+
+    def until(self, trial: FrozenTrial) -> int | None:
+        """The step at which a trial's training is held next; None where it goes to its end."""
+        if not (steps := self._steps()):
+            return None
+        reached = len(self._reached().get(first_of(trial), ()))
+        return steps[reached] if reached < len(steps) else None
+
+    def reports(self, row: Row) -> Reports:
+        """What an evaluation has reported at the rungs. The first one that came to its end says where they lie."""
+        if not self._rungs.number or row.status not in ("complete", "pruned"):
+            return []
+        if row.status == "complete" and length_of(self._study) is None:
+            note_length(self._study, row.steps)
+        costs = {name: value for name, value in row.columns().items() if name in COSTS and value is not None}
+        points: list[CurvePoint] = [*row.curve, {"step": row.steps, "metrics": row.metrics}]
+        found: Reports = []
+        for step in self._steps():
+            there = {**costs, **next((point["metrics"] for point in points if point["step"] >= step), {})}
+            if not all(name in there for name in self._objectives):
+                break
+            found.append([float(there[name]) for name in self._objectives])
+        return found
+
+    def _reached(self) -> dict[int, Sequence[Sequence[float]]]:
+        """What trials have reported, by the number of the one that each continues."""
+        return {first_of(trial): found for trial in trials_of(self._study) if (found := reports_of(trial))}
+
+    def _steps(self) -> list[int]:
+        length = length_of(self._study)
+        return [] if length is None else self._rungs.steps(length)

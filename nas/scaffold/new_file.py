@@ -1,0 +1,123 @@
+"""A file to start from: a template under the name that somebody gave it, written beside what is there."""
+
+import builtins
+import importlib.util
+import re
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from keyword import iskeyword
+from pathlib import Path
+from typing import Literal
+
+from search_spaces.support.errors import UserError
+from search_spaces.support.registry import Registry
+
+_REGISTRIES = {"task": Registry("nas.tasks", "task"), "topology": Registry("nas.topologies", "topology")}
+"""Names alone; tasks.base, which has that of tasks, would load torch."""
+
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_MODULE = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_LONGEST = 60
+
+
+@dataclass(frozen=True)
+class NewFile:
+    """A file that was written to start from.
+
+    Attributes:
+        file: Where it is.
+        commands: What to run next, each with why.
+    """
+
+    file: Path
+    commands: Sequence[tuple[str, str]]
+
+
+def class_of(name: str) -> str:
+    """The class that a task or topology of that name is written as: "two-moons" is TwoMoons."""
+    return "".join(part.capitalize() for part in name.split("-"))
+
+
+def start(kind: Literal["task", "topology"], name: str, output: str | Path | None) -> Path:
+    """Write the template of that kind under a name, in `output` or a file called after the name.
+
+    Raises:
+        UserError: A name that cannot be, a file whose name cannot be imported, that is there or cannot be written.
+    """
+    template = files("nas.scaffold.templates").joinpath(f"{kind}.py").read_text(encoding="utf-8")
+    _check_name(kind, name, template)
+    file = Path(output) if output is not None else Path(f"{name.replace('-', '_')}.py")
+    _check_file(file)
+    _write(file, _filled(template, {
+        f"New{kind.capitalize()}": class_of(name), f"new-{kind}": name, f"new_{kind}": file.stem}))  # fmt: skip
+    return file
+
+
+def quoted(file: Path) -> str:
+    """A file as a shell reads it, and never as an option."""
+    return shlex.quote(f"./{file}" if str(file).startswith("-") else str(file))
+
+
+def _check_name(kind: str, name: str, template: str) -> None:
+    registry = _REGISTRIES[kind]
+    if not _NAME.fullmatch(name) or len(name) > _LONGEST:
+        rule = f"is of lower-case letters, digits and single dashes, begins with a letter and has at most {_LONGEST}"
+        message = f"the name of a {kind} {rule} characters, got {name!r:.80}. Give another, such as my-{kind}."
+        raise UserError("bad-syntax", message, option="NAME", value=name, most=_LONGEST)
+    if kind == "topology" and name == "recipe":
+        message = "the axes of a topology 'recipe' would be taken for the recipe's. Give another name."
+        raise UserError("conflict", message, option="NAME", value=name)
+    if name in registry.names():
+        whose = "this project's" if registry.is_ours(name) else "an installed package's"
+        message = f"{kind} {name!r} is {whose} already. Give another name."
+        raise UserError("exists", message, option="NAME", value=name, ours=registry.is_ours(name))
+    written = class_of(name)
+    if iskeyword(written) or hasattr(builtins, written) or re.search(rf"\b{written}\b", template):
+        message = f"{kind} {name!r} would be class {written}, which means something else. Give another name."
+        raise UserError("conflict", message, option="NAME", value=name, class_name=written)
+
+
+def _check_file(file: Path) -> None:
+    if file.suffix != ".py" or not _MODULE.fullmatch(file.stem) or iskeyword(file.stem):
+        message = f"the file must be a module, LETTERS_AND_DIGITS.py, got {str(file)!r}. Give another --output."
+        if file.suffix != ".py":
+            raise UserError("unsupported", message, option="--output", path=str(file), choices=(".py",))
+        raise UserError("bad-syntax", message, option="--output", path=str(file))
+    if file.exists() or file.is_symlink():
+        raise _is_there(file)
+    if not file.parent.is_dir():
+        message = f"{file} cannot be written: there is no folder {file.parent}. Make it, or give another."
+        raise UserError("unwritable", message, option="--output", path=str(file), folder=str(file.parent))
+    found = importlib.util.find_spec(file.stem)  # which imports nothing
+    if file.stem in sys.stdlib_module_names or (found and found.origin):
+        message = f"{file} would stand before the module {file.stem!r} of that name. Give another --output."
+        raise UserError("conflict", message, option="--output", path=str(file), module=file.stem)
+
+
+def _is_there(file: Path) -> UserError:
+    message = f"{file} is there already, and nothing is overwritten. Give another --output."
+    return UserError("exists", message, option="--output", path=str(file))
+
+
+def _filled(template: str, names: Mapping[str, str]) -> str:
+    return re.sub("|".join(map(re.escape, names)), lambda found: names[found[0]], template)
+
+
+def _write(file: Path, text: str) -> None:
+    """Write a file that is not there: whole, or not at all."""
+    try:
+        with file.open("x", encoding="utf-8") as opened:
+            try:
+                opened.write(text)
+                opened.flush()
+            except OSError:
+                file.unlink()
+                raise
+    except FileExistsError as error:
+        raise _is_there(file) from error
+    except OSError as error:
+        message = f"{file} cannot be written: {error.strerror}. Give another --output."
+        raise UserError("unwritable", message, option="--output", path=str(file)) from error

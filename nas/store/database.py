@@ -1,0 +1,272 @@
+"""The database behind a store: how it is opened, what its errors are told as, and what it is called."""
+
+import os
+import shutil
+import sqlite3
+import stat
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from urllib.parse import quote
+
+import sqlalchemy as sql
+from sqlalchemy.engine import URL, Engine, make_url
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+
+from nas.environment.passwords import shape_of, without_passwords
+from nas.environment.paths import DEFAULT_STORE
+from nas.store.study_names import no_study
+from search_spaces.support.errors import UserError
+
+PATIENCE_S = 60  # how long a write waits for somebody else's lock
+
+# libpq's names: seconds to connect, seconds of silence before it is asked whether the other end is there, milliseconds
+# that it has to answer.
+_NOTICED = {"connect_timeout": "10", "keepalives_idle": "30", "tcp_user_timeout": "30000"}
+
+
+def parsed_url(url: str) -> URL:
+    """A database's URL in parts. Raises UserError for a text that is none."""
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):  # the latter of a port that is no number, and with it perhaps a password
+        got = shape_of(url)
+        message = f"--storage must be a database URL such as {DEFAULT_STORE}, got {got!r}."
+        raise UserError("bad-syntax", message, option="--storage", value=got) from None
+    if "@" in (parsed.host or ""):
+        got = without_passwords(url)
+        message = f"an @ in a user's name or password is written %40 in a URL, got {got!r}."
+        raise UserError("bad-syntax", message, option="--storage", value=got, part="@")
+    return parsed
+
+
+def check_url(url: str) -> None:
+    """Raise UserError where a text is no URL of a store."""
+    is_server(parsed_url(url))
+
+
+def check_file(parsed: URL, url: str, make: bool) -> None:
+    """See to a SQLite file and its folder.
+
+    Raises:
+        UserError: The file is not there and is not to be made, it is empty (what it held is gone, and that is not for
+            us to hide), it is no file, or its folder cannot be made.
+    """
+    if parsed.database in (None, "", ":memory:"):
+        got = without_passwords(url)
+        message = f"a study must outlive its command, got the storage {got!r} in memory. Give sqlite:///FILE."
+        raise UserError("unsupported", message, option="--storage", value=got)
+    file = Path(str(parsed.database))
+    try:
+        if make:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        found = file.stat()
+    except FileNotFoundError:
+        if make:
+            return
+        raise no_study(file) from None
+    except (OSError, ValueError) as error:
+        raise unusable(url, error) from error
+    if not stat.S_ISREG(found.st_mode):
+        message = f"a store must be a file, got {file}, which is none. Give another --storage."
+        raise UserError("bad-file", message, option="--storage", storage=shown_url(url), problem="type")
+    if not found.st_size:
+        message = (
+            f"store {file} is empty: what it held is gone. Put a copy of it there, or remove the file to begin anew."
+        )
+        raise UserError("bad-file", message, option="--storage", storage=shown_url(url), problem="empty")
+
+
+def is_server(parsed: URL) -> bool:
+    """Whether a database is a PostgreSQL server, which several coordinators may use at once, and no SQLite file.
+
+    Raises:
+        UserError: It is neither.
+    """
+    name = parsed.get_backend_name()
+    if name not in ("sqlite", "postgresql", "postgres"):
+        message = f"--storage must be sqlite:///FILE or postgresql://USER:PASSWORD@HOST/NAME, got {name}://."
+        raise UserError("unsupported", message, option="--storage", value=name, choices=("sqlite", "postgresql"))
+    return name != "sqlite"
+
+
+def address(parsed: URL) -> URL:
+    """The URL of a server with our driver, and with how soon a server that does not answer is noticed.
+
+    Raises:
+        UserError: The driver is not installed.
+    """
+    if find_spec("psycopg") is None:
+        message = (
+            f"store {without_passwords(parsed.render_as_string())} needs a driver that is not installed."
+            ' Install it: pip install ".[postgres]".'
+        )
+        raise UserError("needs-extra", message, option="--storage", extra="postgres")
+    return parsed.set(drivername="postgresql+psycopg", query={**_NOTICED, **parsed.query})
+
+
+def open_engine(parsed: URL, *, reading: bool = False) -> Engine:
+    """What talks to a database; of a SQLite file that is only to be read, without writing anything.
+
+    Raises:
+        UserError: It can be no store, or its driver is not installed.
+    """
+    if is_server(parsed):
+        return sql.create_engine(address(parsed), pool_pre_ping=True)
+    if reading:
+        return sql.create_engine("sqlite://", creator=_reader(Path(str(parsed.database))), poolclass=sql.NullPool)
+    engine = sql.create_engine(parsed, connect_args={"timeout": PATIENCE_S})
+    sql.event.listen(engine, "connect", write_ahead)
+    return engine
+
+
+def _reader(file: Path) -> partial[sqlite3.Connection]:
+    """What opens a SQLite file to read it.
+
+    A write-ahead log is read with the help of a file beside it. Where that is not there and may not be made (a
+    read-only folder, in which then nobody writes), a copy is read.
+    """
+    opened = partial(_opened_to_read, file.resolve())
+    try:
+        connection = opened()
+        try:
+            connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
+        finally:
+            connection.close()
+    except sqlite3.OperationalError:
+        if os.access(file.resolve().parent, os.W_OK):
+            return opened  # whose error is told where it is used
+        return partial(_opened_copy, _copied(file.resolve()))
+    except sqlite3.DatabaseError:  # it is no database, or a damaged one
+        return opened
+    return opened
+
+
+def _opened_to_read(file: Path) -> sqlite3.Connection:
+    """What makes no file where there is none, and changes nothing in one.
+
+    Where it may, SQLite keeps house as it closes: with mode=ro it would leave the log and its helper behind.
+    """
+    may = os.access(file, os.W_OK) and os.access(file.parent, os.W_OK)
+    uri = f"file:{quote(str(file))}?mode={'rw' if may else 'ro'}"
+    connection = sqlite3.connect(uri, uri=True, timeout=PATIENCE_S, check_same_thread=False)
+    connection.execute("PRAGMA query_only=ON")
+    return connection
+
+
+def _opened_copy(folder: TemporaryDirectory[str]) -> sqlite3.Connection:
+    """The copy in a folder, which is there as long as this function's argument is held."""
+    return sqlite3.connect(Path(folder.name, "store.db"), check_same_thread=False)
+
+
+def _copied(file: Path) -> TemporaryDirectory[str]:
+    """A SQLite file and its log in a folder of their own."""
+    folder = TemporaryDirectory(prefix="nas-store-")
+    for ending in ("-wal", ""):
+        source = Path(f"{file}{ending}")
+        if source.exists():
+            shutil.copyfile(source, Path(folder.name, f"store.db{ending}"))
+    return folder
+
+
+def begin_file(url: str) -> None:
+    """Make a SQLite file that is a database from its first moment on: an empty one was emptied. Others are let be.
+
+    Whoever calls holds it against others that would make it.
+
+    Raises:
+        UserError: It cannot be made.
+    """
+    file = file_of(url)
+    if file is None or file.exists():
+        return
+    fresh = file.with_name(f"{file.name}.new")
+    try:
+        fresh.unlink(missing_ok=True)
+        connection = sqlite3.connect(fresh)
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")  # which writes its first page
+        finally:
+            connection.close()
+        fresh.replace(file)
+    except (OSError, sqlite3.Error) as error:
+        raise unusable(url, error) from error
+
+
+def write_ahead(connection: Any, _: Any) -> None:
+    """Let readers read while somebody writes, and lose nothing when the machine stops."""
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=FULL")
+
+
+@contextmanager
+def clear_errors(url: str) -> Iterator[None]:
+    """Turn what a database raises into a UserError that names the store and what to do."""
+    try:
+        yield
+    except SQLAlchemyError as error:
+        raise unusable(url, error) from error
+    except UnicodeDecodeError as error:
+        if not _is_of_sqlite(error):
+            raise
+        raise unusable(url, sqlite3.DatabaseError("database disk image is malformed")) from error
+
+
+def _is_of_sqlite(error: UnicodeDecodeError) -> bool:
+    """Whether SQLite's own words, damaged with its file, could not be read, and not something of an evaluation."""
+    *_, (innermost, _) = traceback.walk_tb(error.__traceback__)
+    file = innermost.f_code.co_filename
+    return file == __file__ or "sqlalchemy" in Path(file).parts
+
+
+def unusable(url: str, error: BaseException) -> UserError:
+    """That a store cannot be used, why, and what to do."""
+    server = is_server(make_url(url))
+    remedy = "see to the server" if server else "free the file or its disk"
+    reason = without_passwords(_first_line(error.__cause__ or error))
+    if "malformed" in reason:
+        message = (
+            f"store {shown_url(url)} is damaged: {reason.rstrip('.')}. Put a copy of it there, or see what "
+            "`sqlite3 FILE .recover` can read."
+        )
+        return UserError("bad-file", message, option="--storage", storage=shown_url(url), problem="damaged")
+    if "not a database" in reason:
+        message = f"store {shown_url(url)} is a file of another kind. Give another --storage."
+        return UserError("bad-file", message, option="--storage", storage=shown_url(url), problem="format")
+    cause = type(error.__cause__ or error).__name__
+    message = (
+        f"store {shown_url(url)} cannot be used: {reason.rstrip('.')}. What it holds is kept; {remedy} and run the"
+        " same command again, or give another --storage."
+    )
+    fields = {"option": "--storage", "storage": shown_url(url), "server": server, "cause": cause}
+    return UserError("unavailable", message, **fields)
+
+
+def file_of(url: str) -> Path | None:
+    """The file of a SQLite store; None of any other."""
+    parsed = make_url(url)
+    return Path(str(parsed.database)) if parsed.get_backend_name() == "sqlite" else None
+
+
+def mark_of(file: Path | None) -> tuple[int, int] | None:
+    """What tells a file from another that came into its place; None where there is none, or an emptied one."""
+    try:
+        found = None if file is None else file.stat()
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino) if found is not None and found.st_size else None
+
+
+def shown_url(url: str) -> str:
+    """What people call a database: a SQLite file, or the URL without its password."""
+    return str(file_of(url) or without_passwords(url))
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

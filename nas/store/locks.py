@@ -1,0 +1,158 @@
+"""What keeps processes out of each other's way: in a study, while tables are made, in an evaluation's folder.
+
+A SQLite file has a lock beside it; a server has its own ("advisory") locks, which end with the connection that holds
+them.
+"""
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Never
+
+import sqlalchemy as sql
+from filelock import FileLock, Timeout
+from sqlalchemy.engine import Engine, make_url
+from sqlalchemy.exc import DisconnectionError, SQLAlchemyError
+
+from nas.environment.paths import slug
+from nas.store.database import PATIENCE_S, begin_file, is_server, open_engine, unusable
+from search_spaces.support.errors import Notice, UserError
+from search_spaces.support.progress import said_if_slow
+
+
+@contextmanager
+def only_writer(url: str, name: str) -> Iterator[None]:
+    """Hold a study in a SQLite file against a second coordinator. On a server there may be several: see `turn`.
+
+    Raises:
+        UserError: Another process holds it, or the lock's file cannot be made.
+    """
+    busy = f"study {name!r} is being written to by another process"
+    with _file_lock(url, f".{slug(name)}.lock", 0, busy, option="--study", value=name):
+        yield
+
+
+@contextmanager
+def making_schema(url: str) -> Iterator[None]:
+    """Hold a database while its tables are made: two first commands may come at once. Raises as `only_writer`."""
+    if is_server(make_url(url)):
+        engine = open_engine(make_url(url))
+        try:
+            with engine.begin() as connection:
+                connection.execute(_LOCK_TABLES)
+                yield
+        finally:
+            engine.dispose()  # a server that refuses must not be left with what was asked in vain
+        return
+    with _file_lock(url, ".lock", PATIENCE_S, "its tables are being made by another process"):
+        begin_file(url)
+        yield
+
+
+@contextmanager
+def turn(engine: Engine, study: str) -> Iterator[None]:
+    """Be the only coordinator that reads a study and writes what follows from it; the others wait for their turn.
+
+    On a server the turn belongs to a connection. Whoever loses that, or says nothing for TURN_S, loses the turn and can
+    write nothing until the next one: the engine keeps one connection, and none is made meanwhile. A SQLite file has
+    one coordinator, whose turn it always is.
+
+    Raises:
+        sqlalchemy.exc.SQLAlchemyError: The turn was lost.
+    """
+    if engine.dialect.name != "postgresql":
+        yield
+        return
+    name = f"nas study {study}"
+    with said_if_slow(f"waiting for another coordinator of study {study} ..."), engine.begin() as connection:
+        connection.execute(_LOCK, {"name": name, "most": f"{TURN_S * 1000:.0f}ms"})
+    sql.event.listen(engine, "do_connect", _lost)
+    try:
+        yield
+    except BaseException:
+        with suppress(SQLAlchemyError):
+            _unlock(engine, name)
+        raise
+    else:
+        _unlock(engine, name)
+    finally:
+        sql.event.remove(engine, "do_connect", _lost)
+
+
+def _unlock(engine: Engine, name: str) -> None:
+    with engine.begin() as connection:
+        connection.execute(_UNLOCK, {"name": name})
+
+
+TURN_S = 120.0
+"""Seconds that a coordinator may think in its turn; one that was halted must not halt the others."""
+
+_LOCK = sql.text(
+    "SELECT set_config('idle_session_timeout', :most, false), pg_advisory_lock(hashtextextended(:name, 0))"
+)
+_UNLOCK = sql.text(
+    "SELECT pg_advisory_unlock(hashtextextended(:name, 0)), set_config('idle_session_timeout', '0', false)"
+)
+_LOCK_TABLES = sql.text("SELECT pg_advisory_xact_lock(hashtextextended('nas tables', 0))")
+
+
+def _lost(*_: Any) -> Never:
+    raise DisconnectionError("the connection was lost that held the study")
+
+
+@contextmanager
+def _file_lock(url: str, ending: str, patience: float, busy: str, **fields: Any) -> Iterator[None]:
+    """A lock beside a SQLite file, links resolved; nothing for other databases."""
+    parsed = make_url(url)
+    if parsed.get_backend_name() != "sqlite":
+        yield
+        return
+    lock = FileLock(f"{Path(str(parsed.database)).resolve()}{ending}")
+    try:
+        Path(lock.lock_file).parent.mkdir(parents=True, exist_ok=True)
+        Path(lock.lock_file).touch()  # where that cannot be, FileLock would wait for it
+        lock.acquire(timeout=patience)
+    except Timeout:
+        message = f"{busy}, which holds {lock.lock_file}. Wait for it, or give another --study."
+        raise UserError("in-use", message, path=lock.lock_file, **fields) from None
+    except OSError as error:
+        raise unusable(url, error) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def held(folder: str | None, *, waits: bool = True) -> Iterator[bool]:
+    """Hold an evaluation's folder against another process, which is waited for; whether that was so.
+
+    Raises:
+        UserError: Another process holds it, and it is not to be waited for.
+    """
+    if folder is None:
+        yield False
+        return
+    lock, waited = FileLock(f"{folder}.lock"), False
+    try:
+        Path(folder).parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire(timeout=0)
+    except Timeout:
+        if not waits:
+            message = f"another process does this very evaluation in {folder}. Wait for it."
+            raise UserError("in-use", message, path=folder) from None
+        message = f"another process does this very evaluation in {folder}: it is waited for."
+        warnings.warn(Notice("in-use", message, path=folder), stacklevel=2)
+        lock.acquire()
+        waited = True
+    except OSError as error:
+        notice = Notice("unwritable", f"{folder} cannot be held: {error.strerror}.", path=folder)
+        warnings.warn(notice, stacklevel=2)
+        yield False
+        return
+    try:
+        yield waited
+    finally:
+        Path(lock.lock_file).unlink(missing_ok=True)  # who waits for it takes a new one: filelock sees to it
+        lock.release()

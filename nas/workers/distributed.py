@@ -1,0 +1,65 @@
+"""Several processes of this machine that train one network together, as torchrun would start them."""
+
+import os
+import warnings
+from tempfile import TemporaryDirectory
+from typing import Any
+from uuid import uuid4
+
+from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+from nas.evaluation.evaluate import evaluate, held_for
+from nas.evaluation.job import EvaluationJob
+from nas.workers.processes import prepare_process, working_directory_not_imported
+from results.records.row import Row
+from search_spaces.support.errors import UserError, show_notices
+
+
+def evaluate_together(job: EvaluationJob, processes: int) -> Row:
+    """Evaluate in so many processes, each with a GPU of its own where there are any; in this one where it is one.
+
+    They live and die together: where one dies, so does this process, which whoever began it takes for what it is.
+
+    Raises:
+        UserError: As `nas.evaluation.evaluate.evaluate`.
+    """
+    with held_for(job) as job:
+        return evaluate(job) if processes == 1 else _launched(job, processes)
+
+
+def _launched(job: EvaluationJob, processes: int) -> Row:
+    try:
+        with TemporaryDirectory() as notes, working_directory_not_imported():
+            config = LaunchConfig(
+                min_nodes=1,
+                max_nodes=1,
+                nproc_per_node=processes,
+                run_id=uuid4().hex,
+                rdzv_backend="c10d",
+                rdzv_endpoint="localhost:0",
+                max_restarts=0,
+                monitor_interval=0.1,
+                start_method="spawn",
+                logs_specs=DefaultLogsSpecs(log_dir=notes),
+            )
+            found: dict[int, Any] = elastic_launch(config, _evaluate_as_one)(job, os.getpid())
+    except ChildFailedError:
+        os._exit(1)
+    if isinstance(found[0], UserError):
+        raise found[0]
+    row: Row = found[0]
+    return row
+
+
+def _evaluate_as_one(job: EvaluationJob, parent: int) -> Row | UserError:
+    """What one of them finds; the first one speaks for all."""
+    prepare_process(parent)
+    show_notices()
+    if os.environ["RANK"] != "0":
+        warnings.simplefilter("ignore")
+    try:
+        return evaluate(job)
+    except UserError as error:
+        return error

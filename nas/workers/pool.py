@@ -1,0 +1,133 @@
+"""Where evaluations run: in this process, in local processes that may die without taking the search down."""
+
+from types import TracebackType
+from typing import Protocol, Self
+
+import joblib
+import torch
+
+from nas.evaluation.evaluate import evaluate, held_for
+from nas.evaluation.job import EvaluationJob
+from nas.workers.local_processes import LocalProcesses
+from nas.workers.resources import AUTO, Resources, fitting
+from nas.workers.shared_gpus import SharedGpus
+from results.records.row import Row
+from search_spaces.support.errors import UserError
+
+
+class Workers(Protocol):
+    """Somewhere to run evaluations."""
+
+    @property
+    def capacity(self) -> int:
+        """How many evaluations run at once."""
+
+    def submit(self, job: EvaluationJob) -> None:
+        """Begin an evaluation; at most `capacity` at a time."""
+
+    def collect(self, patience: float | None = None) -> list[tuple[EvaluationJob, Row]]:
+        """Wait until at least one evaluation has ended, and return those that have; none after so many seconds."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Give back what was held; evaluations under way are dropped."""
+
+
+class ThisProcess:
+    """One evaluation at a time, here."""
+
+    capacity = 1
+
+    def __init__(self) -> None:
+        self._waiting: list[EvaluationJob] = []
+
+    def submit(self, job: EvaluationJob) -> None:
+        """Keep the job until it is collected."""
+        self._waiting.append(job)
+
+    def collect(self, patience: float | None = None) -> list[tuple[EvaluationJob, Row]]:
+        """Evaluate what was submitted, however long it takes."""
+        job = self._waiting.pop()
+        with held_for(job) as with_known:
+            return [(job, evaluate(with_known))]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._waiting = []
+
+
+def usual(gpus: float | None = None) -> int:
+    """How many evaluations at once use the machine well: by `gpus` of each, or one a GPU, or a core without GPUs."""
+    if gpus:
+        return fitting(torch.cuda.device_count(), gpus)
+    there = torch.cuda.device_count() if gpus is None else 0
+    return there or joblib.cpu_count(only_physical_cores=True)
+
+
+def pool_of(resources: Resources, most: int, *, apart: bool = False) -> Workers:
+    """A Ray cluster; GPUs that are shared; local processes for several workers, for limits, or to keep evaluations
+    `apart`; or this process.
+
+    `most` is how many evaluations there are at most.
+
+    Raises:
+        UserError: There are fewer GPUs than asked for, they do not say how busy they are, Ray is not installed, or the
+            cluster is not there.
+    """
+    check_gpus(resources)
+    if isinstance(resources.workers, str):
+        return _on_ray(resources.workers, resources)
+    gpus = resources.gpus
+    if gpus == AUTO:
+        return _on_shared_gpus(resources.workers, resources, most)
+    room = usual(gpus)
+    number = resources.workers or max(1, min(room, most))
+    if gpus and number > room:
+        there = f"{torch.cuda.device_count()} GPUs, room for {room} such evaluations at once"
+        raise UserError(
+            "out-of-range",
+            f"--trial-gpus {gpus:g} is more than this machine has for {number}: {there}. Ask for less.",
+            option="--trial-gpus",
+            value=gpus,
+            workers=number,
+            most=room,
+        )
+    apart = apart or resources.seconds is not None or resources.memory is not None or gpus is not None
+    if number > 1 or apart:
+        return LocalProcesses(number, resources.seconds, resources.memory, gpus)
+    return ThisProcess()
+
+
+def check_gpus(resources: Resources) -> None:
+    """Raise UserError where GPUs are asked for and there are none, or a cluster's are to be shared by their load."""
+    on_cluster = isinstance(resources.workers, str)
+    if on_cluster and resources.gpus == AUTO:
+        message = "--trial-gpus auto is for this machine's GPUs. Tell a Ray cluster a share of one: 0.5."
+        raise UserError("conflict", message, option="--trial-gpus", value=AUTO, workers=resources.workers)
+    if resources.gpus and not on_cluster and not torch.cuda.device_count():
+        message = f"--trial-gpus {resources.gpus} is for GPUs, and this machine has none. Leave it out."
+        raise UserError("needs-system", message, option="--trial-gpus", value=resources.gpus, needs="cuda")
+
+
+def _on_shared_gpus(workers: int | None, resources: Resources, most: int) -> Workers:
+    there, cores = torch.cuda.device_count(), joblib.cpu_count(only_physical_cores=True)
+    bound = workers or max(there, cores // resources.threads)
+    return SharedGpus(there, min(bound, most), resources.seconds, resources.memory)
+
+
+def _on_ray(address: str, resources: Resources) -> Workers:
+    try:
+        import ray  # noqa: F401  # heavy, and an extra
+    except ImportError:
+        message = f'--workers {address} needs Ray: pip install ".[ray]"'
+        raise UserError("needs-extra", message, option="--workers", value=address, extra="ray") from None
+    from nas.workers.ray.workers import RayWorkers
+
+    return RayWorkers(address, resources)

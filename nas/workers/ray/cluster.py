@@ -1,0 +1,199 @@
+"""A Ray cluster: joining it without its talk, how much room it has, and what its head still answers."""
+
+import atexit
+import io
+import logging
+import os
+import re
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import redirect_stdout, suppress
+from typing import Any, TypeVar
+
+import grpc
+import ray
+from tenacity import Retrying, retry_if_exception_message, stop_after_attempt
+
+from nas.environment.debugging import DEBUG
+from nas.workers.orphan_threads import LEFT_BEHIND
+from nas.workers.resources import fitting
+from search_spaces.support.errors import UserError
+from search_spaces.support.progress import said_if_slow
+
+HEAD_PATIENCE_S = 20.0
+"""So long the head may be away. Ray ends a process that cannot reach it for 60 s, without a word to its Python."""
+
+LEAVE_PATIENCE_S = 10.0
+"""So long leaving a cluster may take: of one that hangs, for ever."""
+
+T = TypeVar("T")
+
+_AGAIN_S = 0.5
+# A head forks a server for each client, which may die of it while gRPC is busy there: then it can be asked once more.
+_asked_again = Retrying(
+    retry=retry_if_exception_message(match=r"(?s).*Starting Ray client server failed"),
+    stop=stop_after_attempt(5),
+    reraise=True,
+)
+_PLACE = re.compile(r"(ray://)?([^\s/:]+):(\d{1,5})")
+_ASKING = "nas_asks_ray"  # our thread that waits for Ray, which prints there what it has kept to itself so far
+_LISTENER = "ray_listen_error_messages"  # Ray's thread that prints what goes wrong in nodes, on standard output
+
+
+class RayCluster:
+    """A cluster that this process has joined, or begun where there was none to join; left, or ended, by `close`.
+
+    Args:
+        address: "ray" takes the one of RAY_ADDRESS, or the one on this machine, or begins one here;
+            "ray://HOST:PORT" is a client's.
+
+    Attributes:
+        has_gpus: Whether any of its nodes had as it was joined.
+
+    Raises:
+        UserError: It is not there, or does not let us in.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._where = (os.environ.get("RAY_ADDRESS") or "of this machine") if address == "ray" else address
+        self._quiet = redirect_stdout(_WithoutRay())
+        self._joined = not ray.is_initialized()  # else it is the caller's, and stays
+        self._quiet.__enter__()
+        try:
+            if self._joined:
+                _join(None if address == "ray" else address, self._where)
+            self.has_gpus = any(node["Resources"].get("GPU", 0) > 0 for node in self._nodes())
+        except BaseException:
+            self.close(())
+            raise
+
+    def room(self, request: Mapping[str, float]) -> int:
+        """How many evaluations that request so much (CPU, GPU, memory) the nodes have room for, were they idle."""
+        return sum(_room_on(node["Resources"], request) for node in self._nodes())
+
+    def answer(self, ask: Callable[[], T]) -> T:
+        """What Ray answers to what may need its head, which may have gone, or be stopped, in this very moment.
+
+        Raises:
+            UserError: There was none for HEAD_PATIENCE_S.
+        """
+        until = time.monotonic() + HEAD_PATIENCE_S
+        with said_if_slow("waiting for the head of the Ray cluster ..."):
+            while (left := until - time.monotonic()) > 0:
+                try:
+                    return _within(left, ask)
+                except TimeoutError:
+                    break
+                except ConnectionError as error:  # a client's last word
+                    raise self.head_lost(f"is gone: {error}") from error
+                except (grpc.RpcError, ValueError) as error:
+                    if not _is_broken(error):
+                        raise
+                    time.sleep(_AGAIN_S)
+        raise self.head_lost(f"has not answered for {HEAD_PATIENCE_S:g} s", HEAD_PATIENCE_S)
+
+    def head_lost(self, how: str, seconds: float | None = None) -> UserError:
+        """What is to be raised when the head is gone, or has not answered for so many seconds."""
+        return UserError(
+            "unavailable",
+            f"the head of the Ray cluster {self._where} {how}. What has ended is stored; with a cluster again, the "
+            "same command goes on from there, in a new process.",
+            cluster=self._where,
+            seconds=seconds,
+        )
+
+    def close(self, tasks: Sequence[Any]) -> None:
+        """End tasks under way, and leave the cluster, or end it where it was begun here, if its head lets us."""
+
+        def leave() -> None:
+            if self._joined:
+                ray.shutdown()  # which ends all that this process has begun
+            else:
+                for task in tasks:
+                    ray.cancel(task, force=True)
+
+        try:
+            with said_if_slow("leaving the Ray cluster ..."), suppress(Exception):  # what ended the search is told
+                _within(LEAVE_PATIENCE_S, leave)
+        finally:
+            self._quiet.__exit__(None, None, None)
+
+    def _nodes(self) -> list[dict[str, Any]]:
+        return [node for node in self.answer(ray.nodes) if node["Alive"]]
+
+
+class _WithoutRay(io.TextIOBase):
+    """Standard error, but for Ray's remarks: standard output is for results, and what they say is said in a line."""
+
+    def write(self, text: str) -> int:
+        if threading.current_thread().name not in (_ASKING, _LISTENER) or DEBUG in os.environ:
+            sys.stderr.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        sys.stderr.flush()
+
+
+def _is_broken(error: Exception) -> bool:
+    """Whether a client's connection is broken, which it is mending for half a minute."""
+    return isinstance(error, grpc.RpcError) or "closed channel" in str(error)
+
+
+def _within(seconds: float, ask: Callable[[], T]) -> T:
+    """What is asked in a thread, which is left behind where Ray does not come back. Raises TimeoutError then."""
+    answer: Future[T] = Future()
+
+    def fetch() -> None:
+        try:
+            answer.set_result(ask())
+        except BaseException as error:
+            answer.set_exception(error)
+
+    thread = threading.Thread(target=fetch, name=_ASKING, daemon=True)
+    thread.start()
+    try:
+        return answer.result(seconds)
+    except TimeoutError:
+        LEFT_BEHIND.append(thread)
+        atexit.unregister(ray.shutdown)
+        raise
+
+
+def _join(address: str | None, where: str) -> None:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # an error is raised here, in a line
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # we hide GPUs ourselves, and need no remark
+    on_term = signal.getsignal(signal.SIGTERM)
+    own: dict[str, Any] = {} if address else {"include_dashboard": False}
+    try:
+        if place := _PLACE.fullmatch(where):  # Ray takes a minute or two to find out
+            socket.create_connection((place[2], int(place[3])), timeout=5).close()
+        with said_if_slow("joining, or beginning, a Ray cluster ..."):
+            _asked_again(ray.init, address, log_to_driver=DEBUG in os.environ, logging_level=logging.ERROR, **own)
+    except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        said = " ".join(dict.fromkeys((lines[0], lines[-1])))  # the last one is the cause, of a server's traceback
+        raise UserError(
+            "unavailable",
+            f"the Ray cluster {where} could not be joined: {said}. See `ray status` there; one with tokens needs "
+            "RAY_AUTH_MODE=token here.",
+            option="--workers",
+            cluster=where,
+        ) from error
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, on_term)  # which Ray takes
+
+
+def _room_on(there: Mapping[str, float], request: Mapping[str, float]) -> int:
+    """How many times a node has what is requested."""
+    fits = {
+        name: fitting(there.get(name, 0.0), each) if name == "GPU" else int(there.get(name, 0.0) // each)
+        for name, each in request.items()
+    }
+    return min(fits.values(), default=0)

@@ -1,0 +1,145 @@
+"""What a Ray worker does: one evaluation, on a node that must see the same files as its coordinator."""
+
+import os
+import platform
+import warnings
+from collections.abc import Iterator
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from joblib.externals.loky import ProcessPoolExecutor
+from joblib.externals.loky.backend.context import get_context
+
+from nas.environment.debugging import DEBUG
+from nas.evaluation.job import EvaluationJob, identity
+from nas.workers.local_processes import evaluate_within
+from nas.workers.processes import end_forks_with_this, prepare_process, working_directory_not_imported
+from nas.workers.resources import processes_for
+from results.records.row import Row
+from search_spaces.support.errors import Notice, UserError
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """An evaluation for a worker.
+
+    Attributes:
+        job: What to evaluate; its paths are absolute.
+        attempt: The name of this attempt at it.
+        memory: Bytes that it may allocate beyond those that its process and its task begin with, or None.
+        gpus: How many it has.
+        debug: Whether tracebacks are shown.
+    """
+
+    job: EvaluationJob
+    attempt: str
+    memory: int | None
+    gpus: float
+    debug: bool
+
+
+def evaluate_assignment(assignment: Assignment) -> tuple[Row, list[Notice]]:
+    """The Row of an evaluation, and the notices that were given on the way.
+
+    It is in this process; where memory is bounded, in one of its own: Ray's, short of it, never comes to its end. Where
+    that one dies, so does this, which its coordinator takes for what it is.
+
+    Raises:
+        UserError: This node does not see what the coordinator sees, or `nas.evaluation.evaluate.evaluate` raised it.
+    """
+    _prepare(assignment.gpus > 0, assignment.debug)
+    if assignment.memory is None:
+        return _evaluate_and_note(assignment)
+    with working_directory_not_imported(), _own_process() as process:
+        try:
+            outcome: tuple[Row, list[Notice]] = process.submit(_evaluate_and_note, assignment).result()
+        except BrokenProcessPool:
+            os._exit(1)
+        return outcome
+
+
+def _own_process() -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(1, context=get_context("loky"), initializer=prepare_process, initargs=(os.getpid(),))
+
+
+def _evaluate_and_note(assignment: Assignment) -> tuple[Row, list[Notice]]:
+    job = assignment.job
+    with _named(), _notices() as notices:
+        _begin(job, assignment.attempt)
+        if identity(job) != job.identity:
+            message = f"task {job.task!r} or its data are others than the coordinator's. Give both the same files."
+            raise UserError("mismatch", message, task=job.task)
+        return evaluate_within(job, processes_for(assignment.gpus), assignment.memory), notices
+
+
+def stamp_of(job: EvaluationJob, attempt: str) -> Path:
+    """The file beside an evaluation's folder that its coordinator makes for an attempt, and its worker writes to."""
+    return Path(f"{job.folder}.{attempt}")
+
+
+def begun(job: EvaluationJob, attempt: str) -> bool:
+    """Whether a worker has begun an attempt."""
+    try:
+        return stamp_of(job, attempt).read_bytes() == _BEGUN
+    except OSError:
+        return False
+
+
+_BEGUN = b"begun\n"
+
+
+def _begin(job: EvaluationJob, attempt: str) -> None:
+    """Say that the evaluation begins, in the storage that is to be shared."""
+    stamp = stamp_of(job, attempt)
+    try:
+        with stamp.open("r+b") as file:  # it is there
+            file.write(_BEGUN)
+    except OSError as error:
+        raise UserError(
+            "missing-file",
+            f"{stamp.parent} is not the coordinator's ({error.strerror}): the store's folder must be on storage that "
+            "all nodes share. Give --storage there.",
+            option="--storage",
+            path=str(stamp.parent),
+        ) from None
+
+
+@cache  # once a process: Ray gives it one evaluation after the other where there are no GPUs
+def _prepare(has_gpus: bool, debug: bool) -> None:
+    """Before anything touches CUDA."""
+    end_forks_with_this()
+    if debug:
+        os.environ[DEBUG] = "1"
+    if not has_gpus:
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+
+
+@contextmanager
+def _named() -> Iterator[None]:
+    """A user's error says on which node."""
+    try:
+        yield
+    except UserError as error:
+        fields = error.fields | {"node": platform.node()}
+        raise UserError(error.kind, f"on node {platform.node()}: {error}", **fields) from error
+
+
+@contextmanager
+def _notices() -> Iterator[list[Notice]]:
+    """What is noticed goes to the coordinator, which says it."""
+    notices: list[Notice] = []
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def keep(message: Warning | str, category: type[Warning], *place: Any, **rest: Any) -> None:
+            if isinstance(message, Notice):
+                notices.append(message)
+            else:
+                show(message, category, *place, **rest)
+
+        warnings.showwarning = keep
+        yield notices
