@@ -24,7 +24,7 @@ import nas
 from nas.costs.count import cheap_counts
 from results.records import jsonl
 from results.records.row import Costs, CurvePoint, Row
-from search_spaces.architecture.parsing import parse_architecture
+from search_spaces.spaces.parsing import parse_architecture
 from tasks.recipes.settings import changed, values_of
 from tasks.vision.digit_ranks import DigitRanksViT
 

@@ -9,8 +9,9 @@ Each function is the command of that name: `nas search --help` says what its par
 before it is needed.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from search_spaces.support.faces import lazily
 
 if TYPE_CHECKING:
     __version__: str
@@ -33,12 +34,15 @@ if TYPE_CHECKING:
     from nas.api.show import show
     from nas.api.tournament import tournament
     from nas.report.study import Study
+    from nas.samplers.proposer import Proposer, Situation
     from results.records.row import Row
     from search_spaces.support.errors import Notice, UserError
 
 __all__ = [
     "Notice",
+    "Proposer",
     "Row",
+    "Situation",
     "Study",
     "UserError",
     "audit",
@@ -64,18 +68,19 @@ __all__ = [
 _HOMES = {
     **{name: f"nas.api.{name}" for name in __all__ if name[0].islower()},
     "Notice": "search_spaces.support.errors",
+    "Proposer": "nas.samplers.proposer",
     "Row": "results.records.row",
+    "Situation": "nas.samplers.proposer",
     "Study": "nas.report.study",
     "UserError": "search_spaces.support.errors",
 }
 
 
+_lazily = lazily(__name__, _HOMES)
+
+
 def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        return _version()
-    if name not in _HOMES:
-        raise AttributeError(f"module 'nas' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return _version() if name == "__version__" else _lazily(name)
 
 
 def _version() -> str:

@@ -1,1 +1,82 @@
-"""What is learnt: data, objective, training and metric. One file a task."""
+"""What is learnt: data, objective, training and metric."""
+
+from typing import TYPE_CHECKING
+
+from search_spaces.support.faces import lazily
+
+if TYPE_CHECKING:
+    from tasks.adapters.hugging_face import EvalPrediction, HuggingFaceRecipe, HuggingFaceTask
+    from tasks.adapters.lightning_module import LightningRecipe, LightningTask
+    from tasks.base import Diverged, Fitted, Metric, Task
+    from tasks.data.batches import Batch
+    from tasks.data.example_splits import Examples
+    from tasks.data.splits import TensorSplits
+    from tasks.recipes.recipe import Recipe
+    from tasks.recipes.settings import AtLeastOne, Positive
+    from tasks.run import STOP, Run
+    from tasks.training.classification import ClassificationTask
+    from tasks.training.contract import check_task
+    from tasks.training.loop import Training, apart, checkpoint_of, train
+    from tasks.training.supervised import SupervisedTask, means
+
+__all__ = [
+    "STOP",
+    "AtLeastOne",
+    "Batch",
+    "ClassificationTask",
+    "Diverged",
+    "EvalPrediction",
+    "Examples",
+    "Fitted",
+    "HuggingFaceRecipe",
+    "HuggingFaceTask",
+    "LightningRecipe",
+    "LightningTask",
+    "Metric",
+    "Positive",
+    "Recipe",
+    "Run",
+    "SupervisedTask",
+    "Task",
+    "TensorSplits",
+    "Training",
+    "apart",
+    "check_task",
+    "checkpoint_of",
+    "means",
+    "train",
+]
+
+_HOMES = {
+    "AtLeastOne": "tasks.recipes.settings",
+    "Batch": "tasks.data.batches",
+    "ClassificationTask": "tasks.training.classification",
+    "Diverged": "tasks.base",
+    "EvalPrediction": "tasks.adapters.hugging_face",
+    "Examples": "tasks.data.example_splits",
+    "Fitted": "tasks.base",
+    "HuggingFaceRecipe": "tasks.adapters.hugging_face",
+    "HuggingFaceTask": "tasks.adapters.hugging_face",
+    "LightningRecipe": "tasks.adapters.lightning_module",
+    "LightningTask": "tasks.adapters.lightning_module",
+    "Metric": "tasks.base",
+    "Positive": "tasks.recipes.settings",
+    "Recipe": "tasks.recipes.recipe",
+    "Run": "tasks.run",
+    "STOP": "tasks.run",
+    "SupervisedTask": "tasks.training.supervised",
+    "Task": "tasks.base",
+    "TensorSplits": "tasks.data.splits",
+    "Training": "tasks.training.loop",
+    "apart": "tasks.training.loop",
+    "check_task": "tasks.training.contract",
+    "checkpoint_of": "tasks.training.loop",
+    "means": "tasks.training.supervised",
+    "train": "tasks.training.loop",
+}
+
+__getattr__ = lazily(__name__, _HOMES)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

@@ -3,14 +3,29 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from nas.analysis.audit import REPORTS, Audit
-from nas.samplers.rungs import Rungs
+from nas.analysis.audit import REPORTS, Audit, audit_for
+from nas.samplers.rungs import NONE_HELD, Rungs
+from nas.store.search_config import SearchConfig
+from nas.store.store import Store
+from search_spaces.support.progress import say
 
 RELIABLE = 0.8
 """The reliability of one seed below which a search is told of it, its standard error taken off."""
 
 PREDICTS = 0.5
 """How well early reports must order architectures, as a share of how well another seed does, to hold trainings by."""
+
+
+def rungs_for(config: SearchConfig, store: Store) -> Rungs:
+    """The rungs of a search, or none where an audit of its task doubts them; what the audit doubts is said."""
+    rungs, audit = Rungs(**config.rungs), audit_for(config, store)
+    if audit is None:
+        return rungs
+    early = too_early(audit, config.objectives, rungs) if rungs.number else None
+    for line in (unreliable(audit, config.objectives), early):
+        if line is not None:
+            say(line)
+    return NONE_HELD if early else rungs
 
 
 def unreliable(audit: Audit, objectives: Iterable[str]) -> str | None:

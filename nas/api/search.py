@@ -57,13 +57,15 @@ def search(
     resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
     spent = Timings(said=timings)
     with said_if_slow(LOADING), spent.on("loading"):
-        from nas.engine import request
+        from nas.analysis.warnings import rungs_for
+        from nas.engine.request import ask_search
         from nas.engine.run import Evidence, carry_out
-        from nas.samplers import rungs
+        from nas.samplers.rungs import Rungs
         from nas.store.retry import patient
     evidence, seconds = Evidence(trials, seeds, confirm), seconds_of("timeout", timeout)
-    ask = spent.on("counting candidates")(request.ask_search)
+    ask = spent.on("counting candidates")(ask_search)
     asked = ask(task, space, arch, axis, budget, objectives, preset=preset, settings=settings, seed=seed,
-                sampler=sampler, data=data, rungs=rungs.Rungs(rungs, grace, factor))  # fmt: skip
-    carry_out(asked, study, storage, evidence, resources, spent, seconds=seconds, keep=keep, traced=profile, log=log)
+                sampler=sampler, data=data, rungs=Rungs(rungs, grace, factor))  # fmt: skip
+    carry_out(asked, study, storage, evidence, resources, spent, rungs_for=rungs_for, seconds=seconds, keep=keep,
+              traced=profile, log=log)  # fmt: skip
     return patient(load)(study or asked.name, storage=storage)

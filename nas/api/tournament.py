@@ -61,7 +61,7 @@ def tournament(
 
 
 def _check(samplers: Sequence[str], seeds: int) -> None:
-    from nas.samplers import proposer
+    from nas.samplers.load import proposer
     from search_spaces.support.errors import UserError
 
     if not samplers or not seeds:

@@ -10,8 +10,9 @@ import typer
 from typer.models import ArgumentInfo
 
 from nas.cli.config_file import SAVE, save
-from nas.cli.options import OPTIONS, format_for
+from nas.cli.options import OPTIONS
 from nas.environment.signals import Terminated, ended_when_asked
+from nas.report.format import format_for
 from search_spaces.support.errors import UserError
 
 _SAVED = Parameter(SAVE, Parameter.KEYWORD_ONLY, default=None, annotation=OPTIONS[SAVE])

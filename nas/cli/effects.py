@@ -4,7 +4,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nas.cli.options import Format
+from nas.report.format import Format
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nas.cli.options import Format
 from nas.environment.paths import folder_of_retrofit
+from nas.report.format import Format
 
 if TYPE_CHECKING:
     from nas.analysis.audit import Audit
@@ -66,7 +66,7 @@ def front(study: "Study", plot: Path | None = None) -> None:
         tables.say(console, line)
     path = plot or RUNS / f"{slug(study.name)}-front.png"
     study.plot(path)
-    more = f"; ask more with: {report.ask_again(study.name, study.storage)}" if study.config else ""
+    more = f"; ask more with: {tables.ask_again(study.name, study.storage)}" if study.config else ""
     tables.say(console, f"front drawn in {path}{more}")
 
 

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from nas.cli import claims, figures, paper_costs
-from nas.cli.options import Format, Printed
+from nas.cli.options import Printed
 from nas.environment.paths import DEFAULT_STORE
 from nas.papers.configs import LABELS, Reading, holds, is_printed, readings, row_of, unread
+from nas.report.format import Format
 from search_spaces.support.errors import UserError
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nas.cli.options import Format
 from nas.cli.results_query import Question
+from nas.report.format import Format
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -19,7 +19,7 @@ from nas.environment.paths import dashed
 from nas.evaluation.job import fresh_task, recipe_of, text_of
 from nas.evaluation.resolve import settings_of, space_of
 from nas.request.text_checks import listed
-from nas.samplers import proposer
+from nas.samplers.load import proposer
 from nas.samplers.registry import DEFAULT
 from nas.samplers.rungs import NONE_HELD, Rungs, check_reported, check_reports
 from nas.store.search_config import SearchConfig

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from functools import cache
 from math import nan
 
-from nas.analysis.audit import Audit, audit_for
-from nas.analysis.warnings import too_early, unreliable
 from nas.budget.bounds import Feasible, parse_budget
 from nas.budget.implicit.budget_dp import Programme
 from nas.budget.objectives import PROFILED
@@ -24,7 +22,7 @@ from nas.evaluation.job import task_of
 from nas.request.text_checks import LogFormat
 from nas.samplers import BudgetSampler
 from nas.samplers.proposer import Costs
-from nas.samplers.rungs import NONE_HELD, Rungs
+from nas.samplers.rungs import Rungs
 from nas.store.leases import claims_in
 from nas.store.locks import only_writer
 from nas.store.optuna_study import (
@@ -105,18 +103,6 @@ def seeds_at_most(task: Task, base: Architecture) -> Callable[[Architecture], in
     return None if task.seeds(base) is None else lambda architecture: len(task.seeds(architecture) or ())
 
 
-def rungs_after_audit(config: SearchConfig, audit: Audit | None) -> Rungs:
-    """The rungs of a search, or none where an audit doubts them; what it doubts is said."""
-    rungs = Rungs(**config.rungs)
-    if audit is None:
-        return rungs
-    early = too_early(audit, config.objectives, rungs) if rungs.number else None
-    for line in (unreliable(audit, config.objectives), early):
-        if line is not None:
-            say(line)
-    return NONE_HELD if early else rungs
-
-
 def check_resources(config: SearchConfig, resources: Resources, *, traced: bool) -> None:
     """Raise UserError where there are no such GPUs, or networks are to be measured while they share one with others."""
     check_gpus(resources)
@@ -152,6 +138,7 @@ def carry_out(
     resources: Resources,
     spent: Timings,
     *,
+    rungs_for: Callable[[SearchConfig, Store], Rungs],
     seconds: float | None,
     keep: Keep,
     traced: bool,
@@ -173,7 +160,7 @@ def carry_out(
         held_storage(storage) as searches,
     ):
         patient(_refuse_evaluations)(store, name)
-        rungs = rungs_after_audit(config, patient(audit_for)(config, store))
+        rungs = patient(rungs_for)(config, store)  # by what the store knows of the task
         study = patient(open_study)(searches, name, config, sampler)
         traces = store.folder.absolute() / f"{slug(name)}-traces" if traced else None
         plan = patient(SearchPlan)(

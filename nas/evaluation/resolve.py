@@ -10,8 +10,8 @@ from nas.evaluation.job import recipe_of
 from nas.request.text_checks import pairs_of
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.block_segments import topologies_of
-from search_spaces.architecture.parsing import parse_architecture, parse_axes
 from search_spaces.spaces.catalog import space_named
+from search_spaces.spaces.parsing import parse_architecture, parse_axes
 from search_spaces.spaces.space import SearchSpace
 from search_spaces.support.errors import UserError, unknown
 from search_spaces.support.spec import Scalar, Spec, split_top_level

@@ -1,8 +1,8 @@
 """The trained networks that are kept: a folder of weights and a record each, beside the store."""
 
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
@@ -23,9 +23,6 @@ from search_spaces.support.errors import Notice, UserError, unknown
 from search_spaces.support.spec import Scalar
 from tasks.base import Fitted, Task
 from tasks.training.supervised import SupervisedTask
-
-if TYPE_CHECKING:
-    from nas.report.study import Study
 
 
 def is_kept(folder: str | Path | None) -> bool:
@@ -116,7 +113,7 @@ def network_of(task: Task, record: Record) -> nn.Module:
     return task.training_form(record.architecture, recipe_of(task, preset, tuple(changes.items())))
 
 
-def kept_folder(store: Store, study: "Study", key: str) -> Path:
+def saved_folder(store: Store, study: str, rows: Sequence[Row], key: str) -> Path:
     """The folder of the trained network of an architecture, or of a row by its identity; a beginning will do.
 
     Raises:
@@ -125,11 +122,11 @@ def kept_folder(store: Store, study: "Study", key: str) -> Path:
     if not key:
         message = "KEY must be the beginning of an architecture's key or of a row's identity, got nothing."
         raise UserError("missing-value", message, option="KEY", value=key)
-    rows = [row for row in study.rows() if row.architecture.key.startswith(key) or row.identity().startswith(key)]
-    complete = [row for row in rows if row.status == "complete"]
+    matching = [row for row in rows if row.architecture.key.startswith(key) or row.identity().startswith(key)]
+    complete = [row for row in matching if row.status == "complete"]
     if not complete:
-        keys = sorted({row.architecture.key for row in study.rows() if row.status == "complete"})
-        raise unknown("key", key, keys, of=f"a complete row of study {study.name!r}")
+        keys = sorted({row.architecture.key for row in rows if row.status == "complete"})
+        raise unknown("key", key, keys, of=f"a complete row of study {study!r}")
     with_network = [row for row in complete if is_kept(store.network(row.identity()))]
     if not with_network:
         which = complete[0]
@@ -138,7 +135,7 @@ def kept_folder(store: Store, study: "Study", key: str) -> Path:
         raise UserError("missing-file", message, option="KEY", value=key, architecture=str(which.architecture))
     if len(with_network) > 1:
         which_ones = ", ".join(f"{row.identity()} ({row.task}, seed {row.seed})" for row in with_network)
-        message = f"{key} is {len(with_network)} networks of study {study.name!r}. Give one of {which_ones}."
+        message = f"{key} is {len(with_network)} networks of study {study!r}. Give one of {which_ones}."
         choices = tuple(row.identity() for row in with_network)
         raise UserError("conflict", message, option="KEY", value=key, choices=choices)
     return store.network(with_network[0].identity())

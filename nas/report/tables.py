@@ -14,9 +14,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from nas.budget.objectives import COSTS
-from nas.cli.options import Format
 from nas.environment.passwords import without_passwords
 from nas.environment.paths import DEFAULT_STORE
+from nas.report.format import Format
 from results.records.human_numbers import short
 from search_spaces.support.errors import UserError, printable
 

@@ -1,7 +1,29 @@
 """What proposes candidates: an Optuna sampler that is true to a budget, and the ways of searching inside it."""
 
-from nas.samplers.budget_sampler import BudgetSampler, Exhausted
-from nas.samplers.load import proposer
-from nas.samplers.proposer import Proposer, Situation
+from typing import TYPE_CHECKING
 
-__all__ = ["BudgetSampler", "Exhausted", "Proposer", "Situation", "proposer"]
+from search_spaces.support.faces import lazily
+
+if TYPE_CHECKING:
+    from nas.samplers.budget_sampler import BudgetSampler, Exhausted
+    from nas.samplers.proposer import Proposer, Situation
+
+__all__ = [
+    "BudgetSampler",
+    "Exhausted",
+    "Proposer",
+    "Situation",
+]
+
+_HOMES = {
+    "BudgetSampler": "nas.samplers.budget_sampler",
+    "Exhausted": "nas.samplers.budget_sampler",
+    "Proposer": "nas.samplers.proposer",
+    "Situation": "nas.samplers.proposer",
+}
+
+__getattr__ = lazily(__name__, _HOMES)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

@@ -4,7 +4,7 @@ from search_spaces.support.registry import Registry
 
 DEFAULT = "surrogate"
 
-SAMPLERS = Registry("nas.samplers.registry", "sampler")
+SAMPLERS = Registry("nas.samplers", "sampler")
 """Each entry is a Proposer's class, an Optuna sampler's class, or a function without arguments that gives a Proposer.
 
 The first line of its docstring is what `nas list samplers` shows.

@@ -9,7 +9,7 @@ import pytest
 
 from command_line import Command
 from grouped import grouped
-from nas.cli.options import Format
+from nas.report.format import Format
 from search_spaces.support.errors import Kind
 from toy_searches import TOY
 

@@ -8,8 +8,8 @@ from rich.console import Console
 
 from expect import raises
 from nas.cli import printers
-from nas.cli.options import Format
 from nas.environment.paths import DEFAULT_STORE
+from nas.report.format import Format
 from nas.report.study import Study
 from nas.report.tables import ask_again, front_notes, front_records, print_comparison, print_records, screen
 from results.records.costs import Costs

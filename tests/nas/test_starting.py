@@ -21,7 +21,7 @@ from search_spaces.topologies.base import Topology
 from tasks.base import Task
 
 HERE = Path(__file__).parents[1]
-TEMPLATES = HERE.parent / "nas" / "templates"
+TEMPLATES = HERE.parent / "nas" / "scaffold" / "templates"
 
 
 @pytest.fixture(autouse=True)

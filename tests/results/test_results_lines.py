@@ -259,7 +259,9 @@ import results.records.row, results.records.jsonl
 print(*{"pyarrow", "numpy", "torch", "optuna", "pandas", "duckdb"} & sys.modules.keys())
 import results.records.table
 print(*{"torch", "optuna", "pandas", "duckdb"} & sys.modules.keys())
-from results import export, mixtures, query, table
+from results.query.mixtures import mixtures
+from results.query.query import query
+from results.records import export, table
 from results.records.row import Row, Costs
 from search_spaces.architecture.architecture import Architecture
 rows = [
@@ -268,8 +270,8 @@ rows = [
     for depth in (1, 2, 3) for seed in (0, 1)
 ]
 rows = table.from_rows(rows)
-found = query.query(rows, where="flops < 3", objectives={"accuracy": "max", "flops": "min"}, order_by=["flops desc"])
-assert len(found) == 4 and mixtures.mixtures(found)
+found = query(rows, where="flops < 3", objectives={"accuracy": "max", "flops": "min"}, order_by=["flops desc"])
+assert len(found) == 4 and mixtures(found)
 export.to_csv(found), export.to_json(found), export.to_parquet(found), table.from_rows([])
 print(*{"pandas", "torch"} & sys.modules.keys())
 import nas

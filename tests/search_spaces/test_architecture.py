@@ -4,7 +4,7 @@ import sys
 from dataclasses import asdict, replace
 
 from search_spaces.architecture.architecture import Architecture
-from search_spaces.architecture.parsing import parse_architecture
+from search_spaces.spaces.parsing import parse_architecture
 
 BASE = Architecture(depth=4, width=32, heads=4, head_dim=8, hidden=128)
 

@@ -9,9 +9,9 @@ import pytest
 import search_spaces.spaces.space
 from expect import raises
 from search_spaces.architecture.architecture import Architecture
-from search_spaces.architecture.parsing import parse_architecture
 from search_spaces.spaces.axis_names import run_of
 from search_spaces.spaces.catalog import per_block
+from search_spaces.spaces.parsing import parse_architecture
 from search_spaces.spaces.space import Candidate, SearchSpace
 from search_spaces.support.errors import Kind
 from search_spaces.topologies.registry import refusal

@@ -6,7 +6,7 @@ import pytest
 
 from expect import raises
 from search_spaces.architecture.architecture import Architecture
-from search_spaces.architecture.parsing import parse_architecture, parse_axes, parse_axis
+from search_spaces.spaces.parsing import parse_architecture, parse_axes, parse_axis
 from search_spaces.support.errors import Kind
 from search_spaces.support.spec import Scalar
 

@@ -12,13 +12,13 @@ from nas.budget.implicit.decomposition import slices_of
 from nas.costs.count import count_macs
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.block_segments import is_one_run, runs_of, tidy
-from search_spaces.architecture.parsing import parse_architecture, parse_axis
 from search_spaces.layers.attention import SoftmaxAttention
 from search_spaces.layers.feed_forward import GELU
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.transformer import TransformerStyle, build_transformer, count_transformer
 from search_spaces.models.retrofit import refusal
 from search_spaces.spaces.catalog import space_named
+from search_spaces.spaces.parsing import parse_architecture, parse_axis
 from search_spaces.spaces.space import SearchSpace
 from search_spaces.support.errors import Kind
 from search_spaces.testing.small_networks import TOKENS, WIDTH, embeddings, perturbed

@@ -62,7 +62,7 @@ def test_two_plugins_with_the_same_entry_give_no_notice(install: Install) -> Non
 
 
 def test_names_of_this_project_are_ours() -> None:
-    for group in ("nas.tasks", "nas.spaces", "nas.topologies", "nas.samplers.registry"):
+    for group in ("nas.tasks", "nas.spaces", "nas.topologies", "nas.samplers"):
         registry = Registry(group, "entry")
         assert registry.names()
         assert all(registry.is_ours(name) for name in registry.names()), f"{group}: not all are of {OURS}"

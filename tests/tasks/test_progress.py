@@ -14,8 +14,8 @@ from waiting import until
 
 @pytest.fixture
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("silence.SILENCE_S", "progress.SILENCE_S", "progress._TICK_S", "progress._RARELY_S"):
-        monkeypatch.setattr(f"tasks.{name}", 0.05)
+    for name in ("quiet_timer.SILENCE_S", "progress.SILENCE_S", "progress._TICK_S", "progress._RARELY_S"):
+        monkeypatch.setattr(f"search_spaces.support.{name}", 0.05)
 
 
 def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:

@@ -11,11 +11,11 @@ from nas.costs.count import meta_device
 from nas.papers.configs import Reading
 from nas.papers.configs.formulas import value_of
 from search_spaces.architecture.architecture import Architecture
-from search_spaces.architecture.parsing import parse_architecture
 from search_spaces.layers.nystrom import Nystrom
 from search_spaces.models.encoder import EncoderSizes, build_encoder
 from search_spaces.models.masked import build_masked
 from search_spaces.models.vit import build_vit
+from search_spaces.spaces.parsing import parse_architecture
 from tasks.load import task_class
 from tasks.vision.imagenet import ImageNetViT
 

@@ -16,8 +16,8 @@ from nas.report.wiring.stack_wiring import shown_stack
 from nas.report.wiring.wiring_report import Shown
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.checkpoint import Record, load_weights, read_record, read_weights
-from search_spaces.architecture.parsing import parse_architecture
 from search_spaces.layers.stack import Stack
+from search_spaces.spaces.parsing import parse_architecture
 from search_spaces.support.errors import UserError
 from search_spaces.support.spec import Scalar
 from tasks.base import Task

@@ -12,14 +12,8 @@ import torch
 from sklearn.datasets import make_moons
 from torch import Tensor, nn
 
-from search_spaces import Architecture
-from search_spaces.layers.norm import Norm
-from search_spaces.layers.stack import build_stack
-from search_spaces.topologies.base import Site
-from tasks.data.batches import Batch
-from tasks.data.splits import TensorSplits
-from tasks.recipes.recipe import Recipe
-from tasks.training.classification import ClassificationTask
+from search_spaces import Architecture, Norm, Site, build_stack
+from tasks import Batch, ClassificationTask, Recipe, TensorSplits
 
 
 class Layer(nn.Sequential):
@@ -65,6 +59,6 @@ def points(examples: int, seed: int) -> Batch:
 
 
 if __name__ == "__main__":
-    from tasks.training.contract import check_task
+    from tasks import check_task
 
     check_task(NewTask())

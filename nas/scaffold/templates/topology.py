@@ -27,9 +27,7 @@ from typing import ClassVar, final
 import torch
 from torch import Tensor, nn
 
-from search_spaces.support.count import Count
-from search_spaces.support.spec import Axes
-from search_spaces.topologies.base import Topology, Wiring, total
+from search_spaces import Axes, Count, Topology, Wiring, total
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +91,6 @@ class NewTopology(Topology):
 
 
 if __name__ == "__main__":
-    from search_spaces.testing.contract import check_topology
+    from search_spaces import check_topology
 
     check_topology(NewTopology)

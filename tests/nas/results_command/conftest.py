@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import nas
-from nas.cli.options import Format
 from nas.cli.results import query_rows
+from nas.report.format import Format
 from nas.report.study import Study
 from nas.store.store import Store
 from result_rows import Ask, rows

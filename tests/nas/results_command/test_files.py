@@ -12,8 +12,8 @@ import pytest
 import nas
 from expect import raises, warns
 from grouped import grouped
-from nas.cli.options import Format
 from nas.cli.results import query_rows
+from nas.report.format import Format
 from nas.report.study import Study
 from result_rows import Ask, rows
 from results.records import export, jsonl, sources, table

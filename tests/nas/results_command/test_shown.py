@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import nas
-from nas.cli.options import Format
 from nas.cli.results import query_rows
 from nas.report import tables
+from nas.report.format import Format
 from nas.report.study import Study
 from result_rows import rows
 from results.records import export, table

@@ -17,8 +17,8 @@ from nas.budget.implicit.budget_dp import Programme
 from nas.budget.implicit.decomposition import MOST_SHAPES
 from nas.costs.count import cheap_counts, count
 from search_spaces.architecture.architecture import Architecture
-from search_spaces.architecture.parsing import parse_architecture
 from search_spaces.spaces.catalog import per_block
+from search_spaces.spaces.parsing import parse_architecture
 from search_spaces.spaces.space import Point, SearchSpace
 from search_spaces.support.spec import Scalar
 from tasks.base import Task

@@ -63,7 +63,7 @@ def test_death_of_one_of_two_ends_both_and_their_parent(tmp_path: Path) -> None:
         "from nas.evaluation.job import EvaluationJob, fresh_task\n"
         "from nas.workers.distributed import evaluate_together\n"
         f"task = fresh_task('{TOYS}:Deadly', None)\n"
-        "from search_spaces.architecture.parsing import parse_architecture\n"
+        "from search_spaces.spaces.parsing import parse_architecture\n"
         "if __name__ == '__main__':\n"
         "    architecture = parse_architecture('depth=1,heads=1', task.base)\n"
         f"    job = EvaluationJob(task='{TOYS}:Deadly', architecture=architecture, preset='smoke')\n"

@@ -4,10 +4,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from search_spaces import Architecture
-from tasks.data.batches import Batch
-from tasks.data.splits import TensorSplits
-from tasks.recipes.recipe import Recipe
-from tasks.training.classification import ClassificationTask
+from tasks import Batch, ClassificationTask, Recipe, TensorSplits
 
 
 class Stripes(ClassificationTask):

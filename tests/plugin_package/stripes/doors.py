@@ -10,11 +10,8 @@ import torch
 from optuna.distributions import BaseDistribution, IntDistribution
 from torch import Tensor, nn
 
-from nas.samplers.proposer import Proposer, Situation
-from search_spaces import Architecture
-from search_spaces.support.count import Count, Handlers, Shape
-from search_spaces.support.spec import Axes
-from search_spaces.topologies.base import Topology, Wiring, total
+from nas import Proposer, Situation
+from search_spaces import Architecture, Axes, Count, Handlers, Shape, Topology, Wiring, total
 from stripes import Stripes
 
 

@@ -6,12 +6,8 @@ from typing import Any, ClassVar, final
 
 from torch import Tensor, nn
 
-from nas.samplers.proposer import Proposer, Situation
-from search_spaces import Architecture, SearchSpace
-from search_spaces.layers.norm import Norm
-from search_spaces.layers.stack import build_stack
-from search_spaces.support.count import Count
-from search_spaces.topologies.base import Site, Topology, Wiring, total
+from nas import Proposer, Situation
+from search_spaces import Architecture, Count, Norm, SearchSpace, Site, Topology, Wiring, build_stack, total
 from stripes import Stripes
 from stripes.doors import Spectrum, fft_macs
 
