@@ -1,0 +1,1 @@
+"""The architecture record: its fields, its text forms, its checkpoints."""

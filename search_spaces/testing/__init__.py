@@ -1,0 +1,1 @@
+"""The contract of a topology, as checks."""
