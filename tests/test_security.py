@@ -10,7 +10,7 @@ Code is run that the command line names: FILE.py:CLASS, MODULE:CLASS, what is in
 - Nothing is unpacked to the disk; archives hold files and folders below their own, without links.
 - Text reaches a terminal without its controls, a notebook as text, a spreadsheet without formulas.
 - A study's name makes no file outside the store's folder.
-- A password is never shown: see tests/nas/storage/test_passwords.py.
+- A password is never shown: see tests/nas/environment/test_passwords.py.
 """
 
 import hashlib

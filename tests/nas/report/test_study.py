@@ -1,0 +1,189 @@
+"""A study: rows, front, data frame, picture, notebook; and a study of the version before."""
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+from matplotlib.colors import to_hex
+
+import nas
+from expect import raises, warns
+from grouped import grouped
+from nas.report.colours import looks
+from nas.report.plots import front_line, save_figure
+from nas.report.study import Study
+from nas.store.store import Store
+from results.records import jsonl, table
+from results.records.row import Direction
+from results.stats.architecture_summary import standings
+from search_spaces.support.errors import Kind
+from toy_searches import TOY
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    storage = f"sqlite:///{tmp_path_factory.mktemp('study')}/studies.db"
+    return nas.search(TOY, preset="smoke", trials=6, workers=1, study="mine", storage=storage)
+
+
+def test_loaded_study_equals_the_searched_one(study: Study) -> None:
+    again = nas.load("mine", storage=study.storage)
+    assert again.rows() == study.rows()
+    assert again.config == study.config
+    assert nas.load(storage=study.storage).name == "mine"
+    assert repr(again) == f"Study('mine', 6 rows, {study.storage!r})"
+
+
+def test_front_is_of_architectures_with_all_their_seeds(study: Study) -> None:
+    every = {row.identity(): row for row in study.rows()}
+    found = study.standings()
+    assert sorted(identity for one in found for identity in one.identities) == sorted(every)
+    assert study.front() == [one for one in found if one.stands]
+    assert [one.record["flops"] for one in found] == sorted(one.record["flops"] for one in found)
+    for one in found:
+        seeds = [every[identity].seed for identity in one.identities]
+        assert len({every[identity].architecture for identity in one.identities}) == 1
+        assert one.record["seeds"] == (seeds.count(1) or len(seeds))
+        assert one.confirmed == (1 in seeds)
+    assert sum(one.confirmed for one in found) == 1  # a quarter of six trials
+    assert study.front("loss,params")
+    with raises("unknown-name", option="objective", value="acuracy", nearest="accuracy"):
+        study.front("acuracy")
+
+
+LINES: list[tuple[dict[str, Direction], list[tuple[float, float]]]] = [
+    ({"accuracy": "max", "flops": "min"}, [(1, 0.1), (2, 0.2), (3, 0.3), (4, 0.3)]),
+    ({"accuracy": "max", "flops": "max"}, [(4, 0.05), (3, 0.3), (1, 0.3)]),
+    ({"accuracy": "max"}, []),
+    ({"accuracy": "max", "flops": "min", "params": "min"}, []),
+]
+
+
+def test_line_of_a_front_steps_towards_worse_values() -> None:
+    accuracies = {1: 0.1, 2: 0.2, 3: 0.3, 4: 0.05}
+    lines = [
+        {"key": f"k{n}", "depth": n, "flops": n, "params": n, "accuracy": one, "seed": seed, "status": "complete"}
+        for n, one in accuracies.items()
+        for seed in range(6)
+    ]
+    with grouped() as case:
+        for ways, corners in LINES:
+            with case(str(ways)):
+                found = standings(table.from_records(lines), ways)
+                assert [(round(x), pytest.approx(y, abs=0.03)) for x, y, _ in front_line(found, ways)] == corners
+
+
+def test_study_as_data_frame_picture_and_notebook(study: Study, tmp_path: Path) -> None:
+    frame = study.to_pandas()
+    assert len(frame) == 6
+    assert {"accuracy", "flops", "recipe_penalty", "test_accuracy"} <= set(frame.columns)
+    figure = study.plot(tmp_path / "front.png")
+    assert (tmp_path / "front.png").read_bytes().startswith(b"\x89PNG")
+    assert figure.axes[0].get_xlabel() == "flops"
+    drawn = {to_hex(bars.lines[0].get_color()) for bars in figure.axes[0].containers}
+    assert drawn == {look.colour for look in looks(row.architecture.topology for row in study.rows()).values()}
+    for name, begins in (("front.svg", b"<?xml"), ("front.pdf", b"%PDF")):
+        save_figure(figure, tmp_path / name)
+        assert (tmp_path / name).read_bytes().startswith(begins)
+    with raises("unsupported", path=str(tmp_path / "front.txt"), choices=(".png", ".pdf", ".svg")):
+        study.plot(tmp_path / "front.txt")
+    assert Study("one", "", study.rows()[:1]).plot().axes[0].get_xscale() == "linear"  # and nothing is confirmed
+    html = study._repr_html_()
+    assert html.count("<tr") >= 1 + len(study.front())
+    assert "at_front" in html
+    assert "<th>accuracy</th><td>0." in study.rows()[0]._repr_html_()
+    assert "params" in nas.compare(TOY, arch=["depth=1", "depth=2"], preset="smoke")._repr_html_()
+
+
+def test_rows_survive_a_round_trip_through_json_lines(study: Study, tmp_path: Path) -> None:
+    jsonl.write(study.rows(), tmp_path / "rows.jsonl")
+    assert nas.load(source=tmp_path / "rows.jsonl").rows() == study.rows()
+    assert len(nas.load(source=tmp_path / "rows.jsonl").front()) == len(study.front())
+
+
+def test_several_studies_are_loaded_together_without_repeats(tmp_path: Path) -> None:
+    storage = f"sqlite:///{tmp_path}/studies.db"
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        nas.search(
+            TOY, space="depth-heads", preset="smoke", trials=1, workers=1, study=name, storage=storage, seed=seed
+        )
+    nas.evaluate(TOY, preset="smoke", seed=5, storage=storage)
+    assert len(nas.load("a,b", storage=storage)) == 1
+    assert len(nas.load("a,c", storage=storage)) == 2
+    assert len(nas.load("all", storage=storage)) == 3
+    assert nas.load(storage=storage).name == "c"
+    with raises("unknown-name", option="study", value="evaluation", nearest="evaluations"):
+        nas.load("a,evaluation", storage=storage)
+
+
+def test_broken_rows_are_named_and_the_others_read(study: Study, tmp_path: Path) -> None:
+    storage = f"sqlite:///{tmp_path}/studies.db"
+    store = Store(storage, make=True)
+    for row in study.rows():
+        store.add(row, "mine")
+    with sqlite3.connect(tmp_path / "studies.db") as connection:
+        connection.execute("UPDATE nas_rows SET row = '{\"task\": 7}' WHERE id = 2")
+        connection.execute("UPDATE nas_rows SET row = 'nonsense' WHERE id = 4")
+    with warns("skipped", study="mine"):
+        found = nas.load("mine", storage=storage)
+    assert len(found) == 4
+    assert [line.partition(":")[0] for line in found.bad] == ["study 'mine', row 2", "study 'mine', row 4"]
+
+
+def test_study_of_the_version_before_is_read(tmp_path: Path) -> None:
+    """Rows were then attributes of Optuna's trials; the schema is Optuna's."""
+    from nas.store.optuna_study import open_storage
+
+    old = Path(__file__).parents[2] / "results" / "data" / "study_of_version_1.jsonl"
+    texts = old.read_text().splitlines()
+    storage = f"sqlite:///{tmp_path}/studies.db"
+    open_storage(storage)
+    settings = {
+        "task": "digits-vit",
+        "task_version": 1,
+        "space": "joint",
+        "base": "depth=4",
+        "budget": "",
+        "seed": 0,
+        "objectives": {"accuracy": "max", "flops": "min"},
+        "preset": "smoke",
+        "sampler": "surrogate",
+        "metrics": {"accuracy": "max", "loss": "min"},
+        "baselines": {},
+    }
+    with sqlite3.connect(tmp_path / "studies.db") as connection:
+        connection.execute("INSERT INTO studies (study_id, study_name) VALUES (1, 'old')")
+        insert = "INSERT INTO study_user_attributes (study_id, key, value_json) VALUES (1, 'settings', ?)"
+        connection.execute(insert, (json.dumps(settings),))
+        for number, text in enumerate(texts):
+            connection.execute(
+                "INSERT INTO trials (trial_id, number, study_id, state) VALUES (?, ?, 1, 'COMPLETE')", (number,) * 2
+            )
+            insert = "INSERT INTO trial_user_attributes (trial_id, key, value_json) VALUES (?, 'row', ?)"
+            connection.execute(insert, (number, json.dumps(text)))
+    found = nas.load(storage=storage)
+    assert found.name == "old"
+    assert len(found) == len(texts) > 0
+    assert not found.bad
+    assert found.front()
+    assert found.rows()[0].metrics["accuracy"] == json.loads(texts[0])["validation"]["accuracy"]
+
+
+def test_unknown_studies_and_sources_are_refused(study: Study) -> None:
+    there = {"storage": study.storage}
+    mistakes: list[tuple[dict[str, str], Kind, dict[str, str]]] = [
+        ({"study": "mein"} | there, "unknown-name", {"option": "study", "value": "mein", "nearest": "mine"}),
+        ({"source": "nowhere.jsonl"}, "unknown-name", {"option": "table", "value": "nowhere.jsonl"}),
+        ({"source": "stdlib-lm-topologie"}, "unknown-name", {"nearest": "stdlib-lm-topologies"}),
+        (
+            {"study": "mein", "source": "stdlib-lm-topologies"} | there,
+            "unknown-name",
+            {"option": "study", "value": "mein"},
+        ),
+        ({"source": "tables"} | there, "conflict", {"option": "--from", "excludes": "--storage"}),
+    ]
+    with grouped() as case:
+        for arguments, kind, fields in mistakes:
+            with case(str(arguments)), raises(kind, **fields):
+                nas.load(**arguments)

@@ -1,0 +1,123 @@
+"""What this project measured: every file is a lossless export, and says what its README says of it."""
+
+import gzip
+import re
+from pathlib import Path
+
+import pytest
+
+from grouped import grouped
+from results.query.mixtures import mixtures
+from results.records import jsonl
+from results.records.columns import FIXED
+from results.records.identity import settings
+from results.records.row import PREFIXES, Row, is_reserved
+from results.records.table import curves, from_rows
+from results.stats.pareto import front
+
+TABLES = Path(__file__).parents[3] / "results" / "tables"
+README = (TABLES / "README.md").read_text()
+FILES = sorted(TABLES.glob("*.jsonl*"))
+Tables = dict[Path, list[Row]]
+
+
+@pytest.fixture(scope="module")
+def tables() -> dict[Path, list[Row]]:
+    """The rows of every file, none of whose lines is bad."""
+    read = {path: jsonl.read(path) for path in FILES}
+    assert [str(one) for _, bad in read.values() for one in bad] == []
+    return {path: rows for path, (rows, _) in read.items()}
+
+
+def texts(path: Path) -> list[str]:
+    written = path.read_bytes()
+    return (gzip.decompress(written) if path.suffix == ".gz" else written).decode().splitlines()
+
+
+def test_readme_lists_every_file_and_no_other() -> None:
+    assert sorted(set(re.findall(r"\| `([\w.-]+)` \|", README))) == [path.name for path in FILES]
+    assert sorted(TABLES.iterdir()) == sorted([*FILES, TABLES / "README.md", TABLES / "figures", TABLES / "published"])
+
+
+def test_rows_written_again_have_the_same_bytes(tables: Tables, tmp_path: Path) -> None:
+    with grouped() as case:
+        for path, rows in tables.items():
+            with case(path.name):
+                assert rows
+                jsonl.write(rows, tmp_path / path.name)
+                assert (tmp_path / path.name).read_bytes() == path.read_bytes()
+
+
+def test_tables_have_the_documented_columns(tables: Tables) -> None:
+    with grouped() as case:
+        for path, rows in tables.items():
+            with case(path.name):
+                table = from_rows(rows)
+                assert len(table) == len(rows)
+                assert table.column_names[: len(FIXED)] == list(FIXED)
+                metrics = {name for metric in rows[0].directions for name in (metric, f"{metric}_se")}
+                others = set(table.column_names[len(FIXED) :]) - metrics - {"env_steps"}
+                assert {name for name in others if not name.startswith((*PREFIXES, "pretraining_"))} == set()
+                assert not any(map(is_reserved, metrics))
+
+
+def test_rows_record_how_they_were_made(tables: Tables) -> None:
+    readme = " ".join(README.split())
+    with grouped() as case:
+        for path, rows in tables.items():
+            with case(path.name):
+                assert all(f"`{command}`" in README for command in {row.provenance["command"] for row in rows})
+                versions = {(one["python"], one["torch"]) for row in rows for one in [row.provenance["versions"]]}
+                assert all(f"Python {python} and torch {torch}" in readme for python, torch in versions)
+                said = {(row.preset, row.status, row.row_version) for row in rows}
+                assert said == {("proxy", "complete", 2)}
+                assert all({"lr", "batch"} <= set(row.recipe) for row in rows)
+                made_anew = path.stem.endswith(("tuned", "topologies")) or path.name.startswith("digit-ranks")
+                upgraded = {row.provenance.get("upgraded_from") for row in rows}
+                assert upgraded == {None if made_anew else 1}
+
+
+def test_every_training_stands_once_and_its_curve_reaches_the_end(tables: Tables) -> None:
+    with grouped() as case:
+        for path, rows in tables.items():
+            with case(path.name):
+                assert len({row.identity() for row in rows}) == len(rows)
+                assert len({(row.architecture.key, row.seed) for row in rows}) == len(rows)
+                points = [[point["step"] for point in row.points()] for row in rows]
+                assert all(steps == sorted(set(steps)) for steps in points)
+                assert [steps[-1] for steps in points] == [row.steps for row in rows]
+                assert len(curves(rows)) == sum(map(len, points))
+
+
+def test_costs_agree_with_their_definitions(tables: Tables) -> None:
+    with grouped() as case:
+        for path, rows in tables.items():
+            with case(path.name):
+                for costs in (row.costs for row in rows):
+                    assert None not in (costs.params, costs.embedding_params, costs.flops, costs.macs)
+                    assert costs.non_embedding_params == costs.params - costs.embedding_params
+                    assert (2 * costs.macs, costs.train_flops) == (costs.flops, 3 * costs.flops)
+
+
+def test_all_tables_together_have_a_front_for_each_task(tables: Tables) -> None:
+    rows = [row for own in tables.values() for row in own]
+    table = from_rows(rows)
+    assert len(table) == len(rows) == sum(len(texts(path)) for path in FILES)
+    found = front(table, {"flops": "min"})
+    assert set(found["task"].to_pylist()) == {row.task for row in rows}
+    said = {line.partition(":")[2].split()[3] for line in mixtures(table)}
+    assert said == {"seed", "preset", "data"}  # of stdlib-lm two recipes of one preset, lists of two lengths
+
+
+def test_lines_begin_with_their_task() -> None:
+    assert [path.name for path in FILES for line in texts(path) if not line.startswith('{"task": ')] == []
+
+
+def test_training_in_two_tables_has_one_identity(tables: Tables) -> None:
+    """Settings that came later have their earlier values in older rows."""
+    one, other = (tables[TABLES / f"goal-point-maze{more}.jsonl"] for more in ("", "-topologies"))
+    residual = [row for row in other if row.architecture == one[0].architecture]
+    assert {row.identity() for row in one} == {row.identity() for row in residual}
+    assert [row.metrics for row in one] == [row.metrics for row in residual]
+    assert {row.columns()["recipe_window"] for row in (*one, *residual)} == {0}
+    assert {"window", "ema"} & settings({"lr": 0.1, "rounds": 2}).keys() == set()

@@ -1,0 +1,123 @@
+"""What check_task finds wrong, with tasks that are wrong in one way each."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from expect import breaks
+from search_spaces.architecture.architecture import Architecture
+from tasks.base import Fitted, Task
+from tasks.data.splits import TensorSplits
+from tasks.load import task_class
+from tasks.recipes.recipe import Recipe
+from tasks.run import Run
+from tasks.training.contract import (
+    check_it_stops_and_goes_on,
+    check_task,
+    check_training_is_a_pure_function,
+    check_what_is_measured_was_not_trained_on,
+)
+
+MOONS = task_class(f"{Path(__file__).parents[1]}/moons.py:Moons")
+TINY = Architecture(depth=1, width=8, hidden=8)
+SMOKE = Recipe(steps=6, batch=50, lr=0.01, reports=3)
+
+
+class Tiny(MOONS):  # type: ignore[misc, valid-type]
+    """Moons in six steps."""
+
+    presets = {"smoke": SMOKE, "proxy": SMOKE}  # noqa: RUF012
+
+
+class KeepsNothing(Tiny):
+    """Begins anew each time."""
+
+    def fit(self, run: Run) -> Fitted:
+        """As if there were no folder."""
+        return super().fit(replace(run, folder=None))  # type: ignore[no-any-return]
+
+
+class BeginsAnew(KeepsNothing):
+    """Leaves a file that it never reads."""
+
+    def fit(self, run: Run) -> Fitted:
+        """As if there were no folder, and something in it until the end."""
+        assert run.folder is not None
+        note = run.folder / "note"
+        note.write_text("no checkpoint")
+        fitted = super().fit(run)
+        if fitted.steps == SMOKE.steps:
+            note.unlink()
+        return fitted
+
+
+class Deaf(Tiny):
+    """Says the same whatever it is asked."""
+
+    def fit(self, run: Run) -> Fitted:
+        """Nothing is trained."""
+        found: Mapping[str, float] = {metric.name: 0.5 for metric in self.metrics}
+        return Fitted(steps=7, metrics=found, test=found)
+
+
+class OneSeed(Tiny):
+    """Ignores the seed, and nothing else."""
+
+    def fit(self, run: Run) -> Fitted:
+        """By seed 0."""
+        return super().fit(replace(run, seed=0))  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("task", "check"),
+    [(KeepsNothing(), "stop-leaves-a-checkpoint"), (BeginsAnew(), "resumed-training-goes-on")],
+    ids=["keeps nothing", "begins anew"],
+)
+def test_a_training_that_cannot_be_resumed_is_found(task: Task, check: str) -> None:
+    with breaks(check):
+        check_it_stops_and_goes_on(task, TINY)
+
+
+def test_a_training_that_ignores_its_run_is_found() -> None:
+    with breaks("training-depends-on-its-run"):
+        check_training_is_a_pure_function(Deaf(), TINY)
+
+
+def test_a_training_that_ignores_only_the_seed_passes() -> None:
+    check_training_is_a_pure_function(OneSeed(), TINY)
+
+
+def test_a_training_without_reports_passes_with_a_note(capsys: pytest.CaptureFixture[str]) -> None:
+    check_it_stops_and_goes_on(Tiny(), TINY)
+    assert not capsys.readouterr().out
+    check_it_stops_and_goes_on(Deaf(), TINY)
+    assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize("split", ["validation", "test"])
+def test_training_examples_among_those_measured_are_found(split: str) -> None:
+    class Leaking(Tiny):
+        def load(self) -> TensorSplits:
+            splits = super().load()
+            assert isinstance(splits, TensorSplits)
+            return replace(splits, **{split: splits.train})
+
+    check_what_is_measured_was_not_trained_on(Tiny(), TINY)
+    with breaks("examples-are-held-out", split=split):
+        check_what_is_measured_was_not_trained_on(Leaking(), TINY)
+
+
+class Leaves(Tiny):
+    """Ends the program as it reads its data."""
+
+    def load(self) -> object:
+        """Nothing."""
+        raise SystemExit(0)
+
+
+def test_a_task_that_ends_the_program_does_not_pass(capsys: pytest.CaptureFixture[str]) -> None:
+    with breaks("program-goes-on"):
+        check_task(Leaves(), TINY)
+    assert not capsys.readouterr().out.endswith("ok\n")

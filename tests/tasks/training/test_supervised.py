@@ -1,0 +1,363 @@
+"""Training: what it computes, how it ends, and how it goes on after it was interrupted."""
+
+import pickle
+import re
+import shutil
+import signal
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+import tasks.training.checkpoint
+from expect import raises, warns
+from grouped import grouped
+from search_spaces import Architecture
+from search_spaces.topologies.decay import split_by_decay
+from tasks.base import Diverged, Fitted
+from tasks.data.batches import Batch
+from tasks.data.splits import TensorSplits
+from tasks.load import load_task
+from tasks.recipes.recipe import Precision, Recipe
+from tasks.run import CONTINUE, STOP, Decision, Run
+from tasks.training.classification import ClassificationTask
+
+MOONS = load_task(f"{Path(__file__).parents[1]}/moons.py:Moons")
+CPU = torch.device("cpu")
+SHAPE = Architecture(depth=1, width=8, hidden=8)
+
+
+def examples(count: int, seed: int) -> Batch:
+    inputs = torch.randn(count, 2, generator=torch.Generator().manual_seed(seed))
+    return inputs, (inputs.prod(dim=1) > 0).long()
+
+
+def test_a_training_reports_its_progress() -> None:
+    said: list[tuple[int, int]] = []
+    run = Run(architecture=SHAPE, recipe=Corners.presets["smoke"], seed=0, advanced=lambda *at: said.append(at))
+    Corners().fit(run)
+    assert said == [(step, 30) for step in range(1, 31)]
+
+
+class Corners(ClassificationTask):
+    """In which pair of quadrants does a point lie? By a perceptron with dropout."""
+
+    name = "corners"
+    version = 1
+    base = SHAPE
+    presets = {  # noqa: RUF012
+        "smoke": Recipe(steps=30, batch=16, lr=0.01, accumulate=2),
+        "whole": Recipe(steps=30, batch=16, lr=0.01),
+        "wild": Recipe(steps=30, batch=16, lr=1e30),
+    }
+
+    def load(self) -> TensorSplits:
+        """Draw the points."""
+        return TensorSplits(examples(100, 1), examples(50, 2), examples(50, 3))
+
+    def build(self, architecture: Architecture) -> nn.Module:
+        """Points [B, 2] to class scores [B, 2]."""
+        return nn.Sequential(nn.Linear(2, 8), nn.GELU(), nn.Dropout(0.2), nn.Linear(8, 2))
+
+    def example(self) -> tuple[Tensor, ...]:
+        """One point."""
+        return (torch.zeros(1, 2),)
+
+
+def test_a_training_equals_a_plain_loop() -> None:
+    recipe = MOONS.presets["smoke"]
+    splits = MOONS.load()
+    torch.manual_seed(5)
+    network = MOONS.build(MOONS.base)
+    decayed, exempt = split_by_decay(network)
+    optimizer = torch.optim.AdamW(
+        [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": exempt, "weight_decay": 0.0}],
+        betas=recipe.betas,
+        fused=True,
+    )
+    batches = splits.training(recipe, 5, (), CPU)
+    for step in range(40):
+        (inputs, labels), _ = next(batches)
+        optimizer.zero_grad()
+        F.cross_entropy(network(inputs), labels).backward()
+        nn.utils.clip_grad_norm_(decayed + exempt, recipe.clip)
+        for group in optimizer.param_groups:
+            group["lr"] = recipe.learning_rate(step, 40)
+        optimizer.step()
+    network.eval()
+    with torch.no_grad():
+        outputs = [(network(inputs), labels) for inputs, labels in splits.measured("test", recipe, CPU)]
+    right = [(scores.argmax(dim=1) == labels).double() for scores, labels in outputs]
+    losses = [F.cross_entropy(scores, labels, reduction="none").double() for scores, labels in outputs]
+    fitted = MOONS.fit(Run(architecture=MOONS.base, recipe=MOONS.presets["smoke"], seed=5))
+    assert fitted.steps == 40
+    assert fitted.test["accuracy"] == torch.cat(right).mean().item()
+    assert fitted.test["loss"] == torch.cat(losses).mean().item()
+
+
+def test_an_accumulated_batch_equals_a_whole_one() -> None:
+    class Still(Corners):
+        def build(self, architecture: Architecture) -> nn.Module:
+            return nn.Sequential(nn.Linear(2, 8), nn.GELU(), nn.Linear(8, 2))
+
+        def load(self) -> TensorSplits:
+            inputs, labels = examples(8, 1)  # whichever way it is dealt, a batch of 16 is all of them, twice
+            return TensorSplits((inputs, labels), examples(50, 2), examples(50, 3))
+
+    cut, whole = (
+        Still().fit(Run(architecture=SHAPE, recipe=Still.presets[preset], seed=0)) for preset in ("smoke", "whole")
+    )
+    assert cut.steps == whole.steps == 30
+    assert cut.test["loss"] == pytest.approx(whole.test["loss"], rel=1e-4)
+
+
+SMOKE = Corners.presets["smoke"]
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Save a checkpoint after every step."""
+    monkeypatch.setattr(tasks.training.checkpoint, "SECONDS", -1.0)
+    monkeypatch.setattr(tasks.training.checkpoint, "_SHARE", 1e9)
+
+
+class Interrupted(Exception):
+    """A machine went down."""
+
+
+def fit_until(stop: int, folder: Path, seed: int = 0, recipe: Recipe = SMOKE) -> None:
+    """Train to the first report at or after a step, and there be interrupted."""
+
+    def report(step: int, metrics: Mapping[str, float]) -> Decision:
+        if step >= stop:
+            raise Interrupted
+
+    with pytest.raises(Interrupted):
+        Corners().fit(Run(architecture=SHAPE, recipe=recipe, seed=seed, folder=folder, report=report))
+
+
+def told(
+    folder: Path | None, seed: int = 0, recipe: Recipe = SMOKE
+) -> tuple[Fitted, list[tuple[int, dict[str, float]]]]:
+    curve: list[tuple[int, dict[str, float]]] = []
+    fitted = Corners().fit(
+        Run(
+            architecture=SHAPE,
+            recipe=recipe,
+            seed=seed,
+            folder=folder,
+            report=lambda step, metrics: curve.append((step, dict(metrics))) or CONTINUE,
+        )
+    )
+    return fitted, curve
+
+
+@cache
+def uninterrupted() -> tuple[Fitted, list[tuple[int, dict[str, float]]]]:
+    """A training with seed 0, and its curve."""
+    return told(None)
+
+
+@pytest.mark.usefixtures("eager")
+def test_an_interrupted_training_resumes_to_the_same_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    straight = uninterrupted()
+    fit_until(12, tmp_path)
+    fit_until(18, tmp_path)
+    assert {path.suffix for path in tmp_path.iterdir()} == {".ckpt"}
+    assert len(list(tmp_path.iterdir())) == 2
+    starts = []
+    training = TensorSplits.training
+    monkeypatch.setattr(
+        TensorSplits,
+        "training",
+        lambda self, recipe, seed, start, *rest: starts.append(start) or training(self, recipe, seed, start, *rest),
+    )
+    assert told(tmp_path) == straight
+    assert starts == [(34,)]  # two micro-batches a step, and the 18th step had not been saved
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_checkpoint_of_another_run_is_not_resumed(tmp_path: Path) -> None:
+    fit_until(12, tmp_path, seed=1)
+    assert told(tmp_path) == uninterrupted()
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_damaged_checkpoint_is_set_aside(tmp_path: Path) -> None:
+    recipe = replace(SMOKE, steps=8)
+    straight = told(None, recipe=recipe)
+    (tmp_path / "whole").mkdir()
+    fit_until(4, tmp_path / "whole", recipe=recipe)
+    with grouped() as case:
+        for damaged in (1, 2):  # the newest, or both
+            for damage in ("cut", "empty", "program", "a bit"):
+                with case(f"{damaged}, {damage}"):
+                    folder = tmp_path / "run"
+                    shutil.rmtree(folder, ignore_errors=True)
+                    shutil.copytree(tmp_path / "whole", folder)
+                    for file in sorted(folder.iterdir())[-damaged:]:
+                        content = bytearray(file.read_bytes())
+                        content[len(content) // 2] ^= 4
+                        program = pickle.dumps(Program(folder / "executed"))
+                        kinds = {"cut": content[:3000], "empty": b"", "program": program, "a bit": content}
+                        file.write_bytes(kinds[damage])
+                    with warns("bad-file") as notices:
+                        found = told(folder, recipe=recipe)
+                    assert len({notice.fields["path"] for notice in notices}) == len(notices) == damaged
+                    assert found == straight
+                    assert list(folder.iterdir()) == []
+
+
+class Program:
+    """What a pickle can hold: whoever opens it makes a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Path.mkdir, (self.folder,)
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_full_disk_does_not_stop_the_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    straight = uninterrupted()
+    monkeypatch.setattr(torch, "save", full)
+    with warns("unwritable", path=str(tmp_path)):
+        assert told(tmp_path) == straight
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("stop", [6, 18])
+def test_a_stopped_training_has_its_metrics_and_can_be_resumed(tmp_path: Path, stop: int) -> None:
+    whole, curve = uninterrupted()
+
+    def report(step: int, metrics: Mapping[str, float]) -> Decision:
+        return STOP if step >= stop else CONTINUE
+
+    run = Run(architecture=SHAPE, recipe=Corners.presets["smoke"], seed=0, folder=tmp_path, report=report)
+    stopped = Corners().fit(run)
+    assert (stopped.steps, stopped.metrics) == next(point for point in curve if point[0] == stop)
+    assert stopped.test == {}
+    assert stopped.network is not None
+    assert [path.suffix for path in tmp_path.iterdir()] == [".ckpt"]
+    again = Corners().fit(run)  # whoever says STOP again is not trained for
+    assert (again.steps, again.metrics) == (stopped.steps, stopped.metrics)
+    assert told(tmp_path) == (whole, curve)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_training_from_weights_reports_them_first_and_may_be_stopped_there() -> None:
+    start = Corners().build(SHAPE).state_dict()
+    run = Run(architecture=SHAPE, recipe=Corners.presets["smoke"], seed=0, start=start, report=lambda *_: STOP)
+    fitted = Corners().fit(run)
+    assert fitted.steps == 0
+    assert fitted.network is not None
+    assert all(torch.equal(fitted.network.state_dict()[name], start[name]) for name in start)
+
+
+def test_the_training_step_equals_that_of_fit() -> None:
+    run = Run(architecture=SHAPE, recipe=Corners.presets["whole"], seed=0)
+    trained = Corners().fit(run).network
+    step = Corners().training_step(run)
+    for _ in range(30):
+        step()
+    network = step.__self__.network  # type: ignore[attr-defined]
+    assert trained is not None
+    assert all(torch.equal(a, b) for a, b in zip(trained.parameters(), network.parameters(), strict=True))
+    step()  # and it goes on beyond the end
+
+
+def test_threads_are_set_for_the_run_and_restored() -> None:
+    during: list[int] = []
+    before = torch.get_num_threads()
+
+    def report(step: int, metrics: Mapping[str, float]) -> Decision:
+        during.append(torch.get_num_threads())
+        return CONTINUE
+
+    recipe = replace(Corners.presets["smoke"], steps=2, reports=2, measured=8)
+    Corners().fit(Run(architecture=SHAPE, recipe=recipe, seed=0, threads=2, report=report))
+    assert set(during) == {2}
+    assert torch.get_num_threads() == before
+
+
+def test_a_loss_that_is_not_finite_ends_the_training_early() -> None:
+    steps: list[int] = []
+    with pytest.raises(Diverged) as caught:
+        Corners().fit(
+            Run(
+                architecture=SHAPE,
+                recipe=Corners.presets["wild"],
+                seed=0,
+                report=lambda step, metrics: steps.append(step) or CONTINUE,
+            )
+        )
+    assert steps == []
+    step, of = map(int, re.findall(r"\d+", str(caught.value)))
+    assert 1 <= step < of == 30
+
+
+def test_a_keyboard_interrupt_ends_a_training() -> None:
+    def report(step: int, metrics: Mapping[str, float]) -> Decision:
+        raise KeyboardInterrupt
+
+    handler = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        Corners().fit(Run(architecture=SHAPE, recipe=Corners.presets["smoke"], seed=0, report=report))
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+@pytest.mark.parametrize("precision", ["32-true", "bf16-mixed", "bf16-true"])
+def test_a_training_prints_nothing(precision: Precision, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    recipe = replace(Corners.presets["smoke"], precision=precision)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        Corners().fit(Run(architecture=SHAPE, recipe=recipe, seed=0, folder=tmp_path))
+    assert capfd.readouterr() == ("", "")
+    assert [str(warning.message) for warning in said] == []
+
+
+def test_dropout_differs_between_micro_batches() -> None:
+    masks: list[tuple[bool, ...]] = []
+
+    def look(dropout: nn.Module, inputs: object, outputs: Tensor) -> None:
+        if dropout.training:
+            masks.append(tuple((outputs == 0).flatten().tolist()))
+
+    class Watched(Corners):
+        def build(self, architecture: Architecture) -> nn.Module:
+            network = super().build(architecture)
+            network.get_submodule("2").register_forward_hook(look)
+            return network
+
+    recipe = replace(Corners.presets["smoke"], steps=5)
+    Watched().fit(Run(architecture=SHAPE, recipe=recipe, seed=0))
+    assert len({*masks}) == len(masks) == 5 * recipe.accumulate
+
+
+def test_test_examples_do_not_change_the_training() -> None:
+    class Other(Corners):
+        def load(self) -> TensorSplits:
+            return TensorSplits(examples(100, 1), examples(50, 2), examples(20, 4))
+
+    one, two = (
+        task.fit(Run(architecture=SHAPE, recipe=task.presets["smoke"], seed=0)) for task in (Corners(), Other())
+    )
+    assert one.metrics == two.metrics
+    assert one.test != two.test
+
+
+def test_recomputed_mixing_needs_a_stack() -> None:
+    recipe = replace(Corners.presets["smoke"], recompute_mixing=True)
+    with raises("unsupported", option="recompute_mixing", task="corners"):
+        Corners().fit(Run(architecture=SHAPE, recipe=recipe, seed=0))
