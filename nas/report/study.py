@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pyarrow
     from matplotlib.figure import Figure
 
+    from nas.report.html.page import Contents
     from results.records.parquet import ParquetTable
     from results.stats.architecture_summary import Standing
     from results.stats.effects import Effects
@@ -263,9 +264,32 @@ class Study:
             UserError: An unknown objective, nothing to show, a package that is missing (extra `report`), or a file that
                 cannot be written.
         """
-        from nas.report.html.page import write_page  # loads a template's and a chart's packages
+        from nas.report.html.page import check_page, write_page  # loads a template's and a chart's packages
 
-        write_page(self, self._asked(objectives), Path(path), wirings=wirings)
+        check_page(Path(path))
+        write_page(self.contents(objectives), Path(path), wirings=wirings)
+
+    def contents(self, objectives: str | Sequence[str] | None = None) -> "Contents":
+        """What a report of it is made of. Raises UserError where no Row is complete, or an objective is unknown."""
+        from nas.report.html.page import Contents
+        from results.query.mixtures import mixed, mixtures
+
+        asked, found = self._asked(objectives), self.standings(objectives)
+        if not found:
+            raise self.nothing_complete()
+        # Of seeds, whose means are shown, there is nothing to say.
+        notes = mixtures(self.select([name for name in mixed(self.column_names) if name != "seed"]))
+        return Contents(
+            name=self.name,
+            storage=self.storage,
+            title=self.title(asked, found),
+            config=self.config,
+            objectives=asked,
+            rows=self._rows,
+            architectures=found,
+            columns=self.telling_columns(),
+            notes=(*notes, *self.bad),
+        )
 
     def title(self, objectives: Mapping[str, Direction], found: "Sequence[Standing]") -> str:
         """What a front of it is called, in a line."""

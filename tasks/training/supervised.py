@@ -17,19 +17,20 @@ from search_spaces.architecture.checkpoint import load_weights
 from search_spaces.layers.stack import Stack
 from search_spaces.support.errors import UserError
 from search_spaces.support.rank import own_share
-from tasks.base import Fitted, Task
+from tasks.base import Fitted
 from tasks.data.batches import Inputs
-from tasks.data.splits import Part, Splits
+from tasks.data.splits import Splits
 from tasks.recipes.parametrization import at_width, read_parametrization
 from tasks.recipes.recipe import Recipe
 from tasks.run import Run
 from tasks.training.fabric import fabric_for
 from tasks.training.loop import apart, checkpoint_of, train
 from tasks.training.mup import redraw, scales
+from tasks.training.objective import Objective
 from tasks.training.supervised_training import SupervisedTraining
 
 
-class SupervisedTask(Task):
+class SupervisedTask(Objective):
     """A task with examples of inputs and their answers. Its presets are Recipes.
 
     With one number of threads, `fit` gives the same numbers on a CPU to the last bit, in any process; a GPU's
@@ -40,27 +41,6 @@ class SupervisedTask(Task):
     @abstractmethod
     def load(self) -> Splits:
         """Read the data. Raises UserError where it is not there."""
-
-    @abstractmethod
-    def loss(self, outputs: Any, targets: Any, recipe: Any) -> Tensor:
-        """What training makes smaller: outputs and targets of a batch to a number, []."""
-
-    @abstractmethod
-    def measure(self, outputs: Any, targets: Any) -> Mapping[str, Tensor]:
-        """What metrics are made of, for each example, [B]."""
-
-    @abstractmethod
-    def summary(self, measured: Mapping[str, Tensor]) -> Mapping[str, float]:
-        """The metrics of a part, with their standard errors, from what was measured of each of its examples."""
-
-    def measure_network(
-        self, network: Callable[[Inputs], Any], part: Part, recipe: Any, device: torch.device
-    ) -> Mapping[str, float]:
-        """Metrics of a part that are of the network itself and not of a part's examples: of what it draws, say.
-
-        `network` maps inputs on the device to outputs; nothing is recorded for gradients. The same in every process.
-        """
-        return {}
 
     def training_form(self, architecture: Architecture, recipe: Any) -> nn.Module:
         """The network as it is trained: another than `build` makes where the recipe drops paths."""

@@ -19,13 +19,12 @@ from tasks.data.splits import DataPosition, Splits, derived_seed
 from tasks.recipes.recipe import Recipe
 from tasks.training.compilation import compile_network
 from tasks.training.loop import Training
+from tasks.training.objective import Objective
 from tasks.training.optimizers import NO_RATES, optimizers_for
 from tasks.training.time_budget import Clock
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
-
-    from tasks.training.supervised import SupervisedTask
 
 _LOOK_EVERY = 20
 """Micro-batches between looks at the loss: a look waits for the accelerator."""
@@ -51,7 +50,7 @@ class SupervisedTraining(Training):
 
     def __init__(
         self,
-        task: "SupervisedTask",
+        task: Objective,
         network: nn.Module,
         recipe: Recipe,
         seed: int,

@@ -12,7 +12,7 @@ from hashlib import sha256
 from heapq import nsmallest
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, final
 
 from nas.budget.objectives import COSTS
 from nas.environment.passwords import without_passwords
@@ -20,8 +20,7 @@ from nas.report import tables
 from nas.report.colours import Look, looks
 from nas.report.html import summaries
 from nas.report.plots import across_and_up, topology_of
-from results.query import mixtures
-from results.records.row import Direction
+from results.records.row import Direction, Row
 from results.stats.architecture_summary import Standing
 from search_spaces.support.errors import Notice, UserError, fields_of, printable
 from search_spaces.support.files import atomic_write
@@ -29,7 +28,7 @@ from search_spaces.support.files import atomic_write
 if TYPE_CHECKING:
     from jinja2 import Template
 
-    from nas.report.study import Study
+    from nas.store.search_config import SearchConfig
 
 MOST_CURVES = 200
 """Trainings whose curves are drawn; of more, those of the architectures that may be on the front."""
@@ -70,14 +69,42 @@ def check_page(path: Path) -> None:
         raise UserError("unsupported", message, option="--output", path=str(path), choices=(".html", ".htm"))
 
 
-def write_page(study: "Study", objectives: Mapping[str, Direction], path: Path, *, wirings: bool = False) -> None:
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    """What a report is made of.
+
+    Attributes:
+        name: What the study is called.
+        storage: Where it is.
+        title: What its front is, in a line.
+        config: What was searched for; None where no search made the rows.
+        objectives: What architectures are held against each other in.
+        rows: Every Row.
+        architectures: How each stands, at least one.
+        columns: The columns that tell rows apart.
+        notes: What should be known of the rows, a line each.
+    """
+
+    name: str
+    storage: str
+    title: str
+    config: "SearchConfig | None"
+    objectives: Mapping[str, Direction]
+    rows: Sequence[Row]
+    architectures: Sequence[Standing]
+    columns: Sequence[str]
+    notes: Sequence[str]
+
+
+def write_page(contents: Contents, path: Path, *, wirings: bool = False) -> None:
     """Write a study's report into a file, with the wirings of its best networks where they are asked for.
 
     Raises:
         UserError: Nothing to report, a package that is missing, or a file that cannot be written.
     """
     check_page(path)
-    html = page_of(study, objectives, wirings=wirings)
+    html = page_of(contents, wirings=wirings)
     try:
         atomic_write(path, html.encode("utf-8", "backslashreplace"))
     except OSError as error:
@@ -85,17 +112,15 @@ def write_page(study: "Study", objectives: Mapping[str, Direction], path: Path, 
         raise UserError("unwritable", message, option="--output", path=str(path)) from error
 
 
-def page_of(study: "Study", objectives: Mapping[str, Direction], *, wirings: bool = False) -> str:
-    """The page of a study whose architectures are held against each other in these objectives.
+def page_of(contents: Contents, *, wirings: bool = False) -> str:
+    """The page of a study.
 
     Without `wirings` it loads no torch. Where none of these can be shown, a Notice says why.
 
     Raises:
-        UserError: No complete row, or a package that is missing.
+        UserError: A package that is missing.
     """
-    found = study.standings([*objectives])
-    if not found:
-        raise study.nothing_complete()
+    found = contents.architectures
     tables.check_alike(found, "report")
     try:
         from markupsafe import Markup
@@ -109,19 +134,20 @@ def page_of(study: "Study", objectives: Mapping[str, Direction], *, wirings: boo
         raise UserError("needs-extra", message, extra="report", module=error.name) from error
     scripts = [vega, (_HERE / "page.js").read_text()]
     shown = sorted({*map(topology_of, found)})
-    drawn = looks([*shown, *(row.architecture.topology for row in study.rows())])
+    drawn = looks([*shown, *(row.architecture.topology for row in contents.rows)])
     return page.render(
-        study=study,
-        title=study.title(objectives, found),
+        name=contents.name,
+        trainings=len(contents.rows),
+        title=contents.title,
         looks={name: drawn[name] for name in shown},
         sections=[
-            *_sections(study, found, objectives, drawn),
-            *([_wirings(study, found, objectives, drawn)] if wirings else []),
+            *_sections(contents, drawn),
+            *([_wirings(contents, drawn)] if wirings else []),
         ],
-        columns=_columns(study, found),
-        lines=[*_lines(study, found)],
-        failed=[row for row in study.rows() if row.error],
-        origins=[*_origins(study)],
+        columns=_columns(contents),
+        lines=[*_lines(contents)],
+        failed=[row for row in contents.rows if row.error],
+        origins=[*_origins(contents)],
         policy=" ".join(f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'" for script in scripts),
         scripts=[Markup(script) for script in scripts],  # noqa: S704  # ours, and Vega's
         style=Markup((_HERE / "page.css").read_text()),  # noqa: S704
@@ -151,24 +177,18 @@ def _template() -> "Template":
     return pages.get_template("page.html")
 
 
-def _mixtures(study: "Study") -> list[str]:
-    """What of its rows should not be read as one table; of seeds, whose means are shown, nothing."""
-    return mixtures.mixtures(study.select([name for name in mixtures.mixed(study.column_names) if name != "seed"]))
-
-
-def _sections(
-    study: "Study", found: Sequence[Standing], objectives: Mapping[str, Direction], drawn: Mapping[str, Look]
-) -> Iterator[Section]:
+def _sections(contents: Contents, drawn: Mapping[str, Look]) -> Iterator[Section]:
     from nas.report.html import charts
 
-    (across, up), rows = across_and_up(objectives), study.rows()
-    known = study.config.baselines if study.config else {}
+    rows, found, objectives = contents.rows, contents.architectures, contents.objectives
+    across, up = across_and_up(objectives)
+    known = contents.config.baselines if contents.config else {}
     baselines = {name: columns[up] for name, columns in known.items() if up in columns}
     printed = summaries.printed({row.task for row in rows}, across, up)
     front = charts.front(found, objectives, drawn, baselines, printed)
     better = "Less is better." if objectives[up] == "min" else "More is better."
     papers = " Crosses are what a paper prints of this task." if printed else ""
-    notes = [*tables.baseline_lines(known), *tables.front_notes(found), *_mixtures(study), *study.bad]
+    notes = [*tables.baseline_lines(known), *tables.front_notes(found), *contents.notes]
     yield Section("Front", f"{_FRONT} {better}{papers}", {"front": front}, notes)
     reached = summaries.hypervolumes(rows, found, objectives)
     if reached:
@@ -193,18 +213,16 @@ def _sections(
             yield Section("Topologies at equal cost", says, {"equal-cost": alike})
 
 
-def _wirings(
-    study: "Study", found: Sequence[Standing], objectives: Mapping[str, Direction], drawn: Mapping[str, Look]
-) -> Section:
+def _wirings(contents: Contents, drawn: Mapping[str, Look]) -> Section:
     """How the best networks are wired: a part for each of their stacks."""
     from nas.report.html.wiring_charts import heat_map, over_depth, own_weights
     from nas.report.html.wirings import wirings_of
 
-    measured = wirings_of(study, found, objectives)
+    measured = wirings_of(contents.storage, contents.rows, contents.architectures, contents.objectives)
     if not measured.shown:
         message = f"the report shows no wirings. {'; '.join(measured.notes)}."
         cause = fields_of(measured.errors[0]) if measured.errors else {}
-        fields = {**cause, "option": "--wirings", "study": study.name}
+        fields = {**cause, "option": "--wirings", "study": contents.name}
         warnings.warn(Notice("skipped", message, **fields), stacklevel=2)
     parts = []
     for number, one in enumerate(measured.shown):
@@ -248,27 +266,27 @@ _WIRINGS = (
 )
 
 
-def _columns(study: "Study", found: Sequence[Standing]) -> list[str]:
-    names = [name for name in (*study.telling_columns(), *tables.STANDING) if not name.endswith("_se")]
-    records = [*map(tables.standing_record, found)]
+def _columns(contents: Contents) -> list[str]:
+    names = [name for name in (*contents.columns, *tables.STANDING) if not name.endswith("_se")]
+    records = [*map(tables.standing_record, contents.architectures)]
     return [name for name in dict.fromkeys(names) if any(record.get(name) not in (None, "") for record in records)]
 
 
-def _lines(study: "Study", found: Sequence[Standing]) -> Iterator[list[Cell]]:
+def _lines(contents: Contents) -> Iterator[list[Cell]]:
     """The cells of every architecture."""
-    names = _columns(study, found)
-    for one in found:
+    names = _columns(contents)
+    for one in contents.architectures:
         record = tables.standing_record(one)
         values = {**record, "at_front": None if isnan(one.chance) else one.chance}
         yield [Cell(tables.cell(record, name), values.get(name)) for name in names]
 
 
-def _origins(study: "Study") -> Iterator[tuple[str, str]]:
+def _origins(contents: Contents) -> Iterator[tuple[str, str]]:
     """What it takes to make the study again, and where it is."""
-    yield "store", without_passwords(study.storage)
-    if study.config is not None:
+    yield "store", without_passwords(contents.storage)
+    if contents.config is not None:
         for name in ("task", "space", "base", "budget", "preset", "seed", "sampler"):
-            yield name, str(getattr(study.config, name))
-        yield "settings", ", ".join(f"{name}={value}" for name, value in study.config.settings.items())
-    yield from summaries.origins(study.rows())
-    yield "ask again", tables.ask_again(study.name, study.storage)
+            yield name, str(getattr(contents.config, name))
+        yield "settings", ", ".join(f"{name}={value}" for name, value in contents.config.settings.items())
+    yield from summaries.origins(contents.rows)
+    yield "ask again", tables.ask_again(contents.name, contents.storage)

@@ -21,7 +21,6 @@ from search_spaces.support.errors import UserError
 from search_spaces.support.progress import LOADING, Progress, said_if_slow
 
 if TYPE_CHECKING:
-    from nas.report.study import Study
     from nas.report.wiring.influence import Array
     from nas.report.wiring.stack_wiring import ShownStack
     from nas.report.wiring.wiring_report import Shown
@@ -81,46 +80,48 @@ class _Kept:
     folder: Path
 
 
-def wirings_of(study: "Study", found: Sequence[Standing], objectives: Mapping[str, Direction]) -> Wirings:
+def wirings_of(
+    storage: str, rows: Sequence[Row], found: Sequence[Standing], objectives: Mapping[str, Direction]
+) -> Wirings:
     """Measure the networks of those that are or may be on the front, as far as they are kept and among the best.
 
     Those are the MOST_SHOWN that are most surely on the front; where nobody knows how surely, the best by their metric.
     """
     contenders = tables.contenders(found)
-    kept = _kept(study, contenders)
+    kept = _kept(storage, rows, contenders)
     with_network = [each.one for each in kept]
     best = sorted(kept, key=lambda each: summaries.place(each.one, objectives))[:MOST_SHOWN]
     chosen = [each for each in kept if each in best]
     shown, failures = _measured(chosen)
     notes = [f"{', '.join(names)}: {why}" for why, (_, names) in failures.items()]
     if lost := [one for one in contenders if one not in with_network]:
-        notes.append(f"{_names(lost)}: {_why_not_kept(study)}")
+        notes.append(f"{_names(lost)}: {_why_not_kept(storage)}")
     if beyond := [each.one for each in kept if each not in best]:
         notes.append(f"{_names(beyond)}: left out, the {MOST_SHOWN} that are most surely on the front are shown")
     return Wirings(tuple(shown), tuple(notes), tuple(error for error, _ in failures.values()))
 
 
-def _kept(study: "Study", contenders: Sequence[Standing]) -> list[_Kept]:
+def _kept(storage: str, rows: Sequence[Row], contenders: Sequence[Standing]) -> list[_Kept]:
     """A network of each contender that has one: that of its first Row whose network is kept."""
-    if not _is_stored(study):
+    if not _is_stored(storage):
         return []
     with said_if_slow(LOADING):
         from nas.evaluation.saved_networks import is_kept
 
-    rows, kept = {row.identity(): row for row in study.rows()}, []
-    with closing(Store(study.storage)) as store:
+    by_identity, kept = {row.identity(): row for row in rows}, []
+    with closing(Store(storage)) as store:
         for one in contenders:
-            own = [(rows[name], store.network(name)) for name in one.identities if name in rows]
+            own = [(by_identity[name], store.network(name)) for name in one.identities if name in by_identity]
             kept += [_Kept(one, row, folder) for row, folder in own if is_kept(folder)][:1]
     return kept
 
 
-def _is_stored(study: "Study") -> bool:
-    return "://" in study.storage
+def _is_stored(storage: str) -> bool:
+    return "://" in storage
 
 
-def _why_not_kept(study: "Study") -> str:
-    if not _is_stored(study):
+def _why_not_kept(storage: str) -> str:
+    if not _is_stored(storage):
         return "rows of files have no networks; a study of a store may"
     return "no network is kept; `nas search --keep all` keeps every one, and `nas evaluate` its own"
 

@@ -44,7 +44,7 @@ class Tags(HTMLParser):
 
 @pytest.fixture(scope="module")
 def html(study: Study) -> str:
-    return page_of(study, study.objectives)
+    return page_of(study.contents())
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +103,7 @@ def test_report_of_a_study_together_with_a_table(study: Study, tmp_path: Path) -
     theirs = {**first.select([*COMPARABLE]).to_pylist()[0], "accuracy": 0.99, "flops": 10, "params": 5}
     export.write(from_records([theirs, {**theirs, "topology": "of theirs"}]), "csv", tmp_path / "theirs.csv")
     both = nas.load(source=[tmp_path / "rows.jsonl", tmp_path / "theirs.csv"])
-    html = page_of(both, both.objectives)
+    html = page_of(both.contents())
     assert 'data-topology="of theirs"' in html
     assert 'data-topology="-"' in html
     both.plot()
@@ -164,7 +164,7 @@ def test_costs_by_part_are_of_the_likeliest_architectures(study: Study, monkeypa
     monkeypatch.setattr("nas.report.tables.CONTENDS", -1.0)  # all of them
     named = []
     monkeypatch.setattr("nas.report.html.charts.parts", lambda records, _: named.append({r["key"] for r in records}))
-    page_of(study, study.objectives)
+    page_of(study.contents())
     chances = {one.record["key"]: (one.stands, one.chance) for one in study.standings()}
     (keys, _) = named
     assert len(keys) == 2

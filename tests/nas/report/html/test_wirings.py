@@ -16,7 +16,7 @@ from expect import raises, warns
 from nas.cli.main import app
 from nas.evaluation.retrofit import origin_of
 from nas.report.html import wirings
-from nas.report.html.page import page_of
+from nas.report.html.page import Contents, page_of
 from nas.report.html.wirings import Wirings, wirings_of
 from nas.report.study import Study
 from nas.report.wiring.stack_wiring import coefficient_records
@@ -35,7 +35,7 @@ def on_the_front(study: Study) -> list[Standing]:
 
 
 def found_in(study: Study) -> Wirings:
-    return wirings_of(study, on_the_front(study), OBJECTIVES)
+    return wirings_of(study.storage, study.rows(), on_the_front(study), OBJECTIVES)
 
 
 def network_of(study: Study, topology: str) -> Path:
@@ -110,7 +110,7 @@ def test_likeliest_are_shown_and_the_others_named(wired: Study, monkeypatch: pyt
     found = on_the_front(wired)
     for best in range(3):
         chances = [replace(one, chance=0.9 if i == best else 0.8) for i, one in enumerate(found)]
-        measured = wirings_of(wired, chances, OBJECTIVES)
+        measured = wirings_of(wired.storage, wired.rows(), chances, OBJECTIVES)
         assert [one.topology for one in measured.shown] == [found[best].record["topology"]]
         (note,) = measured.notes
         assert " 1 " in note
@@ -125,13 +125,14 @@ def test_best_by_metric_are_shown_if_chances_are_unknown(wired: Study, monkeypat
     ]
     for way, best in (("max", 2), ("min", 1)):
         objectives: dict[str, Any] = {"accuracy": way, "flops": "min"}
-        assert wirings_of(wired, unknown, objectives).shown[0].topology == unknown[best].record["topology"]
+        measured = wirings_of(wired.storage, wired.rows(), unknown, objectives)
+        assert measured.shown[0].topology == unknown[best].record["topology"]
 
 
 def test_networks_behind_the_front_are_not_measured(wired: Study) -> None:
     first, *others = on_the_front(wired)
     behind = [replace(one, chance=0.01, stands=False) for one in others]
-    measured = wirings_of(wired, [first, *behind], OBJECTIVES)
+    measured = wirings_of(wired.storage, wired.rows(), [first, *behind], OBJECTIVES)
     assert (len(measured.shown), measured.notes) == (1, ())
 
 
@@ -183,7 +184,7 @@ def test_report_of_rows_in_a_file_has_no_wirings(wired: Study, tmp_path: Path, m
         done = CliRunner().invoke(app, ["report", "--from", "rows.jsonl", "-o", "rows.html", "--wirings"])
     assert done.exit_code == 0, done.output
     page, read = Path("rows.html").read_text(), nas.load(source="rows.jsonl")
-    (note,) = wirings_of(read, read.standings(), OBJECTIVES).notes
+    (note,) = wirings_of(read.storage, read.rows(), read.standings(), OBJECTIVES).notes
     assert note in page
     assert 'id="wiring-0"' not in page
 
@@ -193,7 +194,7 @@ def test_wirings_are_on_the_page_with_own_weights(
 ) -> None:
     without, own = (one for name in ("rmt(keys=4)", "ancre") for one in measured.shown if one.topology == name)
     monkeypatch.setattr(wirings, "wirings_of", lambda *_: Wirings((without, own), ()))
-    page = page_of(wired, OBJECTIVES, wirings=True)
+    page = page_of(wired.contents([*OBJECTIVES]), wirings=True)
     parts = {name: page.count(f'id="{name}') for name in ("wiring-0", "wiring-1", "weights-0", "weights-1")}
     assert parts == {"wiring-0": 1, "wiring-1": 1, "weights-0": 0, "weights-1": 1}  # which one topology has
 
@@ -203,8 +204,8 @@ def test_command_and_function_ask_for_the_same_wirings(
 ) -> None:
     calls: list[Any] = []
 
-    def noted(study: Study, *of: Any, **how: Any) -> str:
-        calls.append((study.name, study.rows(), of, how))
+    def noted(contents: Contents, **how: Any) -> str:
+        calls.append((contents.name, contents.rows, how))
         return "a page"
 
     monkeypatch.setattr("nas.report.html.page.page_of", noted)
